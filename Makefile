@@ -1,0 +1,38 @@
+# Everything runs in .venv under the Spark configuration of conf/, whatever the caller's environment says.
+PYTHON ?= python3.11
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export SPARK_CONF_DIR := $(CURDIR)/conf
+export DBT_PROFILES_DIR := $(CURDIR)
+export DBT_SEND_ANONYMOUS_USAGE_STATS := false
+
+.PHONY: setup demo lint test soak lock clean
+
+setup: .venv/ready  ## make .venv with everything in it
+
+.venv/ready: requirements.lock
+	@command -v $(PYTHON) >/dev/null || { echo "make: Python 3.11 is needed, and '$(PYTHON)' is not on PATH; name it with 'make PYTHON=...'" >&2; exit 2; }
+	@command -v java >/dev/null || { echo "make: Java 17 is needed, and 'java' is not on PATH" >&2; exit 2; }
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --require-hashes -r requirements.lock
+	touch $@
+
+lock: pyproject.toml  ## choose anew the versions that setup installs
+	.venv/bin/pip-compile --quiet --strip-extras --extra dev --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
+
+demo: setup  ## ingest the capture, merge it, prove parity
+	python benchmarks/../tests/demo.py
+
+lint: setup
+	ruff check .
+	ruff format --check .
+	mypy
+	sqlfluff lint models tests/dbt
+
+test: setup  ## at most 20 minutes on two cores
+	python -m pytest -m "not soak"
+
+soak: setup  ## the long matrices: at most 25 minutes
+	python -m pytest -m soak
+
+clean:
+	rm -rf lakehouse target logs dbt_packages

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Spark's own scripts source this file before they start the JVM, for spark-submit and for dbt's session alike.
+# It puts the jars of conf/packages on the class path. spark.jars.packages would do the same, but resolves at every
+# start and writes a page of chatter each time; here each jar is fetched once, with the Ivy that Spark ships.
+
+reconcile_conf="${BASH_SOURCE[0]%/*}"
+reconcile_jars="${RECONCILE_JARS:-${XDG_CACHE_HOME:-$HOME/.cache}/dbt-reconcile/jars}"
+
+while IFS=: read -r group artifact version; do
+  [ -n "$version" ] || continue
+  jar="$reconcile_jars/$artifact-$version.jar"
+  if [ ! -f "$jar" ]; then
+    echo "dbt-reconcile: fetching $group:$artifact:$version into $reconcile_jars, once" >&2
+    # Ivy retrieves under another name first: two processes that start at once must not see half a jar.
+    "${JAVA_HOME:+$JAVA_HOME/bin/}java" -jar "$SPARK_HOME"/jars/ivy-2*.jar -error -m2compatible -notransitive -types jar \
+      -cache "$reconcile_jars/.ivy" -dependency "$group" "$artifact" "$version" \
+      -retrieve "$reconcile_jars/.$$/[artifact]-[revision].[ext]" >/dev/null &&
+      mv -f "$reconcile_jars/.$$/$artifact-$version.jar" "$jar"
+    rm -rf "$reconcile_jars/.$$"
+    [ -f "$jar" ] || echo "dbt-reconcile: $group:$artifact:$version could not be fetched; put the jar there by hand and run again" >&2
+  fi
+  SPARK_DIST_CLASSPATH="${SPARK_DIST_CLASSPATH:+$SPARK_DIST_CLASSPATH:}$jar"
+done < "$reconcile_conf/packages"
+export SPARK_DIST_CLASSPATH
+
+# One machine: listen on loopback only, which also spares Spark's guess at the machine's address and its warning.
+export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"
+
+# spark-submit hides the terminal from the Python it runs; jobs that show progress ask this variable.
+if [ -t 2 ]; then export RECONCILE_TERMINAL=1; else unset RECONCILE_TERMINAL; fi
+
+# The JVM announces the vector module that Spark asks for at each start, and has no switch against it.
+exec 2> >(exec sed -u '/^WARNING: Using incubator modules: jdk.incubator.vector$/d' >&2)
