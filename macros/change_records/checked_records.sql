@@ -1,0 +1,33 @@
+{#- The change records of some batches, with what every materialization asks of them whatever the source: a key, a place in the
+    order, whole rows. `sql` is the model's SELECT, `fields` the columns it has. -#}
+{%- macro checked_records(sql, fields, columns, keys, first, last) -%}
+select
+    {%- for column in columns %}
+    {{ reconcile.identifier(column.name) }},
+    {%- endfor %}
+    _change_type,
+    _change_sequence,
+    _change_id,
+    _change_time,
+    _change_batch,
+    error as _change_error,
+    if(error is null, null, {{ '_change_record' if '_change_record' in fields else 'to_json(struct(*))' }}) as _change_record,
+    {{ '_change_origin' if '_change_origin' in fields else 'cast(null as string)' }} as _change_origin
+from (
+    select
+        *,
+        nullif(concat_ws(
+            '; ',
+            _change_error
+            {%- for key in keys %},
+            if(_change_error is null and {{ reconcile.identifier(key) }} is null, {{ reconcile.literal('key ' ~ key ~ ' is missing or NULL') }}, null)
+            {%- endfor %},
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and _change_columns is not null, 'the record carries only some columns, which cannot be merged yet', null)
+        ), '') as error
+    from (
+        {{ sql | indent(8) }}
+    )
+    where _change_batch between {{ first }} and {{ last }}
+)
+{%- endmacro %}

@@ -1,0 +1,159 @@
+{#- What the four Datastream sources share: the envelope, the payload, and the form of the result. A source adds the names of
+    its `metadata`, its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable) and its `transaction`.
+    No window function, no join, no aggregate: a filter on _change_batch must reach the scan of the staging table. Any other filter
+    must not: Spark would put the whole parsing of a record into it, once for each mention. `explode(array(...))` stops them. -#}
+{%- macro datastream_change_records(relation, object, generations, columns, metadata, coordinates, transaction) -%}
+{#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
+{%- do config(meta={'reconcile_object ' ~ object: true}) -%}
+{%- if not execute -%}{{ return('select 1') }}{%- endif -%}
+{%- set columns = reconcile.declared_columns(columns) -%}
+with staged as (
+    select record, batch, origin
+    from {{ reconcile.qualified(relation) }}
+    where source = 'datastream' and object = {{ reconcile.literal(object) }}
+),
+
+events as (
+    select record, batch, origin, event.*
+    from staged
+    lateral view explode(array(
+        from_json(record, 'uuid string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<change_type string, {{ metadata | join(' string, ') }} string>, payload map<string, variant>, _corrupt_record string')
+    )) as event
+),
+
+-- a field is found by its column's exact name, else by its name in any case
+located as (
+    select
+        *,
+        source_metadata as metadata,
+        case
+            when {% for column in columns %}payload[{{ reconcile.literal(column.name) }}] is null{{ ' or ' if not loop.last }}{% endfor %}
+                then transform(map_keys(payload), name -> lower(name))
+        end as lower_names
+    from events
+),
+
+fields as (
+    select
+        *,
+        case
+            when upper(metadata.change_type) = 'INSERT' then 'insert'
+            when upper(metadata.change_type) in ('UPDATE', 'UPDATE-INSERT') then 'update'
+            when upper(metadata.change_type) in ('DELETE', 'UPDATE-DELETE') then 'delete'
+        end as change_type,
+        case when read_method like '%-backfill%' then true when read_method rlike '-cdc-|-cdc$|-supplementation$' then false end as is_backfill,
+        {{ reconcile.typed_value('source_timestamp', {'name': 'timestamp'}, round=true) }} as changed_at,
+        {{ reconcile.typed_value('read_timestamp', {'name': 'timestamp'}, round=true) }} as read_at
+        {%- for column in columns %},
+        {{ reconcile._field(column) }} as {{ reconcile.identifier('field ' ~ column.name) }}
+        {%- endfor %}
+    from located
+),
+
+-- every value as the text that was delivered, digit for digit
+texts as (
+    select
+        *
+        {%- for column in columns %},
+        {{ reconcile._text(column) }} as {{ reconcile.identifier('text ' ~ column.name) }}
+        {%- endfor %}
+    from fields
+),
+
+typed as (
+    select
+        *
+        {%- for column in columns %},
+        {{ reconcile.typed_value(reconcile.identifier('text ' ~ column.name), column.type, column.round, reconcile.identifier('field ' ~ column.name)) }} as {{ reconcile.identifier('value ' ~ column.name) }}
+        {%- endfor %}
+        {%- for name, sections in coordinates.items() %},
+        {{ sections }} as {{ reconcile.identifier('section ' ~ name) }}
+        {%- endfor %}
+    from texts
+),
+
+judged as (
+    select *
+    from typed
+    lateral view explode(array(
+        nullif(concat_ws(
+            '; ',
+            case
+                when metadata is null then 'the record has no source_metadata'
+                when payload is null then 'the record has no payload'
+                when _corrupt_record is not null then 'the record does not have the form of a Datastream event'
+                when change_type is null then concat('change type ', coalesce(concat('\'', metadata.change_type, '\' is unknown'), 'is missing'))
+                when is_backfill is null then concat('read method ', coalesce(concat('\'', read_method, '\' is unknown'), 'is missing'))
+                when is_backfill and read_at is null then 'read_timestamp, which orders backfill rows, is missing or unreadable'
+            end
+            {%- for name in coordinates %},
+            if(not is_backfill and {{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null)
+            {%- endfor %},
+            if(
+                {% for column in columns %}({{ reconcile.identifier('text ' ~ column.name) }} is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null){{ '\n                or ' if not loop.last }}{% endfor %}
+                or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
+                concat_ws(
+                    '; '
+                    {%- for column in columns %},
+                    {{ reconcile._complaint(column) }}
+                    {%- endfor %}
+                ),
+                null
+            )
+        ), '')
+    )) as error
+)
+
+select
+    {%- for column in columns %}
+    {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
+    {%- endfor %}
+    change_type as _change_type,
+    concat(
+        {{ reconcile.hex_of_generation(generations, 'if(is_backfill, read_at, changed_at)') }},
+        if(is_backfill, concat('/0/', {{ reconcile.hex_of_time('read_at') }}), concat_ws('/', '/1'{% for name in coordinates %}, {{ reconcile.identifier('section ' ~ name) }}{% endfor %})),
+        '/', {{ reconcile.tie_sections('change_type', columns, 'value ') }}
+    ) as _change_sequence,
+    uuid as _change_id,
+    changed_at as _change_time,
+    {{ transaction }} as _change_transaction,
+    batch as _change_batch,
+    cast(null as array<string>) as _change_columns,
+    error as _change_error,
+    record as _change_record,
+    origin as _change_origin
+from judged
+{%- endmacro %}
+
+{#- `lower_names` is NULL where every column has its field under its exact name. -#}
+{%- macro _field(column) -%}
+coalesce(payload[{{ reconcile.literal(column.name) }}], try_element_at(map_values(payload), nullif(cast(array_position(lower_names, {{ reconcile.literal(column.name | lower) }}) as int), 0)))
+{%- endmacro %}
+
+{#- A variant keeps a number of up to 38 digits, but not its trailing zeros; what is longer or has an exponent it keeps as
+    the nearest double. The record itself has the digits: the first field of this name and value behind "payload". -#}
+{%- macro _text(column) -%}
+{%- set field = reconcile.identifier('field ' ~ column.name) -%}
+{%- if column.type.name in ['tinyint', 'smallint', 'int', 'bigint', 'decimal', 'string'] -%}
+if(schema_of_variant({{ field }}) rlike {{ reconcile.literal('^(DOUBLE|DECIMAL)' if column.type.name == 'string' else '^DOUBLE') }}, {{ reconcile._number_text(column) }}, cast({{ field }} as string))
+{%- else -%}
+cast({{ field }} as string)
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro _number_text(column) -%}
+{%- set field = reconcile.identifier('field ' ~ column.name) -%}
+{%- set form = '(?s)"payload"\\s*:.*?"(?iu:\\Q' ~ column.name | replace('\\E', '') ~ '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)' -%}
+{%- set digits = 'regexp_extract(record, ' ~ reconcile.literal(form) ~ ', 1)' -%}
+if(try_cast({{ digits }} as double) = cast({{ field }} as double), {{ digits }}, '{a number whose digits cannot be found in the record}')
+{%- endmacro %}
+
+{%- macro _complaint(column) -%}
+{%- set text = reconcile.identifier('text ' ~ column.name) -%}
+case
+                        when {{ text }} is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null
+                            then concat({{ reconcile.literal(column.name ~ ': ') }}, '\'', left({{ text }}, 200), '\'', {{ reconcile.literal(' is not exactly a ' ~ column.type.ddl) }})
+                        when payload[{{ reconcile.literal(column.name) }}] is null and array_position(lower_names, {{ reconcile.literal(column.name | lower) }}) <> cardinality(lower_names) + 1 - array_position(reverse(lower_names), {{ reconcile.literal(column.name | lower) }})
+                            then {{ reconcile.literal(column.name ~ ': several fields have this name but for case, none exactly') }}
+                    end
+{%- endmacro %}

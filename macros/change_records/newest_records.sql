@@ -1,0 +1,26 @@
+{#- The newest record of each key among checked records, as a row of the base table, and the account of the others:
+    `_records` there were, with these `_sequences`. Copies of one record differ only in their batch: the earliest counts,
+    so that a rebuild gives what the increments gave. -#}
+{%- macro newest_records(changes, columns, keys) -%}
+select newest.*, records as _records, sequences as _sequences
+from (
+    select
+        max_by(
+            struct(
+                {%- for column in columns %}
+                {% if column.name in keys %}{{ reconcile.identifier(column.name) }}{% else %}if(_change_type = 'delete', null, {{ reconcile.identifier(column.name) }}) as {{ reconcile.identifier(column.name) }}{% endif %},
+                {%- endfor %}
+                _change_sequence,
+                _change_time,
+                _change_batch,
+                _change_type = 'delete' as _deleted
+            ),
+            struct(_change_sequence, -_change_batch)
+        ) as newest,
+        count(*) as records,
+        collect_set(_change_sequence) as sequences
+    from {{ changes }}
+    where _change_error is null
+    group by {% for key in keys %}{{ reconcile.identifier(key) }}{{ ', ' if not loop.last }}{% endfor %}
+)
+{%- endmacro %}

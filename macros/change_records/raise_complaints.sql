@@ -1,0 +1,6 @@
+{#- All that is wrong with a model, said at once. -#}
+{%- macro raise_complaints(complaints) -%}
+  {%- if complaints -%}
+    {{ exceptions.raise_compiler_error('Model ' ~ model.name ~ ':\n  - ' ~ complaints | join('\n  - ')) }}
+  {%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,52 @@
+{#- Sections of `_change_sequence`: fixed-width hex, so that comparing them as text compares them as numbers.
+    Each gives NULL for a text that is not of its form, and the record is quarantined. -#}
+
+{#- A whole number, as Oracle's scn or MySQL's log_position. -#}
+{%- macro hex_of_number(text) -%}
+if({{ text }} rlike {{ reconcile.literal('^\\s*\\d{1,18}\\s*$') }}, lpad(hex(try_cast({{ text }} as bigint)), 16, '0'), null)
+{%- endmacro %}
+
+{#- Hex fields between separators, as PostgreSQL's 0/23E8430 or Oracle's ` 0x0073cb.00001c24.01a8 `. -#}
+{%- macro hex_of_fields(text, separator, fields) -%}
+{%- set parts = [] -%}
+{%- for field in range(1, fields + 1) -%}
+  {%- do parts.append("lpad(split_part(replace(upper(trim(" ~ text ~ ")), '0X', ''), '" ~ separator ~ "', " ~ field ~ "), 8, '0')") -%}
+{%- endfor -%}
+if({{ text }} rlike {{ reconcile.literal('^\\s*(0[xX])?[0-9a-fA-F]{1,8}([' ~ separator ~ '][0-9a-fA-F]{1,8}){' ~ (fields - 1) ~ '}\\s*$') }}, concat_ws('/', {{ parts | join(', ') }}), null)
+{%- endmacro %}
+
+{#- A moment, in milliseconds: what Datastream documents and what its Avro files hold. Its JSON files have microseconds;
+    were they used, one change would sort differently by the format of the file that it came in. -#}
+{%- macro hex_of_time(timestamp) -%}
+lpad(hex(unix_millis({{ timestamp }})), 16, '0')
+{%- endmacro %}
+
+{#- How many generations have begun at the record's time. -#}
+{%- macro hex_of_generation(generations, timestamp) -%}
+{%- set begun = [] -%}
+{%- for beginning in generations -%}
+  {%- do begun.append('if(' ~ timestamp ~ ' >= to_timestamp(' ~ reconcile.literal(beginning) ~ '), 1, 0)') -%}
+{%- endfor -%}
+{%- if begun -%}
+lpad(hex({{ begun | join(' + ') }}), 4, '0')
+{%- else -%}
+'0000'
+{%- endif -%}
+{%- endmacro %}
+
+{#- The last two sections settle ties without chance: a delete lies below an insert or update, then a hash of the type of
+    change and the values. NULLs are hashed as flags, since a hash of (NULL, 'a') equals that of ('a', NULL); floating
+    point as text, since 0.0 and -0.0 hash alike; maps as sorted entries, since they do not hash at all. -#}
+{%- macro tie_sections(change_type, columns, prefix='') -%}
+{%- set values = [] -%}
+{%- for column in columns -%}
+  {%- set value = reconcile.identifier(prefix ~ column.name) -%}
+  {%- do values.append(value ~ ' is null') -%}
+  {%- do values.append(
+        'cast(' ~ value ~ ' as string)' if column.type.name in ['float', 'double']
+        else 'to_json(' ~ value ~ ')' if column.type.name == 'array'
+        else 'to_json(array_sort(map_entries(' ~ value ~ ')))' if column.type.name == 'map'
+        else value) -%}
+{%- endfor -%}
+concat(if({{ change_type }} = 'delete', '0', '1'), '/', lpad(hex(xxhash64({{ change_type }}, {{ values | join(', ') }})), 16, '0'))
+{%- endmacro %}

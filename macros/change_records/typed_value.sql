@@ -1,0 +1,98 @@
+{#- The text of a value as its declared type: NULL where the type cannot hold it exactly. `text` is SQL for the text,
+    `field` for the variant it came from, which arrays and maps are read from. Nothing here rounds, truncates or
+    guesses, which Spark's own casts do: '12.5' to 13, '2026' to a date, nanoseconds to microseconds, 1e400 to infinity.
+    With `round`, decimals, whole numbers and times are rounded: the model says so (`meta: {round: true}`). -#}
+{%- macro typed_value(text, type, round=false, field=none) -%}
+{%- if type.name == 'string' and type.length is defined -%}
+if(char_length({{ text }}) <= {{ type.length }}, {{ reconcile._string(text, field) }}, null)
+{%- elif type.name == 'string' -%}
+{{ reconcile._string(text, field) }}
+{%- elif type.name == 'boolean' -%}
+case lower({{ text }}) when 'true' then true when 't' then true when '1' then true when 'false' then false when 'f' then false when '0' then false end
+{%- elif type.name in ['tinyint', 'smallint', 'int', 'bigint'] -%}
+coalesce(try_cast({{ text }} as {{ type.ddl }}), try_cast({{ reconcile._decimal(text, 38, 0, round) }} as {{ type.ddl }}))
+{%- elif type.name == 'decimal' -%}
+{{ reconcile._decimal(text, type.precision, type.scale, round) }}
+{%- elif type.name in ['float', 'double'] -%}
+if({{ text }} rlike {{ reconcile.literal('^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d+)?\\s*$') }}, nullif(nullif(try_cast({{ text }} as {{ type.ddl }}), {{ type.ddl }}('Infinity')), {{ type.ddl }}('-Infinity')), if(lower({{ text }}) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast({{ text }} as {{ type.ddl }}), null))
+{%- elif type.name == 'binary' -%}
+try_to_binary({{ text }}, 'base64')
+{%- elif type.name == 'date' -%}
+if({{ text }} rlike {{ reconcile.literal('^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]' ~ ('\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?' if round else '00:00(:00(\\.0*)?)?') ~ '(Z|[-+]00(:?00)?)?)?$') }}, try_cast(substring_index(substring_index({{ text }}, 'T', 1), ' ', 1) as date), null)
+{%- elif type.name in ['timestamp', 'timestamp_ntz'] -%}
+{{ reconcile._timestamp(text, type.name, round) }}
+{%- elif type.name == 'array' -%}
+{{ reconcile._array(field, type, round) }}
+{%- elif type.name == 'map' -%}
+{{ reconcile._map(field, type, round) }}
+{%- endif -%}
+{%- endmacro %}
+
+{#- An object or a list in a column of text is refused: its own text, with the order of its fields, is out of reach. -#}
+{%- macro _string(text, field) -%}
+{%- if field -%}
+if(left({{ text }}, 1) in ('{', '[') and schema_of_variant({{ field }}) <> 'STRING', null, {{ text }})
+{%- else -%}
+{{ text }}
+{%- endif -%}
+{%- endmacro %}
+
+{#- Spark rounds half up to the scale. A text with no more fraction digits than the scale, and no exponent, cannot have been
+    rounded; for any other the significant digits before and after tell. -#}
+{%- macro _decimal(text, precision, scale, round) -%}
+{%- set number = 'try_cast(' ~ text ~ ' as decimal(' ~ precision ~ ',' ~ scale ~ '))' -%}
+{%- if round -%}
+{{ number }}
+{%- else -%}
+if({{ text }} rlike {{ reconcile.literal('\\.\\d{' ~ (scale + 1) ~ '}|[eE]') }} and {{ reconcile._significant_digits(text) }} <> {{ reconcile._significant_digits('cast(' ~ number ~ ' as string)') }}, null, {{ number }})
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro _significant_digits(text) -%}
+trim('0' from translate(substring_index(upper({{ text }}), 'E', 1), '+-. ', ''))
+{%- endmacro %}
+
+{#- A text without a zone is UTC. Spark would take a bare year for a date and cut what is finer than a microsecond. -#}
+{%- macro _timestamp(text, type, round) -%}
+{%- set fraction = '\\d*' if round else '\\d{0,6}0*' -%}
+{%- set zone = '\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)' if type == 'timestamp' else '(Z|[-+]00(:?00)?)' -%}
+{%- set form = '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.' ~ fraction ~ ')?)?' ~ zone ~ '?)?$' -%}
+{%- if type == 'timestamp_ntz' -%}
+if({{ text }} rlike {{ reconcile.literal(form) }}, try_cast(regexp_replace({{ text }}, {{ reconcile.literal('(Z|[-+]00(:?00)?)$') }}, '') as timestamp_ntz), null)
+{%- else -%}
+if({{ text }} rlike {{ reconcile.literal(form) }}, try_cast(if({{ text }} rlike {{ reconcile.literal('\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$') }}, {{ text }}, concat(if({{ text }} like '%:%', {{ text }}, concat({{ text }}, ' 00:00')), 'Z')) as timestamp), null)
+{%- endif -%}
+{%- endmacro %}
+
+{#- A list that arrives as text is read as JSON. NULL as a whole where any element cannot be held. -#}
+{%- macro _array(field, type, round) -%}
+{%- set list = 'try_cast(' ~ reconcile._container(field) ~ ' as array<variant>)' -%}
+{%- set element = reconcile._element_value('x', type.element, round) -%}
+if(exists({{ list }}, x -> {{ reconcile._element_text('x') }} is not null and {{ element }} is null), null, transform({{ list }}, x -> {{ element }}))
+{%- endmacro %}
+
+{%- macro _map(field, type, round) -%}
+{%- set map = 'try_cast(' ~ reconcile._container(field) ~ ' as map<string, variant>)' -%}
+{%- set key = reconcile.typed_value('k', type.key, round) -%}
+{%- set element = reconcile._element_value('x', type.value, round) -%}
+if(exists(map_keys({{ map }}), k -> {{ key }} is null) or exists(map_values({{ map }}), x -> {{ reconcile._element_text('x') }} is not null and {{ element }} is null) or cardinality(array_distinct(transform(map_keys({{ map }}), k -> {{ key }}))) < cardinality({{ map }}), null, map_from_arrays(transform(map_keys({{ map }}), k -> {{ key }}), transform(map_values({{ map }}), x -> {{ element }})))
+{%- endmacro %}
+
+{%- macro _container(field) -%}
+if(schema_of_variant({{ field }}) = 'STRING', try_parse_json(cast({{ field }} as string)), {{ field }})
+{%- endmacro %}
+
+{#- Inside an array or a map a number's own text is out of reach: what has become a double cannot be an exact number. -#}
+{%- macro _element_text(element) -%}
+cast({{ element }} as string)
+{%- endmacro %}
+
+{%- macro _element_value(element, type, round) -%}
+{%- if type.name in ['array', 'map'] -%}
+{{ reconcile.typed_value(none, type, round, element) }}
+{%- elif type.name in ['string', 'decimal', 'tinyint', 'smallint', 'int', 'bigint'] -%}
+if(schema_of_variant({{ element }}) rlike {{ reconcile.literal('^(DOUBLE|OBJECT|ARRAY' ~ ('|DECIMAL' if type.name == 'string' else '') ~ ')') }}, null, {{ reconcile.typed_value(reconcile._element_text(element), type, round) }})
+{%- else -%}
+{{ reconcile.typed_value(reconcile._element_text(element), type, round) }}
+{%- endif -%}
+{%- endmacro %}

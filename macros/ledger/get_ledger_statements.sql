@@ -1,0 +1,32 @@
+{%- macro get_ledger_statements(relations, settings, range, counts) -%}
+  {%- if range.last < range.first -%}{{ return([]) }}{%- endif -%}
+  {{ return([reconcile._ledger_row(relations, settings, range, counts)]) }}
+{%- endmacro %}
+
+{%- macro _ledger_row(relations, settings, range, counts) -%}
+insert into {{ reconcile.qualified(reconcile.ledger()) }} by name
+select
+    {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} as relation,
+    {{ reconcile.literal(settings.inputs.objects | join(', ')) }} as object,
+    '{{ range.kind }}' as kind,
+    {{ range.first }} as first_batch,
+    {{ range.last }} as last_batch,
+    {%- for count in ['delivered', 'applied', 'superseded', 'duplicate', 'quarantined', 'inserted', 'updated', 'deleted', 'tombstoned'] %}
+    {{ counts[count] }} as {{ count }},
+    {%- endfor %}
+    0 as pending,
+    (select coalesce(max(_change_batch), 0) from {{ reconcile.qualified(relations.base) }}) as base_batch,
+    {{ (modules.datetime.datetime.now() - range.started).total_seconds() }} as seconds,
+    '{{ invocation_id }}' as invocation_id,
+    current_timestamp() as recorded_at
+{%- endmacro %}
+
+{#- What dbt says of the model when it is done. -#}
+{%- macro summary(range, counts) -%}
+{%- if counts -%}
+{{ range.kind | upper }} batches {{ range.first }}-{{ range.last }}: {{ counts.applied }} of {{ counts.delivered }} applied
+{%- if counts.quarantined %}, {{ counts.quarantined }} quarantined{% endif -%}
+{%- else -%}
+nothing new
+{%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,22 @@
+{#- What a model reads: {relations, objects}: the staging tables it depends on, and the source objects whose records it takes.
+    A source macro leaves its object in the model's meta while dbt parses, so this is known for models that do not run. -#}
+{%- macro model_inputs(node) -%}
+  {%- set relations = [] -%}
+  {%- for unique_id in node.depends_on.nodes -%}
+    {%- set input = graph.sources.get(unique_id) or graph.nodes.get(unique_id) -%}
+    {%- if input -%}
+      {%- do relations.append(api.Relation.create(schema=input.schema, identifier=input.get('identifier') or input.get('alias'))) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- set objects = [] -%}
+  {%- for key in node.config.get('meta', {}) if key.startswith('reconcile_object ') -%}
+    {%- do objects.append(key[17:]) -%}
+  {%- endfor -%}
+  {{ return({'relations': relations, 'objects': objects}) }}
+{%- endmacro %}
+
+{#- The nodes of all models that this package materializes, in this project and its packages. -#}
+{%- macro reconciled_nodes() -%}
+  {{ return(graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
+      | selectattr('config.materialized', 'in', ['current_state']) | list) }}
+{%- endmacro %}

@@ -1,0 +1,12 @@
+{#- What a model consists of. The caches are temporary views of the session, one pair for each model. -#}
+{%- macro current_state_relations(this) -%}
+  {%- set name = local_md5(reconcile.ledger_name(this))[:12] -%}
+  {{ return({
+      'live': this,
+      'base': this.incorporate(path={'identifier': this.identifier ~ '__base'}, type='table'),
+      'changes': this.incorporate(path={'identifier': this.identifier ~ '__changes'}, type='view'),
+      'quarantine': this.incorporate(path={'identifier': this.identifier ~ '__quarantine'}, type='table'),
+      'changes_cache': 'reconcile_changes_' ~ name,
+      'newest_cache': 'reconcile_newest_' ~ name,
+  }) }}
+{%- endmacro %}

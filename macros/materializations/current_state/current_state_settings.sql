@@ -1,0 +1,33 @@
+{#- The declarations of the model, validated: {columns, keys, file_format, inputs, definition}. -#}
+{%- macro current_state_settings() -%}
+  {%- set columns = reconcile.declared_columns() -%}
+  {%- set keys = config.require('unique_key') -%}
+  {%- set keys = [keys] if keys is string else keys -%}
+  {%- set complaints = [] -%}
+  {%- for key in keys if key not in columns | map(attribute='name') -%}
+    {%- do complaints.append("unique_key " ~ key ~ ": no such column is declared; add it to the model's YAML, spelled the same") -%}
+  {%- endfor -%}
+  {%- for column in columns if column.name in keys and column.type.name in ['array', 'map'] -%}
+    {%- do complaints.append("unique_key " ~ column.name ~ ": a key cannot be an " ~ column.type.name ~ "; use a scalar type") -%}
+  {%- endfor -%}
+  {%- set file_format = config.get('file_format') or 'delta' -%}
+  {%- if file_format != 'delta' -%}
+    {%- do complaints.append("file_format " ~ file_format ~ " is not supported; use delta") -%}
+  {%- endif -%}
+  {%- set existing = load_relation(this) -%}
+  {%- if existing and not existing.is_view -%}
+    {%- do complaints.append(this ~ " exists and is a " ~ existing.type ~ ", which is not replaced; drop or rename it, or give the model an alias") -%}
+  {%- endif -%}
+  {%- do reconcile.raise_complaints(complaints) -%}
+  {{ return({
+      'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': reconcile.model_inputs(model),
+      'declaration': tojson({
+          'columns': dict(zip(columns | map(attribute='name'), columns | map(attribute='type.ddl'))), 'unique_key': keys,
+          'sequence': reconcile.sequence_version()}),
+  }) }}
+{%- endmacro %}
+
+{#- The version of the form of `_change_sequence`. A base table of another version cannot be compared with new records. -#}
+{%- macro sequence_version() -%}
+{{ return(1) }}
+{%- endmacro %}

@@ -1,0 +1,34 @@
+{#- First the quarantine, replacing the range's: should the run die behind it, the same range comes again. Then the one MERGE. -#}
+{%- macro get_apply_statements(relations, settings, range, counts) -%}
+  {%- set statements = [] -%}
+  {%- if counts.quarantined or range.kind == 'replay' -%}
+    {%- do statements.append(reconcile._replace_quarantine(relations, range)) -%}
+  {%- endif -%}
+  {%- if counts.applied -%}
+    {%- do statements.append(reconcile._merge(relations, settings)) -%}
+  {%- endif -%}
+  {{ return(statements) }}
+{%- endmacro %}
+
+{%- macro _replace_quarantine(relations, range) -%}
+insert into {{ reconcile.qualified(relations.quarantine) }}
+replace where _change_batch between {{ range.first }} and {{ range.last }}
+{{ reconcile._quarantined_records(relations) }}
+{%- endmacro %}
+
+{#- A row is only ever replaced by a newer record, and a deleted row stays as a tombstone: no order of arrival can bring it back. -#}
+{%- macro _merge(relations, settings) -%}
+merge into {{ reconcile.qualified(relations.base) }} as base
+using (
+    select *
+    from {{ relations.newest_cache }}
+    where _base_sequence is null or _change_sequence > _base_sequence
+) as newest
+on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}
+when matched and newest._change_sequence > base._change_sequence then update set
+    {%- for column in reconcile._base_columns(settings) %}
+    {{ column }} = newest.{{ column }}{{ ',' if not loop.last }}
+    {%- endfor %}
+when not matched then insert ({{ reconcile._base_columns(settings) | join(', ') }})
+values ({% for column in reconcile._base_columns(settings) %}newest.{{ column }}{{ ', ' if not loop.last }}{% endfor %})
+{%- endmacro %}

@@ -1,0 +1,61 @@
+{#- A batch is parsed once and folded once, whatever is then asked of it. Inferring filters from the source macro's chain of
+    projections takes Spark half a minute and gains nothing: off, wherever the session was configured. -#}
+{%- macro get_fold_statements(relations, settings, range) -%}
+  {%- set fields = reconcile._fields_of_model() -%}
+  {{ return(reconcile.get_uncache_statements(relations) + [
+      'set spark.sql.constraintPropagation.enabled = false',
+      reconcile._cache(relations.changes_cache,
+          reconcile.checked_records(sql, fields, settings.columns, settings.unique_key, range.first, range.last)),
+      reconcile._cache(relations.newest_cache,
+          reconcile._newest_beside_base(relations, settings, range)),
+  ]) }}
+{%- endmacro %}
+
+{%- macro _cache(name, query) -%}
+cache table {{ name }} as
+{{ query }}
+{%- endmacro %}
+
+{%- macro get_uncache_statements(relations) -%}
+  {{ return(['drop view if exists ' ~ relations.newest_cache, 'drop view if exists ' ~ relations.changes_cache]) }}
+{%- endmacro %}
+
+{%- macro _fields_of_model() -%}
+  {%- set fields = adapter.get_column_schema_from_query(sql) | map(attribute='name') | list -%}
+  {%- set complaints = [] -%}
+  {%- for field in ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch', '_change_columns', '_change_error']
+        if field not in fields -%}
+    {%- do complaints.append('its SELECT has no column ' ~ field ~ '; see "Change records" in docs/design.md') -%}
+  {%- endfor -%}
+  {%- for column in reconcile.declared_columns() if column.name not in fields -%}
+    {%- do complaints.append('its SELECT has no column ' ~ column.name ~ ', which its YAML declares') -%}
+  {%- endfor -%}
+  {%- do reconcile.raise_complaints(complaints) -%}
+  {{ return(fields) }}
+{%- endmacro %}
+
+{#- Subqueries, not CTEs: through a CTE Spark does not see that what it reads is cached. -#}
+{%- macro _newest_beside_base(relations, settings, range) -%}
+select
+    newest.*,
+    {%- if range.kind == 'rebuild' %}
+    cast(null as string) as _base_sequence,
+    cast(null as boolean) as _base_deleted
+    {%- else %}
+    base._change_sequence as _base_sequence,
+    base._deleted as _base_deleted
+    {%- endif %}
+from (
+    {{ reconcile.newest_records(relations.changes_cache, settings.columns, settings.unique_key) | indent(4) }}
+) as newest
+{%- if range.kind != 'rebuild' %}
+left join {{ reconcile.qualified(relations.base) }} as base
+    on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro keys_match(keys, left, right) -%}
+{%- for key in keys -%}
+{{ left }}.{{ reconcile.identifier(key) }} = {{ right }}.{{ reconcile.identifier(key) }}{{ ' and ' if not loop.last }}
+{%- endfor -%}
+{%- endmacro %}

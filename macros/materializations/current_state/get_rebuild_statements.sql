@@ -1,0 +1,43 @@
+{%- macro get_rebuild_statements(relations, settings, counts) -%}
+  {{ return([reconcile._create_quarantine(relations), reconcile._create_base(relations, settings)]) }}
+{%- endmacro %}
+
+{%- macro _create_quarantine(relations) -%}
+create or replace table {{ reconcile.qualified(relations.quarantine) }}
+using delta
+as
+{{ reconcile._quarantined_records(relations) }}
+{%- endmacro %}
+
+{%- macro _quarantined_records(relations) -%}
+select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
+from {{ relations.changes_cache }}
+where _change_error is not null
+{%- endmacro %}
+
+{#- Deletion vectors: a merge marks rows instead of writing their files again. Column mapping: only for names Parquet cannot hold. -#}
+{%- macro _create_base(relations, settings) -%}
+create or replace table {{ reconcile.qualified(relations.base) }}
+using delta
+{{ partition_cols(label='partitioned by') }}
+{{ location_clause() }}
+tblproperties (
+    'reconcile.declaration' = {{ reconcile.literal(settings.declaration) }},
+    'delta.enableDeletionVectors' = 'true'
+    {%- if modules.re.search('[ ,;{}()\n\t=]', settings.columns | map(attribute='name') | join('')) %},
+    'delta.columnMapping.mode' = 'name'
+    {%- endif %}
+    {%- for key, value in (config.get('tblproperties') or {}).items() %},
+    {{ reconcile.literal(key) }} = {{ reconcile.literal(value) }}
+    {%- endfor %}
+)
+as
+select {{ reconcile._base_columns(settings) | join(', ') }}
+from {{ relations.newest_cache }}
+{%- endmacro %}
+
+{%- macro _base_columns(settings) -%}
+  {%- set names = [] -%}
+  {%- for column in settings.columns -%}{%- do names.append(reconcile.identifier(column.name)) -%}{%- endfor -%}
+  {{ return(names + ['_change_sequence', '_change_time', '_change_batch', '_deleted']) }}
+{%- endmacro %}
