@@ -219,7 +219,7 @@ def _moment(text: str) -> tuple[int, str | None]:
 
 def _timestamp(text: str) -> int:
     micros, zone = _moment(text)
-    if zone not in (None, "Z", "UTC"):
+    if zone is not None and zone not in ("Z", "UTC"):
         digits = zone[1:].replace(":", "").ljust(6, "0")
         hours, minutes, seconds = int(digits[:2]), int(digits[2:4]), int(digits[4:])
         if hours > 18 or minutes > 59 or seconds > 59:

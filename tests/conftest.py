@@ -1,0 +1,21 @@
+"""What the tests share: one Spark session, configured by conf/ as users' sessions are."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+os.environ["SPARK_CONF_DIR"] = str(Path(__file__).resolve().parents[1] / "conf")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One session for all tests; its lakehouse/ lies in a temporary directory."""
+    # The JVM keeps the directory in which it was started.
+    with contextlib.chdir(tmp_path_factory.mktemp("session")):
+        session = SparkSession.builder.getOrCreate()
+    yield session
+    session.stop()
