@@ -1,0 +1,71 @@
+"""Projects that install the package as a user does, and run dbt in the Spark session of the tests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from dbt.cli.main import dbtRunner
+
+PACKAGE = Path(__file__).parent.parent
+PARTS_OF_A_PACKAGE = ("macros", "models", "dbt_project.yml")
+
+
+class Project:
+    """A dbt project under `root` whose models and tests live in `schema`; `package` is the package it installs."""
+
+    def __init__(self, root: Path, schema: str, package: Path = PACKAGE, threads: int = 1) -> None:
+        self.root, self.schema = root, schema
+        (root / "models").mkdir(parents=True)
+        self._write("dbt_project.yml", {"name": "shop", "version": "1.0.0", "profile": "shop", "models": {"shop": {}}})
+        target = {"type": "spark", "method": "session", "host": "none", "schema": schema, "threads": threads}
+        self._write("profiles.yml", {"shop": {"target": "local", "outputs": {"local": target}}})
+        self._write("packages.yml", {"packages": [{"local": str(package)}]})
+
+    def source(self, schema: str, *tables: str) -> None:
+        """Declare staging tables as the source `lake`."""
+        declared = [{"name": table} for table in tables]
+        self._write("models/sources.yml", {"sources": [{"name": "lake", "schema": schema, "tables": declared}]})
+
+    def model(self, name: str, sql: str, columns: Mapping[str, str], **properties: Any) -> None:
+        """Write a model and its YAML; `columns` maps names to data types."""
+        (self.root / "models" / f"{name}.sql").write_text(sql)
+        declared = [{"name": column, "data_type": data_type} for column, data_type in columns.items()]
+        self._write(f"models/{name}.yml", {"models": [{"name": name, "columns": declared, **properties}]})
+
+    def dbt(self, *arguments: str, succeed: bool = True) -> Any:
+        """Run dbt in this process and return its result; with `succeed`, a failure is the test's."""
+        if not (self.root / "dbt_packages").exists() and arguments[0] != "deps":
+            self.dbt("deps")
+        with _working_in(self.root):
+            outcome = dbtRunner().invoke(["--quiet", "--no-use-colors", *arguments, "--profiles-dir", str(self.root)])
+        if succeed and not outcome.success:
+            results = getattr(outcome.result, "results", [])
+            raise AssertionError([r.message for r in results if r.message] or str(outcome.exception))
+        return outcome
+
+    def _write(self, path: str, content: Mapping[str, Any]) -> None:
+        (self.root / path).write_text(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True))
+
+
+def copy_of_the_package(root: Path) -> Path:
+    """Copy what dbt reads of the package, for a test that changes it."""
+    for part in PARTS_OF_A_PACKAGE:
+        source = PACKAGE / part
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, root / part)
+    return root
+
+
+@contextlib.contextmanager
+def _working_in(directory: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(directory)
+    try:
+        yield
+    finally:
+        os.chdir(before)
