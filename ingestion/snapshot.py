@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from typing import NoReturn
 
+from reconcile_jobs import session
 from reconcile_jobs.console import Console
 from reconcile_jobs.csv_records import Dialect
 from reconcile_jobs.errors import UsageError, explained
 from reconcile_jobs.snapshot_csv import columns_of, load_csv
+from reconcile_jobs.staging import TableName
 
 CSV_HELP = r"""
 The files are CSV as RFC 4180 and PostgreSQL's COPY have it, in UTF-8: values that hold a separator, a quote or a
@@ -34,6 +37,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: list[str], console: Console) -> None:
     """Load what the arguments name, and print one line of JSON: rows, into, seconds."""
+    started = time.monotonic()
     parser = _Parser(prog="snapshot.py", description=__doc__)
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
     csv = kinds.add_parser(
@@ -54,26 +58,35 @@ def main(arguments: list[str], console: Console) -> None:
     if set(options.null) & {delimiter, '"', "\r", "\n"}:
         raise UsageError(f"--null {options.null!r} could never stand without quotes.")
 
-    from pyspark.sql import SparkSession
+    into = _table(options.into)
 
-    started = time.monotonic()
-    spark = SparkSession.builder.getOrCreate()
+    spark = session.start(f"snapshot {into}")
     rows = load_csv(
         spark,
         options.path,
-        options.into,
+        into,
         columns_of(options.schema),
         Dialect(delimiter, options.null),
         header=not options.no_header,
     )
-    console.result({"rows": rows, "into": options.into, "seconds": round(time.monotonic() - started, 1)})
+    console.result({"rows": rows, "into": str(into), "seconds": round(time.monotonic() - started, 1)})
+
+
+def _table(name: str) -> TableName:
+    try:
+        return TableName.parse(name)
+    except UsageError as problem:
+        raise UsageError(str(problem).replace("--staging", "--into")) from None
 
 
 if __name__ == "__main__":
     console = Console("snapshot")
+    sys.stderr = console.err
     try:
         main(sys.argv[1:], console)
     except Exception as problem:
+        if os.environ.get("RECONCILE_TRACEBACK"):
+            raise
         known = explained(problem)
         console.say(str(known))
         sys.exit(known.exit_code)

@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -15,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-from reconcile_jobs import csv_records, exact_text
+from reconcile_jobs import session
 from reconcile_jobs.csv_records import Broken, Dialect, records
 from reconcile_jobs.errors import DataError, UsageError, explained
 from reconcile_jobs.exact_text import ExactText, NotExact, reader_of
+from reconcile_jobs.staging import TableName, quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,8 +30,9 @@ __all__ = ["Column", "columns_of", "load_csv", "typed_rows"]
 _BATCH_ROWS = 10_000
 _BATCH_CHARACTERS = 32_000_000
 
-# Larger than any file, and small enough for Spark to add it up for half a million of them.
-_NEVER_SPLIT = str(1 << 44)
+# Each file is read by one task, from its beginning: values in quotes may span lines, and lines are counted. The size
+# is larger than any file, and small enough for Spark to add it up for half a million of them.
+_WHOLE_FILES = dict.fromkeys(("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"), str(1 << 44))
 
 # A complaint travels from an executor as the message of an exception, in one line of ASCII.
 _COMPLAINT = "reconcile-complaint: "
@@ -77,7 +78,7 @@ def columns_of(schema: str) -> list[Column]:
 
 
 def load_csv(
-    spark: SparkSession, path: str, into: str, columns: Sequence[Column], dialect: Dialect, header: bool = True
+    spark: SparkSession, path: str, into: TableName, columns: Sequence[Column], dialect: Dialect, header: bool = True
 ) -> int:
     """Create or replace the table with the rows of the files, in one commit, and return how many there are.
 
@@ -86,14 +87,10 @@ def load_csv(
     a value is not exactly one of its type; other JobErrors for what else fails. The table is then as it was.
     """
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-    from pyspark import cloudpickle
     from pyspark.errors import AnalysisException, PySparkException
     from pyspark.sql import functions
 
-    # Executors need not have this package: what they run travels whole.
-    for module in (csv_records, exact_text, sys.modules[__name__]):
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-
+    session.ship_by_value()
     # Recursive also keeps directories like day=1 from becoming columns.
     reader = spark.read.option("recursiveFileLookup", True).option("lineSep", "\n")
     try:
@@ -105,9 +102,6 @@ def load_csv(
     files = lines.inputFiles()
     if not files:
         raise UsageError(f"There is no file in {path}; name a file, a directory or a pattern.")
-    parts = _parts(into)
-    table = ".".join(map(quoted, parts))
-
     rows = lines.select(
         functions.col("_metadata.file_path").alias("file"), functions.col("value").cast("binary").alias("line")
     ).mapInArrow(
@@ -115,7 +109,7 @@ def load_csv(
         ", ".join(f"{quoted(column.name)} {column.text.stored_type}" for column in columns),
     )
     writer = (
-        rows.writeTo(table)
+        rows.writeTo(into.sql)
         .using("delta")
         .tableProperty("comment", "A source's own rows, from its CSV export; each load replaces them all")
         .tableProperty("reconcile.snapshot", "csv")
@@ -125,15 +119,14 @@ def load_csv(
         # Parquet has no such names; Delta then keeps its own.
         writer = writer.tableProperty("delta.columnMapping.mode", "name")
     try:
-        if len(parts) > 1:
-            spark.sql(f"CREATE SCHEMA IF NOT EXISTS {'.'.join(map(quoted, parts[:-1]))}")
-        _refuse_other_tables(spark, into, table)
-        with _whole_files(spark), _silence(spark):
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {into.schema_sql}")
+        _refuse_other_tables(spark, into)
+        with session.settings(spark, _WHOLE_FILES):
             _refuse_torn(lines, files, header)
             writer.createOrReplace()
     except (PySparkException, Py4JJavaError) as problem:
         raise _refusal(problem) or explained(problem) from None
-    return spark.table(table).count()
+    return spark.table(into.sql).count()
 
 
 def typed_rows(
@@ -254,37 +247,11 @@ def _refuse_torn(lines: DataFrame, files: Sequence[str], header: bool) -> None:
         raise DataError(f"{empty[0]} is empty: it has not even a header. Export it again, or use --no-header.")
 
 
-def _refuse_other_tables(spark: SparkSession, into: str, table: str) -> None:
-    if spark.catalog.tableExists(table):
-        properties = {row["key"] for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
+def _refuse_other_tables(spark: SparkSession, into: TableName) -> None:
+    if spark.catalog.tableExists(into.sql):
+        properties = {row["key"] for row in spark.sql(f"SHOW TBLPROPERTIES {into.sql}").collect()}
         if "reconcile.snapshot" not in properties:
             raise UsageError(f"{into} is there already and is no snapshot; choose another name, or drop it yourself.")
-
-
-@contextmanager
-def _whole_files(spark: SparkSession) -> Iterator[None]:
-    """Let each file be read by one task from its beginning: a value in quotes may span lines, which are counted."""
-    settings = {"spark.sql.files.maxPartitionBytes": _NEVER_SPLIT, "spark.sql.files.openCostInBytes": _NEVER_SPLIT}
-    before = {key: str(spark.conf.get(key)) for key in settings}
-    try:
-        for key, value in settings.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, value in before.items():
-            spark.conf.set(key, value)
-
-
-@contextmanager
-def _silence(spark: SparkSession) -> Iterator[None]:
-    """Keep Spark from logging a failure with its stack trace: the caller says it in a sentence."""
-    jvm: Any = spark.sparkContext._jvm
-    before = jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
-    spark.sparkContext.setLogLevel("OFF")
-    try:
-        yield
-    finally:
-        spark.sparkContext.setLogLevel(before)
 
 
 def _refusal(problem: Exception) -> DataError | None:
@@ -301,23 +268,3 @@ def _refusal(problem: Exception) -> DataError | None:
 def _plain(file: str) -> str:
     """Return the name of a local file as people write it; others stay URIs."""
     return unquote(re.sub("^file:/+", "/", file)) if file.startswith("file:/") else file
-
-
-_IDENTIFIER = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
-
-
-def _parts(name: str) -> list[str]:
-    parts, position = [], 0
-    while found := _IDENTIFIER.match(name, position):
-        parts.append(found[1].replace("``", "`") if found[1] else found[2])
-        if found.end() == len(name):
-            return parts
-        if name[found.end()] != ".":
-            break
-        position = found.end() + 1
-    raise UsageError(f"{name!r} names no table; write schema.table, and put unusual names in backticks.")
-
-
-def quoted(name: str) -> str:
-    """Return an identifier in backticks."""
-    return "`" + name.replace("`", "``") + "`"

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import subprocess
+import sys
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from reconcile_jobs import snapshot_csv
 from reconcile_jobs.csv_records import Dialect
 from reconcile_jobs.errors import DataError, UsageError
+from reconcile_jobs.staging import TableName
 
 ROOT = Path(__file__).resolve().parents[2]
 TRUTH = ROOT / "tests" / "data" / "capture" / "truth"
@@ -92,13 +94,18 @@ def rows_of(spark, table: str) -> list[tuple]:
     )
 
 
+def load_csv(spark, path: str, into: str, *arguments) -> int:
+    spark.sparkContext.setLogLevel("OFF")  # as in the job, which says itself what a failure means
+    return snapshot_csv.load_csv(spark, path, TableName.parse(into), *arguments)
+
+
 @pytest.fixture
 def load(spark, tmp_path):
     def load(content: str | bytes, schema: str, into: str = "snapshots.t", header: bool = True, **marks: str) -> int:
         file = tmp_path / "an export.csv"
         file.write_bytes(content.encode() if isinstance(content, str) else content)
         columns = snapshot_csv.columns_of(schema)
-        return snapshot_csv.load_csv(spark, str(file), into, columns, Dialect(**marks), header)
+        return load_csv(spark, str(file), into, columns, Dialect(**marks), header)
 
     return load
 
@@ -107,7 +114,7 @@ def load(spark, tmp_path):
 def test_the_capture(spark, table):
     columns = snapshot_csv.columns_of(SCHEMAS[table])
     path, into = str(TRUTH / f"{table}.csv"), f"snapshots.{table}"
-    rows = snapshot_csv.load_csv(spark, path, into, columns, Dialect(null="\\N"))
+    rows = load_csv(spark, path, into, columns, Dialect(null="\\N"))
     truth = expected(table)
     assert rows == len(truth)
     assert rows_of(spark, into) == truth
@@ -217,9 +224,9 @@ def test_directories_patterns_and_compressed_files(spark, tmp_path):
     (tmp_path / "d.csv.bz2").write_bytes(bz2.compress(b"\xef\xbb\xbfid;v\n4;"))
     (tmp_path / "_SUCCESS").write_bytes(b"")
     columns = snapshot_csv.columns_of("id int, v string")
-    assert snapshot_csv.load_csv(spark, str(tmp_path), "snapshots.many", columns, Dialect(";")) == 4
+    assert load_csv(spark, str(tmp_path), "snapshots.many", columns, Dialect(";")) == 4
     assert rows_of(spark, "snapshots.many") == [(1, "one"), (2, "'two"), (3, "th\r\nree"), (4, None)]
-    assert snapshot_csv.load_csv(spark, f"{tmp_path}/*/*.csv", "snapshots.many", columns, Dialect(";")) == 2
+    assert load_csv(spark, f"{tmp_path}/*/*.csv", "snapshots.many", columns, Dialect(";")) == 2
 
 
 def test_large_files_are_not_split(spark, tmp_path):
@@ -230,13 +237,13 @@ def test_large_files_are_not_split(spark, tmp_path):
         for name in "12":
             (tmp_path / f"{name}.csv").write_text(text)
         columns = snapshot_csv.columns_of("id int, v string")
-        assert snapshot_csv.load_csv(spark, str(tmp_path), "snapshots.large", columns, Dialect()) == 50_000
+        assert load_csv(spark, str(tmp_path), "snapshots.large", columns, Dialect()) == 50_000
         assert spark.conf.get("spark.sql.files.maxPartitionBytes") == "10000"
         wrong = spark.table("snapshots.large").where("v <> concat('a\\n\"', id, '\"\\nb')")
         assert wrong.count() == 0
         (tmp_path / "2.csv").write_text(text + "x,y\n")
         with pytest.raises(DataError, match=r"2\.csv, line 75002: column id, int"):
-            snapshot_csv.load_csv(spark, str(tmp_path), "snapshots.large", columns, Dialect())
+            load_csv(spark, str(tmp_path), "snapshots.large", columns, Dialect())
     finally:
         spark.conf.set("spark.sql.files.maxPartitionBytes", before)
 
@@ -246,7 +253,7 @@ def test_torn_files(spark, tmp_path):
     (tmp_path / "torn.csv.gz").write_bytes(packed[: len(packed) // 2])
     columns = snapshot_csv.columns_of("id int")
     with pytest.raises(DataError, match=r"torn\.csv\.gz cannot be read to its end"):
-        snapshot_csv.load_csv(spark, str(tmp_path), "snapshots.torn", columns, Dialect())
+        load_csv(spark, str(tmp_path), "snapshots.torn", columns, Dialect())
     assert not spark.catalog.tableExists("snapshots.torn")
 
 
@@ -269,12 +276,12 @@ def test_schemas_that_cannot_be(spark, schema, why):
 def test_paths_and_names_that_cannot_be(spark, load, tmp_path):
     columns = snapshot_csv.columns_of("id int")
     with pytest.raises(UsageError, match="There is nothing at"):
-        snapshot_csv.load_csv(spark, f"{tmp_path}/nowhere/*.csv", "snapshots.t", columns, Dialect())
+        load_csv(spark, f"{tmp_path}/nowhere/*.csv", "snapshots.t", columns, Dialect())
     (tmp_path / "bare").mkdir()
     with pytest.raises(UsageError, match="There is no file in"):
-        snapshot_csv.load_csv(spark, f"{tmp_path}/bare", "snapshots.t", columns, Dialect())
+        load_csv(spark, f"{tmp_path}/bare", "snapshots.t", columns, Dialect())
     for name in ("", "a..b", "a b", "a.b; drop table t", "`a", "a.", "a.`b`c"):
-        with pytest.raises(UsageError, match="names no table"):
+        with pytest.raises(UsageError, match="is not the name of a table"):
             load("id\n1\n", "id int", name)
     for name in ("snapshots.`a``b`", "snapshots.`a b`", "`a b`.t", "a.b.c", "snapshots.`a;{{ b }}`"):
         with pytest.raises(UsageError, match=r"refuses|does not take"):
@@ -300,8 +307,20 @@ def test_the_job(tmp_path):
     (line,) = done.stderr.splitlines()
     assert f'{export}, line 2: column v, int: "x" is not a number' in line
 
-    for wrong in (["--schema", "id int"], ["--into", "lake.t", "--schema", "id int", "--delimiter", ";;"]):
-        done = run(*wrong)
+
+def test_usage(tmp_path):
+    """What is wrong on the command line is said without starting Spark."""
+    job = [sys.executable, str(ROOT / "ingestion" / "snapshot.py"), "csv", "--path", "x", "--schema", "id int"]
+    for wrong, why in (
+        ([], "the following arguments are required: --into"),
+        (["--into", "t"], "--into t is not the name of a table"),
+        (["--into", "lake.t", "--delimiter", ";;"], "--delimiter ';;' is not one character"),
+        (["--into", "lake.t", "--null", ","], "--null ',' could never stand without quotes"),
+    ):
+        done = subprocess.run([*job, *wrong], cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stdout) == (2, "")
-        assert "Traceback" not in done.stderr
-        assert wrong[-2] in done.stderr or "--into" in done.stderr
+        assert done.stderr.startswith(f"snapshot: {why}")
+        assert len(done.stderr.splitlines()) == 1
+    done = subprocess.run([*job, "--help"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "--null" in done.stdout
