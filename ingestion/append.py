@@ -1,0 +1,108 @@
+"""Append a source's change records to a staging table: `spark-submit append.py datastream --help`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import time
+from dataclasses import asdict
+from typing import NoReturn
+
+from reconcile_jobs.console import Console
+from reconcile_jobs.errors import UsageError, explained
+from reconcile_jobs.shutdown import Shutdown
+from reconcile_jobs.staging import TableName
+
+DATASTREAM_HELP = """
+Files whose names begin with _ or . are left alone. With --format auto, names that end in .json, .jsonl or .ndjson
+(perhaps .gz or .bz2 after it) are JSON lines, those in .avro Avro; any other is not read, but recorded in staging by
+its name. Files must appear whole (renamed into place, as object stores do), and a file is known by its path: it is
+appended once, and what is written into it later is not seen.
+
+Standard output is one line of JSON: files, records, unreadable (records without an object), corrupt_files,
+ignored_files, first_batch, last_batch, seconds. Exit codes: 0 done; 1 a file cannot be read; 2 usage or configuration;
+4 a fault that a retry may cure.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see `{self.prog} --help`.")
+
+
+def _positive(text: str) -> int:
+    if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 on")
+    return int(text)
+
+
+def _interval(text: str) -> str:
+    units = {"s": "seconds", "m": "minutes", "h": "hours"}
+    found = re.fullmatch(r"([0-9]+)\s*([smh])", text)
+    if not found or int(found[1]) == 0:
+        raise argparse.ArgumentTypeError(f"{text} is no interval; write 30s, 5m or 1h")
+    return f"{found[1]} {units[found[2]]}"
+
+
+def arguments(words: list[str]) -> argparse.Namespace:
+    """Return what the command line says. Raises UsageError."""
+    parser = _Parser(prog="append.py", description=__doc__)
+    sources = parser.add_subparsers(dest="source", required=True, metavar="SOURCE")
+    files = sources.add_parser(
+        "datastream",
+        help="files that Datastream wrote",
+        description="Append Datastream's files to a staging table, each once.",
+        epilog=DATASTREAM_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    files.add_argument("--path", required=True, help="a directory (searched recursively), a file or a pattern")
+    files.add_argument("--staging", required=True, metavar="SCHEMA.TABLE", help="the table, created if missing")
+    files.add_argument("--format", choices=["auto", "json", "avro"], default="auto", help="(default: auto, by name)")
+    files.add_argument(
+        "--checkpoint", metavar="DIR", help="what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
+    )
+    files.add_argument("--max-files", type=_positive, metavar="N", help="at most so many files in one batch")
+    files.add_argument("--every", type=_interval, metavar="30s", help="keep going, looking for files so often")
+    files.add_argument(
+        "--skip-corrupt-files", action="store_true", help="record the name of a file that cannot be read, and go on"
+    )
+    return parser.parse_args(words)
+
+
+def main(words: list[str], console: Console, shutdown: Shutdown) -> None:
+    """Append what the words ask for; the counts are one line of JSON on standard output. Raises JobError."""
+    started = time.monotonic()
+    options = arguments(words)
+    staging = TableName.parse(options.staging)
+
+    from reconcile_jobs import datastream, session
+
+    spark = session.start(f"append {staging}")
+    shutdown.watch(spark)
+    job = datastream.Job(
+        options.path,
+        staging,
+        options.format,
+        options.checkpoint,
+        options.max_files,
+        options.every,
+        options.skip_corrupt_files,
+    )
+    totals = datastream.run(spark, job, shutdown.stop, console.say, console.progress)
+    console.result(asdict(totals) | {"seconds": round(time.monotonic() - started, 1)})
+
+
+if __name__ == "__main__":
+    console, shutdown, code = Console("append"), Shutdown(), 0
+    sys.stderr = console.err
+    try:
+        main(sys.argv[1:], console, shutdown)
+    except Exception as problem:
+        if os.environ.get("RECONCILE_TRACEBACK"):
+            raise
+        failure = explained(problem)
+        console.say(str(failure))
+        code = failure.exit_code
+    shutdown.end(code)

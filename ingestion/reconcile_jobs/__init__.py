@@ -1,0 +1,1 @@
+"""What the jobs that spark-submit runs share."""

@@ -1,0 +1,317 @@
+"""Avro files become JSON records that hold every digit; fastavro decodes, nothing here rounds."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import struct
+import uuid
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from json.encoder import encode_basestring as _quoted
+from math import isfinite
+from typing import Any
+
+import fastavro
+
+__all__ = ["AvroError", "json_records"]
+
+Render = Callable[[Any], str]
+
+# fastavro does not decode logical types but in Python's, which lack nanoseconds, the year 0 and a union's branch. So a
+# file is decoded under a schema of the same bytes on the wire: without logical types and, where a union has several
+# branches, each branch a record of one field, which adds no byte and tells the branch.
+_HEADER: Any = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "header",
+        "fields": [
+            {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": 4}},
+            {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+            {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
+        ],
+    }
+)
+
+# The longest number that SQL functions on JSON read exactly; a longer one travels as text.
+_NUMBER_DIGITS = 38
+
+
+class AvroError(ValueError):
+    """What stands in a file is no Avro, or is torn; the message says what and where, in bytes."""
+
+
+def json_records(content: bytes) -> Iterator[str]:
+    """Yield the records of one Avro file as JSON, one line each.
+
+    Decimals are numbers with all digits of their scale (text beyond 38 digits), timestamps and dates ISO 8601 with all
+    digits of their unit (Z unless local; years beyond 0000 to 9999 with a sign), bytes and fixed base64, NaN and
+    infinities text, unions the value alone. A file that was cut between two blocks cannot be told from a whole one:
+    Avro has no mark at its end. Raises AvroError.
+    """
+    place = 0
+    try:
+        plain, render = _plain_file(content)
+        blocks = fastavro.block_reader(plain)
+        shift = len(plain.getbuffer()) - len(content)
+        place = plain.tell() - shift
+        for block in blocks:
+            for record in block:
+                yield render(record)
+            place = block.offset + block.size - shift
+    except AvroError:
+        raise
+    except Exception as problem:
+        # fastavro raises whatever a wrong byte leads to: EOFError, IndexError, zlib.error, ...
+        why = "it ends in the middle" if isinstance(problem, EOFError) else f"{type(problem).__name__}: {problem}"
+        raise AvroError(f"no whole Avro file: {why or 'wrong bytes'} (after byte {place})") from problem
+    if place != len(content):
+        # A file cut inside a block's own length looks like one that has ended.
+        raise AvroError(f"no whole Avro file: it ends in the middle (after byte {place})")
+
+
+def _plain_file(content: bytes) -> tuple[io.BytesIO, Render]:
+    # The same file with the schema on the wire in its header, and what turns a decoded record into JSON.
+    source = io.BytesIO(content)
+    if content[:4] != b"Obj\x01":
+        raise AvroError("no Avro file: it is empty" if not content else "no Avro file: it does not begin as one")
+    header: Any = fastavro.schemaless_reader(source, _HEADER, None)
+    wire, render = _compiled(header["meta"]["avro.schema"])
+    header["meta"]["avro.schema"] = wire
+    plain = io.BytesIO()
+    fastavro.schemaless_writer(plain, _HEADER, header)
+    plain.write(content[source.tell() :])
+    plain.seek(0)
+    return plain, render
+
+
+@lru_cache(maxsize=64)
+def _compiled(schema: bytes) -> tuple[bytes, Render]:
+    # The files of a batch mostly share a few schemas.
+    wire, render = _Compiler().compile(json.loads(schema), "")
+    return json.dumps(wire).encode(), render
+
+
+class _Compiler:
+    # Names on the wire are made up: a name that Avro does not allow, a column's say, then does no harm.
+    def __init__(self) -> None:
+        self._named: dict[str, tuple[str, list[Render]]] = {}
+        self._count = 0
+
+    def compile(self, schema: Any, namespace: str) -> tuple[Any, Render]:
+        if isinstance(schema, list):
+            return self._union(schema, namespace)
+        if isinstance(schema, str):
+            if schema in _PRIMITIVES:
+                return schema, _PRIMITIVES[schema]
+            full_name = schema if "." in schema or not namespace else f"{namespace}.{schema}"
+            if full_name not in self._named:
+                full_name = schema
+            if full_name not in self._named:
+                raise AvroError(f"no Avro file: its schema has no type {schema}")
+            wire_name, cell = self._named[full_name]
+            return wire_name, lambda value: cell[0](value)
+        kind = schema["type"]
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._of_named(schema, kind, namespace)
+        if kind == "array":
+            wire, item = self.compile(schema["items"], namespace)
+            return {"type": "array", "items": wire}, lambda value: "[" + ",".join([item(x) for x in value]) + "]"
+        if kind == "map":
+            wire, item = self.compile(schema["values"], namespace)
+            return {
+                "type": "map",
+                "values": wire,
+            }, lambda value: "{" + ",".join([f"{_quoted(k)}:{item(x)}" for k, x in value.items()]) + "}"
+        logical = _logical(schema)
+        if logical is not None:
+            return kind, logical
+        return self.compile(kind, namespace)
+
+    def _of_named(self, schema: dict[str, Any], kind: str, namespace: str) -> tuple[Any, Render]:
+        name = schema["name"]
+        if "." in name:
+            namespace = name.rpartition(".")[0]
+        else:
+            namespace = schema.get("namespace", namespace)
+            name = f"{namespace}.{name}" if namespace else name
+        self._count += 1
+        wire_name = f"n{self._count}"
+        cell: list[Render] = [_text]
+        self._named[name] = (wire_name, cell)  # before its fields: they may hold it
+        wire: dict[str, Any] = {"type": kind, "name": wire_name}
+        if kind == "enum":
+            # Decoded as numbers in a text: a symbol too may be a name that Avro does not allow.
+            texts = {f"s{i}": _quoted(symbol) for i, symbol in enumerate(schema["symbols"])}
+            wire["symbols"] = list(texts)
+            cell[0] = texts.__getitem__
+        elif kind == "fixed":
+            wire["size"] = schema["size"]
+            cell[0] = _logical(schema) or _base64
+        else:
+            wire["type"] = "record"
+            fields, renders = [], []
+            for i, field in enumerate(schema["fields"]):
+                field_wire, field_render = self.compile(field["type"], namespace)
+                fields.append({"name": f"f{i}", "type": field_wire})
+                renders.append((("," if i else "{") + _quoted(field["name"]) + ":", f"f{i}", field_render))
+            wire["fields"] = fields
+            cell[0] = _record(renders)
+        return wire, cell[0] if kind != "record" else (lambda value: cell[0](value))
+
+    def _union(self, branches: list[Any], namespace: str) -> tuple[Any, Render]:
+        compiled = [(branch, *self.compile(branch, namespace)) for branch in branches]
+        real = [(wire, render) for branch, wire, render in compiled if not _is_null(branch)]
+        if len(real) == 1:
+            render = real[0][1]
+            return [wire for _, wire, _ in compiled], (lambda value: "null" if value is None else render(value))
+        wires: list[Any] = []
+        renders: dict[str, Render] = {}
+        for branch, wire, render in compiled:
+            if _is_null(branch):
+                wires.append("null")
+                continue
+            self._count += 1
+            key = f"b{self._count}"
+            renders[key] = render
+            wires.append({"type": "record", "name": key, "fields": [{"name": key, "type": wire}]})
+
+        def of_branch(value: Any) -> str:
+            if value is None:
+                return "null"
+            ((key, held),) = value.items()
+            return renders[key](held)
+
+        return wires, of_branch
+
+
+def _is_null(branch: Any) -> bool:
+    return branch == "null" or (isinstance(branch, dict) and branch.get("type") == "null")
+
+
+def _record(fields: list[tuple[str, str, Render]]) -> Render:
+    if not fields:
+        return lambda value: "{}"
+    return lambda value: "".join([prefix + render(value[key]) for prefix, key, render in fields]) + "}"
+
+
+def _text(value: Any) -> str:
+    return _quoted(value)
+
+
+def _base64(value: bytes) -> str:
+    return '"' + base64.b64encode(value).decode() + '"'
+
+
+def _double(value: float) -> str:
+    # repr is the shortest text that gives this very double back.
+    if isfinite(value):
+        return repr(value)
+    return '"NaN"' if value != value else '"Infinity"' if value > 0 else '"-Infinity"'
+
+
+def _float(value: float) -> str:
+    # The shortest text that gives this very float back: 0.1, where as a double it is 0.10000000149011612.
+    if isfinite(value):
+        for digits in (6, 7, 8):
+            shorter = float(f"{value:.{digits}g}")
+            if abs(shorter) < _LARGEST_FLOAT and struct.unpack("<f", struct.pack("<f", shorter))[0] == value:
+                return repr(shorter)
+    return _double(value)
+
+
+_LARGEST_FLOAT = 3.4028234663852886e38
+
+
+_PRIMITIVES: dict[str, Render] = {
+    "null": lambda value: "null",
+    "boolean": lambda value: "true" if value else "false",
+    "int": str,
+    "long": str,
+    "float": _float,
+    "double": _double,
+    "bytes": _base64,
+    "string": _text,
+}
+
+
+def _logical(schema: dict[str, Any]) -> Render | None:
+    # None for a logical type that is unknown or does not fit its type: Avro says to read the type beneath.
+    logical, kind = schema.get("logicalType"), schema["type"]
+    if logical == "decimal" and kind in ("bytes", "fixed"):
+        scale = schema.get("scale", 0)
+        return _decimal(scale) if isinstance(scale, int) and scale >= 0 else None
+    if (kind, logical) == ("fixed", "duration") and schema.get("size") == 12:
+        return _duration
+    if (kind, logical) == ("fixed", "uuid") and schema.get("size") == 16:
+        return lambda value: f'"{uuid.UUID(bytes=value)}"'
+    if (kind, logical) == ("int", "date"):
+        return lambda value: f'"{_day(value)}"'
+    if (kind, logical) in _TIMES:
+        return _time(_TIMES[kind, str(logical)])
+    if kind == "long" and logical in _TIMESTAMPS:
+        return _timestamp(*_TIMESTAMPS[logical])
+    return None
+
+
+# Digits after the second.
+_TIMES = {("int", "time-millis"): 3, ("long", "time-micros"): 6, ("long", "time-nanos"): 9}
+_TIMESTAMPS = {
+    f"{local}timestamp-{unit}": (digits, "" if local else "Z")
+    for local in ("", "local-")
+    for unit, digits in (("millis", 3), ("micros", 6), ("nanos", 9))
+}
+
+
+def _decimal(scale: int) -> Render:
+    def render(value: bytes) -> str:
+        unscaled = int.from_bytes(value, "big", signed=True)
+        digits = str(abs(unscaled)).rjust(scale + 1, "0")
+        number = digits if scale == 0 else f"{digits[:-scale]}.{digits[-scale:]}"
+        if unscaled < 0:
+            number = "-" + number
+        return number if len(digits) <= _NUMBER_DIGITS else f'"{number}"'
+
+    return render
+
+
+@lru_cache(maxsize=4096)
+def _day(days: int) -> str:
+    # Days since 1970-01-01 in the proleptic Gregorian calendar, beyond the years that Python's dates have.
+    era, day_of_era = divmod(days + 719468, 146097)
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)  # from the first of March
+    shifted_month = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * shifted_month + 2) // 5 + 1
+    month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
+    year = year_of_era + era * 400 + (month <= 2)
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04}-{month:02}-{day:02}"
+
+
+def _clock(ticks: int, digits: int) -> str:
+    seconds, fraction = divmod(ticks, 10**digits)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:0{digits}}"
+
+
+def _time(digits: int) -> Render:
+    def render(value: int) -> str:
+        return f'"{"-" if value < 0 else ""}{_clock(abs(value), digits)}"'
+
+    return render
+
+
+def _timestamp(digits: int, zone: str) -> Render:
+    ticks_of_day = 86400 * 10**digits
+
+    def render(value: int) -> str:
+        days, ticks = divmod(value, ticks_of_day)
+        return f'"{_day(days)}T{_clock(ticks, digits)}{zone}"'
+
+    return render
+
+
+def _duration(value: bytes) -> str:
+    months, days, millis = struct.unpack("<III", value)
+    return f'"P{months}M{days}DT{millis // 1000}.{millis % 1000:03}S"'

@@ -1,0 +1,426 @@
+"""Datastream's files, JSON lines and Avro, become appends to a staging table, each file exactly once."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from reconcile_jobs import failpoints
+from reconcile_jobs.avro_json import AvroError, json_records
+from reconcile_jobs.errors import DataError, Fault, JobError, UsageError, causes, explained
+from reconcile_jobs.session import settings, ship_by_value
+from reconcile_jobs.staging import Staging, TableName, checkpoint_id, read_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Job", "Totals", "run"]
+
+SOURCE = "datastream"
+
+# By the end of their names; everything else is said to be neither.
+_JSON = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2))?$")
+_AVRO = re.compile(r"\.avro$")
+_NEVER_EMPTY = re.compile(r"\.(avro|gz|bz2)$")  # not even without a record
+
+# The file source forgets, and silently ignores, what is older than a week; a century is beyond any landing area's life.
+_FILE_AGE = "36500d"
+
+# Rows that Python hands back to Spark at a time.
+_ARROW_ROWS = 2000
+
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the command line asks for. `every` is Spark's interval between passes, None for one pass."""
+
+    path: str
+    staging: TableName
+    format: str = "auto"
+    checkpoint: str | None = None
+    max_files: int | None = None
+    every: str | None = None
+    skip_corrupt_files: bool = False
+
+
+@dataclass
+class Totals:
+    """What one run has appended so far."""
+
+    files: int = 0
+    records: int = 0
+    unreadable: int = 0
+    corrupt_files: int = 0
+    ignored_files: int = 0
+    first_batch: int | None = None
+    last_batch: int | None = None
+
+
+@dataclass
+class _Files:
+    json: list[str] = field(default_factory=list)
+    avro: list[str] = field(default_factory=list)
+    # Why a file is not read, for each that is not.
+    corrupt: dict[str, str] = field(default_factory=dict)
+    ignored: dict[str, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.json) + len(self.avro)
+
+
+def run(
+    spark: SparkSession,
+    job: Job,
+    stop: threading.Event | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Totals:
+    """Append every file under the path that was not yet appended, and return the counts of this run.
+
+    With `every`, goes on until `stop` is set. Raises DataError for a file that cannot be read (nothing of its batch is
+    then appended), UsageError, or Fault.
+    """
+    try:
+        return _Run(spark, job, stop or threading.Event(), say, progress).run()
+    except JobError:
+        raise
+    except Exception as problem:
+        raise explained(problem) from problem
+
+
+class _Run:
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: Job,
+        stop: threading.Event,
+        say: Callable[[str], None],
+        progress: Callable[[str], None],
+    ) -> None:
+        self.spark, self.job, self.stop = spark, job, stop
+        self.say, self.progress = say, progress
+        self.totals = Totals()
+        self.failure: Exception | None = None
+        self.reading = 0  # files of the batch being appended
+        ship_by_value()
+
+    def run(self) -> Totals:
+        started = time.monotonic()
+        pattern, path = _landing(self.spark, self.job.path)
+        self.staging = Staging(self.spark, self.job.staging, f"{SOURCE} {path}")
+        self.checkpoint = self._checkpoint()
+        query = self._query(pattern)
+        self.query_id = str(query.id)
+        self._known.set()
+        try:
+            while not query.awaitTermination(0.5):
+                self._show(started)
+                if self.stop.is_set():
+                    query.stop()
+                    if self.job.every is None:
+                        raise Fault("Stopped before everything was appended: run the same command again.")
+                    break
+        except JobError:
+            raise
+        except Exception as problem:
+            # What went wrong inside a batch comes back wrapped; here is what it was.
+            raise self.failure or problem from problem
+        failpoints.reach("after_checkpoint")
+        return self.totals
+
+    def _checkpoint(self) -> str:
+        location = self.job.checkpoint or f"lakehouse/_checkpoints/{self.job.staging.file_name}"
+        path = _hadoop_path(self.spark, location)
+        files = path.getFileSystem(self.spark._jsc.hadoopConfiguration())
+        path = files.makeQualified(path)
+        commits = _hadoop_path(self.spark, str(path.toString()), "commits")
+        committed = bool(files.exists(commits)) and any(
+            re.fullmatch(r"\d+", status.getPath().getName()) for status in files.listStatus(commits)
+        )
+        location = str(path.toString())
+        if self.staging.check_checkpoint(location, checkpoint_id(self.spark, location), committed):
+            self.say(
+                f"the checkpoint of {self.job.staging} is lost: every file under the path is appended again, "
+                "under new batch numbers"
+            )
+        return location
+
+    def _query(self, pattern: str) -> Any:
+        self._known = threading.Event()
+        # This source only finds the files; reading them is a matter of each batch, which then can leave one out.
+        found = (
+            self.spark.readStream.format("binaryFile")
+            .schema("path string, modificationTime timestamp, length bigint, content binary")
+            .option("recursiveFileLookup", True)
+            .option("maxFileAge", _FILE_AGE)
+            .option("ignoreCorruptFiles", False)
+            .option("ignoreMissingFiles", False)
+        )
+        if self.job.max_files is not None:
+            found = found.option("maxFilesPerTrigger", self.job.max_files)
+        writer = (
+            found.load(pattern)
+            .select("path", "length")
+            .writeStream.foreachBatch(self._append)
+            .option("checkpointLocation", self.checkpoint)
+        )
+        if self.job.every is None:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=self.job.every).start()
+
+    def _append(self, found: DataFrame, epoch: int) -> None:
+        try:
+            if self.totals.last_batch is not None:
+                failpoints.reach("after_checkpoint")  # of the batch before
+            self._known.wait()
+            self._append_files(found, epoch)
+            failpoints.reach("before_checkpoint")
+        except Exception as problem:
+            self.failure = problem
+            raise
+
+    def _append_files(self, found: DataFrame, epoch: int) -> None:
+        paths = _files_of(self.spark, self.checkpoint, epoch)
+        files = _Files()
+        for path in paths:
+            kind = _format(path, self.job.format)
+            if kind is None:
+                files.ignored[path] = "its name ends neither as JSON (.json, .jsonl, .ndjson, .gz) nor as Avro (.avro)"
+            else:
+                (files.json if kind == "json" else files.avro).append(path)
+        self._set_aside(files, self._missing(found, paths))
+        self.reading = len(files)
+        while True:
+            try:
+                with settings(self.spark, _READING):
+                    appended = self.staging.append(self._frame(files), SOURCE, self.query_id, self.checkpoint, epoch)
+                break
+            except Exception as problem:
+                broken = dict(_unreadable(self.spark, files))
+                if not broken:
+                    raise explained(problem) from problem
+                self._set_aside(files, broken)
+        self._count(files, appended.rows, appended.without_object, appended.batch)
+
+    def _missing(self, found: DataFrame, paths: Sequence[str]) -> dict[str, str]:
+        # Spark leaves out, without a word, what has vanished since it was found and what has no bytes.
+        there = {_key(row.path) for row in found.collect()}
+        missing = {}
+        for path in paths:
+            if _key(path) in there:
+                continue
+            at = _hadoop_path(self.spark, path)
+            if not at.getFileSystem(self.spark._jsc.hadoopConfiguration()).exists(at):
+                missing[path] = "it was there, and has vanished"
+            elif _NEVER_EMPTY.search(path):
+                missing[path] = "it is empty"
+        return missing
+
+    def _set_aside(self, files: _Files, broken: dict[str, str]) -> None:
+        broken = {path: why for path, why in broken.items() if path not in files.ignored}
+        if not broken:
+            return
+        if not self.job.skip_corrupt_files:
+            raise DataError(_complaint(broken))
+        files.corrupt |= broken
+        files.json = [path for path in files.json if path not in broken]
+        files.avro = [path for path in files.avro if path not in broken]
+
+    def _frame(self, files: _Files) -> DataFrame:
+        frames = [_records(self.spark, kind, paths) for kind, paths in _kinds(files) if paths]
+        notes = [
+            (json.dumps({name: path, "error": why}, ensure_ascii=False), path)
+            for name, aside in (("corrupt_file", files.corrupt), ("ignored_file", files.ignored))
+            for path, why in aside.items()
+        ]
+        if notes or not frames:
+            frames.append(self.spark.createDataFrame(notes, "record string, origin string"))
+        united = frames[0]
+        for frame in frames[1:]:
+            united = united.unionAll(frame)
+        return united
+
+    def _count(self, files: _Files, rows: int, without_object: int, batch: int | None) -> None:
+        aside = len(files.corrupt) + len(files.ignored)
+        total = self.totals
+        total.files += len(files)
+        total.records += rows - aside
+        total.unreadable += without_object - aside
+        total.corrupt_files += len(files.corrupt)
+        total.ignored_files += len(files.ignored)
+        total.first_batch = total.first_batch or batch
+        total.last_batch = batch or total.last_batch
+        for what, named in (("cannot be read", files.corrupt), ("ignored", files.ignored)):
+            if named:
+                path, why = next(iter(named.items()))
+                more = f", and {len(named) - 1} more" if len(named) > 1 else ""
+                self.say(f"{what}: {path} ({why}){more}; recorded in {self.job.staging}")
+
+    def _show(self, started: float) -> None:
+        total = self.totals
+        seconds = time.monotonic() - started
+        text = f"{total.files} files, {total.records:,} records, {total.records / seconds:,.0f}/s"
+        if self.reading:
+            tracker = self.spark.sparkContext.statusTracker()
+            stages = [tracker.getStageInfo(i) for i in tracker.getActiveStageIds()]
+            done = sum(stage.numCompletedTasks for stage in stages if stage)
+            tasks = sum(stage.numTasks for stage in stages if stage)
+            text += f"; reading {self.reading} files" + (f", {100 * done // tasks} %" if tasks else "")
+        self.progress(text)
+
+
+# A cluster's defaults may skip what cannot be read, and one file after the other fits into memory where all may not.
+_READING = {
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+}
+
+
+def _hadoop_path(spark: SparkSession, *parts: str) -> Any:
+    return spark._jvm.org.apache.hadoop.fs.Path(*parts)  # type: ignore[union-attr]
+
+
+def _landing(spark: SparkSession, path: str) -> tuple[str, str]:
+    """Return the path as a pattern for Spark, and as its full name. Raises UsageError where nothing is there."""
+    try:
+        at = _hadoop_path(spark, path)
+        files = at.getFileSystem(spark._jsc.hadoopConfiguration())
+        full = str(files.makeQualified(at).toString())
+        if files.exists(at):
+            return _without_patterns(full), full
+        if files.globStatus(at):
+            return full, full
+    except Exception as problem:
+        raise explained(problem) from problem
+    raise UsageError(f"There is nothing at {path}: name a directory, a file or a pattern that exists with --path.")
+
+
+def _without_patterns(path: str) -> str:
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
+
+
+def _files_of(spark: SparkSession, checkpoint: str, epoch: int) -> list[str]:
+    """Return the files of a micro-batch, as the checkpoint has them.
+
+    The micro-batch itself leaves out files that have vanished, and does not say which it holds.
+    """
+    last = _log_offset(spark, checkpoint, epoch)
+    first = (_log_offset(spark, checkpoint, epoch - 1) if epoch else -1) + 1
+    wanted = range(first, last + 1)
+    found: dict[str, None] = {}
+    for number in wanted:
+        at = _hadoop_path(spark, checkpoint, f"sources/0/{number}")
+        files = at.getFileSystem(spark._jsc.hadoopConfiguration())
+        if not files.exists(at):
+            at = _hadoop_path(spark, checkpoint, f"sources/0/{number}.compact")
+        for line in read_text(spark, at).splitlines()[1:]:
+            entry = json.loads(line)
+            if entry["batchId"] == number:
+                parts = urlsplit(entry["path"])
+                location = f"{parts.scheme}://{parts.netloc}" if parts.netloc else f"{parts.scheme}:"
+                found[location + unquote(parts.path)] = None
+    return list(found)
+
+
+def _log_offset(spark: SparkSession, checkpoint: str, epoch: int) -> int:
+    offsets = read_text(spark, _hadoop_path(spark, checkpoint, f"offsets/{epoch}"))
+    return int(json.loads(offsets.splitlines()[2])["logOffset"])
+
+
+def _key(path: str) -> str:
+    # file:/a and file:///a are one file.
+    return re.sub(r"^(\w+):/+", r"\1:/", path)
+
+
+def _format(path: str, asked: str) -> str | None:
+    if asked != "auto":
+        return asked
+    return "json" if _JSON.search(path) else "avro" if _AVRO.search(path) else None
+
+
+def _kinds(files: _Files) -> tuple[tuple[str, list[str]], ...]:
+    return ("json", files.json), ("avro", files.avro)
+
+
+def _records(spark: SparkSession, kind: str, paths: Sequence[str]) -> DataFrame:
+    """Return `record` and `origin` of files of one kind."""
+    # Without recursiveFileLookup, directories like day=1 would become columns.
+    reader = spark.read.option("recursiveFileLookup", True)
+    names = [_without_patterns(path) for path in paths]
+    if kind == "json":
+        # A carriage return may stand between the values of a record; only a line feed ends it.
+        return reader.option("lineSep", "\n").text(names).selectExpr("value AS record", "_metadata.file_path AS origin")
+    files = reader.format("binaryFile").load(names).selectExpr("content", "_metadata.file_path AS origin")
+    return files.mapInArrow(_avro_rows, "record string, origin string")
+
+
+def _avro_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for batch in batches:
+        for content, origin in zip(batch.column("content"), batch.column("origin"), strict=True):
+            rows: list[str] = []
+            for record in json_records(content.as_py()):
+                rows.append(record)
+                if len(rows) == _ARROW_ROWS:
+                    yield pa.RecordBatch.from_pydict({"record": rows, "origin": [origin.as_py()] * len(rows)})
+                    rows = []
+            if rows:
+                yield pa.RecordBatch.from_pydict({"record": rows, "origin": [origin.as_py()] * len(rows)})
+
+
+def _unreadable(spark: SparkSession, files: _Files) -> Iterator[tuple[str, str]]:
+    """Yield the files that cannot be read and why, found by reading halves. Raises Fault for what a retry may cure."""
+    for kind, paths in _kinds(files):
+        pending = [paths] if paths else []
+        while pending:
+            some = pending.pop()
+            try:
+                with settings(spark, _READING):
+                    _records(spark, kind, some).write.format("noop").mode("overwrite").save()
+            except Exception as problem:
+                if len(some) > 1:
+                    half = len(some) // 2
+                    pending += [some[half:], some[:half]]
+                    continue
+                yield some[0], _why_unreadable(problem, some[0])
+
+
+def _why_unreadable(problem: Exception, path: str) -> str:
+    story = "\n".join(f"{kind}: {message}" for kind, message in causes(problem))
+    if found := re.search(rf"{AvroError.__name__}: (.*)", story):
+        return found[1].strip()
+    for pattern, why in _TORN:
+        if re.search(pattern, story):
+            return why
+    raise Fault(f"The file {path} could not be read. {explained(problem)}") from problem
+
+
+_TORN = [
+    (r"EOFException", "it ends in the middle"),
+    (
+        r"not a gzip file|gzip stream|zip\.|incorrect|invalid (?:block|stored|distance|code)|(?i:bzip|bad block)",
+        "what it holds is not what its name says, or was damaged",
+    ),
+    (r"FILE_NOT_EXIST|PATH_NOT_FOUND|does not exist", "it was there, and has vanished"),
+]
+
+
+def _complaint(broken: dict[str, str]) -> str:
+    named = [f"{path} ({why})" for path, why in list(broken.items())[:_MOST_NAMED]]
+    more = f" and {len(broken) - _MOST_NAMED} more" if len(broken) > _MOST_NAMED else ""
+    noun = "file" if len(broken) == 1 else f"{len(broken)} files"
+    return (
+        f"Cannot read the {noun} {', '.join(named)}{more}, and nothing of this batch was appended: deliver again under "
+        "the same path and run this again, or give --skip-corrupt-files to record the name and go on."
+    )

@@ -1,0 +1,119 @@
+"""Failures as one sentence and an exit code, and Spark's failures translated into them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["DataError", "Fault", "JobError", "UsageError", "causes", "explained"]
+
+
+class JobError(Exception):
+    """A job ends with `exit_code`; the message is one sentence: what is wrong, where, and what to do."""
+
+    exit_code = 4
+
+
+class DataError(JobError):
+    """The data forbid it; exit code 1."""
+
+    exit_code = 1
+
+
+class UsageError(JobError):
+    """What was asked for, or the configuration, makes it impossible; exit code 2."""
+
+    exit_code = 2
+
+
+class Fault(JobError):
+    """Something failed that the same command, given again, may not meet; exit code 4."""
+
+
+def causes(problem: BaseException) -> Iterator[tuple[str, str]]:
+    """Yield class name and message of a failure and of what caused it, in Python or the JVM, outermost first."""
+    java: Any = getattr(problem, "java_exception", None) or getattr(problem, "_origin", None)
+    if java is None:
+        yield type(problem).__name__, str(problem)
+        if problem.__cause__ is not None:
+            yield from causes(problem.__cause__)
+        return
+    for _ in range(30):  # a chain of causes may be a ring
+        if java is None:
+            return
+        yield java.getClass().getName(), java.getMessage() or ""
+        java = java.getCause()
+
+
+def explained(problem: BaseException) -> JobError:
+    """Return a failure as the one sentence that a user needs. A JobError is returned as it is."""
+    if isinstance(problem, JobError):
+        return problem
+    chain = list(causes(problem))
+    story = "\n".join(f"{kind}: {message}" for kind, message in chain)
+    for pattern, kind, sentence in _KNOWN:
+        if found := re.search(pattern, story):
+            return kind(sentence.format(*(_one_line(group) for group in found.groups())))
+    kind_name, message = chain[-1]
+    if "AnalysisException" in chain[0][0] or "ParseException" in chain[0][0]:
+        return UsageError(f"Spark refuses: {_one_line(chain[0][1])}")
+    if chain[0][0] == kind_name and "." not in kind_name:
+        return Fault(f"The job failed with {kind_name}: {_one_line(message)}; RECONCILE_TRACEBACK=1 shows where.")
+    return Fault(
+        f"Spark failed with {kind_name.rpartition('.')[2]}: {_one_line(message)}; "
+        "what was committed stays, and the same command goes on from there."
+    )
+
+
+# Tried in this order against every line of the chain of causes.
+_KNOWN: list[tuple[str, type[JobError], str]] = [
+    (
+        r"XSDB6|Another instance of Derby",
+        Fault,
+        "The metastore is held by another process, and Derby admits one at a time: wait until the other job, dbt or "
+        "notebook in this directory has ended, and run this again.",
+    ),
+    (
+        r"(?:ClassNotFoundException|Cannot find catalog plugin class).*delta",
+        UsageError,
+        "Spark does not find Delta Lake: let SPARK_CONF_DIR point at the package's conf directory.",
+    ),
+    (
+        r"(?:CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY|another query with same id|concurrent.*streaming quer)",
+        Fault,
+        "Another process is appending with the same checkpoint: let it finish, or stop it, and run this again.",
+    ),
+    (
+        r"(?:No FileSystem for scheme|UnsupportedFileSystemException)[: ]*\"?([\w.+-]*)",
+        UsageError,
+        "Spark has no connector for paths that begin with {0}: put its jar on the class path, as conf/packages does.",
+    ),
+    (
+        r"INVALID_SCHEMA_OR_RELATION_NAME\] ?(`.*?`)",
+        UsageError,
+        "The metastore does not take {0} as a name of a table or schema: it wants ASCII letters, digits and _.",
+    ),
+    (
+        r"(?:AccessControlException|AccessDeniedException|AccessDenied|Permission denied)[: ]*([^\n]*)",
+        UsageError,
+        "Access was denied ({0}): give the job's user the right to read the path and to write the warehouse.",
+    ),
+    (
+        r"((?:MetadataChanged|ConcurrentTransaction|ConcurrentAppend|ProtocolChanged|ConcurrentWrite)Exception)",
+        Fault,
+        "Somebody else changed the staging table at the same moment ({0}), and nothing of this batch was appended: "
+        "run the same command again.",
+    ),
+    (
+        r"No space left on device",
+        Fault,
+        "The disk is full; what was committed stays: make room, and run the same command again.",
+    ),
+]
+
+
+def _one_line(text: str, longest: int = 300) -> str:
+    # Spark's messages go on with hints and plans after the first line, and end with a SQLSTATE that says nothing here.
+    line = re.sub(r"\s*SQLSTATE: \w+", "", text.strip().partition("\n")[0]).strip().rstrip(".")
+    return line if len(line) <= longest else line[:longest] + "..."

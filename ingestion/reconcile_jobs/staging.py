@@ -1,0 +1,254 @@
+"""The staging table: append-only and raw, one writing job, numbered appends that happen exactly once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from reconcile_jobs import failpoints
+from reconcile_jobs.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Appended", "Staging", "TableName", "quoted"]
+
+_COLUMNS = {
+    "record": "string",
+    "source": "string",
+    "object": "string",
+    "origin": "string",
+    "batch": "bigint",
+    "appended_at": "timestamp",
+}
+
+# Properties of the table. What they say must outlive the rows (a purge) and the checkpoint (a loss).
+_JOB = "reconcile.job"  # kind of source and path: who may append
+_CHECKPOINT = "reconcile.checkpoint"  # query id and place of the checkpoint that appends
+_LAST_BATCH = "reconcile.last_batch"  # the largest number that was given out
+_APPEND = "reconcile.append"  # query id and micro-batch that it was given to
+
+_CREATED_WITH = {
+    # Nobody looks for records by their first characters, and Delta would gather these for every file.
+    "delta.dataSkippingStatsColumns": "batch,appended_at",
+    # Directories named after objects would end at 255 bytes; these names are short, whatever the objects are called.
+    "delta.randomizeFilePrefixes": "true",
+}
+
+# What follows each record while it is parsed: were there a second document behind it, this would not come second.
+_AFTER = "<after the record>"
+
+
+def quoted(*parts: str) -> str:
+    """Return an identifier as SQL, each part in backticks, whatever it holds."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def literal(text: str) -> str:
+    """Return a text as an SQL literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table's name as the user gave it: a schema and a table, perhaps after a catalog."""
+
+    parts: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """Read schema.table, where a part in backticks may hold anything. Raises UsageError."""
+        part = r"`(?:[^`]|``)+`|[^`.\s]+"
+        if not re.fullmatch(rf"(?:{part})(?:\.(?:{part})){{1,2}}", text):
+            raise UsageError(
+                f"--staging {text} is not the name of a table: write it as schema.table, parts with dots or spaces in "
+                "backticks, as in lake.`shop changes`."
+            )
+        found = re.findall(part, text)
+        return cls(tuple(p[1:-1].replace("``", "`") if p[0] == "`" else p for p in found))
+
+    @property
+    def sql(self) -> str:
+        """The name as SQL."""
+        return quoted(*self.parts)
+
+    @property
+    def schema_sql(self) -> str:
+        """The schema's name as SQL."""
+        return quoted(*self.parts[:-1])
+
+    @property
+    def file_name(self) -> str:
+        """A name for files about this table, different for different tables."""
+        return ".".join(quote(part.lower(), safe="").replace(".", "%2E") for part in self.parts)
+
+    def __str__(self) -> str:
+        return ".".join(part if re.fullmatch(r"\w+", part) else quoted(part) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Appended:
+    """What one append left in staging: its number (None: nothing to append), rows, and those of them without object."""
+
+    batch: int | None
+    rows: int
+    without_object: int
+
+
+class Staging:
+    """A staging table, opened by the one job that appends to it."""
+
+    def __init__(self, spark: SparkSession, name: TableName, job: str) -> None:
+        """Open the table, made if it is missing. Raises UsageError for a table of another job, or of another form."""
+        self.name = name
+        self._spark = spark
+        self._job = job
+        if not spark.catalog.tableExists(name.sql):
+            self._create()
+        self._properties = self._read_properties()
+        self._refuse_others()
+        if _LAST_BATCH in self._properties:
+            self._last = int(self._properties[_LAST_BATCH])
+        else:  # a table filled or copied by hand
+            self._last = spark.table(name.sql).selectExpr("max(batch)").collect()[0][0] or 0
+
+    def check_checkpoint(self, location: str, query_id: str | None, committed: bool) -> bool:
+        """Return whether a checkpoint was lost: its files then come again. Raises UsageError for a stranger's.
+
+        `query_id` is the id in the checkpoint, None if it is new; `committed`: whether it has finished appends.
+        """
+        known_id, _, known_location = self._properties.get(_CHECKPOINT, "").partition(" ")
+        if query_id is not None and query_id == known_id:
+            return False
+        if committed:
+            # It takes files for delivered that this table never saw.
+            raise UsageError(
+                f"The checkpoint {location} has appended to another table than {self.name}, or to one since dropped: "
+                "name another with --checkpoint, or delete it to append every file again."
+            )
+        if not known_id:
+            return False
+        if known_location != location and checkpoint_id(self._spark, known_location) == known_id:
+            raise UsageError(
+                f"The staging table {self.name} is written with the checkpoint {known_location}: name it with "
+                "--checkpoint, or delete it to append every file again."
+            )
+        return True
+
+    def append(self, records: DataFrame, source: str, query_id: str, location: str, epoch: int) -> Appended:
+        """Append `record` and `origin` of the frame as one atomic batch, once for each (query id, epoch).
+
+        The number is given out before the data, in the table's properties, and belongs to this micro-batch: killed in
+        between, the same micro-batch takes it again, and no other ever does. Delta drops what it has already seen.
+        """
+        append = f"{query_id}/{epoch}"
+        batch = self._last if self._properties.get(_APPEND) == append else self._last + 1
+        self._set({_LAST_BATCH: str(batch), _APPEND: append, _CHECKPOINT: f"{query_id} {location}"})
+        self._last = batch
+        failpoints.reach("before_data_commit")
+        (
+            self._rows(records, source, batch)
+            .write.format("delta")
+            .mode("append")
+            .option("txnAppId", query_id)
+            .option("txnVersion", epoch)
+            .saveAsTable(self.name.sql)
+        )
+        failpoints.reach("after_data_commit")
+        # Counted in the table: what Delta dropped as seen is counted as well as what it took.
+        rows, without_object = (
+            self._spark.table(self.name.sql)
+            .where(f"batch = {batch}")
+            .selectExpr("count(*)", "count_if(object is null)")
+            .collect()[0]
+        )
+        if rows == 0:
+            # An append of nothing does not use up its number.
+            self._last = batch - 1
+            self._set({_LAST_BATCH: str(self._last), _APPEND: f"{append} was empty"})
+        return Appended(batch if rows else None, rows, without_object)
+
+    def _rows(self, records: DataFrame, source: str, batch: int) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        # from_json alone reads up to the end of the first document, and turns numbers and objects into texts.
+        parsed = f.expr(
+            f"from_json(concat('[', record, ',{{\"object\":\"{_AFTER}\"}}]'), 'array<struct<object string>>')"
+        )
+        name = "parsed[0].object"
+        text_or_not = (
+            f"if(left({name}, 1) rlike '[-0-9{{\\\\[]' or {name} in ('true', 'false'), "
+            f"if(schema_of_variant(from_json(record, 'object variant').object) = 'STRING', {name}, null), {name})"
+        )
+        return records.select("record", "origin", parsed.alias("parsed")).select(
+            "record",
+            f.lit(source).alias("source"),
+            f.expr(
+                f"nullif(if(size(parsed) = 2 and parsed[1].object = '{_AFTER}' and is_valid_utf8(record), "
+                f"{text_or_not}, null), '')"
+            ).alias("object"),
+            "origin",
+            f.lit(batch).cast("bigint").alias("batch"),
+            f.current_timestamp().alias("appended_at"),
+        )
+
+    def _create(self) -> None:
+        if not self._spark.catalog.databaseExists(self.name.schema_sql):
+            self._spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self.name.schema_sql}")
+        columns = ", ".join(f"{column} {kind}" for column, kind in _COLUMNS.items())
+        properties = _CREATED_WITH | {_JOB: self._job, _LAST_BATCH: "0"}
+        self._spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {self.name.sql} ({columns}) USING delta PARTITIONED BY (object) "
+            f"COMMENT 'Change records as delivered; one writing job' TBLPROPERTIES ({_pairs(properties)})"
+        )
+
+    def _refuse_others(self) -> None:
+        columns = {f.name: f.dataType.simpleString() for f in self._spark.table(self.name.sql).schema.fields}
+        if columns != _COLUMNS:
+            raise UsageError(
+                f"The table {self.name} is not a staging table: name another with --staging, and it will be created."
+            )
+        owner = self._properties.get(_JOB)
+        if owner is None:
+            self._set({_JOB: self._job})
+        elif owner != self._job:
+            raise UsageError(
+                f"The staging table {self.name} belongs to another job ({owner}): name another with --staging; or, if "
+                f"that one is gone for good, ALTER TABLE {self.name.sql} UNSET TBLPROPERTIES ({literal(_JOB)})."
+            )
+
+    def _read_properties(self) -> dict[str, str]:
+        return {row.key: row.value for row in self._spark.sql(f"SHOW TBLPROPERTIES {self.name.sql}").collect()}
+
+    def _set(self, properties: dict[str, str]) -> None:
+        if any(self._properties.get(key) != value for key, value in properties.items()):
+            self._spark.sql(f"ALTER TABLE {self.name.sql} SET TBLPROPERTIES ({_pairs(properties)})")
+            self._properties |= properties
+
+
+def checkpoint_id(spark: SparkSession, location: str) -> str | None:
+    """Return the query id in a checkpoint, or None where there is none (any more)."""
+    import json
+
+    path: Any = spark._jvm.org.apache.hadoop.fs.Path(location, "metadata")  # type: ignore[union-attr]
+    files = path.getFileSystem(spark._jsc.hadoopConfiguration())
+    if not files.exists(path):
+        return None
+    identity: str | None = json.loads(read_text(spark, path)).get("id")
+    return identity
+
+
+def read_text(spark: SparkSession, path: Any) -> str:
+    """Return the text of a small file, given as a Hadoop Path, in any of Hadoop's file systems."""
+    stream = path.getFileSystem(spark._jsc.hadoopConfiguration()).open(path)
+    try:
+        content: bytes = bytes(spark._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))  # type: ignore[union-attr]
+        return content.decode()
+    finally:
+        stream.close()
+
+
+def _pairs(properties: dict[str, str]) -> str:
+    return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
