@@ -28,7 +28,7 @@
 {%- macro _last_batch(relation) -%}
   {%- set table = adapter.get_relation(database=none, schema=relation.schema, identifier=relation.identifier) -%}
   {%- if not table -%}{{ return(none) }}{%- endif -%}
-  {%- set names = adapter.get_columns_in_relation(table) | map(attribute='name') | list -%}
+  {%- set names = adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(relation) ~ ' where false') | map(attribute='name') | list -%}
   {%- if 'batch' not in names or 'record' not in names -%}{{ return(none) }}{%- endif -%}
   {{ return(run_query('select max(batch) from ' ~ reconcile.qualified(relation))[0][0] | int(0)) }}
 {%- endmacro %}

@@ -15,8 +15,16 @@
   {{ return({'relations': relations, 'objects': objects}) }}
 {%- endmacro %}
 
-{#- The nodes of all models that this package materializes, in this project and its packages. -#}
+{#- The nodes of all models that this package materializes, in this project and its packages; none while dbt parses. -#}
 {%- macro reconciled_nodes() -%}
-  {{ return(graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
+  {{ return([] if not execute else graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
       | selectattr('config.materialized', 'in', ['current_state']) | list) }}
+{%- endmacro %}
+
+{#- The node whose relation this is. -#}
+{%- macro node_of(relation) -%}
+  {%- for node in reconcile.reconciled_nodes() if node.schema == relation.schema and node.alias == relation.identifier -%}
+    {{ return(node) }}
+  {%- endfor -%}
+  {{ exceptions.raise_compiler_error('No model of this package makes ' ~ reconcile.ledger_name(relation) ~ '; this test is for such models.') }}
 {%- endmacro %}

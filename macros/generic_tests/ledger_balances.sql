@@ -1,0 +1,51 @@
+{#- Law 3: every delivered record is accounted for, once. Fails on ranges whose counts do not add up to what staging holds, and on
+    batches between ranges that no range covers. -#}
+{%- test ledger_balances(model) -%}
+{%- if execute -%}
+{%- set node = reconcile.node_of(model) -%}
+{%- set inputs = reconcile.model_inputs(node) -%}
+with account as (
+    select *, coalesce(max(last_batch) over (order by recorded_at, first_batch rows between unbounded preceding and 1 preceding), 0) as before
+    from {{ reconcile.qualified(reconcile.ledger()) }}
+    where relation = {{ reconcile.literal(reconcile.ledger_name(model)) }}
+),
+
+staged as (
+    {%- if inputs.objects %}
+    select batch, count(*) as records
+    from {{ reconcile.qualified(inputs.relations[0]) }}
+    where object in ({% for object in inputs.objects %}{{ reconcile.literal(object) }}{{ ', ' if not loop.last }}{% endfor %})
+    group by batch
+    {%- else %}
+    select _change_batch as batch, count(*) as records
+    from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }}
+    group by _change_batch
+    {%- endif %}
+),
+
+recounted as (
+    select account.recorded_at, account.first_batch, coalesce(sum(staged.records), 0) as staged
+    from account
+    left join staged on staged.batch between account.first_batch and account.last_batch
+    group by account.recorded_at, account.first_batch
+),
+
+judged as (
+    select
+        * except (before),
+        nullif(concat_ws(
+            '; ',
+            if(delivered <> applied + superseded + duplicate + quarantined + pending, 'the classes do not add up to delivered', null),
+            if(applied <> inserted + updated + deleted + tombstoned, 'the effects do not add up to applied', null),
+            if(delivered <> staged, 'staging holds another number of records', null),
+            if(first_batch > before + 1, 'batches before this range are in no range', null)
+        ), '') as finding
+    from account
+    inner join recounted using (recorded_at, first_batch)
+)
+
+select *
+from judged
+where finding is not null
+{%- endif -%}
+{%- endtest %}

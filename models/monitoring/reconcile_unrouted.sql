@@ -1,0 +1,2 @@
+{{ config(materialized='view') }}
+{{ reconcile.unrouted_records() }}
