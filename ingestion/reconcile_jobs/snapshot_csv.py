@@ -93,6 +93,8 @@ def load_csv(
     session.ship_by_value()
     # Recursive also keeps directories like day=1 from becoming columns.
     reader = spark.read.option("recursiveFileLookup", True).option("lineSep", "\n")
+    # Some clusters are set to pass over what cannot be read; here those rows would be missing in silence.
+    reader = reader.option("ignoreCorruptFiles", False).option("ignoreMissingFiles", False)
     try:
         lines = reader.text(path)
     except AnalysisException as problem:
