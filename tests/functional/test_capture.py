@@ -1,0 +1,176 @@
+"""The real capture: every form of it, in any order of its deliveries, gives the tables that the source had."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from projects import Project
+from pyspark.sql import SparkSession
+from reconcile_jobs import datastream
+from reconcile_jobs.staging import TableName
+from truth import CAPTURE, COLUMNS, DELIVERIES, KEYS, SOURCES, delivered, differences, object_of
+
+MODELS = [(source, table) for source in SOURCES for table in COLUMNS]
+COUNTS = ["delivered", "applied", "superseded", "duplicate", "quarantined", "pending"]
+
+
+class Shop:
+    """A project with a model for each table of each source, and what was delivered to it in one format."""
+
+    def __init__(self, spark: SparkSession, root: Path, name: str, form: str, sources: Sequence[str] = SOURCES) -> None:
+        self.spark, self.root, self.form, self.sources = spark, root, form, sources
+        self.schema, self.lake = f"shop_{name}", f"lake_{name}"
+        self.project = Project(root / "project", self.schema, threads=2)
+        self.project.source(self.lake, *sources)
+        for source, table in self.models:
+            config = f"config(materialized='current_state', unique_key={KEYS[table]})"
+            call = f"reconcile.datastream_{source}(source('lake', '{source}'), object='{object_of(source, table)}')"
+            self.project.model(f"{source}_{table}", f"{{{{ {config} }}}}\n{{{{ {call} }}}}\n", COLUMNS[table])
+
+    @property
+    def models(self) -> list[tuple[str, str]]:
+        return [(source, table) for source, table in MODELS if source in self.sources]
+
+    def deliver(self, *deliveries: int, as_: str = "first") -> None:
+        """Let deliveries arrive together, and append them; `as_` another word gives them new paths."""
+        for source in self.sources:
+            landing = self.root / "landing" / source
+            for delivery in deliveries:
+                shutil.copytree(CAPTURE / f"{source}_{self.form}" / str(delivery), landing / as_ / str(delivery))
+            name, checkpoint = TableName.parse(f"{self.lake}.{source}"), self.root / "checkpoints" / source
+            job = datastream.Job(str(landing), name, checkpoint=str(checkpoint))
+            totals = datastream.run(self.spark, job)
+            assert totals.records == sum(delivered(source, delivery).total() for delivery in deliveries)
+            assert totals.unreadable == totals.corrupt_files == totals.ignored_files == 0
+
+    def run(self, *arguments: str) -> None:
+        self.project.dbt("run", *arguments)
+
+    def differences(self) -> dict[str, list[Any]]:
+        """Return how each model differs from the source, for those that do."""
+        found = {f"{s}_{t}": differences(self.spark, f"{self.schema}.{s}_{t}", t) for s, t in self.models}
+        return {model: rows[:5] for model, rows in found.items() if rows}
+
+    def versions(self) -> dict[str, int]:
+        """Return the number of commits of every table that dbt writes."""
+        tables = ["reconcile_ledger"]
+        tables += [f"{s}_{t}__{part}" for s, t in self.models for part in ("base", "quarantine")]
+        return {
+            table: self.spark.sql(f"describe history {self.schema}.{table} limit 1").collect()[0]["version"]
+            for table in tables
+        }
+
+    def ledger(self, source: str, table: str) -> list[dict[str, Any]]:
+        rows = self.spark.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at")
+        return [row.asDict() for row in rows.where(f"relation = '{self.schema}.{source}_{table}'").collect()]
+
+    def changes(self, source: str, table: str) -> Any:
+        return self.spark.table(f"{self.schema}.{source}_{table}__changes")
+
+
+@pytest.fixture(scope="module")
+def json_shop(spark, tmp_path_factory) -> Shop:
+    """Delivery by delivery, a run after each."""
+    shop = Shop(spark, tmp_path_factory.mktemp("json"), "json", "json")
+    for delivery in DELIVERIES:
+        shop.deliver(delivery)
+        shop.run()
+    return shop
+
+
+@pytest.fixture(scope="module")
+def avro_shop(spark, tmp_path_factory) -> Shop:
+    """The last delivery first, a run after each."""
+    shop = Shop(spark, tmp_path_factory.mktemp("avro"), "avro", "avro")
+    for delivery in reversed(DELIVERIES):
+        shop.deliver(delivery)
+        shop.run()
+    return shop
+
+
+def balanced(shop: Shop, batches: list[Counter[str]] | None = None) -> None:
+    """Check law 3: every record that the files hold is in one class, and every batch in one range."""
+    for source, table in shop.models:
+        before = 0
+        for row in shop.ledger(source, table):
+            assert row["first_batch"] == before + 1, (source, table, row)
+            before = row["last_batch"]
+            assert row["delivered"] == sum(row[count] for count in COUNTS[1:]), (source, table, row)
+            assert row["applied"] == sum(row[c] for c in ("inserted", "updated", "deleted", "tombstoned"))
+            if batches:
+                named = object_of(source, table)
+                there = sum(batch[named] for batch in batches[row["first_batch"] - 1 : row["last_batch"]])
+                assert row["delivered"] == there, (source, table, row)
+
+
+def test_json_delivery_by_delivery_gives_the_truth(json_shop):
+    assert json_shop.differences() == {}
+
+
+def test_every_record_is_accounted_for_once(json_shop):
+    for source in json_shop.sources:
+        batches = [delivered(source, delivery) for delivery in DELIVERIES]
+        for table in COLUMNS:
+            rows = json_shop.ledger(source, table)
+            assert [(row["first_batch"], row["last_batch"]) for row in rows] == [(k, k) for k in DELIVERIES]
+            assert [row["delivered"] for row in rows] == [batch[object_of(source, table)] for batch in batches]
+            assert [row["kind"] for row in rows] == ["rebuild", "apply", "apply", "apply"]
+            assert sum(row["quarantined"] for row in rows) == 0
+    balanced(json_shop)
+
+
+def test_a_run_with_nothing_new_writes_nothing(json_shop):
+    before = json_shop.versions()
+    json_shop.run()
+    assert json_shop.versions() == before
+
+
+def test_avro_deliveries_in_reverse_give_the_truth(avro_shop):
+    assert avro_shop.differences() == {}
+    balanced(avro_shop)
+
+
+@pytest.mark.parametrize(("source", "table"), MODELS)
+def test_avro_equals_json_record_by_record(json_shop, avro_shop, source, table):
+    # The Avro files' own times are in milliseconds.
+    envelope = ["_change_type", "_change_id", "_change_transaction", "_change_sequence", "_change_error"]
+    sides = [
+        shop.changes(source, table)
+        .where(f"_change_batch <= {len(DELIVERIES)}")
+        .selectExpr(*COLUMNS[table], *envelope, "date_trunc('MILLISECOND', _change_time) as changed_at")
+        .cache()
+        for shop in (json_shop, avro_shop)
+    ]
+    json_side, avro_side = sides
+    assert json_side.count() == sum(delivered(source, k)[object_of(source, table)] for k in DELIVERIES)
+    assert json_side.exceptAll(avro_side).collect() == []
+    assert avro_side.exceptAll(json_side).collect() == []
+    for side in sides:
+        side.unpersist()
+
+
+def test_deliveries_that_come_twice_change_no_row(json_shop):
+    before = {model: len(json_shop.ledger(*model)) for model in MODELS}
+    json_shop.deliver(*DELIVERIES, as_="again")
+    json_shop.run()
+    assert json_shop.differences() == {}
+    for model in MODELS:
+        row = json_shop.ledger(*model)[before[model]]
+        assert row["applied"] == row["inserted"] == row["updated"] == row["deleted"] == row["tombstoned"] == 0
+        assert row["superseded"] + row["duplicate"] == row["delivered"] > 0
+    balanced(json_shop)
+
+
+def test_all_at_once_gives_the_truth(json_shop):
+    """From nothing, in one range: what a full refresh does with everything that was delivered, twice by now."""
+    json_shop.run("--full-refresh")
+    assert json_shop.differences() == {}
+    for model in MODELS:
+        rebuilt = json_shop.ledger(*model)[-1]
+        assert (rebuilt["kind"], rebuilt["first_batch"]) == ("rebuild", 1)
+        assert rebuilt["delivered"] == sum(rebuilt[count] for count in COUNTS[1:])
