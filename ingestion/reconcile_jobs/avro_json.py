@@ -8,7 +8,6 @@ import json
 import struct
 import uuid
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from json.encoder import encode_basestring as _quoted
 from math import isfinite
 from typing import Any
@@ -86,9 +85,7 @@ def _plain_file(content: bytes) -> tuple[io.BytesIO, Render]:
     return plain, render
 
 
-@lru_cache(maxsize=64)
 def _compiled(schema: bytes) -> tuple[bytes, Render]:
-    # The files of a batch mostly share a few schemas.
     wire, render = _Compiler().compile(json.loads(schema), "")
     return json.dumps(wire).encode(), render
 
@@ -276,8 +273,19 @@ def _decimal(scale: int) -> Render:
     return render
 
 
-@lru_cache(maxsize=4096)
 def _day(days: int) -> str:
+    if days not in _days:
+        if len(_days) > 10_000:
+            _days.clear()
+        _days[days] = _day_of_calendar(days)
+    return _days[days]
+
+
+# Days come again and again. (Not functools.lru_cache: that would not travel to an executor by value.)
+_days: dict[int, str] = {}
+
+
+def _day_of_calendar(days: int) -> str:
     # Days since 1970-01-01 in the proleptic Gregorian calendar, beyond the years that Python's dates have.
     era, day_of_era = divmod(days + 719468, 146097)
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365

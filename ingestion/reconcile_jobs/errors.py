@@ -85,7 +85,7 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
         "Another process is appending with the same checkpoint: let it finish, or stop it, and run this again.",
     ),
     (
-        r"(?:No FileSystem for scheme|UnsupportedFileSystemException)[: ]*\"?([\w.+-]*)",
+        r"No FileSystem for scheme[: ]*\"?([\w.+-]+)",
         UsageError,
         "Spark has no connector for paths that begin with {0}: put its jar on the class path, as conf/packages does.",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from reconcile_jobs.errors import UsageError, explained
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["settings", "start"]
+__all__ = ["settings", "ship_by_value", "start"]
 
 
 def start(name: str) -> SparkSession:
@@ -24,19 +24,22 @@ def start(name: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
     configured = SparkConf()
-    extensions = configured.get("spark.sql.extensions", "") or ""
-    catalog = configured.get("spark.sql.catalog.spark_catalog", "") or ""
-    # Started by python rather than spark-submit, the configuration is not known before the session.
-    if configured.contains("spark.submit.deployMode") and not ("Delta" in extensions and "Delta" in catalog):
+    # Under python rather than spark-submit, the configuration is not known before the session.
+    if configured.contains("spark.submit.deployMode") and not _is_delta(configured.get):
         raise UsageError(_NO_DELTA)
     try:
         spark = SparkSession.builder.appName(name).getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
-        if "Delta" not in (spark.conf.get("spark.sql.extensions", "") or ""):
+        if not _is_delta(spark.conf.get):
             raise UsageError(_NO_DELTA)
     except Exception as problem:
         raise explained(problem) from problem
     return spark
+
+
+def _is_delta(setting: Callable[[str, str], str | None]) -> bool:
+    names = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog")
+    return all("delta" in (setting(name, "") or "").lower() for name in names)
 
 
 _NO_DELTA = (
@@ -46,7 +49,10 @@ _NO_DELTA = (
 
 
 def ship_by_value() -> None:
-    """Let executors have this package's functions without having the package: what they run travels whole."""
+    """Let executors have this package's functions without having the package: what they run travels whole.
+
+    What does not travel so: functions under functools.lru_cache.
+    """
     from pyspark import cloudpickle
 
     for name, module in list(sys.modules.items()):
