@@ -1,0 +1,308 @@
+"""A project that installs the package: what its users type works, and what cannot work says so in a sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from datastream import Staged, event, stage
+from projects import PACKAGE, Project
+from pyspark.sql import SparkSession
+from truth import CAPTURE, COLUMNS, rows_of, true_rows
+
+CONSUMER = PACKAGE / "tests" / "consumer"
+APPEND = ["spark-submit", "dbt_packages/reconcile/ingestion/append.py", "datastream"]
+SNAPSHOT = ["spark-submit", "dbt_packages/reconcile/ingestion/snapshot.py", "csv"]
+
+
+class Consumer:
+    """A copy of tests/consumer, and what its user types there."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        shutil.copytree(
+            CONSUMER,
+            root,
+            ignore=shutil.ignore_patterns("target", "logs", "dbt_packages", "lakehouse", "package-lock.yml"),
+        )
+        packages = yaml.safe_load((root / "packages.yml").read_text())
+        assert packages == {"packages": [{"local": "../.."}]}
+        (root / "packages.yml").write_text(yaml.safe_dump({"packages": [{"local": str(PACKAGE)}]}))
+
+    def types(self, *words: str, code: int = 0, configured: bool = True) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "SPARK_CONF_DIR": "dbt_packages/reconcile/conf"}
+        if not configured:
+            del environment["SPARK_CONF_DIR"]
+        ended = subprocess.run(words, cwd=self.root, env=environment, capture_output=True, text=True)
+        assert ended.returncode == code, ended.stdout + ended.stderr
+        assert "Traceback" not in ended.stdout + ended.stderr
+        return ended
+
+
+@pytest.fixture(scope="module")
+def consumer(tmp_path_factory: pytest.TempPathFactory) -> Consumer:
+    consumer = Consumer(tmp_path_factory.mktemp("consumer") / "shop")
+    consumer.types("dbt", "deps")
+    return consumer
+
+
+def test_no_node_of_the_demo_is_seen(consumer: Consumer) -> None:
+    listed = consumer.types("dbt", "--quiet", "ls", "--output", "json", "--output-keys", "unique_id", "package_name")
+    nodes = [json.loads(line) for line in listed.stdout.splitlines()]
+    package = {node["unique_id"] for node in nodes if node["package_name"] == "reconcile"}
+    assert package == {"model.reconcile.reconcile_unrouted"}
+    own = Counter(node["unique_id"].split(".")[0] for node in nodes if node["package_name"] == "shop")
+    assert own == {"model": 4, "source": 2, "test": 12}
+
+
+def test_without_its_spark_configuration_a_run_says_what_is_missing(tmp_path: Path) -> None:
+    consumer = Consumer(tmp_path / "shop")
+    consumer.types("dbt", "deps")
+    ended = consumer.types("dbt", "--no-use-colors", "run", code=1, configured=False)
+    said = [line for line in ended.stdout.splitlines() if "SPARK_CONF_DIR" in line]
+    assert said
+    assert {line.strip() for line in said} == {
+        "This Spark session does not know Delta: set SPARK_CONF_DIR to the package's conf/ directory "
+        "(dbt_packages/reconcile/conf) and run again."
+    }
+
+
+def test_append_run_and_test_as_the_readme_has_it(consumer: Consumer, spark: SparkSession) -> None:
+    said = consumer.types(*APPEND, "--path", str(CAPTURE / "mysql_json"), "--staging", "lake.shop_changes")
+    assert json.loads(said.stdout)["records"] == 15261
+    types = "id bigint, customer_id bigint, status string, total decimal(38,10), placed_at timestamp, due_on date, "
+    export = [
+        "--path",
+        str(CAPTURE / "truth" / "orders.csv"),
+        "--schema",
+        f"{types} updated_at timestamp, ratio double",
+    ]
+    consumer.types(*SNAPSHOT, *export, "--into", "lake.orders_source", "--null", "\\N")
+    ran = consumer.types("dbt", "--no-use-colors", "run")
+    assert "PASS=6 WARN=0 ERROR=0 SKIP=0" in ran.stdout
+    assert (ran.stderr, re.findall("WARN |deprecat", ran.stdout)) == ("", [])
+    tested = consumer.types("dbt", "--no-use-colors", "test")
+    assert "PASS=12 WARN=0 ERROR=0 SKIP=0" in tested.stdout
+    for table in COLUMNS:
+        base = f"delta.`{consumer.root}/lakehouse/warehouse/shop.db/{table}__base`"
+        columns = ", ".join(COLUMNS[table])
+        spark.sql(f"create or replace temporary view consumed as select {columns} from {base} where not _deleted")
+        assert rows_of(spark, "consumed") == true_rows(table)
+
+
+LAKE = "lake_consumer"
+THING = {"id": "bigint", "name": "string"}
+
+
+def things(source: str, *, unique_key: Any = "id", object_: str = "shop.things", **config: Any) -> str:
+    options = "".join(f", {name}={value!r}" for name, value in config.items())
+    return (
+        f"{{{{ config(materialized='current_state', unique_key={unique_key!r}{options}) }}}}\n"
+        f"{{{{ reconcile.datastream_mysql(source('lake', '{source}'), object='{object_}') }}}}\n"
+    )
+
+
+def thing(number: int, name: str, batch: int, change_type: str = "INSERT", object_: str = "shop.things") -> Staged:
+    place = {"log_position": 1000 * batch + number}
+    record = event("mysql", {"id": number, "name": name}, change_type, metadata=place, object=object_)
+    return Staged(record, object_, batch)
+
+
+@pytest.fixture
+def project(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Project:
+    """A project with the models things and parts, before anything was appended."""
+    name = re.sub(r"\W+", "_", request.node.name.removeprefix("test_"))[:60]
+    project = Project(tmp_path / "project", f"c_{name}", threads=2)
+    spark.sql(f"create schema if not exists {LAKE}")
+    project.source(LAKE, name)
+    project.staging = name
+    project.model("things", things(name), THING)
+    project.model("parts", things(name, object_="shop.parts"), THING)
+    return project
+
+
+def append(spark: SparkSession, project: Project, *rows: Staged) -> None:
+    stage(spark, f"{LAKE}.{project.staging}", rows)
+
+
+@pytest.fixture
+def shop(project: Project, spark: SparkSession) -> Project:
+    """A project with the models things and parts, built from two rows and one."""
+    append(spark, project, thing(1, "one", 1), thing(2, "two", 1), thing(1, "a part", 1, object_="shop.parts"))
+    project.dbt("run")
+    return project
+
+
+def rows(spark: SparkSession, project: Project, table: str = "things") -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, spark.table(f"{project.schema}.{table}").collect()))
+
+
+def failures(outcome: Any) -> dict[str, str]:
+    assert not outcome.success
+    return {r.node.name: r.message for r in outcome.result.results if r.status not in ("success", "pass")}
+
+
+def test_before_the_first_append_a_run_says_that_there_is_no_staging_table(project: Project) -> None:
+    said = failures(project.dbt("run", succeed=False))
+    assert set(said) == {"things", "parts"}
+    for model, message in said.items():
+        sentence = f"the staging table {LAKE}.{project.staging} does not exist; fill it with ingestion/append.py first"
+        assert message.splitlines()[1:3] == [f"  Model {model}:", f"    - {sentence}"]
+
+
+def test_every_command_of_dbt_works_and_leaves_the_rows_alone(shop: Project, spark: SparkSession) -> None:
+    built = [(1, "one"), (2, "two")]
+    for command in (
+        ["run"],
+        ["run", "--empty"],
+        ["run", "--select", "things"],
+        ["run", "--full-refresh"],
+        ["build"],
+        ["build", "--empty"],
+        ["compile"],
+        ["show", "--select", "things", "--limit", "1"],
+        ["docs", "generate"],
+        ["test"],
+        ["parse"],
+        ["run", "--full-refresh", "--select", "things"],
+        ["run", "--select", "reconcile_unrouted"],
+    ):
+        shop.dbt(*command)
+        assert rows(spark, shop) == built, command
+        assert rows(spark, shop, "parts") == [(1, "a part")], command
+    append(spark, shop, thing(1, "uno", 2, "UPDATE"), thing(2, "", 2, "DELETE"), thing(3, "three", 2))
+    shop.dbt("run", "--empty")
+    assert rows(spark, shop) == built
+    shop.dbt("run")
+    assert rows(spark, shop) == [(1, "uno"), (3, "three")]
+
+
+def test_the_catalog_of_docs_has_the_models_columns(shop: Project) -> None:
+    shop.dbt("docs", "generate")
+    catalog = json.loads((shop.root / "target" / "catalog.json").read_text())
+    assert catalog["errors"] is None
+    assert list(catalog["nodes"]["model.shop.things"]["columns"]) == ["id", "name"]
+
+
+def test_the_first_run_may_be_empty(project: Project, spark: SparkSession) -> None:
+    append(spark, project, thing(1, "one", 1))
+    project.dbt("build", "--empty")
+    assert rows(spark, project) == []
+    project.dbt("run")
+    assert rows(spark, project) == [(1, "one")]
+
+
+def test_a_models_options_are_honoured(project: Project, spark: SparkSession) -> None:
+    append(spark, project, thing(1, "one", 1))
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(f"create table {project.schema}.hooked (moment string) using delta")
+    hook = "insert into " + project.schema + ".hooked values ('{} {{{{ this }}}}')"
+    project.model(
+        "things",
+        things(
+            project.staging,
+            alias="stuff",
+            schema="more",
+            tags=["nightly"],
+            pre_hook=hook.format("before"),
+            post_hook=hook.format("after"),
+            grants={},
+            persist_docs={"relation": True, "columns": True},
+            file_format="delta",
+            meta={"owner": "shop"},
+        ),
+        THING,
+        description="What's in \\ the {shop}; `all` of it",
+    )
+    declared = yaml.safe_load((project.root / "models" / "things.yml").read_text())
+    declared["models"][0]["columns"][1]["description"] = "the thing's \\name"
+    (project.root / "models" / "things.yml").write_text(yaml.safe_dump(declared))
+    project.dbt("run", "--select", "tag:nightly")
+    relation = f"{project.schema}_more.stuff"
+    assert sorted(row.moment for row in spark.table(f"{project.schema}.hooked").collect()) == [
+        f"after {relation}",
+        f"before {relation}",
+    ]
+    assert [tuple(row) for row in spark.table(relation).collect()] == [(1, "one")]
+    there = {row.tableName for row in spark.sql(f"show tables in {project.schema}_more").collect()}
+    assert there == {"stuff", "stuff__base", "stuff__changes", "stuff__quarantine"}
+    assert not spark.catalog.tableExists(f"{project.schema}.parts")
+    description = spark.sql(f"describe extended {relation}").collect()
+    assert [row.data_type for row in description if row.col_name == "Comment"] == [declared["models"][0]["description"]]
+    assert [row.comment for row in description if row.col_name == "name"] == ["the thing's \\name"]
+    project.dbt("test")
+
+
+@pytest.mark.parametrize(
+    ("columns", "unique_key"),
+    [
+        ({**THING, "size": "int"}, "id"),
+        ({"id": "bigint"}, "id"),
+        ({"id": "bigint", "name": "varchar(10)"}, "id"),
+        ({"id": "decimal(20,0)", "name": "string"}, "id"),
+        (THING, ["id", "name"]),
+    ],
+    ids=["added", "removed", "shortened", "retyped", "another-key"],
+)
+def test_a_changed_declaration_is_refused_until_a_full_refresh(
+    shop: Project, spark: SparkSession, columns: dict[str, str], unique_key: str | list[str]
+) -> None:
+    shop.model("things", things(shop.staging, unique_key=unique_key), columns)
+    append(spark, shop, thing(3, "three", 2), thing(2, "another part", 2, object_="shop.parts"))
+    said = failures(shop.dbt("run", succeed=False))
+    assert set(said) == {"things"}
+    assert "rebuild it with `dbt run --full-refresh --select things`" in said["things"]
+    assert rows(spark, shop) == [(1, "one"), (2, "two")]
+    assert rows(spark, shop, "parts") == [(1, "a part"), (2, "another part")]
+    shop.dbt("run", "--full-refresh", "--select", "things")
+    assert {row[0] for row in rows(spark, shop)} == {1, 2, 3}
+    assert spark.table(f"{shop.schema}.things").columns == list(columns)
+    shop.dbt("run")
+
+
+def test_columns_in_another_order_or_spelt_as_another_name_of_their_type_are_the_same_declaration(
+    shop: Project, spark: SparkSession
+) -> None:
+    shop.model("things", things(shop.staging), {"name": "STRING", "id": "long"})
+    shop.dbt("run")
+    assert spark.table(f"{shop.schema}.things").columns == ["name", "id"]
+
+
+@pytest.mark.parametrize("relation", ["things", "things__base", "things__quarantine", "things__changes"])
+@pytest.mark.parametrize("arguments", [[], ["--full-refresh"]], ids=["run", "full-refresh"])
+def test_a_table_that_is_somebody_elses_is_never_dropped(
+    project: Project, spark: SparkSession, relation: str, arguments: list[str]
+) -> None:
+    append(spark, project, thing(1, "one", 1))
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(f"create table {project.schema}.{relation} using delta as select 'precious' as content")
+    said = failures(project.dbt("run", *arguments, succeed=False))
+    assert set(said) == {"things"}
+    assert f"{project.schema}.{relation} exists" in said["things"]
+    assert "drop or rename it" in said["things"]
+    assert rows(spark, project, relation) == [("precious",)]
+    assert rows(spark, project, "parts") == []
+
+
+def test_a_model_that_fails_leaves_the_others_alone(shop: Project, spark: SparkSession) -> None:
+    shop.model("broken", things(shop.staging), {"id": "interval", "_deleted": "int"})
+    shop.model("keyless", "{{ config(materialized='current_state') }} select 1 as id", {"id": "int"})
+    append(spark, shop, thing(3, "three", 2))
+    said = failures(shop.dbt("run", succeed=False))
+    assert set(said) == {"broken", "keyless"}
+    assert "unique_key" in said["keyless"]
+    assert rows(spark, shop) == [(1, "one"), (2, "two"), (3, "three")]
+
+
+def test_the_packages_own_relations_are_in_the_target_schema(shop: Project, spark: SparkSession) -> None:
+    there = {row.tableName for row in spark.sql(f"show tables in {shop.schema}").collect()}
+    parts = {f"{model}{part}" for model in ("things", "parts") for part in ("", "__base", "__changes", "__quarantine")}
+    assert there == parts | {"reconcile_ledger", "reconcile_unrouted"}

@@ -1,0 +1,152 @@
+"""Names of columns, objects and tables, whatever they hold: they work or are refused, and nothing is executed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from datastream import Staged, event, stage
+from projects import Project
+from pyspark.sql import SparkSession
+
+LAKE = "lake_names"
+# A table that somebody would drop, and Jinja that somebody would evaluate.
+DROP = f"'; drop table {LAKE}.canary; --"
+RAISE = "{{ exceptions.raise_compiler_error('evaluated') }}"
+EVERYTHING = f"SHOP.{DROP} `; \" {RAISE} {{% raw %}} {{# #}} ${{env:HOME}} %s \\ \\' ÄÖ 李雷 /* */"
+
+COLUMNS = [
+    "a`b", "``", 'a"b', "a'b", "a b", " a", "a.b", "a;b", "a,b", "a=b", "a(b)", "a{b}", "a\tb", "a\\b", "a\\'b",
+    "a/b", "a%b", "%s", "%(a)s", "a$b", "$a", "$", "a?b", ":a", "a--b", "/*", "ä", "Ö", "李雷", "🦆", "{{ a }}",
+    "{% a %}", "{# a #}", RAISE, DROP, "a" * 200, "0", "1st", "1e5", "*", "select", "from", "order", "table",
+    "null", "true", "current_date", "value id", "\\E", "\\Q", "a\\Eb", ".*",
+    # what the SQL of the package calls things
+    "record", "batch", "origin", "source", "object", "event", "uuid", "payload", "metadata", "change_type",
+    "is_backfill", "changed_at", "read_at", "lower_names", "error", "field id", "text id", "section log_file",
+    "newest", "base", "records", "sequences", "sequence", "_records", "_sequences", "_base_sequence",
+    "_base_deleted", "_base", "is_applied", "was_live", "delivered", "x", "k", "name", "verdict", "columns",
+    "_copy", "model_rows", "source_rows", "coordinates", "_corrupt_record",
+]  # fmt: skip
+
+
+def jinja(text: str) -> str:
+    """Return a text as a literal of Jinja."""
+    return json.dumps(text)
+
+
+def yaml_name(name: str) -> str:
+    """Return a name for dbt's YAML, where Jinja is evaluated."""
+    return f"{{{{ {jinja(name)} }}}}" if "{" in name else name
+
+
+def model(staging: str, object_: str, unique_key: list[str], **config: Any) -> str:
+    options = "".join(f", {name}={jinja(value)}" for name, value in config.items())
+    return (
+        f"{{{{ config(materialized='current_state', unique_key=[{', '.join(map(jinja, unique_key))}]{options}) }}}}\n"
+        f"{{{{ reconcile.datastream_mysql(source('lake', {jinja(staging)}), object={jinja(object_)}) }}}}\n"
+    )
+
+
+def change(object_: str, payload: dict[str, Any], batch: int = 1, change_type: str = "INSERT") -> Staged:
+    place = {"log_position": 1000 + batch}
+    return Staged(event("mysql", payload, change_type, metadata=place, object=object_), object_, batch)
+
+
+@pytest.fixture(autouse=True)
+def canary(spark: SparkSession) -> Any:
+    """The table that must not be dropped."""
+    spark.sql(f"create schema if not exists {LAKE}")
+    spark.sql(f"create table if not exists {LAKE}.canary using delta as select 'lives' as it")
+    yield
+    assert [row.it for row in spark.table(f"{LAKE}.canary").collect()] == ["lives"]
+
+
+def failures(outcome: Any) -> dict[str, str]:
+    assert not outcome.success
+    return {r.node.alias: r.message for r in outcome.result.results if r.status not in ("success", "pass")}
+
+
+def test_columns_and_keys_of_any_name_hold_their_values(spark: SparkSession, tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", "names_columns")
+    project.source(LAKE, "of_columns")
+    names = ["id", *COLUMNS]
+    keys = ["id", "a`b", DROP, RAISE, "error", "_base_sequence"]
+    project.model("odd", model("of_columns", "shop.odd", keys), {yaml_name(name): "string" for name in names})
+    declared = yaml.safe_load((project.root / "models" / "odd.yml").read_text())
+    declared["models"][0]["data_tests"] = [
+        "reconcile.no_quarantine",
+        "reconcile.one_payload_per_sequence",
+        "reconcile.ledger_balances",
+        {"reconcile.parity": {"arguments": {"compare_to": "ref('odd')", "key": [yaml_name(key) for key in keys]}}},
+    ]
+    declared["models"][0]["config"] = {"persist_docs": {"columns": True}}
+    (project.root / "models" / "odd.yml").write_text(yaml.safe_dump(declared, allow_unicode=True))
+    first = {name: f"{number} of {name}" for number, name in enumerate(names)}
+    second = {**first, "id": "2"}
+    stage(spark, f"{LAKE}.of_columns", [change("shop.odd", first), change("shop.odd", second)])
+    project.dbt("run")
+    assert spark.table("names_columns.odd").columns == names
+    rows = {row[0]: tuple(row) for row in spark.table("names_columns.odd").collect()}
+    assert rows == {row["id"]: tuple(row.values()) for row in (first, second)}
+    changed = {**first, **{name: f"new {name}" for name in COLUMNS if name not in keys}}
+    stage(
+        spark, f"{LAKE}.of_columns", [change("shop.odd", changed, 2, "UPDATE"), change("shop.odd", second, 2, "DELETE")]
+    )
+    project.dbt("run")
+    assert [tuple(row) for row in spark.table("names_columns.odd").collect()] == [tuple(changed.values())]
+    project.dbt("test", "--select", "odd")
+
+
+@pytest.mark.parametrize("name", ["${env:HOME}", "a${b}", "_change_type", "_CHANGE_x", "_deleted", "_Deleted", ""])
+def test_columns_that_cannot_be_are_refused_by_name(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    project = Project(tmp_path / "project", "names_refused")
+    project.source(LAKE, "of_refused")
+    project.model("odd", model("of_refused", "shop.odd", ["id"]), {"id": "string", yaml_name(name): "string"})
+    stage(spark, f"{LAKE}.of_refused", [change("shop.odd", {"id": "1", name: "x"})])
+    said = failures(project.dbt("run", "--select", "odd", succeed=False))
+    assert name in said["odd"]
+    assert "rename it" in said["odd"] or not name
+    assert not spark.catalog.tableExists("names_refused.odd__base")
+
+
+def test_an_object_of_any_name_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", "names_objects")
+    project.source(LAKE, "of_objects")
+    project.model(
+        "odd", model("of_objects", EVERYTHING, ["id"]), {"id": "string"}, data_tests=["reconcile.ledger_balances"]
+    )
+    others = [EVERYTHING + " ", EVERYTHING.lower(), "canary", DROP]
+    stage(spark, f"{LAKE}.of_objects", [change(name, {"id": name}) for name in [EVERYTHING, *others]])
+    project.dbt("build")
+    assert [row.id for row in spark.table("names_objects.odd").collect()] == [EVERYTHING]
+    assert {row.object for row in spark.table("names_objects.reconcile_unrouted").collect()} == set(others)
+    (ledger,) = spark.table("names_objects.reconcile_ledger").collect()
+    assert (ledger.object, ledger.delivered, ledger.applied) == (EVERYTHING, 1, 1)
+
+
+WORKING = ["select", "from", "order", "values", "1st", "0", "x" * 100]
+REFUSED = [
+    "a`b", 'a"b', "a'b", "a b", "a.b", "a;b", "a,b", "a%b", "%s", "a$b", "${env:HOME}", "a\\b", "a--b", "/*",
+    "*/", "ä", "李雷", "{{ a }}", RAISE, DROP, "x" * 300,
+]  # fmt: skip
+
+
+def test_relations_are_named_as_the_catalog_allows_or_refused(spark: SparkSession, tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", "names_relations")
+    project.source(LAKE, "of_relations")
+    for number, alias in enumerate([*WORKING, *REFUSED]):
+        project.model(f"m{number}", model("of_relations", "shop.odd", ["id"], alias=alias), {"id": "string"})
+    stage(spark, f"{LAKE}.of_relations", [change("shop.odd", {"id": "1"})])
+    said = failures(project.dbt("run", succeed=False))
+    assert set(said) == set(REFUSED)
+    for alias, message in said.items():
+        assert "evaluated" not in message.replace(RAISE, "")
+        assert "name" in message and len(message) < 2000, (alias, message)
+    for alias in WORKING:
+        assert [row.id for row in spark.table(f"names_relations.`{alias}`").collect()] == ["1"]
+    there = {row.tableName for row in spark.sql("show tables in names_relations").collect()}
+    parts = {f"{alias}{part}" for alias in WORKING for part in ("", "__base", "__changes", "__quarantine")}
+    assert there == parts | {"reconcile_ledger", "reconcile_unrouted"}
