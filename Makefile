@@ -20,7 +20,7 @@ lock: pyproject.toml  ## choose anew the versions that setup installs
 	.venv/bin/pip-compile --quiet --strip-extras --extra dev --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
 
 demo: setup  ## ingest the capture, merge it, prove parity
-	python benchmarks/../tests/demo.py
+	@python demo/run.py
 
 lint: setup
 	ruff check .

@@ -1,0 +1,213 @@
+"""The demo: a capture becomes tables that equal their source, delivery by delivery, in one process and Spark session.
+
+What it calls is what the printed commands call; in one process, because each start of Spark takes some ten seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "ingestion"))
+os.environ["SPARK_CONF_DIR"] = str(ROOT / "conf")
+os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
+
+from dbt.cli.main import dbtRunner  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
+from reconcile_jobs import datastream, session  # noqa: E402
+from reconcile_jobs.csv_records import Dialect  # noqa: E402
+from reconcile_jobs.errors import JobError  # noqa: E402
+from reconcile_jobs.snapshot_csv import columns_of, load_csv  # noqa: E402
+from reconcile_jobs.staging import TableName  # noqa: E402
+
+DATA = Path("tests/data")
+LAKEHOUSE = Path("lakehouse")
+MARK = LAKEHOUSE / "made-by-the-demo"
+DELIVERIES = (1, 2, 3, 4)
+
+# The shop's tables: key, and columns as the source has them.
+SHOP = {
+    "customers": (
+        "id",
+        "id bigint, name string, email string, balance decimal(18,4), tier string, vip boolean, created_at timestamp, "
+        "note string",
+    ),
+    "orders": (
+        "id",
+        "id bigint, customer_id bigint, status string, total decimal(38,10), placed_at timestamp, due_on date, "
+        "updated_at timestamp, ratio double",
+    ),
+    "order_lines": (
+        "order_id, line_no",
+        "order_id bigint, line_no int, sku string, quantity int, price decimal(12,2), payload binary",
+    ),
+}
+COUNTS = ("delivered", "applied", "superseded", "duplicate", "quarantined")
+
+WHY_SOME_DIFFER = {
+    1: (
+        "Some differ, as they must: the source's rows are those of the end. Changes of deliveries 2 to 4 are not there "
+        "yet,\nand about 8 % of the changes come one or two deliveries late."
+    ),
+    2: "Still fewer: what came late took its place among newer changes (superseded: a newer one was there already).",
+    3: "What differs now waits for delivery 4.",
+}
+
+
+class Failed(Exception):
+    """A step of the demo failed; the message says which and why."""
+
+
+def main() -> int:
+    """Run the demo in the repository's directory, and return its exit code."""
+    started = time.monotonic()
+    os.chdir(ROOT)
+    print("A shop's changes in Oracle, as Datastream writes them to files, become tables that equal the source.")
+    make_lakehouse()
+    spark = session.start("demo")
+
+    print("\nThe source's own rows, exported when all changes were made:")
+    for table in SHOP:
+        load_truth(spark, table)
+
+    differing = -1
+    for delivery in DELIVERIES:
+        print(f"\nDelivery {delivery} of {len(DELIVERIES)}")
+        land(DATA / "capture" / "oracle_json" / str(delivery), LAKEHOUSE / "landing" / "shop" / str(delivery))
+        totals = append(spark, LAKEHOUSE / "landing" / "shop", "lake.shop_changes")
+        dbt("run", "--select", "demo.oracle")
+        differing = show_account(spark, {table: f"lake.{table}_source" for table in SHOP}, totals)
+        if differing and delivery in WHY_SOME_DIFFER:
+            print(WHY_SOME_DIFFER[delivery])
+
+    print("\nThe proof")
+    test("--select", "demo.oracle")
+    print(f"{differing} rows differ from the source")
+
+    print("\nThe TABLE1 experiment: 1,000 operations on an Oracle table, compared with Oracle's export of it")
+    differing += experiment(spark)
+    print(f"\nDone in {time.monotonic() - started:.0f} seconds. The tables are in lakehouse/, to be looked at with")
+    print("$ SPARK_CONF_DIR=conf .venv/bin/spark-sql -e 'select * from demo.reconcile_ledger'")
+    return 1 if differing else 0
+
+
+def make_lakehouse() -> None:
+    """Begin with an empty lakehouse/. Raises Failed where there is one that no demo made."""
+    if LAKEHOUSE.exists() and not MARK.exists():
+        raise Failed("lakehouse/ is there, and not the demo's: move it away, or remove it with `make clean`")
+    again = LAKEHOUSE.exists()
+    shutil.rmtree(LAKEHOUSE, ignore_errors=True)
+    LAKEHOUSE.mkdir()
+    MARK.touch()
+    print(f"Everything is written under lakehouse/{', where an earlier demo was removed' if again else ''}.")
+
+
+def load_truth(spark: SparkSession, table: str) -> None:
+    """Load a table's export, every value exact."""
+    path, into = DATA / "capture" / "truth" / f"{table}.csv", f"lake.{table}_source"
+    schema = SHOP[table][1]
+    command("spark-submit", "ingestion/snapshot.py", "csv", "--path", path, "--into", into, "--schema", schema, "--null", r"\N")
+    rows = load_csv(spark, str(path), TableName.parse(into), columns_of(schema), Dialect(null=r"\N"))
+    print(f"  {rows:,} rows")
+
+
+def land(delivery: Path, landing: Path) -> None:
+    """Let a delivery appear in the landing directory, whole."""
+    coming = landing.parent / f".{landing.name}"
+    shutil.copytree(delivery, coming)
+    coming.rename(landing)
+
+
+def append(spark: SparkSession, path: Path, staging: str) -> datastream.Totals:
+    """Append what is new under the path to the staging table."""
+    command("spark-submit", "ingestion/append.py", "datastream", "--path", path, "--staging", staging)
+    return datastream.run(spark, datastream.Job(str(path), TableName.parse(staging)))
+
+
+def show_account(spark: SparkSession, sources: dict[str, str], totals: datastream.Totals) -> int:
+    """Print what the ledger says of the appended batches, and return how many rows differ from the sources."""
+    lines = [("model", "batch", *COUNTS, "rows", "rows that differ")]
+    differ = 0
+    for model, source in sources.items():
+        account = spark.sql(
+            f"select first_batch, last_batch, {', '.join(COUNTS)} from demo.reconcile_ledger"
+            f" where relation = 'demo.{model}' and first_batch = {totals.first_batch}"
+        ).first()
+        if account is None:
+            raise Failed(f"the ledger has no row of {model} for batch {totals.first_batch}")
+        rows = spark.table(f"demo.{model}").count()
+        differing = rows_that_differ(spark, f"demo.{model}", source, SHOP[model][0] if model in SHOP else "COL1")
+        differ += differing
+        batches = {account.first_batch, account.last_batch}
+        lines.append((model, "-".join(map(str, sorted(batches))), *(f"{account[c]:,}" for c in COUNTS), f"{rows:,}", f"{differing:,}"))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for name, *values in lines:
+        print("  " + "  ".join([name.ljust(widths[0]), *(v.rjust(w) for v, w in zip(values, widths[1:], strict=True))]))
+    return differ
+
+
+def rows_that_differ(spark: SparkSession, model: str, source: str, key: str) -> int:
+    """Return the number of keys whose rows are not the same on both sides, whatever `reconcile.parity` would say."""
+    columns = ", ".join(spark.table(model).columns)
+    model, source = f"select {columns} from {model}", f"select {columns} from {source}"
+    return spark.sql(
+        f"select count(distinct struct({key})) from "
+        f"(({model} except all {source}) union all ({source} except all {model}))"
+    ).first()[0]
+
+
+def test(*selection: str) -> None:
+    """Run dbt's tests, and print how many of each kind passed. Raises Failed where one did not."""
+    results = dbt("test", *selection)
+    passed = Counter(result.node.test_metadata.name for result in results if result.status == "pass")
+    print("  passed: " + ", ".join(f"{number} x {name}" for name, number in passed.items()))
+
+
+def dbt(*words: str) -> list[Any]:
+    """Run dbt in this process. Raises Failed with what dbt said."""
+    command("dbt", *words)
+    outcome = dbtRunner().invoke(["--quiet", "--no-use-colors", *words, "--profiles-dir", "."])
+    results = list(getattr(outcome.result, "results", []))
+    if not outcome.success:
+        said = [f"{r.node.name}: {r.message}" for r in results if r.status not in ("success", "pass")]
+        raise Failed("\n".join([f"`dbt {shlex.join(words)}` failed", *(said or [str(outcome.exception)])]))
+    return results
+
+
+def experiment(spark: SparkSession) -> int:
+    """Repeat the TABLE1 experiment, and return how many rows differ from the export."""
+    land(DATA / "table1" / "USER1.TABLE1", LAKEHOUSE / "landing" / "table1" / "USER1.TABLE1")
+    totals = append(spark, LAKEHOUSE / "landing" / "table1", "lake.table1_changes")
+    dbt("seed", "--select", "table1_oracle_export")
+    dbt("run", "--select", "demo.experiment")
+    differing = show_account(spark, {"table1": "demo.table1_oracle_export"}, totals)
+    test("--select", "demo.experiment")
+    records, inserts, deletes = spark.sql(
+        "select count(*), count_if(_change_type = 'insert'), count_if(_change_type = 'delete') from demo.table1__changes"
+    ).first()
+    rows = spark.table("demo.table1").count()
+    print(
+        f"{records:,} records, {inserts} inserts, {deletes} deletes: {inserts} - {deletes} = {rows} rows, "
+        f"{differing} differ from Oracle's export"
+    )
+    return differing
+
+
+def command(*words: object) -> None:
+    """Print the command that a user would type for what comes next."""
+    print("$ " + shlex.join(map(str, words)), flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Failed, JobError) as problem:
+        print(f"demo: {problem}", file=sys.stderr)
+        sys.exit(getattr(problem, "exit_code", 1))
