@@ -19,7 +19,6 @@
   {%- call noop_statement('main', reconcile.summary(range, counts)) -%}{%- endcall -%}
   {%- set target_relation = this.incorporate(type='view') -%}
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
-  {%- do persist_docs(target_relation, model) -%}
   {{ run_hooks(post_hooks) }}
   {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine]}) }}
 {%- endmaterialization %}

@@ -14,13 +14,17 @@
   {%- if file_format != 'delta' -%}
     {%- do complaints.append("file_format " ~ file_format ~ " is not supported; use delta") -%}
   {%- endif -%}
+  {%- set inputs = reconcile.model_inputs(model) -%}
+  {%- if inputs.objects and inputs.relations | length != 1 -%}
+    {%- do complaints.append('it depends on ' ~ inputs.relations | length ~ ' relations; a model with a source macro reads one staging table and nothing else') -%}
+  {%- endif -%}
   {%- set existing = load_relation(this) -%}
   {%- if existing and not existing.is_view -%}
     {%- do complaints.append(this ~ " exists and is a " ~ existing.type ~ ", which is not replaced; drop or rename it, or give the model an alias") -%}
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return({
-      'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': reconcile.model_inputs(model),
+      'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs,
       'declaration': tojson({
           'columns': dict(zip(columns | map(attribute='name'), columns | map(attribute='type.ddl'))), 'unique_key': keys,
           'sequence': reconcile.sequence_version()}),

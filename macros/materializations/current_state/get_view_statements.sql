@@ -9,14 +9,31 @@ from {{ reconcile.qualified(relations.base) }}
 where not _deleted
   {%- endset -%}
   {%- set statements = [] -%}
-  {%- for relation, query in [(relations.changes, sql), (relations.live, live)] -%}
-    {%- if should_full_refresh() or reconcile._view_definition(relation) != local_md5(query) -%}
+  {%- for relation, query, comments in [(relations.changes, sql, ''), (relations.live, live, reconcile._comments(settings))] -%}
+    {%- set built = reconcile._view_definition(relation) -%}
+    {%- set definition = local_md5(comments ~ query) -%}
+    {%- if built != definition and not (built and flags.EMPTY) -%}
       {%- do statements.append(
-            'create or replace view ' ~ reconcile.qualified(relation) ~ '\ntblproperties (\'reconcile.definition\' = \''
-            ~ local_md5(query) ~ '\')\nas\n' ~ query) -%}
+            'create or replace view ' ~ reconcile.qualified(relation) ~ comments ~ '\ntblproperties (\'reconcile.definition\' = \''
+            ~ definition ~ '\')\nas\n' ~ query) -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(statements) }}
+{%- endmacro %}
+
+{#- A view takes its comments when it is made; dbt-spark's persist_docs would alter it as a table. -#}
+{%- macro _comments(settings) -%}
+{%- set persisted = config.get('persist_docs') or {} -%}
+{%- if persisted.columns %}
+(
+    {%- for column in settings.columns %}
+    {{ reconcile.identifier(column.name) }} comment {{ reconcile.literal(model.columns[column.name].description) }}{{ ',' if not loop.last }}
+    {%- endfor %}
+)
+{%- endif -%}
+{%- if persisted.relation %}
+comment {{ reconcile.literal(model.description) }}
+{%- endif -%}
 {%- endmacro %}
 
 {%- macro _view_definition(relation) -%}

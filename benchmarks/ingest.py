@@ -1,0 +1,145 @@
+"""Records a second of the append, and of parsing and folding change records, against plain Spark doing the same.
+
+Appending: `append.py datastream` on JSON lines, against Spark's text source written to a Delta table that is
+partitioned by the object, found by `get_json_object`. Parsing: the source macro's SELECT, and the fold behind it,
+against `from_json` with the columns' types, of the same records. Both sides take turns in one session; ratios are
+medians of pairs.
+
+    python benchmarks/ingest.py [--copies 40] [--repeats 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gzip
+import itertools
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "ingestion")]
+os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "conf"))
+
+from projects import Project  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
+from reconcile_jobs import datastream  # noqa: E402
+from reconcile_jobs.staging import TableName  # noqa: E402
+
+COLUMNS = {
+    "id": "bigint",
+    "customer_id": "bigint",
+    "status": "string",
+    "total": "decimal(38,10)",
+    "placed_at": "timestamp",
+    "due_on": "date",
+    "updated_at": "timestamp",
+    "ratio": "double",
+}
+
+
+def land(capture: Path, landing: Path, copies: int) -> int:
+    """Plain JSON lines of one capture, `copies` times, in two directories' worth of files; returns the records."""
+    landing.mkdir(parents=True)
+    files = sorted(capture.glob("**/*.jsonl.gz"))
+    lines = gzip.decompress(b"".join(file.read_bytes() for file in files)).decode().splitlines(keepends=True)
+    for copy in range(copies):
+        (landing / f"{copy}.jsonl").write_text("".join(lines), encoding="utf-8")
+    return len(lines) * copies
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """How long the action takes."""
+    began = time.monotonic()
+    action()
+    return time.monotonic() - began
+
+
+def report(name: str, records: int, ours: list[float], plain: list[float]) -> None:
+    """One line: both rates and the median ratio of the pairs behind the first, which warms up."""
+    ratio = statistics.median(b / a for a, b in zip(ours[1:], plain[1:], strict=True))
+    rates = [records / statistics.median(side[1:]) for side in (ours, plain)]
+    print(f"{name:32}{rates[0]:12,.0f}{rates[1]:12,.0f}{ratio:9.2f}", flush=True)
+
+
+def measure_append(spark: SparkSession, landing: Path, records: int, repeats: int) -> None:
+    """The job against text to partitioned Delta."""
+    ours, plain = [], []
+    number = itertools.count()
+
+    def append() -> None:
+        job = datastream.Job(str(landing), TableName.parse(f"bench.ours_{next(number)}"), "auto")
+        assert datastream.run(spark, job).records == records
+
+    def write() -> None:
+        text = spark.read.text(str(landing)).selectExpr(
+            "value as record", "get_json_object(value, '$.object') as object"
+        )
+        text.write.format("delta").partitionBy("object").mode("overwrite").saveAsTable("bench.plain")
+
+    for _ in range(repeats + 1):
+        ours.append(seconds(append))
+        plain.append(seconds(write))
+    report("append JSON lines", records, ours, plain)
+
+
+def measure_parse(spark: SparkSession, project: Project, source: str, object_name: str, repeats: int) -> None:
+    """The source macro and the fold against from_json, over all records of one object in staging."""
+    compiled = project.root / "target" / "compiled" / "shop" / "models" / f"{source}.sql"
+    staged = f"select record from bench.{source}_changes where object = '{object_name}'"
+    records = spark.sql(staged).count()
+    fields = ", ".join(f"{name.upper() if source == 'oracle' else name} {kind}" for name, kind in COLUMNS.items())
+    fold = (
+        "select max_by(struct(*), _change_sequence) "
+        f"from ({compiled.read_text()}) where _change_error is null group by id"
+    )
+    typed = f"select from_json(record, 'payload struct<{fields}>') as event from ({staged})"
+    ours, parsed, plain = [], [], []
+    for _ in range(repeats + 1):
+        ours.append(seconds(lambda: spark.sql(fold).write.format("noop").mode("overwrite").save()))
+        parsed.append(seconds(lambda: spark.sql(compiled.read_text()).write.format("noop").mode("overwrite").save()))
+        plain.append(seconds(lambda: spark.sql(typed).write.format("noop").mode("overwrite").save()))
+    report(f"parse {source}", records, parsed, plain)
+    report(f"parse and fold {source}", records, ours, plain)
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--copies", type=int, default=40, help="how often the capture is repeated (15,000 records each)"
+    )
+    parser.add_argument("--repeats", type=int, default=5)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+        directory = Path(name)
+        spark = SparkSession.builder.getOrCreate()
+        spark.sql("create schema bench")
+        print(f"{'':32}{'ours/s':>12}{'plain/s':>12}{'ratio':>9}")
+        project = Project(directory / "project", "bench_models")
+        sources = {"oracle": "SHOP.ORDERS", "postgresql": "shop.orders"}
+        project.source("bench", *(f"{source}_changes" for source in sources))
+        for source, object_name in sources.items():
+            landing = directory / source
+            records = land(ROOT / "tests" / "data" / "capture" / f"{source}_json", landing, arguments.copies)
+            if source == "oracle":
+                measure_append(spark, landing, records, arguments.repeats)
+            datastream.run(spark, datastream.Job(str(landing), TableName.parse(f"bench.{source}_changes"), "auto"))
+            shutil.rmtree(landing)
+            call = f"reconcile.datastream_{source}(source('lake', '{source}_changes'), object='{object_name}')"
+            project.model(
+                source, f"{{{{ config(materialized='current_state', unique_key='id') }}}}\n{{{{ {call} }}}}", COLUMNS
+            )
+            project.dbt("compile")
+            measure_parse(spark, project, source, object_name, arguments.repeats)
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()

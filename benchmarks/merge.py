@@ -1,0 +1,158 @@
+"""Seconds to apply one batch of changes at random keys: current_state, dbt-spark's incremental merge, and the floor.
+
+The three take turns on the same batches, in one Spark session under the settings of conf/: ratios are medians of pairs.
+The floor reads the batch, scans key and sequence of the base table and writes the batch as Parquet. Of the others, what
+is timed is what dbt times of a model, with all its bookkeeping.
+
+    python benchmarks/merge.py [--rows 1000000 10000000] [--changes 10000 100000] [--repeats 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "conf"))
+
+from projects import Project  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
+
+VALUES = {
+    "customer_id": "bigint",
+    "status": "string",
+    "total": "decimal(38,10)",
+    "placed_at": "timestamp",
+    "due_on": "date",
+    "note": "string",
+    "quantity": "int",
+    "ratio": "double",
+    "vip": "boolean",
+}
+COLUMNS = {"id": "bigint", **VALUES}
+CHANGE = """
+    'update' as _change_type, lpad(hex(batch), 16, '0') as _change_sequence, cast(id as string) as _change_id,
+    timestamp'2026-01-01' as _change_time, cast(null as string) as _change_transaction, batch as _change_batch,
+    cast(null as array<string>) as _change_columns, cast(null as string) as _change_error"""
+
+
+def rows(count: int, batch: str) -> str:
+    """SQL for `count` rows whose values follow from id and batch."""
+    return f"""
+        select id, id % 1000 as customer_id, concat('status ', (id + {batch}) % 7) as status,
+            cast((id * 37 + {batch}) / 100 as decimal(38,10)) as total, timestamp_seconds(1700000000 + id) as placed_at,
+            date_add(date'2026-01-01', cast(id % 365 as int)) as due_on, repeat('n', cast(id % 40 as int)) as note,
+            cast(id % 100 as int) as quantity, id / 7.0d as ratio, id % 2 = 0 as vip, cast({batch} as bigint) as batch
+        from ({count})"""
+
+
+def prepare(spark: SparkSession, project: Project, schema: str, base_rows: int) -> None:
+    """Both tables with `base_rows` rows, made by their own first runs and then filled alike."""
+    spark.sql(f"create schema {schema}")
+    spark.sql(f"create table {schema}.changes using delta partitioned by (batch) as {rows('select 0L as id', '1')}")
+    project.source(schema, "changes")
+    changes = "{{ source('lake', 'changes') }}"
+    project.model(
+        "ours",
+        "{{ config(materialized='current_state', unique_key='id') }}\n"
+        f"select {', '.join(COLUMNS)},{CHANGE} from {changes}",
+        COLUMNS,
+    )
+    project.model(
+        "theirs",
+        "{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id', file_format='delta') }}\n"
+        f"select {', '.join(COLUMNS)} from {changes} where batch = (select max(batch) from {changes})",
+        COLUMNS,
+    )
+    project.dbt("run")
+    all_rows = rows(f"select id from range(1, {base_rows})", "1")
+    spark.sql(
+        f"insert into {schema}.ours__base by name select {', '.join(COLUMNS)}, lpad(hex(1), 16, '0') "
+        "as _change_sequence, timestamp'2026-01-01' as _change_time, 1L as _change_batch, false as _deleted "
+        f"from ({all_rows})"
+    )
+    spark.sql(f"insert into {schema}.theirs by name select {', '.join(COLUMNS)} from ({all_rows})")
+
+
+def seconds_of_dbt(project: Project, model: str) -> float:
+    """What dbt says that the model took."""
+    outcome = project.dbt("run", "--select", model)
+    return float(outcome.result.results[-1].execution_time)
+
+
+def seconds_of_floor(spark: SparkSession, schema: str, batch: int, directory: str) -> float:
+    """Read the batch, scan key and sequence of the base, write the batch."""
+    began = time.monotonic()
+    spark.sql(f"select max(id), max(_change_sequence) from {schema}.ours__base").collect()
+    spark.table(f"{schema}.changes").where(f"batch = {batch}").write.mode("overwrite").parquet(directory)
+    return time.monotonic() - began
+
+
+def megabytes_written(spark: SparkSession, table: str) -> float:
+    """What the last version of a Delta table added, data files and deletion vectors, by its own account."""
+    metrics: dict[str, Any] = spark.sql(f"describe history {table} limit 1").first()["operationMetrics"]  # type: ignore[index]
+    return float(metrics.get("numTargetBytesAdded") or metrics.get("numOutputBytes") or 0) / 1e6
+
+
+def measure(spark: SparkSession, base_rows: int, changes: int, repeats: int) -> None:
+    """Print one line of the table for one size of base and batch."""
+    schema = f"bench_{base_rows}_{changes}"
+    with tempfile.TemporaryDirectory() as directory:
+        project = Project(Path(directory) / "project", schema)
+        prepare(spark, project, schema, base_rows)
+        ours, theirs, floor = [], [], []
+        for repeat in range(repeats + 1):
+            batch = repeat + 2
+            keys = f"select distinct cast(rand({batch}) * {base_rows} as bigint) as id from range({changes})"
+            spark.sql(f"insert into {schema}.changes by name {rows(keys, str(batch))}")
+            ours.append(seconds_of_dbt(project, "ours"))
+            theirs.append(seconds_of_dbt(project, "theirs"))
+            floor.append(seconds_of_floor(spark, schema, batch, f"{directory}/floor"))
+        written = [megabytes_written(spark, f"{schema}.{table}") for table in ("ours__base", "theirs")]
+        differ = spark.sql(
+            f"select count(*) from (select * from {schema}.ours except select * from {schema}.theirs)"
+        ).first()
+    spark.sql(f"drop schema {schema} cascade")
+    # The first round warms up.
+    medians = [statistics.median(side[1:]) for side in (ours, theirs, floor)]
+    pairs = [statistics.median(b / a for a, b in zip(ours[1:], side[1:], strict=True)) for side in (theirs, floor)]
+    sizes = f"{base_rows:>11,} {changes:>8,}"
+    seconds = "".join(f"{median:11.2f}" for median in medians)
+    print(
+        f"{sizes}{seconds}{pairs[0]:11.2f} x{1 / pairs[1]:9.2f} x{written[0]:11.2f}{written[1]:11.2f}"
+        f"{differ[0] if differ else '?':>8}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000], help="rows of the base table")
+    parser.add_argument("--changes", type=int, nargs="+", default=[10_000, 100_000], help="changes of a batch")
+    parser.add_argument("--repeats", type=int, default=5)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory, contextlib.chdir(directory):
+        spark = SparkSession.builder.getOrCreate()
+        print(f"{'':20}{'seconds':^33}{'ratios':^24}{'MB written':^22}   rows")
+        print(
+            f"{'base rows':>11} {'changes':>8}{'ours':>11}{'dbt-spark':>11}{'floor':>11}{'dbt-spark':>13}"
+            f"{'to floor':>11}"
+            f"{'ours':>11}{'dbt-spark':>11}{'differ':>8}"
+        )
+        for base_rows in arguments.rows:
+            for changes in arguments.changes:
+                measure(spark, base_rows, changes, arguments.repeats)
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
