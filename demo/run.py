@@ -113,7 +113,8 @@ def load_truth(spark: SparkSession, table: str) -> None:
     """Load a table's export, every value exact."""
     path, into = DATA / "capture" / "truth" / f"{table}.csv", f"lake.{table}_source"
     schema = SHOP[table][1]
-    command("spark-submit", "ingestion/snapshot.py", "csv", "--path", path, "--into", into, "--schema", schema, "--null", r"\N")
+    job = ["spark-submit", "ingestion/snapshot.py", "csv", "--path", path, "--into", into]
+    command(*job, "--schema", schema, "--null", r"\N")
     rows = load_csv(spark, str(path), TableName.parse(into), columns_of(schema), Dialect(null=r"\N"))
     print(f"  {rows:,} rows")
 
@@ -145,8 +146,9 @@ def show_account(spark: SparkSession, sources: dict[str, str], totals: datastrea
         rows = spark.table(f"demo.{model}").count()
         differing = rows_that_differ(spark, f"demo.{model}", source, SHOP[model][0] if model in SHOP else "COL1")
         differ += differing
-        batches = {account.first_batch, account.last_batch}
-        lines.append((model, "-".join(map(str, sorted(batches))), *(f"{account[c]:,}" for c in COUNTS), f"{rows:,}", f"{differing:,}"))
+        batches = "-".join(map(str, sorted({account.first_batch, account.last_batch})))
+        counts = [*(account[count] for count in COUNTS), rows, differing]
+        lines.append((model, batches, *(f"{count:,}" for count in counts)))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for name, *values in lines:
         print("  " + "  ".join([name.ljust(widths[0]), *(v.rjust(w) for v, w in zip(values, widths[1:], strict=True))]))
@@ -190,7 +192,8 @@ def experiment(spark: SparkSession) -> int:
     differing = show_account(spark, {"table1": "demo.table1_oracle_export"}, totals)
     test("--select", "demo.experiment")
     records, inserts, deletes = spark.sql(
-        "select count(*), count_if(_change_type = 'insert'), count_if(_change_type = 'delete') from demo.table1__changes"
+        "select count(*), count_if(_change_type = 'insert'), count_if(_change_type = 'delete')"
+        " from demo.table1__changes"
     ).first()
     rows = spark.table("demo.table1").count()
     print(
