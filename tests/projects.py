@@ -32,10 +32,13 @@ class Project:
         declared = [{"name": table} for table in tables]
         self._write("models/sources.yml", {"sources": [{"name": "lake", "schema": schema, "tables": declared}]})
 
-    def model(self, name: str, sql: str, columns: Mapping[str, str], **properties: Any) -> None:
-        """Write a model and its YAML; `columns` maps names to data types."""
+    def model(self, name: str, sql: str, columns: Mapping[str, str | Mapping[str, Any]], **properties: Any) -> None:
+        """Write a model and its YAML; `columns` maps names to data types, or to all that the YAML says of a column."""
         (self.root / "models" / f"{name}.sql").write_text(sql)
-        declared = [{"name": column, "data_type": data_type} for column, data_type in columns.items()]
+        declared = [
+            {"name": column, **({"data_type": said} if isinstance(said, str) else said)}
+            for column, said in columns.items()
+        ]
         self._write(f"models/{name}.yml", {"models": [{"name": name, "columns": declared, **properties}]})
 
     def dbt(self, *arguments: str, succeed: bool = True) -> Any:

@@ -27,7 +27,7 @@ located as (
         *,
         source_metadata as metadata,
         case
-            when {% for column in columns %}payload[{{ reconcile.literal(column.name) }}] is null{{ ' or ' if not loop.last }}{% endfor %}
+            when cardinality(payload) <> {{ columns | length }} or exists(array({% for column in columns %}{{ reconcile.literal(column.name) }}{{ ', ' if not loop.last }}{% endfor %}), name -> payload[name] is null)
                 then transform(map_keys(payload), name -> lower(name))
         end as lower_names
     from events
@@ -92,12 +92,21 @@ judged as (
             if(
                 {% for column in columns %}({{ reconcile.identifier('text ' ~ column.name) }} is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null){{ '\n                or ' if not loop.last }}{% endfor %}
                 or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
-                concat_ws(
-                    '; '
-                    {%- for column in columns %},
-                    {{ reconcile._complaint(column) }}
-                    {%- endfor %}
-                ),
+                concat_ws('; ', transform(
+                    array(
+                        {%- for column in columns %}
+                        struct({{ reconcile.literal(column.name) }} as name, {{ reconcile.literal(column.type.ddl) }} as type, {{ reconcile.identifier('text ' ~ column.name) }} as text, {{ reconcile.identifier('value ' ~ column.name) }} is null as is_lost){{ ',' if not loop.last }}
+                        {%- endfor %}
+                    ),
+                    field -> case
+                        when field.text is not null and field.is_lost
+                            then concat(field.name, ': \'', left(field.text, 200), '\' is not exactly a ', field.type)
+                        when cardinality(filter(map_keys(payload), name -> name = field.name)) > 1
+                            then concat(field.name, ': several fields have this name')
+                        when payload[field.name] is null and cardinality(filter(lower_names, name -> name = lower(field.name))) > 1
+                            then concat(field.name, ': several fields have this name but for case, none exactly')
+                    end
+                )),
                 null
             )
         ), '')
@@ -125,35 +134,28 @@ select
 from judged
 {%- endmacro %}
 
-{#- `lower_names` is NULL where every column has its field under its exact name. -#}
+{#- `lower_names` is NULL where every column has its one field under its exact name, and there are no others. -#}
 {%- macro _field(column) -%}
-coalesce(payload[{{ reconcile.literal(column.name) }}], try_element_at(map_values(payload), nullif(cast(array_position(lower_names, {{ reconcile.literal(column.name | lower) }}) as int), 0)))
+coalesce(payload[{{ reconcile.literal(column.name) }}], get(map_values(payload), int(array_position(lower_names, {{ reconcile.literal(column.name | lower) }})) - 1))
 {%- endmacro %}
 
 {#- A variant keeps a number of up to 38 digits, but not its trailing zeros; what is longer or has an exponent it keeps as
-    the nearest double. The record itself has the digits: the first field of this name and value behind "payload". -#}
+    the nearest double, or as infinity. The record itself has the digits. -#}
 {%- macro _text(column) -%}
 {%- set field = reconcile.identifier('field ' ~ column.name) -%}
 {%- if column.type.name in ['tinyint', 'smallint', 'int', 'bigint', 'decimal', 'string'] -%}
 if(schema_of_variant({{ field }}) rlike {{ reconcile.literal('^(DOUBLE|DECIMAL)' if column.type.name == 'string' else '^DOUBLE') }}, {{ reconcile._number_text(column) }}, cast({{ field }} as string))
+{%- elif column.type.name in ['float', 'double'] -%}
+if(schema_of_variant({{ field }}) = 'DOUBLE' and cast({{ field }} as string) like '%Infinity', {{ reconcile._number_text(column) }}, cast({{ field }} as string))
 {%- else -%}
 cast({{ field }} as string)
 {%- endif -%}
 {%- endmacro %}
 
+{#- The digits behind the column's name, wherever it stands in the payload and in whatever case. Should they differ from place
+    to place (a deeper field may have this name too), there is no telling which are the column's. -#}
 {%- macro _number_text(column) -%}
-{%- set field = reconcile.identifier('field ' ~ column.name) -%}
-{%- set form = '(?s)"payload"\\s*:.*?"(?iu:\\Q' ~ column.name | replace('\\E', '') ~ '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)' -%}
-{%- set digits = 'regexp_extract(record, ' ~ reconcile.literal(form) ~ ', 1)' -%}
-if(try_cast({{ digits }} as double) = cast({{ field }} as double), {{ digits }}, '{a number whose digits cannot be found in the record}')
-{%- endmacro %}
-
-{%- macro _complaint(column) -%}
-{%- set text = reconcile.identifier('text ' ~ column.name) -%}
-case
-                        when {{ text }} is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null
-                            then concat({{ reconcile.literal(column.name ~ ': ') }}, '\'', left({{ text }}, 200), '\'', {{ reconcile.literal(' is not exactly a ' ~ column.type.ddl) }})
-                        when payload[{{ reconcile.literal(column.name) }}] is null and array_position(lower_names, {{ reconcile.literal(column.name | lower) }}) <> cardinality(lower_names) + 1 - array_position(reverse(lower_names), {{ reconcile.literal(column.name | lower) }})
-                            then {{ reconcile.literal(column.name ~ ': several fields have this name but for case, none exactly') }}
-                    end
+{%- set form = '"(?iu:\\Q' ~ column.name | replace('\\E', '') ~ '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)' -%}
+{%- set digits = "array_join(array_distinct(regexp_extract_all(substring(record, locate('\"payload\"', record)), " ~ reconcile.literal(form) ~ ")), ' ')" -%}
+coalesce(get(filter(array({{ digits }}), digits -> try_cast(digits as double) = cast({{ reconcile.identifier('field ' ~ column.name) }} as double)), 0), '{a number whose digits cannot be found in the record}')
 {%- endmacro %}

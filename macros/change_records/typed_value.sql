@@ -16,7 +16,7 @@ coalesce(try_cast({{ text }} as {{ type.ddl }}), try_cast({{ reconcile._decimal(
 {%- elif type.name in ['float', 'double'] -%}
 if({{ text }} rlike {{ reconcile.literal('^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d+)?\\s*$') }}, nullif(nullif(try_cast({{ text }} as {{ type.ddl }}), {{ type.ddl }}('Infinity')), {{ type.ddl }}('-Infinity')), if(lower({{ text }}) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast({{ text }} as {{ type.ddl }}), null))
 {%- elif type.name == 'binary' -%}
-try_to_binary({{ text }}, 'base64')
+{{ reconcile._binary(text, field) }}
 {%- elif type.name == 'date' -%}
 if({{ text }} rlike {{ reconcile.literal('^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]' ~ ('\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?' if round else '00:00(:00(\\.0*)?)?') ~ '(Z|[-+]00(:?00)?)?)?$') }}, try_cast(substring_index(substring_index({{ text }}, 'T', 1), ' ', 1) as date), null)
 {%- elif type.name in ['timestamp', 'timestamp_ntz'] -%}
@@ -34,6 +34,15 @@ if({{ text }} rlike {{ reconcile.literal('^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]' ~ (
 if(left({{ text }}, 1) in ('{', '[') and schema_of_variant({{ field }}) <> 'STRING', null, {{ text }})
 {%- else -%}
 {{ text }}
+{%- endif -%}
+{%- endmacro %}
+
+{#- A number or true, which may look like base64, is none. -#}
+{%- macro _binary(text, field) -%}
+{%- if field -%}
+if(schema_of_variant({{ field }}) = 'STRING', try_to_binary({{ text }}, 'base64'), null)
+{%- else -%}
+try_to_binary({{ text }}, 'base64')
 {%- endif -%}
 {%- endmacro %}
 
@@ -60,7 +69,7 @@ trim('0' from translate(substring_index(upper({{ text }}), 'E', 1), '+-. ', ''))
 {%- if type == 'timestamp_ntz' -%}
 if({{ text }} rlike {{ reconcile.literal(form) }}, try_cast(regexp_replace({{ text }}, {{ reconcile.literal('(Z|[-+]00(:?00)?)$') }}, '') as timestamp_ntz), null)
 {%- else -%}
-if({{ text }} rlike {{ reconcile.literal(form) }}, try_cast(if({{ text }} rlike {{ reconcile.literal('\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$') }}, {{ text }}, concat(if({{ text }} like '%:%', {{ text }}, concat({{ text }}, ' 00:00')), 'Z')) as timestamp), null)
+if({{ text }} rlike {{ reconcile.literal(form) }}, try_cast(if({{ text }} rlike {{ reconcile.literal('\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$') }}, {{ text }}, concat({{ text }}, if({{ text }} like '%:%', 'Z', ' 00:00:00Z'))) as timestamp), null)
 {%- endif -%}
 {%- endmacro %}
 
@@ -82,7 +91,8 @@ if(exists(map_keys({{ map }}), k -> {{ key }} is null) or exists(map_values({{ m
 if(schema_of_variant({{ field }}) = 'STRING', try_parse_json(cast({{ field }} as string)), {{ field }})
 {%- endmacro %}
 
-{#- Inside an array or a map a number's own text is out of reach: what has become a double cannot be an exact number. -#}
+{#- Inside an array or a map a number's own text is out of reach: what has become a double cannot be an exact number, and what
+    has become infinity was too large for a double. -#}
 {%- macro _element_text(element) -%}
 cast({{ element }} as string)
 {%- endmacro %}
@@ -92,7 +102,9 @@ cast({{ element }} as string)
 {{ reconcile.typed_value(none, type, round, element) }}
 {%- elif type.name in ['string', 'decimal', 'tinyint', 'smallint', 'int', 'bigint'] -%}
 if(schema_of_variant({{ element }}) rlike {{ reconcile.literal('^(DOUBLE|OBJECT|ARRAY' ~ ('|DECIMAL' if type.name == 'string' else '') ~ ')') }}, null, {{ reconcile.typed_value(reconcile._element_text(element), type, round) }})
+{%- elif type.name in ['float', 'double'] -%}
+if(schema_of_variant({{ element }}) = 'DOUBLE' and {{ reconcile._element_text(element) }} like '%Infinity', null, {{ reconcile.typed_value(reconcile._element_text(element), type, round) }})
 {%- else -%}
-{{ reconcile.typed_value(reconcile._element_text(element), type, round) }}
+{{ reconcile.typed_value(reconcile._element_text(element), type, round, element) }}
 {%- endif -%}
 {%- endmacro %}

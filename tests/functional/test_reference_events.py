@@ -57,7 +57,7 @@ ARRIVALS = [(list(order), at_once) for order in itertools.permutations(EVENTS) f
 
 @pytest.fixture(scope="module")
 def after_each_batch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[int, Any]]:
-    """The live row of each arrival after each batch. The arrivals lie side by side in one table, told apart by a column."""
+    """The live row of each arrival after each batch. The arrivals lie side by side in one table."""
     project = Project(tmp_path_factory.mktemp("events") / "project", schema="reference_events")
     project.source("reference_staging", "changes")
     project.model(
@@ -104,7 +104,7 @@ def test_the_base_keeps_one_tombstone_of_each(spark: SparkSession, after_each_ba
 
 
 def test_the_reference_is_quoted_faithfully() -> None:
-    """`rs_id` falls from the insert to the update: the order that the documentation infers would end with the insert."""
+    """`rs_id` falls from the insert to the update: ordered by it alone, the insert would be the newest."""
     assert EVENTS["INSERT"]["source_metadata"]["rs_id"] > EVENTS["DELETE"]["source_metadata"]["rs_id"]
     assert [EVENTS[change]["source_metadata"]["scn"] for change in EVENTS] == sorted(
         EVENTS[change]["source_metadata"]["scn"] for change in EVENTS

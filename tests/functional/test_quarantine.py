@@ -1,0 +1,398 @@
+"""No value is lost in silence: what a column cannot hold exactly is quarantined with its reason; the others go on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+from datastream import Staged, event, stage
+from projects import Project
+from pyspark.sql import SparkSession
+
+ROUND = {"config": {"meta": {"round": True}}}
+COLUMNS: dict[str, Any] = {
+    "id": "string",
+    "tiny": "tinyint",
+    "small": "smallint",
+    "medium": "int",
+    "big": "bigint",
+    "amount": "decimal(38,10)",
+    "whole": "decimal(38,0)",
+    "real": "float",
+    "ratio": "double",
+    "flag": "boolean",
+    "text": "string",
+    "code": "char(3)",
+    "label": "varchar(5)",
+    "data": "binary",
+    "day": "date",
+    "at": "timestamp",
+    "wall": "timestamp_ntz",
+    "customerid": "bigint",
+    "rounded_amount": {"data_type": "decimal(12,2)", **ROUND},
+    "rounded_big": {"data_type": "bigint", **ROUND},
+    "rounded_at": {"data_type": "timestamp", **ROUND},
+    "rounded_day": {"data_type": "date", **ROUND},
+}
+# in a model of their own: the embedded metastore keeps views of at most 32,700 characters
+NESTED = {
+    "id": "string",
+    "longs": "array<bigint>",
+    "prices": "array<decimal(12,2)>",
+    "tags": "array<string>",
+    "days": "map<string,date>",
+    "counts": "map<int,double>",
+}
+MODELS = {"things": COLUMNS, "nested": NESTED}
+DIGITS_40 = "1234567890123456789012345678901234567890"
+
+
+class Good(NamedTuple):
+    """A value that arrives: as JSON, and as Spark prints what the column then holds."""
+
+    column: str
+    json: str
+    expected: str | None
+
+
+class Bad(NamedTuple):
+    """A value that its column cannot hold exactly."""
+
+    column: str
+    json: str
+
+
+GOOD = [
+    Good("tiny", "-128", "-128"),
+    Good("small", "32767", "32767"),
+    Good("medium", "-2147483648", "-2147483648"),
+    Good("big", "9223372036854775807", "9223372036854775807"),
+    Good("big", '"-9223372036854775808"', "-9223372036854775808"),
+    Good("big", "12.0", "12"),
+    Good("big", "1E+3", "1000"),
+    Good("big", '"1.5e1"', "15"),
+    Good("big", "-0", "0"),
+    Good("big", "9.223372036854775807e18", "9223372036854775807"),
+    Good("big", "null", None),
+    Good("amount", "1234567890123456789012345678.0123456789", "1234567890123456789012345678.0123456789"),
+    Good("amount", '"-1234567890123456789012345678.0123456789"', "-1234567890123456789012345678.0123456789"),
+    Good("amount", "0E-10", "0E-10"),
+    Good("amount", "1.10", "1.1000000000"),
+    Good("amount", "1.5e-9", "1.5E-9"),
+    Good("amount", "1.00000000000000000000", "1.0000000000"),
+    Good("amount", '"+7"', "7.0000000000"),
+    Good("amount", "1.2345678901234567890123E18", "1234567890123456789.0123000000"),
+    Good("whole", "99999999999999999999999999999999999999", "99999999999999999999999999999999999999"),
+    Good("whole", "1e37", "1" + "0" * 37),
+    Good("real", "0.1", "0.1"),
+    Good("real", '"NaN"', "NaN"),
+    Good("ratio", "0.1", "0.1"),
+    Good("ratio", "1.7976931348623157e308", "1.7976931348623157E308"),
+    Good("ratio", "5e-324", "4.9E-324"),
+    Good("ratio", "123456789012345678901234567890123456789012", "1.2345678901234568E41"),
+    Good("ratio", '"-Infinity"', "-Infinity"),
+    Good("ratio", "3", "3.0"),
+    Good("flag", "true", "true"),
+    Good("flag", '"FALSE"', "false"),
+    Good("flag", "1", "true"),
+    Good("flag", '"0"', "false"),
+    Good("text", '"NULL"', "NULL"),
+    Good("text", '""', ""),
+    Good("text", '" two  spaces "', " two  spaces "),
+    Good("text", '"line\\nbreak \\u0000 \\"quoted\\" \\\\ ü \\ud83d\\ude00"', 'line\nbreak \x00 "quoted" \\ ü 😀'),
+    Good("text", '"{\\"a\\": 1.10}"', '{"a": 1.10}'),
+    Good("text", "1.10", "1.10"),
+    Good("text", "1e5", "1e5"),
+    Good("text", "1E400", "1E400"),
+    Good("text", "12", "12"),
+    Good("text", DIGITS_40, DIGITS_40),
+    Good("text", f"-0.{DIGITS_40}000", f"-0.{DIGITS_40}000"),
+    Good("text", "true", "true"),
+    Good("text", '"2026-02-30"', "2026-02-30"),
+    Good("code", '"abc"', "abc"),
+    Good("code", '"a"', "a"),
+    Good("label", '"äöü😀ß"', "äöü😀ß"),
+    Good("data", '"AAH/"', "0001FF"),
+    Good("data", '""', ""),
+    Good("day", '"2024-02-29"', "2024-02-29"),
+    Good("day", '"2024-02-29T00:00:00Z"', "2024-02-29"),
+    Good("day", '"2024-02-29 00:00:00.000"', "2024-02-29"),
+    Good("day", '"0001-01-01"', "0001-01-01"),
+    Good("day", '"9999-12-31"', "9999-12-31"),
+    Good("at", '"2026-11-21T11:33:12.123456Z"', "2026-11-21 11:33:12.123456"),
+    Good("at", '"2026-11-21T11:33:12"', "2026-11-21 11:33:12"),
+    Good("at", '"2026-11-21 11:33:12.5"', "2026-11-21 11:33:12.5"),
+    Good("at", '"2026-11-21T11:33:12.123456000Z"', "2026-11-21 11:33:12.123456"),
+    Good("at", '"2026-11-21T11:33:12+05:30"', "2026-11-21 06:03:12"),
+    Good("at", '"2026-11-21T11:33:12-08"', "2026-11-21 19:33:12"),
+    Good("at", '"2026-11-21"', "2026-11-21 00:00:00"),
+    Good("at", '"2026-03-29T02:30:00"', "2026-03-29 02:30:00"),
+    Good("wall", '"2026-11-21T11:33:12.123456"', "2026-11-21 11:33:12.123456"),
+    Good("wall", '"2026-11-21T11:33:12Z"', "2026-11-21 11:33:12"),
+    Good("longs", "[1, null, 9223372036854775807]", "[1, null, 9223372036854775807]"),
+    Good("longs", '"[1, 2]"', "[1, 2]"),
+    Good("longs", "[]", "[]"),
+    Good("prices", '[1.1, "2.25"]', "[1.10, 2.25]"),
+    Good("tags", '["a", null, ""]', "[a, null, ]"),
+    Good("days", '{"a": "2024-02-29", "b": null}', "{a -> 2024-02-29, b -> null}"),
+    Good("counts", '{"1": 0.5, "2": 3}', "{1 -> 0.5, 2 -> 3.0}"),
+    Good("CustomerId", "7", "7"),
+    Good("rounded_amount", "1.005", "1.01"),
+    Good("rounded_amount", '"123.4549999"', "123.45"),
+    Good("rounded_big", "12.5", "13"),
+    Good("rounded_at", '"2026-11-21T11:33:12.123456789Z"', "2026-11-21 11:33:12.123456"),
+    Good("rounded_day", '"2024-02-29T23:59:59"', "2024-02-29"),
+]
+
+BAD = [
+    Bad("tiny", "128"),
+    Bad("small", "-32769"),
+    Bad("medium", "2147483648"),
+    Bad("big", '"twelve"'),
+    Bad("big", '""'),
+    Bad("big", "12.5"),
+    Bad("big", '"12.5"'),
+    Bad("big", "9223372036854775808"),
+    Bad("big", "9223372036854775807.5"),
+    Bad("big", "1e-1"),
+    Bad("big", "true"),
+    Bad("big", '{"a": 1}'),
+    Bad("big", "[1]"),
+    Bad("big", '"12d"'),
+    Bad("big", '"0x10"'),
+    Bad("amount", DIGITS_40),
+    Bad("amount", f'"{DIGITS_40}"'),
+    Bad("amount", "1.123456789012"),
+    Bad("amount", '"1.123456789012"'),
+    Bad("amount", "1.12345678901"),
+    Bad("amount", "0.00000000001"),
+    Bad("amount", "1e-11"),
+    Bad("amount", "1e29"),
+    Bad("amount", "99999999999999999999999999999.5"),
+    Bad("amount", "1.00000000000000000000000000000000000000001"),
+    Bad("amount", '"1,5"'),
+    Bad("amount", '"NaN"'),
+    Bad("amount", "true"),
+    Bad("whole", "0.5"),
+    Bad("whole", "1e38"),
+    Bad("real", "1e39"),
+    Bad("ratio", "1e400"),
+    Bad("ratio", "-1e400"),
+    Bad("ratio", '"1e400"'),
+    Bad("ratio", '"0x1p3"'),
+    Bad("ratio", '"1d"'),
+    Bad("ratio", '"one"'),
+    Bad("flag", '"yes please"'),
+    Bad("flag", "2"),
+    Bad("text", '{"a": 1.10}'),
+    Bad("text", "[1.10]"),
+    Bad("code", '"abcd"'),
+    Bad("label", '"abcdef"'),
+    Bad("data", '"not base64!"'),
+    Bad("data", '"AAH/A"'),
+    Bad("data", "1234"),
+    Bad("data", "true"),
+    Bad("day", '"2026-02-30"'),
+    Bad("day", '"2026-13-01"'),
+    Bad("day", '"2026"'),
+    Bad("day", "2026"),
+    Bad("day", '"2026-11"'),
+    Bad("day", '"2026-11-21T11:33:12"'),
+    Bad("day", '"21.11.2026"'),
+    Bad("day", '"today"'),
+    Bad("at", '"2026"'),
+    Bad("at", "1795260792"),
+    Bad("at", '"2026-02-30T00:00:00Z"'),
+    Bad("at", '"2026-11-21T25:00:00Z"'),
+    Bad("at", '"2026-11-21T11:33:12.1234567Z"'),
+    Bad("at", '"2026-11-21T11:33:12.123456789Z"'),
+    Bad("at", '"2026-11-21T11:33:12 Europe/Berlin"'),
+    Bad("at", '"now"'),
+    Bad("wall", '"2026-11-21T11:33:12+02:00"'),
+    Bad("wall", '"2026-11-21T11:33:12.1234567"'),
+    Bad("longs", '[1, "x"]'),
+    Bad("longs", "[1.5]"),
+    Bad("longs", "[9223372036854775808]"),
+    Bad("longs", '{"a": 1}'),
+    Bad("longs", "7"),
+    Bad("prices", "[1.005]"),
+    Bad("tags", "[1.10]"),
+    Bad("tags", "[[1]]"),
+    Bad("days", '{"a": "2026-02-30"}'),
+    Bad("days", "[1]"),
+    Bad("counts", '{"x": 0.5}'),
+    Bad("counts", '{"1": 1e400}'),
+    Bad("rounded_amount", "12345678901"),
+    Bad("rounded_amount", '"1.0.0"'),
+    Bad("rounded_at", '"2026-02-30"'),
+]
+
+# records whose payload is whole: (what is wrong, the reason's words, the record)
+ID = '{"id": "%s"}'
+MALFORMED = [
+    ("missing key", "key id is missing or NULL", event("oracle", '{"big": 1}')),
+    ("NULL key", "key id is missing or NULL", event("oracle", '{"id": null, "big": 1}')),
+    ("missing SCN", "scn, which orders changes, is missing or unreadable", event("oracle", ID, without=["scn"])),
+    ("NULL SCN", "scn, which orders changes", event("oracle", ID, metadata={"scn": None})),
+    ("SCN of text", "scn, which orders changes", event("oracle", ID, metadata={"scn": "soon"})),
+    ("supplementation without SCN", "scn, which orders changes",
+     event("oracle", ID, without=["scn"], read_method="oracle-supplementation")),
+    ("missing rs_id", "rs_id, which orders changes", event("oracle", ID, without=["rs_id"])),
+    ("rs_id of two fields", "rs_id, which orders changes", event("oracle", ID, metadata={"rs_id": "0x0073cb.0000"})),
+    ("missing ssn", "ssn, which orders changes", event("oracle", ID, without=["ssn"])),
+    ("unknown change type", "change type 'TRUNCATE' is unknown", event("oracle", ID, "TRUNCATE")),
+    ("missing change type", "change type is missing", event("oracle", ID, without=["change_type"])),
+    ("unknown read method", "read method 'oracle-guess' is unknown", event("oracle", ID, read_method="oracle-guess")),
+    ("missing read method", "read method is missing", event("oracle", ID, without=["read_method"])),
+    ("backfill without read_timestamp", "read_timestamp, which orders backfill rows",
+     event("oracle", ID, read_method="oracle-backfill", without=["read_timestamp"])),
+    ("no payload", "the record has no payload", event("oracle", None, without=["payload"])),
+    ("payload null", "the record has no payload", event("oracle", "null")),
+    ("payload a list", "payload", event("oracle", "[1, 2]")),
+    ("payload a text", "payload", event("oracle", '"{}"')),
+    ("no metadata", "the record has no source_metadata", event("oracle", ID, without=["source_metadata"])),
+    ("metadata null", "the record has no source_metadata", event("oracle", ID, source_metadata=None)),
+    ("metadata a list", "metadata", event("oracle", ID, source_metadata=[1])),
+    ("two names but for case", "customerid: several fields have this name but for case",
+     event("oracle", '{"id": "%s", "CustomerID": 1, "customerId": 1}')),
+    ("digits of a deeper field of the name", "text: '{a number whose digits cannot be found in the record}'",
+     event("oracle", '{"id": "%s", "other": {"text": 1.0}, "text": 1.00}')),
+    ("digits of a field in another case", "text: '{a number whose digits cannot be found in the record}'",
+     event("oracle", '{"id": "%s", "TEXT": 1.0, "text": 1.00}')),
+    ("one field twice", "big: several fields have this name", event("oracle", '{"id": "%s", "big": 1, "big": 2}')),
+    ("two values that cannot be held", "big: 'x' is not exactly a bigint; day: 'y' is not exactly a date",
+     event("oracle", '{"id": "%s", "big": "x", "day": "y"}')),
+]  # fmt: skip
+
+# payloads of several fields that arrive: (what is proven, fields, the columns expected)
+PAYLOADS = [
+    ("the exact name before another case", '"CUSTOMERID": 1, "customerid": 2, "CustomerId": 3', {"customerid": "2"}),
+    ("names in capitals", '"TEXT": "a", "BIG": 5', {"text": "a", "big": "5"}),
+    ("fields that no column declares", '"unknown": {"big": 1.5, "text": 1.50}, "big": 3', {"big": "3"}),
+    ("digits of a field after text that looks like it", '"label": "x", "note": "\\"text\\": 1.0", "text": 1.00',
+     {"label": "x", "text": "1.00"}),
+]  # fmt: skip
+
+
+class Outcome(NamedTuple):
+    """What one dbt run made of all the records."""
+
+    rows: dict[str, dict[str, str | None]]
+    types: dict[str, dict[str, str]]
+    quarantine: list[Any]
+    ledger: dict[str, Any]
+    staged: dict[str, dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """All good and bad records in one batch, through one dbt run."""
+    staged = {model: {} for model in MODELS}
+    for value in [*GOOD, *BAD]:
+        payload = f'{{"id": {json.dumps(_id(value))}, "{value.column}": {value.json}}}'
+        staged[_model(value.column)][_id(value)] = event("oracle", payload)
+    for name, _, record in MALFORMED:
+        staged["things"][name] = record.replace("%s", name)
+    for name, fields, _ in PAYLOADS:
+        staged["things"][name] = event("oracle", f'{{"id": "{name}", {fields}}}')
+    spark.sql("create schema if not exists quarantine_staging")
+    rows = [
+        Staged(record, f"SHOP.{model.upper()}", 1, origin=name)
+        for model, records in staged.items()
+        for name, record in records.items()
+    ]
+    stage(spark, "quarantine_staging.changes", rows)
+
+    project = Project(tmp_path_factory.mktemp("quarantine") / "project", schema="quarantine")
+    project.source("quarantine_staging", "changes")
+    outcome = Outcome({}, {}, [], {}, staged)
+    for model, columns in MODELS.items():
+        project.model(
+            model,
+            "{{ config(materialized='current_state', unique_key='id') }}\n"
+            f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='SHOP.{model.upper()}') }}}}",
+            columns,
+        )
+    project.dbt("run", "--select", *MODELS)
+    for model, columns in MODELS.items():
+        shown = [f"{'hex' if said == 'binary' else 'string'}(`{name}`) as `{name}`" for name, said in columns.items()]
+        rows = spark.table(f"quarantine.{model}")
+        outcome.rows.update({row.id: row.asDict() for row in rows.selectExpr(*shown).collect()})
+        outcome.types[model] = dict(rows.dtypes)
+        outcome.quarantine.extend(spark.table(f"quarantine.{model}__quarantine").collect())
+    outcome.ledger.update({row.relation: row for row in spark.table("quarantine.reconcile_ledger").collect()})
+    return outcome
+
+
+def _model(column: str) -> str:
+    return "nested" if column in NESTED else "things"
+
+
+def _id(value: Good | Bad) -> str:
+    return f"{value.column} {value.json}"
+
+
+@pytest.mark.parametrize("value", GOOD, ids=_id)
+def test_a_value_that_fits_arrives_exactly(outcome: Outcome, value: Good) -> None:
+    expected = {value.column.lower(): value.expected} if value.expected is not None else {}
+    _only(outcome, _id(value), expected, _model(value.column))
+
+
+@pytest.mark.parametrize("value", BAD, ids=_id)
+def test_a_value_that_does_not_fit_is_quarantined_with_column_and_type(outcome: Outcome, value: Bad) -> None:
+    error = _error(outcome, _id(value))
+    assert error.startswith(f"{value.column}: ")
+    assert error.endswith(f" is not exactly a {_type(MODELS[_model(value.column)][value.column])}")
+
+
+@pytest.mark.parametrize(("name", "reason"), [case[:2] for case in MALFORMED], ids=[case[0] for case in MALFORMED])
+def test_a_malformed_record_is_quarantined_with_its_reason(outcome: Outcome, name: str, reason: str) -> None:
+    assert reason in _error(outcome, name)
+
+
+@pytest.mark.parametrize(("name", "expected"), [case[::2] for case in PAYLOADS], ids=[case[0] for case in PAYLOADS])
+def test_fields_find_their_columns(outcome: Outcome, name: str, expected: dict[str, str]) -> None:
+    _only(outcome, name, expected, "things")
+
+
+def test_the_quarantine_holds_each_record_as_delivered(outcome: Outcome) -> None:
+    delivered = {name: record for records in outcome.staged.values() for name, record in records.items()}
+    bad = [*map(_id, BAD), *(case[0] for case in MALFORMED)]
+    assert {row.origin: row.record for row in outcome.quarantine} == {name: delivered[name] for name in bad}
+    assert len(outcome.quarantine) == len(bad)
+    assert {row._change_batch for row in outcome.quarantine} == {1}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_columns_have_the_declared_types(outcome: Outcome, model: str) -> None:
+    assert outcome.types[model] == {column: _type(said) for column, said in MODELS[model].items()}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_ledger_counts_them(outcome: Outcome, model: str) -> None:
+    good = [value for value in GOOD if _model(value.column) == model]
+    bad = [value for value in BAD if _model(value.column) == model]
+    whole = model == "things"
+    line = outcome.ledger[f"quarantine.{model}"]
+    assert line.delivered == len(outcome.staged[model])
+    assert line.quarantined == len(bad) + whole * len(MALFORMED)
+    assert line.applied == line.inserted == len(good) + whole * len(PAYLOADS)
+
+
+def _type(said: Any) -> str:
+    data_type = said if isinstance(said, str) else said["data_type"]
+    return "string" if data_type.startswith(("char", "varchar")) else data_type
+
+
+def _only(outcome: Outcome, name: str, expected: dict[str, str | None], model: str) -> None:
+    """Check that a record's row has these values and NULL in all other columns."""
+    errors = [row._change_error for row in outcome.quarantine if row.origin == name]
+    assert not errors
+    assert outcome.rows[name] == {**dict.fromkeys(MODELS[model]), "id": name, **expected}
+
+
+def _error(outcome: Outcome, name: str) -> str:
+    assert name not in outcome.rows, f"arrived as {[v for v in outcome.rows[name].values() if v is not None]}"
+    (row,) = (row for row in outcome.quarantine if row.origin == name)
+    return str(row._change_error)
