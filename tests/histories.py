@@ -1,0 +1,278 @@
+"""Histories that hypothesis invents, the events that tell of them, and the fold that says what they come to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import hypothesis
+from datastream import READ_METHODS, event
+from hypothesis import strategies as st
+
+KEY = ("history", "id", "part")
+COLUMNS = {
+    "history": "int",
+    "id": "bigint",
+    "part": "string",
+    "amount": "decimal(38,10)",
+    "note": "string",
+    "other": "string",
+}
+Values = tuple[Decimal | None, str | None, str | None]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+BEGINNING = 1795260792000  # milliseconds
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record of a history: what it says, and what it weighs."""
+
+    text: str
+    uuid: str
+    key: tuple[Any, ...]
+    order: tuple[int, ...]  # 0 and the time of reading for a backfill row, 1 and the coordinates for a change
+    kind: str  # insert, update or delete
+    values: Values
+    time: datetime
+    bad: bool = False
+    batches: tuple[int, int] = (1, 1)  # of the first delivery, of the second
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """A delete loses against an insert or update of the same coordinates."""
+        return (self.order, self.kind != "delete")
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        return (self.key, self.order, self.kind, self.values)
+
+
+def newest(records: Iterable[Record]) -> dict[tuple[Any, ...], list[Record]]:
+    """Return the records of each key that no other is newer than: the fold that the SQL is compared with.
+
+    There are several if they are copies, or if the source gives the same coordinates to different payloads.
+    """
+    winners: dict[tuple[Any, ...], list[Record]] = {}
+    for record in records:
+        if not record.bad:
+            rivals = winners.get(record.key, [])
+            if not rivals or record.rank > rivals[0].rank:
+                winners[record.key] = [record]
+            elif record.rank == rivals[0].rank:
+                rivals.append(record)
+    return winners
+
+
+# --- coordinates: numbers to compare, and what the source's metadata makes of them -----------------------------------
+
+_TIMES = st.sampled_from([0, 1, 9, 10, 999, 1000, 60_000]).map(lambda after: BEGINNING + after)
+Coordinates = tuple[tuple[int, ...], int, dict[str, Any]]  # the order, source_timestamp, metadata
+
+
+def _statement_time(*order: int) -> int:
+    """Return the one source_timestamp of these coordinates; it does not rise with them."""
+    return BEGINNING + sum(order) % 9_973
+
+
+def _oracle() -> st.SearchStrategy[Coordinates]:
+    # two redo threads, so rs_id falls while scn rises; the number of digits changes
+    scn = st.sampled_from([999_999_999, 1_000_000_000, 15869128507100, 15869128507101, 158691504732555])
+    block = st.sampled_from([0x9, 0x10, 0xFFFF, 0x10000])
+    rs_id = st.tuples(st.sampled_from([0x6CF6, 0x73CB]), block, st.sampled_from([0x10, 0x1D0]))
+    return st.builds(
+        lambda scn, rs_id, ssn, padding: (
+            (scn, *rs_id, ssn),
+            _statement_time(scn, *rs_id, ssn),
+            {"scn": scn, "rs_id": padding.format("0x{:06x}.{:08x}.{:04x}".format(*rs_id)), "ssn": ssn},
+        ),
+        scn, rs_id, st.sampled_from([0, 1, 9, 10]), st.sampled_from(["{}", " {} "]),
+    )  # fmt: skip
+
+
+def _mysql() -> st.SearchStrategy[Coordinates]:
+    return st.builds(
+        lambda file, position: (
+            (file, position),
+            _statement_time(file, position),
+            {"log_file": f"mysql-bin.{file:06}", "log_position": position},
+        ),
+        st.sampled_from([999_998, 999_999, 1_000_000, 1_000_001]), st.sampled_from([4, 99, 100, 156_500]),
+    )  # fmt: skip
+
+
+def _postgresql() -> st.SearchStrategy[Coordinates]:
+    lsn = st.tuples(st.sampled_from([0, 1, 0x10]), st.sampled_from([0, 0x9, 0x10, 0x2326350, 0xFFFFFFFF]))
+    return st.builds(lambda time, lsn: ((time, *lsn), time, {"lsn": "{:X}/{:X}".format(*lsn)}), _TIMES, lsn)
+
+
+def _sqlserver() -> st.SearchStrategy[Coordinates]:
+    lsn = st.tuples(
+        st.sampled_from([0x9, 0x10]), st.sampled_from([0x9A, 0x238, 0x1000]), st.sampled_from([0x2, 0xA, 0x10])
+    )
+    return st.builds(lambda time, lsn: ((time, *lsn), time, {"lsn": "{:08x}:{:08x}:{:04x}".format(*lsn)}), _TIMES, lsn)
+
+
+COORDINATES: dict[str, Callable[[], st.SearchStrategy[Coordinates]]] = {
+    "oracle": _oracle, "mysql": _mysql, "postgresql": _postgresql, "sqlserver": _sqlserver,
+}  # fmt: skip
+# the two halves of an update, as the source calls them
+HALVES = {"oracle": ("UPDATE-DELETE", "UPDATE-INSERT"), "mysql": ("UPDATE-DELETE", "UPDATE-INSERT")}
+KINDS = {
+    "INSERT": "insert",
+    "UPDATE": "update",
+    "UPDATE-INSERT": "update",
+    "DELETE": "delete",
+    "UPDATE-DELETE": "delete",
+}
+
+
+# --- histories -------------------------------------------------------------------------------------------------------
+
+_TEXTS = st.sampled_from([None, "", "a", "b", "NULL"])
+_AMOUNTS = st.sampled_from([None, *map(Decimal, ["0", "1.1", "-12345678901234567890.0123456789", "0.0000000001"])])
+_VALUES = st.tuples(_AMOUNTS, _TEXTS, _TEXTS)
+# where no digit of an amount may be rounded, and other defects: (which, what to change)
+_DEFECTS = ["rounded", "text in a number", "no key", "unknown type", "no coordinates", "no payload", "no metadata"]
+
+
+class _Teller:
+    """Writes the events of one history."""
+
+    def __init__(self, source: str, number: int, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+        self.source, self.number, self.draw = source, number, draw
+        self.records: list[Record] = []
+
+    def uuid(self) -> str:
+        return f"{self.source}-{self.number}-{len(self.records)}"
+
+    def change(self, part: tuple[int, str], change_type: str, at: Coordinates, values: Values, **said: Any) -> None:
+        order, time, metadata = at
+        self._tell(part, change_type, (1, *order), time, values, metadata=metadata, **said)
+
+    def backfill(self, part: tuple[int, str], read_at: int, values: Values) -> None:
+        method = {"read_method": READ_METHODS[self.source][1], "read_timestamp": _iso(read_at)}
+        without = [*COORDINATES_OF[self.source]]
+        self._tell(part, "INSERT", (0, read_at), BEGINNING, values, without=without, **method)
+
+    def bad(self, part: tuple[int, str], at: Coordinates, values: Values, defect: str) -> None:
+        said: dict[str, Any] = {
+            "unknown type": {"change_type": "TRUNCATE"},
+            "no coordinates": {"without": [COORDINATES_OF[self.source][-1]]},
+            "no payload": {"without": ["payload"]},
+            "no metadata": {"without": ["source_metadata"]},
+            "no key": {"payload": {"part": None}},
+            "rounded": {"payload": {"amount": "1.123456789012"}},
+            "text in a number": {"payload": {"amount": "one"}},
+        }[defect]
+        self.change(part, said.pop("change_type", "INSERT"), at, values, bad=True, **said)
+
+    def copy(self, record: Record, other_uuid: bool) -> None:
+        if other_uuid:
+            uuid = self.uuid()
+            record = replace(record, uuid=uuid, text=json.dumps({**json.loads(record.text), "uuid": uuid}))
+        self.records.append(record)
+
+    def _tell(
+        self, part: tuple[int, str], change_type: str, order: tuple[int, ...], time: int, values: Values,
+        bad: bool = False, payload: dict[str, Any] | None = None, **said: Any,
+    ) -> None:  # fmt: skip
+        kind, uuid = KINDS.get(change_type, ""), self.uuid()
+        row = dict(
+            zip(COLUMNS, (self.number, *part, None if values[0] is None else str(values[0]), *values[1:]), strict=True)
+        )
+        row.update(payload or {})
+        if kind == "delete" and self.draw(st.booleans()):
+            row = {name: row[name] for name in KEY}  # some tables log only the key of what they delete
+            values = (None, None, None)
+        said = {"read_timestamp": _iso(BEGINNING + 5_000_000), "source_timestamp": _iso(time), **said}
+        text = event(self.source, row, change_type, uuid=uuid, **said)
+        moment = EPOCH + timedelta(milliseconds=time)
+        self.records.append(Record(text, uuid, (self.number, *part), order, kind, values, moment, bad))
+
+
+COORDINATES_OF = {
+    "oracle": ["scn", "rs_id", "ssn"],
+    "mysql": ["log_file", "log_position"],
+    "postgresql": ["lsn"],
+    "sqlserver": ["lsn"],
+}
+
+
+@st.composite
+def histories(draw: Callable[[st.SearchStrategy[Any]], Any], source: str, number: int) -> list[Record]:
+    """Return the records of a few keys, each with the batch in which either delivery brings it."""
+    teller = _Teller(source, number, draw)
+    parts = [(1, "a"), (1, "b"), (2, "")]
+    coordinates, part = COORDINATES[source](), st.sampled_from(parts)
+    insert_half, delete_half = (*reversed(HALVES.get(source, ("DELETE", "INSERT"))),)
+    steps = draw(
+        st.lists(
+            st.sampled_from(
+                [*["change"] * 6, "backfill", "backfill", "move", "halves", "reinsert", "bulk delete", "tie", "bad"]
+            ),
+            min_size=3,
+            max_size=9,
+        )
+    )
+    for step in steps:
+        at, this, values = draw(coordinates), draw(part), draw(_VALUES)
+        if step == "change":
+            supplemented = (
+                {"read_method": "oracle-supplementation"} if source == "oracle" and draw(st.booleans()) else {}
+            )
+            change_type = draw(st.sampled_from(["INSERT", "UPDATE", insert_half, "DELETE", delete_half]))
+            teller.change(this, change_type, at, values, **supplemented)
+        elif step == "backfill":
+            teller.backfill(this, BEGINNING + draw(st.sampled_from([0, 9, 10, 100_000, 10_000_000])), values)
+        elif step == "move":  # the key changes
+            teller.change(this, delete_half, at, values)
+            teller.change(parts[(parts.index(this) + 1) % 3], insert_half, at, values)
+        elif step == "halves":  # the key stays
+            teller.change(this, delete_half, at, values)
+            teller.change(this, insert_half, at, values)
+        elif step == "reinsert":  # in one transaction, the coordinates of the statements apart
+            before, after = sorted([at, draw(coordinates)], key=lambda it: it[0])
+            teller.change(this, "DELETE", before, values)
+            teller.change(this, "INSERT", after, draw(_VALUES))
+        elif step == "bulk delete":  # one redo record for many rows
+            for each in parts:
+                teller.change(each, "DELETE", at, values)
+        elif step == "tie":  # one place in the order, two payloads that a careless hash takes for one
+            amount, text = values[0], values[1] or "a"
+            teller.change(this, "UPDATE", at, (amount, None, text))
+            teller.change(this, "UPDATE", at, (amount, text, None))
+        else:
+            teller.bad(this, at, values, draw(st.sampled_from(_DEFECTS)))
+    for index in draw(st.lists(st.integers(0, len(teller.records) - 1), max_size=3)):
+        teller.copy(teller.records[index], other_uuid=draw(st.booleans()))
+    batches = st.tuples(st.integers(1, 3), st.integers(1, 2))
+    told = [replace(record, batches=draw(batches)) for record in teller.records]
+    return draw(st.permutations(told))
+
+
+def generate(source: str, count: int, seed: int = 0) -> list[Record]:
+    """Return the records of `count` histories, which hypothesis draws: always the same for one seed."""
+    found: list[Record] = []
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[hypothesis.Phase.generate],
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(st.data())
+    def collect(data: st.DataObject) -> None:
+        found.extend(data.draw(histories(source, len({record.key[0] for record in found}))))
+
+    collect()
+    return found
+
+
+def _iso(milliseconds: int) -> str:
+    return (EPOCH + timedelta(milliseconds=milliseconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")

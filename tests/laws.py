@@ -1,0 +1,211 @@
+"""Checks of the laws on what dbt made of staged histories; each raises `LawBroken`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from datastream import Staged, stage
+from histories import COLUMNS, KEY, Record, newest
+from projects import PACKAGE, Project
+from pyspark.sql import SparkSession
+
+Key = tuple[Any, ...]
+COUNTS = (
+    "delivered", "applied", "superseded", "duplicate", "quarantined", "inserted", "updated", "deleted", "tombstoned",
+)  # fmt: skip
+
+
+class LawBroken(AssertionError):
+    """What dbt made of the histories is not what the laws demand."""
+
+
+class StagedHistories:
+    """Histories of several sources in one staging table, in a delivery of their own order and split into batches."""
+
+    def __init__(
+        self, spark: SparkSession, schema: str, records: Mapping[str, list[Record]], delivery: int, again: bool = False
+    ) -> None:
+        """Stage them; `again` appends everything once more, as a batch behind the others."""
+        self.table, self.delivery = f"{schema}.delivery_{delivery}", delivery
+        self.records = {source: [(self._batch(record), record) for record in told] for source, told in records.items()}
+        self.last = max(batch for told in self.records.values() for batch, _ in told)
+        if delivery:
+            for told in self.records.values():
+                told.reverse()
+        if again:
+            for told in self.records.values():
+                told.extend([(self.last + 1, record) for _, record in told])
+        spark.sql(f"create schema if not exists {schema}")
+        rows = [Staged(r.text, source, batch) for source, told in self.records.items() for batch, r in told]
+        stage(spark, self.table, sorted(rows, key=lambda row: row.batch))
+
+    def _batch(self, record: Record) -> int:
+        return record.batches[self.delivery]
+
+    def upto(self, source: str, batch: int, first: int = 1) -> list[tuple[int, Record]]:
+        return [(number, record) for number, record in self.records[source] if first <= number <= batch]
+
+
+class Lakehouse:
+    """A project with one model for each source, over a view of the staged histories that grows batch by batch."""
+
+    def __init__(
+        self, spark: SparkSession, root: Path, schema: str, staged: StagedHistories, package: Path = PACKAGE,
+        sources: Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        self.spark, self.schema, self.staged, self.batch = spark, schema, staged, 0
+        self.sources = list(sources or staged.records)
+        self.accounts: dict[str, list[Any]] = {source: [] for source in self.sources}
+        self.project = Project(root, schema, package)
+        self.project.source(f"{schema}_staging", "changes")
+        for source in self.sources:
+            self.project.model(
+                source,
+                f"{{{{ config(materialized='current_state', unique_key={list(KEY)}) }}}}\n"
+                f"{{{{ reconcile.datastream_{source}(source('lake', 'changes'), object='{source}') }}}}",
+                COLUMNS,
+            )
+        spark.sql(f"create schema if not exists {schema}_staging")
+
+    def run(self, upto: int, *arguments: str) -> None:
+        """Let the batches up to this one be there, and run dbt."""
+        self.batch = upto
+        self.spark.sql(
+            f"create or replace view {self.schema}_staging.changes as "
+            f"select * from {self.staged.table} where batch <= {upto}"
+        )
+        self.project.dbt("run", "--select", *self.sources, *arguments)
+        ledger = self.spark.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at").collect()
+        for source in self.sources:
+            self.accounts[source].append([row for row in ledger if row.relation == f"{self.schema}.{source}"][-1])
+
+    def forget_last_account(self) -> None:
+        """Leave the base table as it is and the ledger as if the last run had died before it."""
+        self.spark.sql(f"delete from {self.schema}.reconcile_ledger where kind <> 'rebuild'")
+
+    def base(self, source: str) -> dict[Key, Any]:
+        rows = self.spark.table(f"{self.schema}.{source}__base").collect()
+        found = {tuple(row[name] for name in KEY): row.asDict() for row in rows}
+        _demand(len(found) == len(rows), f"{source}: the base has a key twice")
+        return found
+
+    # --- the laws ---
+
+    def check(self) -> None:
+        """Check all that can be said of one project."""
+        self.check_state()
+        self.check_quarantine()
+        self.check_ledger()
+
+    def check_state(self) -> None:
+        """Law 1: live rows, tombstones and batches are those that the fold of the delivered records gives."""
+        for source in self.sources:
+            delivered = self.staged.upto(source, self.batch)
+            base, expected = self.base(source), newest(record for _, record in delivered)
+            first_batch: dict[Any, int] = {}
+            for batch, record in delivered:
+                if not record.bad:
+                    first_batch[record.identity] = min(batch, first_batch.get(record.identity, batch))
+            _demand(base.keys() == expected.keys(), f"{source}: keys {_some(base.keys() ^ expected.keys())}")
+            wrong = {}
+            for key, winners in expected.items():
+                row, deleted = base[key], winners[0].kind == "delete"
+                seen = (row["_deleted"], row["amount"], row["note"], row["other"], row["_change_batch"])
+                allowed = {
+                    (deleted, *((None,) * 3 if deleted else record.values), first_batch[record.identity])
+                    for record in winners
+                }
+                if seen not in allowed:
+                    wrong[key] = (seen, allowed)
+            _demand(not wrong, f"{source}: {len(wrong)} keys are not as folded: {_some(wrong.items())}")
+            live = {tuple(row) for row in self.spark.table(f"{self.schema}.{source}").collect()}
+            kept = {tuple(row[name] for name in COLUMNS) for row in base.values() if not row["_deleted"]}
+            _demand(live == kept, f"{source}: the view's rows are not the base's: {_some(live ^ kept)}")
+
+    def check_quarantine(self) -> None:
+        """Laws 3 and 4: what is bad is in quarantine as often as it was delivered."""
+        for source in self.sources:
+            rows = self.spark.table(f"{self.schema}.{source}__quarantine").collect()
+            seen = Counter((row._change_batch, row.record) for row in rows)
+            bad = Counter((b, record.text) for b, record in self.staged.upto(source, self.batch) if record.bad)
+            _demand(seen == bad, f"{source}: quarantined {_some((seen - bad) | (bad - seen))}")
+
+    def check_ledger(self) -> None:
+        """Law 3: each account is that of replaying its range in plain Python, and no batch is in none.
+
+        The sequences are the SQL's own; they must tell records of a key apart exactly if the records are different.
+        """
+        for source in self.sources:
+            changes = self.spark.table(f"{self.schema}.{source}__changes").select("_change_id", "_change_sequence")
+            sequences = {row._change_id: row._change_sequence for row in changes.collect()}
+            identities = {(r.identity, sequences[r.uuid]) for _, r in self.staged.upto(source, self.batch) if not r.bad}
+            for side, what in enumerate(("identity with several sequences", "sequence of several identities")):
+                often = Counter((identity[0], (identity, sequence)[side]) for identity, sequence in identities)
+                _demand(max(often.values()) == 1, f"{source}: one {what}: {often.most_common(1)}")
+            base: dict[Key, tuple[str, bool]] = {}
+            covered = 0
+            for line in self.accounts[source]:
+                gapless = {"apply": covered + 1, "replay": min(line.first_batch, covered + 1), "rebuild": 1}[line.kind]
+                _demand(line.first_batch == gapless, f"{source}: {line.kind} from {line.first_batch} after {covered}")
+                covered = line.last_batch
+                records = self.staged.upto(source, line.last_batch, line.first_batch)
+                expected = _account(records, sequences, {} if line.kind == "rebuild" else base)
+                base = expected.pop("base")  # type: ignore[assignment]
+                seen = {name: line[name] for name in expected}
+                _demand(seen == expected, f"{source}: {line.kind} counts {seen}, should be {expected}")
+                classes = ("applied", "superseded", "duplicate", "quarantined", "pending")
+                _demand(line.delivered == sum(line[name] for name in classes), f"{source}: {line} does not add up")
+            _demand(covered == self.batch, f"{source}: batches up to {covered} of {self.batch} are accounted for")
+
+
+def _account(
+    records: list[tuple[int, Record]], sequences: Mapping[str, str], base: Mapping[Key, tuple[str, bool]]
+) -> dict[str, Any]:
+    """Return the account of a range, and the base after it: key -> (sequence, deleted)."""
+    count = Counter(delivered=len(records), quarantined=sum(record.bad for _, record in records))
+    by_key: dict[Key, dict[str, list[Record]]] = {}
+    for _, record in records:
+        if not record.bad:
+            by_key.setdefault(record.key, {}).setdefault(sequences[record.uuid], []).append(record)
+    after = dict(base)
+    for key, by_sequence in by_key.items():
+        known, was_deleted = base.get(key, ("", True))
+        top = max(by_sequence)
+        for sequence, copies in by_sequence.items():
+            count["duplicate"] += len(copies) - 1 + (sequence == known)
+            count["superseded"] += sequence != known and not (sequence == top and top > known)
+        if top > known:
+            deleted = by_sequence[top][0].kind == "delete"
+            after[key] = (top, deleted)
+            effects = ("tombstoned", "deleted") if deleted else ("inserted", "updated")
+            count["applied"] += 1
+            count[effects[not was_deleted]] += 1
+    return {"base": after, **{name: count[name] for name in COUNTS}}
+
+
+def check_same(one: Mapping[Key, Any], other: Mapping[Key, Any], what: str, apart_from: Collection[str] = ()) -> None:
+    """Laws 1, 2 and 5: two base tables hold the very same rows."""
+    different = [
+        (key, one.get(key), other.get(key))
+        for key in one.keys() | other.keys()
+        if _without(one.get(key), apart_from) != _without(other.get(key), apart_from)
+    ]
+    _demand(not different, f"{what}: {len(different)} rows differ: {_some(different)}")
+
+
+def _without(row: Mapping[str, Any] | None, names: Collection[str]) -> dict[str, Any] | None:
+    return None if row is None else {name: value for name, value in row.items() if name not in names}
+
+
+def _demand(held: bool, otherwise: str) -> None:
+    if not held:
+        raise LawBroken(otherwise)
+
+
+def _some(items: Iterable[Any]) -> str:
+    """Show a few; histories do not depend on each other, so the one with the lowest number is as good as any."""
+    listed = sorted(map(str, items))
+    return "; ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")
