@@ -1,22 +1,22 @@
-{#- The account of a range, before it is merged: `newest` as `newest_records` gives it, with the base table's `_base_sequence` and
-    `_base_deleted`, NULL where the base has no such key. Each count has a predicate of its own; none is a difference. -#}
+{#- The account of a range, before it is merged: `newest` as `newest_records` gives it, with the base table's `_change_base_sequence` and
+    `_change_base_deleted`, NULL where the base has no such key. Each count has a predicate of its own; none is a difference. -#}
 {%- macro change_counts(changes, newest, delivered) -%}
 select
     {{ delivered }} as delivered,
     (select count_if(_change_error is not null) from {{ changes }}) as quarantined,
-    coalesce(sum(_records - cardinality(_sequences) + if(array_contains(_sequences, _base_sequence), 1, 0)), 0) as duplicate,
-    coalesce(sum(cardinality(filter(_sequences, sequence -> not sequence <=> _base_sequence and (sequence < _change_sequence or not is_applied)))), 0) as superseded,
-    count_if(is_applied) as applied,
-    count_if(is_applied and not _deleted and not was_live) as inserted,
-    count_if(is_applied and not _deleted and was_live) as updated,
-    count_if(is_applied and _deleted and was_live) as deleted,
-    count_if(is_applied and _deleted and not was_live) as tombstoned,
-    max(if(is_applied, _change_batch, null)) as base_batch
+    coalesce(sum(_change_records - cardinality(_change_sequences) + if(array_contains(_change_sequences, _change_base_sequence), 1, 0)), 0) as duplicate,
+    coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and (sequence < _change_sequence or not _change_is_applied)))), 0) as superseded,
+    count_if(_change_is_applied) as applied,
+    count_if(_change_is_applied and not _deleted and not _change_was_live) as inserted,
+    count_if(_change_is_applied and not _deleted and _change_was_live) as updated,
+    count_if(_change_is_applied and _deleted and _change_was_live) as deleted,
+    count_if(_change_is_applied and _deleted and not _change_was_live) as tombstoned,
+    max(if(_change_is_applied, _change_batch, null)) as base_batch
 from (
     select
         *,
-        _base_sequence is null or _change_sequence > _base_sequence as is_applied,
-        coalesce(not _base_deleted, false) as was_live
+        _change_base_sequence is null or _change_sequence > _change_base_sequence as _change_is_applied,
+        coalesce(not _change_base_deleted, false) as _change_was_live
     from {{ newest }}
 )
 {%- endmacro %}

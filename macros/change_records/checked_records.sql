@@ -10,8 +10,8 @@ select
     _change_id,
     _change_time,
     _change_batch,
-    error as _change_error,
-    if(error is null, null, {{ '_change_record' if '_change_record' in fields else 'to_json(struct(*))' }}) as _change_record,
+    _change_complaint as _change_error,
+    if(_change_complaint is null, null, {{ '_change_record' if '_change_record' in fields else 'to_json(struct(*))' }}) as _change_record,
     {{ '_change_origin' if '_change_origin' in fields else 'cast(null as string)' }} as _change_origin
 from (
     select
@@ -24,7 +24,7 @@ from (
             {%- endfor %},
             if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, which cannot be merged yet', null)
-        ), '') as error
+        ), '') as _change_complaint
     from (
         {{ sql | indent(8) }}
     )

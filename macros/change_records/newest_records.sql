@@ -1,8 +1,8 @@
 {#- The newest record of each key among checked records, as a row of the base table, and the account of the others:
-    `_records` there were, with these `_sequences`. Copies of one record differ only in their batch: the earliest counts,
+    `_change_records` there were, with these `_change_sequences`. Copies of one record differ only in their batch: the earliest counts,
     so that a rebuild gives what the increments gave. -#}
 {%- macro newest_records(changes, columns, keys) -%}
-select newest.*, records as _records, sequences as _sequences
+select newest.*, records as _change_records, sequences as _change_sequences
 from (
     select
         max_by(

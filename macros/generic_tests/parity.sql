@@ -18,9 +18,9 @@ differences as (
         {%- for key in keys %}
         coalesce(model_rows.{{ reconcile.identifier(key) }}, source_rows.{{ reconcile.identifier(key) }}) as {{ reconcile.identifier(key) }},
         {%- endfor %}
-        case when source_rows._copy is null then 'unexpected' when model_rows._copy is null then 'missing' else 'different' end as verdict,
+        case when source_rows._change_copy is null then 'unexpected' when model_rows._change_copy is null then 'missing' else 'different' end as verdict,
         case
-            when model_rows._copy is not null and source_rows._copy is not null then filter(
+            when model_rows._change_copy is not null and source_rows._change_copy is not null then filter(
                 array(
                     {%- for column in columns if column.name not in keys %}
                     if({{ reconcile._differs(column) }}, named_struct('column', {{ reconcile.literal(column.name) }}, 'model', {{ reconcile._shown('model_rows', column) }}, 'source', {{ reconcile._shown('source_rows', column) }}), null){{ ',' if not loop.last }}
@@ -33,10 +33,10 @@ differences as (
         end as columns
     from model_rows
     full outer join source_rows
-        on {% for key in keys %}model_rows.{{ reconcile.identifier(key) }} <=> source_rows.{{ reconcile.identifier(key) }} and {% endfor %}model_rows._copy = source_rows._copy
+        on {% for key in keys %}model_rows.{{ reconcile.identifier(key) }} <=> source_rows.{{ reconcile.identifier(key) }} and {% endfor %}model_rows._change_copy = source_rows._change_copy
     where
-        model_rows._copy is null
-        or source_rows._copy is null
+        model_rows._change_copy is null
+        or source_rows._change_copy is null
         {%- for column in columns if column.name not in keys %}
         or {{ reconcile._differs(column) }}
         {%- endfor %}
@@ -98,7 +98,7 @@ select
     row_number() over (
         partition by {% for key in keys %}{{ reconcile.identifier(key) }}{{ ', ' if not loop.last }}{% endfor %}
         order by {% for column in columns %}{{ reconcile._comparable(reconcile.identifier(column.name), column) }}{{ ', ' if not loop.last }}{% endfor %}
-    ) as _copy
+    ) as _change_copy
 from {{ reconcile.qualified(relation) }}
 {%- endmacro %}
 

@@ -85,10 +85,11 @@ def json_shop(spark, tmp_path_factory) -> Shop:
 
 @pytest.fixture(scope="module")
 def avro_shop(spark, tmp_path_factory) -> Shop:
-    """The last delivery first, a run after each."""
+    """The later half of the deliveries first, a run after each half."""
     shop = Shop(spark, tmp_path_factory.mktemp("avro"), "avro", "avro")
-    for delivery in reversed(DELIVERIES):
-        shop.deliver(delivery)
+    for half in ((4, 3), (2, 1)):
+        for delivery in half:
+            shop.deliver(delivery)
         shop.run()
     return shop
 
@@ -174,3 +175,25 @@ def test_all_at_once_gives_the_truth(json_shop):
         rebuilt = json_shop.ledger(*model)[-1]
         assert (rebuilt["kind"], rebuilt["first_batch"]) == ("rebuild", 1)
         assert rebuilt["delivered"] == sum(rebuilt[count] for count in COUNTS[1:])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("form", ["json", "avro"])
+def test_deliveries_in_reverse_with_a_run_after_each_give_the_truth(spark, tmp_path, form):
+    shop = Shop(spark, tmp_path, f"reverse_{form}", form)
+    for delivery in reversed(DELIVERIES):
+        shop.deliver(delivery)
+        shop.run()
+    assert shop.differences() == {}
+    balanced(shop)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("form", ["json", "avro"])
+def test_deliveries_twice_between_each_other_give_the_truth(spark, tmp_path, form):
+    shop = Shop(spark, tmp_path, f"twice_{form}", form)
+    for number, delivery in enumerate((2, 2, 1, 4, 1, 3, 4, 3)):
+        shop.deliver(delivery, as_=str(number))
+        shop.run()
+    assert shop.differences() == {}
+    balanced(shop)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from datastream import Staged, event, stage
 from projects import Project
 from pyspark.sql import SparkSession
@@ -18,17 +17,15 @@ DROP = f"'; drop table {LAKE}.canary; --"
 RAISE = "{{ exceptions.raise_compiler_error('evaluated') }}"
 EVERYTHING = f"SHOP.{DROP} `; \" {RAISE} {{% raw %}} {{# #}} ${{env:HOME}} %s \\ \\' ÄÖ 李雷 /* */"
 
-COLUMNS = [
-    "a`b", "``", 'a"b', "a'b", "a b", " a", "a.b", "a;b", "a,b", "a=b", "a(b)", "a{b}", "a\tb", "a\\b", "a\\'b",
-    "a/b", "a%b", "%s", "%(a)s", "a$b", "$a", "$", "a?b", ":a", "a--b", "/*", "ä", "Ö", "李雷", "🦆", "{{ a }}",
-    "{% a %}", "{# a #}", RAISE, DROP, "a" * 200, "0", "1st", "1e5", "*", "select", "from", "order", "table",
-    "null", "true", "current_date", "value id", "\\E", "\\Q", "a\\Eb", ".*",
-    # what the SQL of the package calls things
-    "record", "batch", "origin", "source", "object", "event", "uuid", "payload", "metadata", "change_type",
-    "is_backfill", "changed_at", "read_at", "lower_names", "error", "field id", "text id", "section log_file",
-    "newest", "base", "records", "sequences", "sequence", "_records", "_sequences", "_base_sequence",
-    "_base_deleted", "_base", "is_applied", "was_live", "delivered", "x", "k", "name", "verdict", "columns",
-    "_copy", "model_rows", "source_rows", "coordinates", "_corrupt_record",
+ODD = [
+    "a`b\"c'd e.f;g,h=i(j){k}\tl\\m/n%s$o?p:q--r/*s", "``", " a", "a\\'b", "*", "\\E.*", "ÄÖ 李雷 🦆",
+    "a" * 200, "0", "select", "null", "%(a)s", "{% raw %}", "{# #}", RAISE, DROP,
+]  # fmt: skip
+# what the SQL of the package calls things
+TAKEN = [
+    "record", "origin", "object", "event", "payload", "metadata", "is_backfill", "lower_names", "error", "value id",
+    "newest", "base", "records", "sequence", "_records", "_base_sequence", "is_applied", "x", "k", "verdict", "columns",
+    "_copy", "coordinates", "_corrupt_record",
 ]  # fmt: skip
 
 
@@ -69,38 +66,42 @@ def failures(outcome: Any) -> dict[str, str]:
     return {r.node.alias: r.message for r in outcome.result.results if r.status not in ("success", "pass")}
 
 
-def test_columns_and_keys_of_any_name_hold_their_values(spark: SparkSession, tmp_path: Path) -> None:
-    project = Project(tmp_path / "project", "names_columns")
-    project.source(LAKE, "of_columns")
-    names = ["id", *COLUMNS]
-    keys = ["id", "a`b", DROP, RAISE, "error", "_base_sequence"]
-    project.model("odd", model("of_columns", "shop.odd", keys), {yaml_name(name): "string" for name in names})
-    declared = yaml.safe_load((project.root / "models" / "odd.yml").read_text())
-    declared["models"][0]["data_tests"] = [
-        "reconcile.no_quarantine",
-        "reconcile.one_payload_per_sequence",
-        "reconcile.ledger_balances",
-        {"reconcile.parity": {"arguments": {"compare_to": "ref('odd')", "key": [yaml_name(key) for key in keys]}}},
-    ]
-    declared["models"][0]["config"] = {"persist_docs": {"columns": True}}
-    (project.root / "models" / "odd.yml").write_text(yaml.safe_dump(declared, allow_unicode=True))
+@pytest.mark.parametrize(
+    ("names", "keys"),
+    [(ODD, [ODD[0], "``", DROP, RAISE]), (TAKEN, ["error", "newest", "coordinates"])],
+    ids=["odd", "taken"],
+)
+def test_columns_and_keys_of_any_name_hold_their_values(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, names: list[str], keys: list[str]
+) -> None:
+    schema = f"names_columns_{request.node.callspec.id}"
+    names, keys = ["id", *names], ["id", *keys]
+    project = Project(tmp_path / "project", schema)
+    project.source(LAKE, schema)
+    parity = {"arguments": {"compare_to": "ref('odd')", "key": [yaml_name(key) for key in keys]}}
+    tests = ["no_quarantine", "one_payload_per_sequence", "ledger_balances"]
+    project.model(
+        "odd",
+        model(schema, "shop.odd", keys),
+        {yaml_name(name): "string" for name in names},
+        data_tests=[{"reconcile.parity": parity}, *(f"reconcile.{test}" for test in tests)],
+        config={"persist_docs": {"columns": True}},
+    )
     first = {name: f"{number} of {name}" for number, name in enumerate(names)}
     second = {**first, "id": "2"}
-    stage(spark, f"{LAKE}.of_columns", [change("shop.odd", first), change("shop.odd", second)])
-    project.dbt("run")
-    assert spark.table("names_columns.odd").columns == names
-    rows = {row[0]: tuple(row) for row in spark.table("names_columns.odd").collect()}
+    stage(spark, f"{LAKE}.{schema}", [change("shop.odd", first), change("shop.odd", second)])
+    project.dbt("run", "--select", "odd")
+    assert spark.table(f"{schema}.odd").columns == names
+    rows = {row[0]: tuple(row) for row in spark.table(f"{schema}.odd").collect()}
     assert rows == {row["id"]: tuple(row.values()) for row in (first, second)}
-    changed = {**first, **{name: f"new {name}" for name in COLUMNS if name not in keys}}
-    stage(
-        spark, f"{LAKE}.of_columns", [change("shop.odd", changed, 2, "UPDATE"), change("shop.odd", second, 2, "DELETE")]
-    )
-    project.dbt("run")
-    assert [tuple(row) for row in spark.table("names_columns.odd").collect()] == [tuple(changed.values())]
-    project.dbt("test", "--select", "odd")
+    changed = {name: value if name in keys else f"new {value}" for name, value in first.items()}
+    changes = [change("shop.odd", changed, 2, "UPDATE"), change("shop.odd", second, 2, "DELETE")]
+    stage(spark, f"{LAKE}.{schema}", changes)
+    project.dbt("build", "--select", "odd")
+    assert [tuple(row) for row in spark.table(f"{schema}.odd").collect()] == [tuple(changed.values())]
 
 
-@pytest.mark.parametrize("name", ["${env:HOME}", "a${b}", "_change_type", "_CHANGE_x", "_deleted", "_Deleted", ""])
+@pytest.mark.parametrize("name", ["${env:HOME}", "a${b}", "_change_type", "_CHANGE_x", "_deleted", "_Deleted"])
 def test_columns_that_cannot_be_are_refused_by_name(spark: SparkSession, tmp_path: Path, name: str) -> None:
     project = Project(tmp_path / "project", "names_refused")
     project.source(LAKE, "of_refused")
@@ -108,7 +109,7 @@ def test_columns_that_cannot_be_are_refused_by_name(spark: SparkSession, tmp_pat
     stage(spark, f"{LAKE}.of_refused", [change("shop.odd", {"id": "1", name: "x"})])
     said = failures(project.dbt("run", "--select", "odd", succeed=False))
     assert name in said["odd"]
-    assert "rename it" in said["odd"] or not name
+    assert "rename it" in said["odd"]
     assert not spark.catalog.tableExists("names_refused.odd__base")
 
 
@@ -127,7 +128,7 @@ def test_an_object_of_any_name_is_found(spark: SparkSession, tmp_path: Path) -> 
     assert (ledger.object, ledger.delivered, ledger.applied) == (EVERYTHING, 1, 1)
 
 
-WORKING = ["select", "from", "order", "values", "1st", "0", "x" * 100]
+WORKING = ["select", "order", "1st", "x" * 100]
 REFUSED = [
     "a`b", 'a"b', "a'b", "a b", "a.b", "a;b", "a,b", "a%b", "%s", "a$b", "${env:HOME}", "a\\b", "a--b", "/*",
     "*/", "ä", "李雷", "{{ a }}", RAISE, DROP, "x" * 300,
@@ -143,10 +144,22 @@ def test_relations_are_named_as_the_catalog_allows_or_refused(spark: SparkSessio
     said = failures(project.dbt("run", succeed=False))
     assert set(said) == set(REFUSED)
     for alias, message in said.items():
-        assert "evaluated" not in message.replace(RAISE, "")
-        assert "name" in message and len(message) < 2000, (alias, message)
+        assert f"'{alias}'" in message
+        assert message.endswith("give the model an alias")
     for alias in WORKING:
         assert [row.id for row in spark.table(f"names_relations.`{alias}`").collect()] == ["1"]
     there = {row.tableName for row in spark.sql("show tables in names_relations").collect()}
     parts = {f"{alias}{part}" for alias in WORKING for part in ("", "__base", "__changes", "__quarantine")}
     assert there == parts | {"reconcile_ledger", "reconcile_unrouted"}
+
+
+@pytest.mark.xfail(reason="the embedded metastore keeps 32,700 characters of a view's SQL", strict=True)
+def test_a_table_may_have_a_hundred_columns(spark: SparkSession, tmp_path: Path) -> None:
+    types = ["bigint", "decimal(38,10)", "string", "timestamp", "date", "double", "boolean", "binary"]
+    columns = {"id": "bigint", **{f"a_column_{n}_of_usual_length": types[n % len(types)] for n in range(99)}}
+    project = Project(tmp_path / "project", "names_wide")
+    project.source(LAKE, "wide")
+    project.model("wide", model("wide", "shop.wide", ["id"]), columns)
+    stage(spark, f"{LAKE}.wide", [change("shop.wide", {"id": "1"})])
+    project.dbt("run", "--select", "wide")
+    assert spark.table("names_wide.wide").count() == 1

@@ -18,9 +18,10 @@
   {%- if inputs.objects and inputs.relations | length != 1 -%}
     {%- do complaints.append('it depends on ' ~ inputs.relations | length ~ ' relations; a model with a source macro reads one staging table and nothing else') -%}
   {%- endif -%}
-  {%- set existing = load_relation(this) -%}
-  {%- if existing and not existing.is_view -%}
-    {%- do complaints.append(this ~ " exists and is a " ~ existing.type ~ ", which is not replaced; drop or rename it, or give the model an alias") -%}
+  {%- if not modules.re.fullmatch('[A-Za-z0-9_]{1,240}', this.identifier) -%}
+    {%- do complaints.append("Spark's catalog takes no name like '" ~ this.identifier ~ "', only up to 240 ASCII letters, digits and _; give the model an alias") -%}
+  {%- else -%}
+    {%- do complaints.extend(reconcile._foreign_relations()) -%}
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return({
@@ -34,4 +35,26 @@
 {#- The version of the form of `_change_sequence`. A base table of another version cannot be compared with new records. -#}
 {%- macro sequence_version() -%}
 {{ return(1) }}
+{%- endmacro %}
+
+{#- What has the name of one of the model's relations and was not made by this package is not replaced. -#}
+{%- macro _foreign_relations() -%}
+  {%- set relations = reconcile.current_state_relations(this) -%}
+  {%- set complaints = [] -%}
+  {%- for relation, property in [(relations.live, none), (relations.base, 'reconcile.declaration'), (relations.changes, none),
+                                 (relations.quarantine, 'reconcile.quarantine')] -%}
+    {%- set existing = load_relation(relation) -%}
+    {%- if existing and (not existing.is_view if not property else reconcile.table_property(relation, property) is none) -%}
+      {%- do complaints.append(reconcile.ledger_name(relation) ~ " exists and is a " ~ existing.type
+            ~ " of somebody else's, which is not replaced; drop or rename it, or give the model an alias") -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return(complaints) }}
+{%- endmacro %}
+
+{%- macro table_property(relation, property) -%}
+  {%- for row in run_query('show tblproperties ' ~ reconcile.qualified(relation)) if row[0] == property -%}
+    {{ return(row[1]) }}
+  {%- endfor -%}
+  {{ return(none) }}
 {%- endmacro %}

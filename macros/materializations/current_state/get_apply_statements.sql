@@ -22,7 +22,7 @@ merge into {{ reconcile.qualified(relations.base) }} as base
 using (
     select *
     from {{ relations.newest_cache }}
-    where _base_sequence is null or _change_sequence > _base_sequence
+    where _change_base_sequence is null or _change_sequence > _change_base_sequence
 ) as newest
 on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}
 when matched and newest._change_sequence > base._change_sequence then update set

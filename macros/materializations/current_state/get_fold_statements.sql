@@ -39,11 +39,11 @@ cache table {{ name }} as
 select
     newest.*,
     {%- if range.kind == 'rebuild' %}
-    cast(null as string) as _base_sequence,
-    cast(null as boolean) as _base_deleted
+    cast(null as string) as _change_base_sequence,
+    cast(null as boolean) as _change_base_deleted
     {%- else %}
-    base._change_sequence as _base_sequence,
-    base._deleted as _base_deleted
+    base._change_sequence as _change_base_sequence,
+    base._deleted as _change_base_deleted
     {%- endif %}
 from (
     {{ reconcile.newest_records(relations.changes_cache, settings.columns, settings.unique_key) | indent(4) }}

@@ -5,6 +5,7 @@
 {%- macro _create_quarantine(relations) -%}
 create or replace table {{ reconcile.qualified(relations.quarantine) }}
 using delta
+tblproperties ('reconcile.quarantine' = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }})
 as
 {{ reconcile._quarantined_records(relations) }}
 {%- endmacro %}

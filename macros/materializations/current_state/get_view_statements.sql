@@ -37,10 +37,5 @@ comment {{ reconcile.literal(model.description) }}
 {%- endmacro %}
 
 {%- macro _view_definition(relation) -%}
-  {%- if load_relation(relation) -%}
-    {%- for row in run_query('show tblproperties ' ~ reconcile.qualified(relation)) if row[0] == 'reconcile.definition' -%}
-      {{ return(row[1]) }}
-    {%- endfor -%}
-  {%- endif -%}
-  {{ return(none) }}
+  {{ return(reconcile.table_property(relation, 'reconcile.definition') if load_relation(relation) else none) }}
 {%- endmacro %}

@@ -51,13 +51,10 @@
 {%- endmacro %}
 
 {%- macro _refuse_changed_declaration(relations, settings) -%}
-  {%- set built = namespace(declaration=none) -%}
-  {%- for row in run_query('show tblproperties ' ~ reconcile.qualified(relations.base)) if row[0] == 'reconcile.declaration' -%}
-    {%- set built.declaration = row[1] -%}
-  {%- endfor -%}
-  {%- if built.declaration != settings.declaration -%}
+  {%- set built = reconcile.table_property(relations.base, 'reconcile.declaration') -%}
+  {%- if built != settings.declaration -%}
     {%- do reconcile.raise_complaints([
           'its columns, unique_key or order are not those that ' ~ reconcile.ledger_name(relations.base) ~ ' was built with: built with '
-          ~ built.declaration ~ ', declared now ' ~ settings.declaration ~ '; rebuild it with `dbt run --full-refresh --select ' ~ model.name ~ '`']) -%}
+          ~ built ~ ', declared now ' ~ settings.declaration ~ '; rebuild it with `dbt run --full-refresh --select ' ~ model.name ~ '`']) -%}
   {%- endif -%}
 {%- endmacro %}
