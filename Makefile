@@ -30,7 +30,7 @@ lint: setup
 	ruff format --check .
 	mypy
 	@# Its session has a metastore of its own, so that linting leaves no lakehouse/ behind.
-	PYSPARK_SUBMIT_ARGS='--conf "spark.driver.extraJavaOptions=-Dderby.system.home=target/lint" --conf spark.sql.warehouse.dir=target/lint/warehouse pyspark-shell' sqlfluff lint --quiet models
+	SPARK_SUBMIT_OPTS=-XX:TieredStopAtLevel=1 PYSPARK_SUBMIT_ARGS='--conf "spark.driver.extraJavaOptions=-Dderby.system.home=target/lint" --conf spark.sql.warehouse.dir=target/lint/warehouse pyspark-shell' sqlfluff lint --quiet models
 
 test: setup  ## at most 20 minutes on two cores
 	python -m pytest -m "not soak"
