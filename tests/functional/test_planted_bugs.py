@@ -1,0 +1,138 @@
+"""A test of the tests: bugs planted into a copy of the package, each of which the checks of the laws must find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from histories import COORDINATES, generate
+from laws import Lakehouse, LawBroken, StagedHistories
+from projects import copy_of_the_package
+from pyspark.sql import SparkSession
+
+RECORDS, STATE = "macros/change_records", "macros/materializations/current_state"
+REBUILD, INCREMENTS, REPLAY = "rebuild", "increments", "replay"
+
+
+class Bug(NamedTuple):
+    """A bug: which text of which file becomes which, in models of which source it shows, after what, and as what."""
+
+    name: str
+    file: str
+    changes: dict[str, str]
+    source: str
+    after: str
+    shows: str
+
+
+BUGS = [
+    Bug("LSN as text", "macros/sources/datastream_postgresql.sql",
+        {"reconcile.hex_of_fields('metadata.lsn', '/', 2)": "'metadata.lsn'"},
+        "postgresql", REBUILD, "not as folded"),
+    Bug("log_file as text", "macros/sources/datastream_mysql.sql",
+        {"'log_file': reconcile": "'log_file': 'metadata.log_file' if true else reconcile"},
+        "mysql", REBUILD, "not as folded"),
+    Bug("rs_id first", "macros/sources/datastream_oracle.sql",
+        {"'scn': reconcile.hex_of_number('metadata.scn'),": "",
+         "'ssn': reconcile": "'scn': reconcile.hex_of_number('metadata.scn'), 'ssn': reconcile"},
+        "oracle", REBUILD, "not as folded"),
+    Bug("no tombstone", f"{STATE}/get_apply_statements.sql",
+        {"when matched and newest":
+         "when matched and newest._change_sequence > base._change_sequence and newest._deleted then delete\n"
+         "when matched and newest"},
+        "mysql", INCREMENTS, "keys"),
+    Bug("no guard on delete", f"{STATE}/get_apply_statements.sql",
+        {"where _change_base_sequence is null or": "where _deleted or _change_base_sequence is null or",
+         "when matched and newest": "when matched and newest._deleted or newest"},
+        "sqlserver", INCREMENTS, "not as folded"),
+    Bug("ties by arrival", f"{RECORDS}/sequence_sections.sql",
+        {"hex(xxhash64({{ change_type }}, {{ values | join(', ') }}))": "'0'"},
+        "mysql", REBUILD, "sequence of several identities"),
+    Bug("backfill last", f"{RECORDS}/datastream_change_records.sql",
+        {"concat('/0/', ": "concat('/2/', "},
+        "oracle", REBUILD, "not as folded"),
+    Bug("newest by batch", f"{RECORDS}/newest_records.sql",
+        {"struct(_change_sequence, -_change_batch)": "struct(_change_batch, _change_sequence)"},
+        "postgresql", REBUILD, "not as folded"),
+    Bug("the last of equal copies counts", f"{RECORDS}/newest_records.sql",
+        {"struct(_change_sequence, -_change_batch)": "struct(_change_sequence, _change_batch)"},
+        "sqlserver", REBUILD, "not as folded"),
+    Bug("a hash that ignores NULL", f"{RECORDS}/sequence_sections.sql",
+        {"{%- do values.append(value ~ ' is null') -%}": ""},
+        "oracle", REBUILD, "sequence of several identities"),
+    Bug("quarantine appended", f"{STATE}/get_apply_statements.sql",
+        {"replace where _change_batch between {{ range.first }} and {{ range.last }}": ""},
+        "mysql", REPLAY, "quarantined"),
+    Bug("amounts rounded", f"{RECORDS}/typed_value.sql",
+        {"{%- if round -%}\n{{ number }}": "{%- if true -%}\n{{ number }}"},
+        "postgresql", REBUILD, "keys|not as folded"),
+]  # fmt: skip
+
+MORE_BUGS = [
+    Bug("no guard on merge", f"{STATE}/get_apply_statements.sql",
+        {"where _change_base_sequence is null or _change_sequence > _change_base_sequence": "",
+         "when matched and newest._change_sequence > base._change_sequence then": "when matched then"},
+        "oracle", INCREMENTS, "not as folded"),
+    Bug("a delete wins", f"{RECORDS}/sequence_sections.sql",
+        {"= 'delete', '0', '1')": "= 'delete', '1', '0')"},
+        "mysql", REBUILD, "not as folded"),
+    Bug("scn as text", "macros/sources/datastream_oracle.sql",
+        {"reconcile.hex_of_number('metadata.scn')": "'metadata.scn'"},
+        "oracle", REBUILD, "not as folded"),
+    Bug("LSN before the commit's time", "macros/sources/datastream_sqlserver.sql",
+        {"'source_timestamp': reconcile.hex_of_time('changed_at'),": "",
+         "'lsn': reconcile.hex_of_fields('metadata.lsn', ':', 3),":
+         "'lsn': reconcile.hex_of_fields('metadata.lsn', ':', 3), "
+         "'source_timestamp': reconcile.hex_of_time('changed_at'),"},
+        "sqlserver", REBUILD, "not as folded"),
+    Bug("supplementation as backfill", f"{RECORDS}/datastream_change_records.sql",
+        {"like '%-backfill%'": "rlike '-backfill|-supplementation'"},
+        "oracle", REBUILD, "not as folded"),
+    Bug("NULL keys", f"{RECORDS}/checked_records.sql",
+        {"{{ reconcile.identifier(key) }} is null, ": "false, "},
+        "mysql", REBUILD, "keys"),
+    Bug("a batch not delivered", f"{STATE}/range_to_apply.sql",
+        {"objects | join(', ') ~ ') and batch between ' ~ first ~ ' and '":
+         "objects | join(', ') ~ ') and batch between ' ~ first ~ ' and -1 + '"},
+        "sqlserver", REBUILD, "counts"),
+    Bug("copies in the base not counted", f"{RECORDS}/change_counts.sql",
+        {"if(array_contains(_change_sequences, _change_base_sequence), 1, 0)": "0"},
+        "postgresql", REPLAY, "counts"),
+    Bug("ranges that overlap", f"{STATE}/range_to_apply.sql",
+        {"[base_batch, ledger.last] | min) + 1": "[base_batch, ledger.last] | min)",
+         "(ledger.last if base_batch == ledger.base": "(ledger.last - 1 if base_batch == ledger.base"},
+        "mysql", INCREMENTS, "after"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def staged(spark: SparkSession) -> StagedHistories:
+    records = {source: generate(source, 40, seed=2) for source in COORDINATES}
+    return StagedHistories(spark, "planted_records", records, delivery=0)
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [*BUGS, *(pytest.param(bug, marks=pytest.mark.soak) for bug in MORE_BUGS)],
+    ids=[bug.name for bug in [*BUGS, *MORE_BUGS]],
+)
+def test_the_laws_find(spark: SparkSession, staged: StagedHistories, tmp_path: Path, bug: Bug) -> None:
+    (tmp_path / "package").mkdir()
+    package = copy_of_the_package(tmp_path / "package")
+    text = (package / bug.file).read_text()
+    for found, planted in bug.changes.items():
+        assert text.count(found) == 1, f"{bug.file} has changed: plant this bug anew where now is {found!r}"
+        text = text.replace(found, planted)
+    (package / bug.file).write_text(text)
+
+    schema = "planted_" + "".join(character if character.isalnum() else "_" for character in bug.name.lower())
+    lakehouse = Lakehouse(spark, tmp_path / "project", schema, staged, package, [bug.source])
+    if bug.after != REBUILD:
+        lakehouse.run(1)
+    lakehouse.run(staged.last)
+    if bug.after == REPLAY:
+        lakehouse.forget_last_account()
+        lakehouse.run(staged.last)
+    with pytest.raises(LawBroken, match=bug.shows):
+        lakehouse.check()
