@@ -6,6 +6,7 @@ Many histories lie side by side in one table, their number in the key: a handful
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pyspark.sql import SparkSession
 
 
 class Proof:
-    """One set of histories, delivered twice in different orders and splits; what each run left is kept."""
+    """One set of histories, delivered twice in different orders and splits, and the base tables after each step."""
 
     def __init__(self, spark: SparkSession, root: Path, name: str, histories: int, seed: int) -> None:
         records = {source: generate(source, histories, seed) for source in COORDINATES}
@@ -25,6 +26,33 @@ class Proof:
         self.number_of_histories = sum(len({record.key[0] for record in told}) for told in records.values())
         self.one = Lakehouse(spark, root / "one", f"{name}_one", one)
         self.other = Lakehouse(spark, root / "other", f"{name}_other", other)
+        self.sources = list(records)
+        self.bases: dict[str, dict[str, Any]] = {}
+        self._steps: Iterator[tuple[str, Lakehouse]] = self._walk()
+
+    def after(self, step: str) -> dict[str, Any]:
+        """Go on to a step unless that is done, checking the state after each, and return the base tables after it."""
+        while step not in self.bases:
+            done, lakehouse = next(self._steps)
+            lakehouse.check_state()
+            lakehouse.check_quarantine()
+            self.bases[done] = {source: lakehouse.base(source) for source in self.sources}
+        return self.bases[step]
+
+    def _walk(self) -> Iterator[tuple[str, Lakehouse]]:
+        self.one.run(1)
+        yield "first batch", self.one
+        self.one.run(3)
+        yield "all batches", self.one
+        self.other.run(1)
+        yield "another first batch", self.other
+        self.other.run(2)
+        yield "all in another order", self.other
+        self.one.forget_last_account()
+        self.one.run(4)
+        yield "applied again", self.one
+        self.one.run(4, "--full-refresh")
+        yield "rebuilt", self.one
 
 
 # histories of each source, and hypothesis' seed: of the long one a new one each time, which its name tells
@@ -47,40 +75,32 @@ def test_histories_are_many(proof: Proof) -> None:
 
 
 def test_every_state_is_the_fold_of_what_was_delivered(proof: Proof) -> None:
-    for upto in (1, 3):
-        proof.one.run(upto)
-        proof.one.check_state()
-        proof.one.check_quarantine()
+    proof.after("first batch")
+    proof.after("all batches")
 
 
 def test_another_order_and_another_split_give_the_same_rows(proof: Proof) -> None:
-    for upto in (1, 2):
-        proof.other.run(upto)
-        proof.other.check_state()
-    for source in proof.one.sources:
-        check_same(proof.one.base(source), proof.other.base(source), source, apart_from=["_change_batch"])
+    one, other = proof.after("all batches"), proof.after("all in another order")
+    for source in proof.sources:
+        check_same(one[source], other[source], source, apart_from=["_change_batch"])
 
 
 def test_applying_everything_again_changes_nothing(proof: Proof) -> None:
     """Batches again, because the ledger did not learn of them; and all records again, delivered anew."""
-    before = {source: proof.one.base(source) for source in proof.one.sources}
-    proof.one.forget_last_account()
-    proof.one.run(4)
-    for source in proof.one.sources:
-        check_same(before[source], proof.one.base(source), source)
-        assert proof.one.accounts[source][-1].applied == 0
-    proof.one.check_quarantine()
+    before, after = proof.after("all batches"), proof.after("applied again")
+    for source in proof.sources:
+        check_same(before[source], after[source], source)
+        last = [line for line in proof.one.accounts[source] if line.kind != "rebuild"][-1]
+        assert (last.kind, last.first_batch, last.last_batch, last.applied) == ("replay", 2, 4, 0)
 
 
 def test_a_rebuild_gives_the_very_rows_of_the_increments(proof: Proof) -> None:
-    before = {source: proof.one.base(source) for source in proof.one.sources}
-    proof.one.run(4, "--full-refresh")
-    for source in proof.one.sources:
-        check_same(before[source], proof.one.base(source), source)
-    proof.one.check_state()
-    proof.one.check_quarantine()
+    before, after = proof.after("applied again"), proof.after("rebuilt")
+    for source in proof.sources:
+        check_same(before[source], after[source], source)
 
 
 def test_the_ledger_balances(proof: Proof) -> None:
+    proof.after("rebuilt")
     proof.one.check_ledger()
     proof.other.check_ledger()
