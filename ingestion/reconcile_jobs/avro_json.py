@@ -33,8 +33,8 @@ _HEADER: Any = fastavro.parse_schema(
     }
 )
 
-# The longest number that SQL functions on JSON read exactly; a longer one travels as text.
-_NUMBER_DIGITS = 38
+# Up to 38 digits, SQL functions on JSON read a number exactly; a longer one travels as text.
+_NUMBERS = 10**38
 
 
 class AvroError(ValueError):
@@ -268,7 +268,7 @@ def _decimal(scale: int) -> Render:
         number = digits if scale == 0 else f"{digits[:-scale]}.{digits[-scale:]}"
         if unscaled < 0:
             number = "-" + number
-        return number if len(digits) <= _NUMBER_DIGITS else f'"{number}"'
+        return number if abs(unscaled) < _NUMBERS else f'"{number}"'
 
     return render
 

@@ -90,7 +90,8 @@ def run(
     then appended), UsageError, or Fault.
     """
     try:
-        return _Run(spark, job, stop or threading.Event(), say, progress).run()
+        with settings(spark, _SETTINGS):
+            return _Run(spark, job, stop or threading.Event(), say, progress).run()
     except JobError:
         raise
     except Exception as problem:
@@ -126,14 +127,14 @@ class _Run:
                 self._show(started)
                 if self.stop.is_set():
                     query.stop()
-                    if self.job.every is None:
-                        raise Fault("Stopped before everything was appended: run the same command again.")
                     break
-        except JobError:
-            raise
         except Exception as problem:
             # What went wrong inside a batch comes back wrapped; here is what it was.
-            raise self.failure or problem from problem
+            raise self.failure or problem from None
+        finally:
+            query.stop()
+        if self.stop.is_set() and self.job.every is None:
+            raise Fault("Stopped before everything was appended: run the same command again.")
         failpoints.reach("after_checkpoint")
         return self.totals
 
@@ -201,11 +202,10 @@ class _Run:
         self.reading = len(files)
         while True:
             try:
-                with settings(self.spark, _READING):
-                    appended = self.staging.append(self._frame(files), SOURCE, self.query_id, self.checkpoint, epoch)
+                appended = self.staging.append(self._frame(files), SOURCE, self.query_id, self.checkpoint, epoch)
                 break
             except Exception as problem:
-                broken = dict(_unreadable(self.spark, files))
+                broken = {} if self.stop.is_set() else dict(_unreadable(self.spark, files))
                 if not broken:
                     raise explained(problem) from problem
                 self._set_aside(files, broken)
@@ -278,11 +278,16 @@ class _Run:
         self.progress(text)
 
 
-# A cluster's defaults may skip what cannot be read, and one file after the other fits into memory where all may not.
-_READING = {
+_SETTINGS = {
+    # A cluster's defaults may skip what cannot be read.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
+    # One Avro file after the other fits into memory where a thousand may not.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    # A path may hold ${...}, which is not for Spark to fill in.
+    "spark.sql.variable.substitute": "false",
+    # A second writer is refused; Spark would stop the first.
+    "spark.sql.streaming.stopActiveRunOnRestart": "false",
 }
 
 
@@ -386,8 +391,7 @@ def _unreadable(spark: SparkSession, files: _Files) -> Iterator[tuple[str, str]]
         while pending:
             some = pending.pop()
             try:
-                with settings(spark, _READING):
-                    _records(spark, kind, some).write.format("noop").mode("overwrite").save()
+                _records(spark, kind, some).write.format("noop").mode("overwrite").save()
             except Exception as problem:
                 if len(some) > 1:
                     half = len(some) // 2

@@ -144,7 +144,8 @@ class Staging:
         between, the same micro-batch takes it again, and no other ever does. Delta drops what it has already seen.
         """
         append = f"{query_id}/{epoch}"
-        batch = self._last if self._properties.get(_APPEND) == append else self._last + 1
+        again = self._properties.get(_APPEND) == append
+        batch = self._last if again else self._last + 1
         self._set({_LAST_BATCH: str(batch), _APPEND: append, _CHECKPOINT: f"{query_id} {location}"})
         self._last = batch
         failpoints.reach("before_data_commit")
@@ -164,8 +165,8 @@ class Staging:
             .selectExpr("count(*)", "count_if(object is null)")
             .collect()[0]
         )
-        if rows == 0:
-            # An append of nothing does not use up its number.
+        if rows == 0 and not again and records.isEmpty():
+            # An append of nothing does not use up its number; one whose rows were purged since does.
             self._last = batch - 1
             self._set({_LAST_BATCH: str(self._last), _APPEND: f"{append} was empty"})
         return Appended(batch if rows else None, rows, without_object)

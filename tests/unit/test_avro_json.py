@@ -1,0 +1,223 @@
+"""Avro to JSON: every digit, every year, every branch."""
+
+import io
+import json
+import struct
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reconcile_jobs.avro_json import _HEADER as HEADER
+from reconcile_jobs.avro_json import AvroError, json_records
+
+
+def avro(schema: Any, *records: Any, **options: Any) -> bytes:
+    file = io.BytesIO()
+    fastavro.writer(file, fastavro.parse_schema(schema), records, **options)
+    return file.getvalue()
+
+
+def of_one_field(kind: Any) -> dict[str, Any]:
+    return {"type": "record", "name": "r", "fields": [{"name": "x", "type": kind}]}
+
+
+def field(kind: Any, *values: Any) -> list[str]:
+    """The texts that values of one type get."""
+    texts = list(json_records(avro(of_one_field(kind), *({"x": value} for value in values))))
+    assert all(text.startswith('{"x":') and text.endswith("}") and json.loads(text) for text in texts)
+    return [text[5:-1] for text in texts]
+
+
+def labelled(plain: Any, label: Any, *values: Any) -> list[str]:
+    """The texts of values that are written as one type and labelled as another of the same bytes.
+
+    Python's own types, in which fastavro takes timestamps and the like, could not hold them.
+    """
+    content = avro(of_one_field(plain), *({"x": value} for value in values))
+    source = io.BytesIO(content)
+    header: Any = fastavro.schemaless_reader(source, HEADER, None)
+    header["meta"]["avro.schema"] = json.dumps(of_one_field(label)).encode()
+    changed = io.BytesIO()
+    fastavro.schemaless_writer(changed, HEADER, header)
+    return [text[5:-1] for text in json_records(changed.getvalue() + content[source.tell() :])]
+
+
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 10}
+
+
+def test_a_decimal_keeps_every_digit_and_its_scale():
+    texts = ["12.3400000000", "-0.0000000001", "0E-10", "1234567890123456789012345678.0123456789"]
+    assert field(DECIMAL, *map(Decimal, texts)) == [
+        "12.3400000000",
+        "-0.0000000001",
+        "0.0000000000",
+        "1234567890123456789012345678.0123456789",
+    ]
+
+
+def test_a_decimal_longer_than_json_numbers_are_read_exactly_is_text():
+    kind = {"type": "bytes", "logicalType": "decimal", "precision": 60, "scale": 2}
+    assert field(kind, Decimal("9" * 40 + ".25"), Decimal("1.25")) == ['"' + "9" * 40 + '.25"', "1.25"]
+
+
+@given(st.integers(-(10**38) + 1, 10**38 - 1), st.integers(0, 38))
+def test_any_decimal_is_the_decimal_that_was_written(unscaled: int, scale: int):
+    kind = {"type": "fixed", "name": "d", "size": 17, "logicalType": "decimal", "precision": 38, "scale": scale}
+    value = Decimal((0 if unscaled >= 0 else 1, tuple(map(int, str(abs(unscaled)))), -scale))
+    (text,) = field(kind, value)
+    assert Decimal(text).as_tuple() == value.as_tuple()
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_any_long_is_the_long_that_was_written(value: int):
+    assert field("long", value) == [str(value)]
+
+
+@given(st.floats())
+def test_any_double_is_the_double_that_was_written(value: float):
+    (text,) = field("double", value)
+    assert struct.pack("<d", float(text.strip('"'))) == struct.pack("<d", value) or value != value
+
+
+@given(st.floats(width=32))
+def test_any_float_is_the_float_that_was_written(value: float):
+    (text,) = field("float", value)
+    assert struct.pack("<f", float(text.strip('"'))) == struct.pack("<f", value) or value != value
+
+
+def test_a_float_is_as_short_as_it_can_be():
+    assert field("float", 0.1, 16777216.0, 3.4028234663852886e38) == ["0.1", "16777216.0", "3.4028234663852886e+38"]
+
+
+def test_what_is_no_number_is_text():
+    assert field("double", float("nan"), float("inf"), float("-inf")) == ['"NaN"', '"Infinity"', '"-Infinity"']
+
+
+@pytest.mark.parametrize(
+    ("logical", "value", "text"),
+    [
+        ("timestamp-millis", 1795260794123, "2026-11-21T11:33:14.123Z"),
+        ("timestamp-micros", 1795260794123456, "2026-11-21T11:33:14.123456Z"),
+        ("timestamp-nanos", 1795260794123456789, "2026-11-21T11:33:14.123456789Z"),
+        ("local-timestamp-millis", -1, "1969-12-31T23:59:59.999"),
+        ("local-timestamp-micros", 951782400000000, "2000-02-29T00:00:00.000000"),
+        ("timestamp-micros", -62135596800000001, "0000-12-31T23:59:59.999999Z"),
+        ("timestamp-micros", -62198755200000000, "-0001-01-01T00:00:00.000000Z"),
+        ("timestamp-millis", 253402300800000, "+10000-01-01T00:00:00.000Z"),
+        ("timestamp-micros", 2**63 - 1, "+294247-01-10T04:00:54.775807Z"),
+        ("time-micros", 86399999999, "23:59:59.999999"),
+    ],
+)
+def test_a_time_keeps_every_digit_and_every_year(logical: str, value: int, text: str):
+    assert labelled("long", {"type": "long", "logicalType": logical}, value) == [f'"{text}"']
+
+
+def test_dates_and_times_of_day():
+    assert labelled("int", {"type": "int", "logicalType": "date"}, 0, -1, 2932896, 2932897, -719528, 11016) == [
+        '"1970-01-01"',
+        '"1969-12-31"',
+        '"9999-12-31"',
+        '"+10000-01-01"',
+        '"0000-01-01"',
+        '"2000-02-29"',
+    ]
+    assert labelled("int", {"type": "int", "logicalType": "time-millis"}, 0, 45296789) == [
+        '"00:00:00.000"',
+        '"12:34:56.789"',
+    ]
+
+
+def test_bytes_and_fixed_are_base64():
+    assert field("bytes", b"", b"\x00\xff\n") == ['""', '"AP8K"']
+    assert field({"type": "fixed", "name": "f", "size": 2}, b"\x00\xff") == ['"AP8="']
+
+
+def test_a_logical_type_that_is_unknown_is_read_as_the_type_beneath():
+    assert labelled("long", {"type": "long", "logicalType": "interval"}, 5) == ["5"]
+    assert labelled("int", {"type": "int", "logicalType": "timestamp-micros"}, 5) == ["5"]
+
+
+def test_uuids_and_durations():
+    value = uuid.UUID(int=5)
+    assert field({"type": "string", "logicalType": "uuid"}, str(value)) == [f'"{value}"']
+    duration = {"type": "fixed", "name": "d", "size": 12}
+    months_days_millis = struct.pack("<III", 1, 2, 3004)
+    assert labelled(duration, duration | {"logicalType": "duration"}, months_days_millis) == ['"P1M2DT3.004S"']
+
+
+def test_the_branch_of_a_union_decides_how_a_value_reads():
+    date = {"type": "int", "logicalType": "date"}
+    timestamp = {"type": "long", "logicalType": "timestamp-millis"}
+    assert labelled(
+        ["null", "int", "long", "string", "bytes"],
+        ["null", date, timestamp, "string", "bytes"],
+        None,
+        5,
+        2**40,
+        "5",
+        b"5",
+    ) == ["null", '"1970-01-06"', '"2004-11-03T19:53:47.776Z"', '"5"', '"NQ=="']
+
+
+def test_the_same_schema_with_names_that_avro_does_not_allow():
+    schema = {"type": "record", "name": "r", "fields": [{"name": "x", "type": "int"}]}
+    content = avro(schema, {"x": 1}).replace(b'"name": "x"', b'"name": "$"')
+    assert list(json_records(content)) == ['{"$":1}']
+
+
+def test_nested_types_and_types_known_by_name():
+    schema = {
+        "type": "record",
+        "name": "node",
+        "namespace": "a.b",
+        "fields": [
+            {"name": "mood", "type": {"type": "enum", "name": "mood", "symbols": ["GOOD", "BAD"]}},
+            {"name": "moods", "type": {"type": "array", "items": "mood"}},
+            {"name": "by_name", "type": {"type": "map", "values": ["null", DECIMAL]}},
+            {"name": "next", "type": ["null", "a.b.node"]},
+        ],
+    }
+    last = {"mood": "BAD", "moods": [], "by_name": {}, "next": None}
+    first = {"mood": "GOOD", "moods": ["BAD", "GOOD"], "by_name": {'a"é': Decimal("1.5"), "b": None}, "next": last}
+    assert list(json_records(avro(schema, first))) == [
+        '{"mood":"GOOD","moods":["BAD","GOOD"],"by_name":{"a\\"é":1.5000000000,"b":null},'
+        '"next":{"mood":"BAD","moods":[],"by_name":{},"next":null}}'
+    ]
+
+
+@given(st.text())
+def test_any_text_is_the_text_that_was_written(value: str):
+    (text,) = field("string", value)
+    assert json.loads(text) == value
+    assert "\n" not in text
+
+
+def test_an_empty_record_and_what_is_no_record_at_all():
+    assert list(json_records(avro({"type": "record", "name": "r", "fields": []}, {}))) == ["{}"]
+    assert list(json_records(avro({"type": "array", "items": "int"}, [1, 2]))) == ["[1,2]"]
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
+def test_a_file_cut_anywhere_but_between_blocks_is_refused(codec: str):
+    schema = {"type": "record", "name": "r", "fields": [{"name": "x", "type": "string"}]}
+    content = avro(schema, *({"x": str(i) * 20} for i in range(200)), codec=codec, sync_interval=500)
+    whole = list(json_records(content))
+    between_blocks = set()
+    for end in range(len(content)):
+        try:
+            assert list(json_records(content[:end])) == whole[: len(list(json_records(content[:end])))]
+            between_blocks.add(end)
+        except AvroError as refused:
+            assert str(refused).startswith("no ")
+    marker = content[-16:]
+    assert between_blocks == {end for end in range(len(content)) if content[:end].endswith(marker)}
+
+
+@pytest.mark.parametrize("content", [b"", b"O", b'{"object":"A"}\n', b"Obj\x01", b"Obj\x01\x00" + b"0" * 16])
+def test_what_is_no_avro_is_refused(content: bytes):
+    with pytest.raises(AvroError, match=r"no (whole )?Avro file"):
+        list(json_records(content))
