@@ -20,7 +20,7 @@ setup: .venv/ready  ## make .venv with everything in it
 	@touch $@
 
 lock: pyproject.toml  ## choose anew the versions that setup installs
-	.venv/bin/pip-compile --quiet --strip-extras --extra dev --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
+	.venv/bin/pip-compile --quiet --no-strip-extras --extra dev --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
 
 demo: setup  ## ingest the capture, merge it, prove parity: under 4 minutes on two cores
 	@python demo/run.py
