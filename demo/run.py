@@ -100,7 +100,7 @@ def main() -> int:
     print("\nThe TABLE1 experiment: 1,000 operations on an Oracle table, compared with Oracle's export of it")
     differing += experiment(spark)
     print(f"\nDone in {time.monotonic() - started:.0f} seconds. The tables are in lakehouse/, to be looked at with")
-    print("$ SPARK_CONF_DIR=conf .venv/bin/spark-sql -e 'select * from demo.reconcile_ledger'")
+    print("$ SPARK_CONF_DIR=conf PATH=.venv/bin:$PATH spark-sql -e 'select * from demo.reconcile_ledger'")
     return 1 if differing else 0
 
 
