@@ -9,6 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 os.environ["SPARK_CONF_DIR"] = str(Path(__file__).resolve().parents[1] / "conf")
+os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
+# On two cores compiling thoroughly costs tests more than it gains. Spark's scripts read this variable.
+os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC"
 
 
 @pytest.fixture(scope="session")

@@ -53,8 +53,8 @@ VALUES = {
     "int": int,
     "string": str,
     "boolean": {"t": True, "f": False}.__getitem__,
-    # As text: NaN equals itself, and 0.0 is not -0.0.
-    "double": lambda text: repr(float(text)),
+    # As text: NaN equals itself. The source has -0, its capture 0.0; they are equal numbers.
+    "double": lambda text: repr(float(text) + 0.0),
     "date": date.fromisoformat,
     # In microseconds: PySpark's own timestamps are in the zone of the machine, and do not say so.
     "timestamp": lambda text: (
@@ -109,7 +109,7 @@ def _lines(source: str, delivery: int) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    return bytes(value) if isinstance(value, bytearray) else repr(value) if isinstance(value, float) else value
+    return bytes(value) if isinstance(value, bytearray) else repr(value + 0.0) if isinstance(value, float) else value
 
 
 def _parsed(text: str) -> list[list[str | None]]:

@@ -12,7 +12,7 @@
     {{ return({'name': name, 'ddl': name}) }}
   {%- endif -%}
 
-  {%- set decimal = modules.re.match('^(?:decimal|dec|numeric)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?$', plain) -%}
+  {%- set decimal = modules.re.match('^(?:decimal|dec|numeric)\\s*(?:\\(\\s*(\\d+)\\s*(?:,\\s*(\\d+)\\s*)?\\))?$', plain) -%}
   {%- if decimal -%}
     {%- set precision = (decimal.group(1) or 10) | int -%}
     {%- set scale = (decimal.group(2) or 0) | int -%}
@@ -22,12 +22,12 @@
     {%- endif -%}
   {%- endif -%}
 
-  {%- set characters = modules.re.match('^(char|varchar|character)\s*\(\s*(\d+)\s*\)$', plain) -%}
+  {%- set characters = modules.re.match('^(char|varchar|character)\\s*\\(\\s*(\\d+)\\s*\\)$', plain) -%}
   {%- if characters -%}
     {{ return({'name': 'string', 'ddl': 'string', 'length': characters.group(2) | int}) }}
   {%- endif -%}
 
-  {%- set nested = modules.re.match('(?is)^(array|map)\s*<(.*)>$', text) -%}
+  {%- set nested = modules.re.match('(?is)^(array|map)\\s*<(.*)>$', text) -%}
   {%- if nested and nested.group(1) | lower == 'array' -%}
     {%- set element = reconcile.column_type(nested.group(2)) -%}
     {%- if element -%}

@@ -26,8 +26,9 @@ located as (
     select
         *,
         source_metadata as metadata,
+        array({% for column in columns %}{{ reconcile.literal(column.name) }}{{ ', ' if not loop.last }}{% endfor %}) as names,
         case
-            when cardinality(payload) <> {{ columns | length }} or exists(array({% for column in columns %}{{ reconcile.literal(column.name) }}{{ ', ' if not loop.last }}{% endfor %}), name -> payload[name] is null)
+            when cardinality(payload) <> {{ columns | length }} or exists(names, name -> payload[name] is null)
                 then transform(map_keys(payload), name -> lower(name))
         end as lower_names
     from events
@@ -43,20 +44,16 @@ fields as (
         end as change_type,
         case when read_method like '%-backfill%' then true when read_method rlike '-cdc-|-cdc$|-supplementation$' then false end as is_backfill,
         {{ reconcile.typed_value('source_timestamp', {'name': 'timestamp'}, round=true) }} as changed_at,
-        {{ reconcile.typed_value('read_timestamp', {'name': 'timestamp'}, round=true) }} as read_at
-        {%- for column in columns %},
-        {{ reconcile._field(column) }} as {{ reconcile.identifier('field ' ~ column.name) }}
-        {%- endfor %}
+        {{ reconcile.typed_value('read_timestamp', {'name': 'timestamp'}, round=true) }} as read_at,
+        transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1))) as fields
     from located
 ),
 
 -- every value as the text that was delivered, digit for digit
 texts as (
     select
-        *
-        {%- for column in columns %},
-        {{ reconcile._text(column) }} as {{ reconcile.identifier('text ' ~ column.name) }}
-        {%- endfor %}
+        *,
+        transform(fields, (field, i) -> {{ reconcile._text(columns) | indent(8) }}) as texts
     from fields
 ),
 
@@ -64,7 +61,7 @@ typed as (
     select
         *
         {%- for column in columns %},
-        {{ reconcile.typed_value(reconcile.identifier('text ' ~ column.name), column.type, column.round, reconcile.identifier('field ' ~ column.name)) }} as {{ reconcile.identifier('value ' ~ column.name) }}
+        {{ reconcile.typed_value('texts[' ~ loop.index0 ~ ']', column.type, column.round, 'fields[' ~ loop.index0 ~ ']') }} as {{ reconcile.identifier('value ' ~ column.name) }}
         {%- endfor %}
         {%- for name, sections in coordinates.items() %},
         {{ sections }} as {{ reconcile.identifier('section ' ~ name) }}
@@ -72,9 +69,21 @@ typed as (
     from texts
 ),
 
+-- whether a column's type cannot hold the value that was delivered
+checked as (
+    select
+        *,
+        array(
+            {%- for column in columns %}
+            texts[{{ loop.index0 }}] is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null{{ ',' if not loop.last }}
+            {%- endfor %}
+        ) as lost
+    from typed
+),
+
 judged as (
     select *
-    from typed
+    from checked
     lateral view explode(array(
         nullif(concat_ws(
             '; ',
@@ -90,23 +99,15 @@ judged as (
             if(not is_backfill and {{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null)
             {%- endfor %},
             if(
-                {% for column in columns %}({{ reconcile.identifier('text ' ~ column.name) }} is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null){{ '\n                or ' if not loop.last }}{% endfor %}
-                or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
-                concat_ws('; ', transform(
-                    array(
-                        {%- for column in columns %}
-                        struct({{ reconcile.literal(column.name) }} as name, {{ reconcile.literal(column.type.ddl) }} as type, {{ reconcile.identifier('text ' ~ column.name) }} as text, {{ reconcile.identifier('value ' ~ column.name) }} is null as is_lost){{ ',' if not loop.last }}
-                        {%- endfor %}
-                    ),
-                    field -> case
-                        when field.text is not null and field.is_lost
-                            then concat(field.name, ': \'', left(field.text, 200), '\' is not exactly a ', field.type)
-                        when cardinality(filter(map_keys(payload), name -> name = field.name)) > 1
-                            then concat(field.name, ': several fields have this name')
-                        when payload[field.name] is null and cardinality(filter(lower_names, name -> name = lower(field.name))) > 1
-                            then concat(field.name, ': several fields have this name but for case, none exactly')
-                    end
-                )),
+                exists(lost, is_lost -> is_lost) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
+                concat_ws('; ', transform(names, (name, i) -> case
+                    when lost[i]
+                        then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array({% for column in columns %}{{ reconcile.literal(column.type.ddl) }}{{ ', ' if not loop.last }}{% endfor %})[i])
+                    when cardinality(filter(map_keys(payload), key -> key = name)) > 1
+                        then concat(name, ': several fields have this name')
+                    when payload[name] is null and cardinality(filter(lower_names, key -> key = lower(name))) > 1
+                        then concat(name, ': several fields have this name but for case, none exactly')
+                end)),
                 null
             )
         ), '')
@@ -134,28 +135,37 @@ select
 from judged
 {%- endmacro %}
 
-{#- `lower_names` is NULL where every column has its one field under its exact name, and there are no others. -#}
-{%- macro _field(column) -%}
-coalesce(payload[{{ reconcile.literal(column.name) }}], get(map_values(payload), int(array_position(lower_names, {{ reconcile.literal(column.name | lower) }})) - 1))
-{%- endmacro %}
-
-{#- A variant keeps a number of up to 38 digits, but not its trailing zeros; what is longer or has an exponent it keeps as
-    the nearest double, or as infinity. The record itself has the digits. -#}
-{%- macro _text(column) -%}
-{%- set field = reconcile.identifier('field ' ~ column.name) -%}
-{%- if column.type.name in ['tinyint', 'smallint', 'int', 'bigint', 'decimal', 'string'] -%}
-if(schema_of_variant({{ field }}) rlike {{ reconcile.literal('^(DOUBLE|DECIMAL)' if column.type.name == 'string' else '^DOUBLE') }}, {{ reconcile._number_text(column) }}, cast({{ field }} as string))
-{%- elif column.type.name in ['float', 'double'] -%}
-if(schema_of_variant({{ field }}) = 'DOUBLE' and cast({{ field }} as string) like '%Infinity', {{ reconcile._number_text(column) }}, cast({{ field }} as string))
-{%- else -%}
-cast({{ field }} as string)
-{%- endif -%}
+{#- The text of `field`, which is that of column number `i`. A variant keeps a number of up to 38 digits, but not its trailing
+    zeros; what is longer or has an exponent it keeps as the nearest double, or as infinity. The record itself has the digits. -#}
+{%- macro _text(columns) -%}
+{%- set readers = {'string': [], 'float': [], 'number': [], 'other': []} -%}
+{%- for column in columns -%}
+  {%- set reader = 'string' if column.type.name == 'string' else 'float' if column.type.name in ['float', 'double']
+        else 'number' if column.type.name in ['tinyint', 'smallint', 'int', 'bigint', 'decimal'] else 'other' -%}
+  {%- do readers[reader].append(loop.index0) -%}
+{%- endfor -%}
+{%- set inexact = {
+    'number': "schema_of_variant(field) = 'DOUBLE'",
+    'string': "schema_of_variant(field) rlike '^(DOUBLE|DECIMAL)'",
+    'float': "schema_of_variant(field) = 'DOUBLE' and cast(field as string) like '%Infinity'"} -%}
+case
+    when field is null then null
+    {%- for reader in ['number', 'string', 'float'] if readers[reader] %}
+    when i in ({{ readers[reader] | join(', ') }}) and {{ inexact[reader] }} then {{ reconcile._digits('names[i]', 'field') }}
+    {%- endfor %}
+    else cast(field as string)
+end
 {%- endmacro %}
 
 {#- The digits behind the column's name, wherever it stands in the payload and in whatever case. Should they differ from place
     to place (a deeper field may have this name too), there is no telling which are the column's. -#}
-{%- macro _number_text(column) -%}
-{%- set form = '"(?iu:\\Q' ~ column.name | replace('\\E', '') ~ '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)' -%}
-{%- set digits = "array_join(array_distinct(regexp_extract_all(substring(record, locate('\"payload\"', record)), " ~ reconcile.literal(form) ~ ")), ' ')" -%}
-coalesce(get(filter(array({{ digits }}), digits -> try_cast(digits as double) = cast({{ reconcile.identifier('field ' ~ column.name) }} as double)), 0), '{a number whose digits cannot be found in the record}')
+{%- macro _digits(name, field) -%}
+{%- set form = "concat('\"(?iu:\\\\Q', replace(" ~ name ~ ", '\\\\E', ''), " ~ reconcile.literal('\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)') ~ ")" -%}
+coalesce(
+    get(filter(
+        array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), {{ form }})), ' ')),
+        digits -> try_cast(digits as double) = cast({{ field }} as double)
+    ), 0),
+    '{a number whose digits cannot be found in the record}'
+)
 {%- endmacro %}

@@ -29,15 +29,21 @@ create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
 ) using {{ config.get('file_format') or 'delta' }}
 {%- endmacro %}
 
-{#- The last batch that the ledger knows of for a relation, and the base table's largest batch after it: {last, base} or zeros.
+{#- The largest batch in the base table; the last one that the ledger knows of, and the base table's largest at that time.
     A rebuild begins a new account. -#}
-{%- macro ledger_state(relation) -%}
-  {%- set rows = run_query(
-      'select max(last_batch) as last_batch, max_by(base_batch, recorded_at) as base_batch from '
-      ~ reconcile.qualified(reconcile.ledger()) ~ ' where relation = ' ~ reconcile.literal(reconcile.ledger_name(relation))
-      ~ ' and recorded_at >= (select coalesce(max(recorded_at), timestamp\'1970-01-01\') from ' ~ reconcile.qualified(reconcile.ledger())
-      ~ ' where kind = \'rebuild\' and relation = ' ~ reconcile.literal(reconcile.ledger_name(relation)) ~ ')') -%}
-  {{ return({'last': rows[0][0] | int(0), 'base': rows[0][1] | int(0)}) }}
+{%- macro applied_batches(relations) -%}
+with account as (
+    select last_batch, base_batch, recorded_at, max(if(kind = 'rebuild', recorded_at, null)) over () as rebuilt_at
+    from {{ reconcile.qualified(reconcile.ledger()) }}
+    where relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
+)
+
+select
+    (select coalesce(max(_change_batch), 0) from {{ reconcile.qualified(relations.base) }}) as base_batch,
+    coalesce(max(last_batch), 0) as ledger_batch,
+    coalesce(max_by(base_batch, recorded_at), 0) as ledger_base_batch
+from account
+where rebuilt_at is null or recorded_at >= rebuilt_at
 {%- endmacro %}
 
 {%- macro ledger_name(relation) -%}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,6 @@ from pyspark.sql import SparkSession
 from reconcile_jobs import datastream
 from reconcile_jobs.staging import TableName
 from truth import CAPTURE, COLUMNS, DELIVERIES, KEYS, SOURCES, delivered, differences, object_of
-
-pytestmark = pytest.mark.skip(reason="not yet seen to pass in this form: see docs/roadmap.md")
 
 MODELS = [(source, table) for source in SOURCES for table in COLUMNS]
 COUNTS = ["delivered", "applied", "superseded", "duplicate", "quarantined", "pending"]
@@ -87,17 +84,16 @@ def json_shop(spark, tmp_path_factory) -> Shop:
 
 @pytest.fixture(scope="module")
 def avro_shop(spark, tmp_path_factory) -> Shop:
-    """The later half of the deliveries first, a run after each half."""
+    """The last delivery first, and one run for all of them."""
     shop = Shop(spark, tmp_path_factory.mktemp("avro"), "avro", "avro")
-    for half in ((4, 3), (2, 1)):
-        for delivery in half:
-            shop.deliver(delivery)
-        shop.run()
+    for delivery in reversed(DELIVERIES):
+        shop.deliver(delivery)
+    shop.run()
     return shop
 
 
-def balanced(shop: Shop, batches: list[Counter[str]] | None = None) -> None:
-    """Check law 3: every record that the files hold is in one class, and every batch in one range."""
+def balanced(shop: Shop) -> None:
+    """Check law 3: every delivered record is in one class, and every batch in one range."""
     for source, table in shop.models:
         before = 0
         for row in shop.ledger(source, table):
@@ -105,10 +101,6 @@ def balanced(shop: Shop, batches: list[Counter[str]] | None = None) -> None:
             before = row["last_batch"]
             assert row["delivered"] == sum(row[count] for count in COUNTS[1:]), (source, table, row)
             assert row["applied"] == sum(row[c] for c in ("inserted", "updated", "deleted", "tombstoned"))
-            if batches:
-                named = object_of(source, table)
-                there = sum(batch[named] for batch in batches[row["first_batch"] - 1 : row["last_batch"]])
-                assert row["delivered"] == there, (source, table, row)
 
 
 def test_json_delivery_by_delivery_gives_the_truth(json_shop):
@@ -133,7 +125,7 @@ def test_a_run_with_nothing_new_writes_nothing(json_shop):
     assert json_shop.versions() == before
 
 
-def test_avro_deliveries_in_reverse_give_the_truth(avro_shop):
+def test_avro_in_one_run_gives_the_truth(avro_shop):
     assert avro_shop.differences() == {}
     balanced(avro_shop)
 
@@ -157,45 +149,38 @@ def test_avro_equals_json_record_by_record(json_shop, avro_shop, source, table):
         side.unpersist()
 
 
-def test_deliveries_that_come_twice_change_no_row(json_shop):
-    before = {model: len(json_shop.ledger(*model)) for model in MODELS}
-    json_shop.deliver(*DELIVERIES, as_="again")
-    json_shop.run()
-    assert json_shop.differences() == {}
-    for model in MODELS:
-        row = json_shop.ledger(*model)[before[model]]
-        assert row["applied"] == row["inserted"] == row["updated"] == row["deleted"] == row["tombstoned"] == 0
-        assert row["superseded"] + row["duplicate"] == row["delivered"] > 0
-    balanced(json_shop)
-
-
-def test_all_at_once_gives_the_truth(json_shop):
-    """From nothing, in one range: what a full refresh does with everything that was delivered, twice by now."""
-    json_shop.run("--full-refresh")
-    assert json_shop.differences() == {}
-    for model in MODELS:
-        rebuilt = json_shop.ledger(*model)[-1]
-        assert (rebuilt["kind"], rebuilt["first_batch"]) == ("rebuild", 1)
-        assert rebuilt["delivered"] == sum(rebuilt[count] for count in COUNTS[1:])
-
-
 @pytest.mark.soak
-@pytest.mark.parametrize("form", ["json", "avro"])
-def test_deliveries_in_reverse_with_a_run_after_each_give_the_truth(spark, tmp_path, form):
-    shop = Shop(spark, tmp_path, f"reverse_{form}", form)
+def test_json_deliveries_in_reverse_twice_and_all_at_once_give_the_truth(spark, tmp_path):
+    shop = Shop(spark, tmp_path, "reverse", "json")
     for delivery in reversed(DELIVERIES):
         shop.deliver(delivery)
         shop.run()
     assert shop.differences() == {}
     balanced(shop)
 
+    before = {model: len(shop.ledger(*model)) for model in MODELS}
+    shop.deliver(*DELIVERIES, as_="again")
+    shop.run()
+    assert shop.differences() == {}
+    for model in MODELS:
+        row = shop.ledger(*model)[before[model]]
+        assert row["applied"] == row["inserted"] == row["updated"] == row["deleted"] == row["tombstoned"] == 0
+        assert row["superseded"] + row["duplicate"] == row["delivered"] > 0
+    balanced(shop)
+
+    shop.run("--full-refresh")
+    assert shop.differences() == {}
+    for model in MODELS:
+        rebuilt = shop.ledger(*model)[-1]
+        assert (rebuilt["kind"], rebuilt["first_batch"]) == ("rebuild", 1)
+        assert rebuilt["delivered"] == sum(rebuilt[count] for count in COUNTS[1:])
+
 
 @pytest.mark.soak
-@pytest.mark.parametrize("form", ["json", "avro"])
-def test_deliveries_twice_between_each_other_give_the_truth(spark, tmp_path, form):
-    shop = Shop(spark, tmp_path, f"twice_{form}", form)
-    for number, delivery in enumerate((2, 2, 1, 4, 1, 3, 4, 3)):
-        shop.deliver(delivery, as_=str(number))
+def test_avro_deliveries_out_of_order_and_twice_between_each_other_give_the_truth(spark, tmp_path):
+    shop = Shop(spark, tmp_path, "twice", "avro")
+    for number, deliveries in enumerate([(2, 4), (1, 2), (3, 4, 1)]):
+        shop.deliver(*deliveries, as_=str(number))
         shop.run()
     assert shop.differences() == {}
     balanced(shop)

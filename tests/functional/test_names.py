@@ -66,7 +66,6 @@ def failures(outcome: Any) -> dict[str, str]:
     return {r.node.alias: r.message for r in outcome.result.results if r.status not in ("success", "pass")}
 
 
-@pytest.mark.skip(reason="not yet seen to pass: see docs/roadmap.md")
 @pytest.mark.parametrize(
     ("names", "keys"),
     [(ODD, [ODD[0], "``", DROP, RAISE]), (TAKEN, ["error", "newest", "coordinates"])],
@@ -136,7 +135,6 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.skip(reason="not yet seen to pass: see docs/roadmap.md")
 def test_relations_are_named_as_the_catalog_allows_or_refused(spark: SparkSession, tmp_path: Path) -> None:
     project = Project(tmp_path / "project", "names_relations")
     project.source(LAKE, "of_relations")
@@ -155,8 +153,6 @@ def test_relations_are_named_as_the_catalog_allows_or_refused(spark: SparkSessio
     assert there == parts | {"reconcile_ledger", "reconcile_unrouted"}
 
 
-@pytest.mark.skip(reason="not yet seen to pass: see docs/roadmap.md")
-@pytest.mark.xfail(reason="the embedded metastore keeps 32,700 characters of a view's SQL", strict=True)
 def test_a_table_may_have_a_hundred_columns(spark: SparkSession, tmp_path: Path) -> None:
     types = ["bigint", "decimal(38,10)", "string", "timestamp", "date", "double", "boolean", "binary"]
     columns = {"id": "bigint", **{f"a_column_{n}_of_usual_length": types[n % len(types)] for n in range(99)}}

@@ -1,9 +1,11 @@
-{#- A batch is parsed once and folded once, whatever is then asked of it. Inferring filters from the source macro's chain of
-    projections takes Spark half a minute and gains nothing: off, wherever the session was configured. -#}
+{#- A batch is parsed once and folded once, whatever is then asked of it. Two settings, wherever the session was configured:
+    inferring filters from the source macro's chain of projections takes Spark half a minute and gains nothing; and a cached view
+    that is kept as text is parsed and analyzed, the whole chain of it, each time it is read. -#}
 {%- macro get_fold_statements(relations, settings, range) -%}
   {%- set fields = reconcile._fields_of_model() -%}
   {{ return(reconcile.get_uncache_statements(relations) + [
       'set spark.sql.constraintPropagation.enabled = false',
+      'set spark.sql.legacy.storeAnalyzedPlanForView = true',
       reconcile._cache(relations.changes_cache,
           reconcile.checked_records(sql, fields, settings.columns, settings.unique_key, range.first, range.last)),
       reconcile._cache(relations.newest_cache,

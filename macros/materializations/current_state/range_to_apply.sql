@@ -8,10 +8,9 @@
     {%- set kind = 'rebuild' -%}
   {%- else -%}
     {%- do reconcile._refuse_changed_declaration(relations, settings) -%}
-    {%- set base_batch = run_query('select max(_change_batch) from ' ~ reconcile.qualified(relations.base))[0][0] | int(0) -%}
-    {%- set ledger = reconcile.ledger_state(relations.live) -%}
-    {%- set first = (ledger.last if base_batch == ledger.base else [base_batch, ledger.last] | min) + 1 -%}
-    {%- set kind = 'replay' if first <= [base_batch, ledger.last] | max else 'apply' -%}
+    {%- set applied = reconcile.one_row(reconcile.applied_batches(relations)) -%}
+    {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else [applied.base_batch, applied.ledger_batch] | min) + 1 -%}
+    {%- set kind = 'replay' if first <= [applied.base_batch, applied.ledger_batch] | max else 'apply' -%}
   {%- endif -%}
   {%- set delivered = reconcile._delivered(settings, first, last) -%}
   {{ return({'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0,
