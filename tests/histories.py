@@ -234,8 +234,11 @@ def histories(draw: Callable[[st.SearchStrategy[Any]], Any], source: str, number
         elif step == "halves":  # the key stays
             teller.change(this, delete_half, at, values)
             teller.change(this, insert_half, at, values)
-        elif step == "reinsert":  # in one transaction, the coordinates of the statements apart
-            before, after = sorted([at, draw(coordinates)], key=lambda it: it[0])
+        elif step == "reinsert":  # in one transaction: one commit time, the coordinates of the statements apart
+            order, time, metadata = draw(coordinates)
+            if source in ("postgresql", "sqlserver"):
+                order, time = (at[0][0], *order[1:]), at[1]
+            before, after = sorted([at, (order, time, metadata)], key=lambda it: it[0])
             teller.change(this, "DELETE", before, values)
             teller.change(this, "INSERT", after, draw(_VALUES))
         elif step == "bulk delete":  # one redo record for many rows

@@ -59,7 +59,7 @@ class Lakehouse:
         self.spark, self.schema, self.staged, self.batch = spark, schema, staged, 0
         self.sources = list(sources or staged.records)
         self.accounts: dict[str, list[Any]] = {source: [] for source in self.sources}
-        self.project = Project(root, schema, package)
+        self.project = Project(root, schema, package, threads=2)
         self.project.source(f"{schema}_staging", "changes")
         for source in self.sources:
             self.project.model(

@@ -36,10 +36,11 @@ lpad(hex({{ begun | join(' + ') }}), 4, '0')
 
 {#- The last two sections settle ties without chance: a delete lies below an insert or update, then a hash of the type of
     change and the values. NULLs are hashed as flags, since a hash of (NULL, 'a') equals that of ('a', NULL); floating
-    point as text, since 0.0 and -0.0 hash alike; maps as sorted entries, since they do not hash at all. -#}
+    point as text, since 0.0 and -0.0 hash alike; maps as sorted entries, since they do not hash at all. In the order of the
+    columns' names: that of their declaration may change. -#}
 {%- macro tie_sections(change_type, columns, prefix='') -%}
 {%- set values = [] -%}
-{%- for column in columns -%}
+{%- for column in columns | sort(attribute='name') -%}
   {%- set value = reconcile.identifier(prefix ~ column.name) -%}
   {%- do values.append(value ~ ' is null') -%}
   {%- do values.append(

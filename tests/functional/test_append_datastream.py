@@ -594,7 +594,6 @@ def test_without_the_configuration_the_sentence_names_it(tmp_path: Path):
     assert "SPARK_CONF_DIR" in err.splitlines()[-1]
 
 
-@pytest.mark.skip(reason="not yet seen to pass: see docs/roadmap.md")
 def test_asked_to_stop_the_job_finishes_its_line_and_ends_with_0(landing: Landing, tmp_path: Path):
     command = ("datastream", "--path", str(landing.path), "--staging", "lake.shop")
     landing.put("a.json", [A])
@@ -624,7 +623,6 @@ def test_asked_to_stop_the_job_finishes_its_line_and_ends_with_0(landing: Landin
     assert "torn.jsonl.gz" in err
 
 
-@pytest.mark.skip(reason="not yet seen to pass: see docs/roadmap.md")
 @pytest.mark.soak
 def test_killed_at_each_place_and_started_again_the_table_holds_each_record_once(landing: Landing, tmp_path: Path):
     command = ("datastream", "--path", str(landing.path), "--staging", "lake.shop")

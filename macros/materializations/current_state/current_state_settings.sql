@@ -1,9 +1,12 @@
 {#- The declarations of the model, validated: {columns, keys, file_format, inputs, definition}. -#}
 {%- macro current_state_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
-  {%- set keys = config.require('unique_key') -%}
+  {%- set keys = config.get('unique_key') or [] -%}
   {%- set keys = [keys] if keys is string else keys -%}
   {%- set complaints = [] -%}
+  {%- if not keys -%}
+    {%- do complaints.append("no unique_key is configured; add `unique_key='id'`, or a list of columns") -%}
+  {%- endif -%}
   {%- for key in keys if key not in columns | map(attribute='name') -%}
     {%- do complaints.append("unique_key " ~ key ~ ": no such column is declared; add it to the model's YAML, spelled the same") -%}
   {%- endfor -%}
@@ -27,8 +30,8 @@
   {{ return({
       'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs,
       'declaration': tojson({
-          'columns': dict(zip(columns | map(attribute='name'), columns | map(attribute='type.ddl'))), 'unique_key': keys,
-          'sequence': reconcile.sequence_version()}),
+          'columns': dict(zip(columns | map(attribute='name'), columns | map(attribute='type.ddl'))), 'unique_key': keys | sort,
+          'sequence': reconcile.sequence_version()}, sort_keys=true),
   }) }}
 {%- endmacro %}
 
