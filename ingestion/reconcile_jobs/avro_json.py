@@ -62,6 +62,8 @@ def json_records(content: bytes) -> Iterator[str]:
     except AvroError:
         raise
     except Exception as problem:
+        if "need to install" in str(problem):  # the file is whole, the library of its codec is missing
+            raise
         # fastavro raises whatever a wrong byte leads to: EOFError, IndexError, zlib.error, ...
         why = "it ends in the middle" if isinstance(problem, EOFError) else f"{type(problem).__name__}: {problem}"
         raise AvroError(f"no whole Avro file: {why or 'wrong bytes'} (after byte {place})") from problem

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from reconcile_jobs import failpoints
 from reconcile_jobs.avro_json import AvroError, json_records
@@ -202,8 +202,10 @@ class _Run:
         self.reading = len(files)
         while True:
             try:
-                appended = self.staging.append(self._frame(files), SOURCE, self.query_id, self.checkpoint, epoch)
+                appended = self.staging.append(self._frame(files), SOURCE, self.query_id, self.checkpoint, epoch, paths)
                 break
+            except JobError:
+                raise
             except Exception as problem:
                 broken = {} if self.stop.is_set() else dict(_unreadable(self.spark, files))
                 if not broken:
@@ -401,7 +403,11 @@ def _unreadable(spark: SparkSession, files: _Files) -> Iterator[tuple[str, str]]
 
 
 def _why_unreadable(problem: Exception, path: str) -> str:
+    # Without the path, whose name may hold any of the words that are looked for.
+    names = sorted({path, quote(path), unquote(path)}, key=len, reverse=True)
     story = "\n".join(f"{kind}: {message}" for kind, message in causes(problem))
+    for name in names:
+        story = story.replace(name, "")
     if found := re.search(rf"{AvroError.__name__}: (.*)", story):
         return found[1].strip()
     for pattern, why in _TORN:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -28,7 +30,8 @@ _COLUMNS = {
 _JOB = "reconcile.job"  # kind of source and path: who may append
 _CHECKPOINT = "reconcile.checkpoint"  # query id and place of the checkpoint that appends
 _LAST_BATCH = "reconcile.last_batch"  # the largest number that was given out
-_APPEND = "reconcile.append"  # query id and micro-batch that it was given to
+_APPEND = "reconcile.append"  # query id, micro-batch and files that it was given to
+_EMPTY = " was empty"  # behind an append that had nothing, and gave its number back
 
 _CREATED_WITH = {
     # Nobody looks for records by their first characters, and Delta would gather these for every file.
@@ -137,14 +140,27 @@ class Staging:
             )
         return True
 
-    def append(self, records: DataFrame, source: str, query_id: str, location: str, epoch: int) -> Appended:
+    def append(
+        self, records: DataFrame, source: str, query_id: str, location: str, epoch: int, files: Iterable[str]
+    ) -> Appended:
         """Append `record` and `origin` of the frame as one atomic batch, once for each (query id, epoch).
 
         The number is given out before the data, in the table's properties, and belongs to this micro-batch: killed in
         between, the same micro-batch takes it again, and no other ever does. Delta drops what it has already seen.
+        `files` are all that the micro-batch is to bring. Raises UsageError where another job has come between, and for
+        a checkpoint that was set back: Delta would take new files for seen.
         """
-        append = f"{query_id}/{epoch}"
-        again = self._properties.get(_APPEND) == append
+        self._refuse_second_writer()
+        content = hashlib.sha256("\n".join(sorted(files)).encode()).hexdigest()[:16]
+        append = f"{query_id}/{epoch}/{content}"
+        known = self._properties.get(_APPEND, "")
+        again = known == append
+        known_id, known_epoch, _ = (*known.split("/"), "", "")[:3]
+        if known_id == query_id and epoch <= int(known_epoch) and known.removesuffix(_EMPTY) != append:
+            raise UsageError(
+                f"The checkpoint {location} was set back: the staging table {self.name} has had its append {epoch} "
+                "already, of other files. Delete the checkpoint to append every file again."
+            )
         batch = self._last if again else self._last + 1
         self._set({_LAST_BATCH: str(batch), _APPEND: append, _CHECKPOINT: f"{query_id} {location}"})
         self._last = batch
@@ -168,7 +184,7 @@ class Staging:
         if rows == 0 and not again and records.isEmpty():
             # An append of nothing does not use up its number; one whose rows were purged since does.
             self._last = batch - 1
-            self._set({_LAST_BATCH: str(self._last), _APPEND: f"{append} was empty"})
+            self._set({_LAST_BATCH: str(self._last), _APPEND: f"{append}{_EMPTY}"})
         return Appended(batch if rows else None, rows, without_object)
 
     def _rows(self, records: DataFrame, source: str, batch: int) -> DataFrame:
@@ -220,8 +236,17 @@ class Staging:
                 f"that one is gone for good, ALTER TABLE {self.name.sql} UNSET TBLPROPERTIES ({literal(_JOB)})."
             )
 
+    def _refuse_second_writer(self) -> None:
+        here, there = self._properties, self._read_properties()
+        if any(here.get(key) != there.get(key) for key in (_JOB, _CHECKPOINT, _LAST_BATCH, _APPEND)):
+            raise UsageError(
+                f"Another job is appending to the staging table {self.name} at this moment: end it, or name another "
+                "table with --staging. One job at a time writes a staging table."
+            )
+
     def _read_properties(self) -> dict[str, str]:
-        return {row.key: row.value for row in self._spark.sql(f"SHOW TBLPROPERTIES {self.name.sql}").collect()}
+        # SHOW TBLPROPERTIES blots out whatever speaks of a url or a token, as a path may.
+        return dict(self._spark.sql(f"DESCRIBE DETAIL {self.name.sql}").select("properties").collect()[0][0])
 
     def _set(self, properties: dict[str, str]) -> None:
         if any(self._properties.get(key) != value for key, value in properties.items()):

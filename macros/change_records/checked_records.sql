@@ -26,7 +26,7 @@ from (
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, which cannot be merged yet', null)
         ), '') as _change_complaint
     from (
-        {{ sql | indent(8) }}
+{{ sql }}
     )
     where _change_batch between {{ first }} and {{ last }}
 )

@@ -1,4 +1,4 @@
-{#- One declared type, read: {name, ddl, ...}, with `precision` and `scale`, `length`, `element`, or `key` and `value`. -#}
+{#- One declared type, read: {name, ddl, said, ...}: `said` is what messages call it; with `precision` and `scale`, `length`, `element`, or `key` and `value`. -#}
 {%- macro column_type(data_type) -%}
   {%- set text = data_type | string | trim -%}
   {%- set plain = text | lower -%}
@@ -9,7 +9,7 @@
                     'date', 'timestamp', 'timestamp_ntz'] -%}
   {%- set name = aliases.get(plain, plain) -%}
   {%- if name in simple -%}
-    {{ return({'name': name, 'ddl': name}) }}
+    {{ return({'name': name, 'ddl': name, 'said': name}) }}
   {%- endif -%}
 
   {%- set decimal = modules.re.match('^(?:decimal|dec|numeric)\\s*(?:\\(\\s*(\\d+)\\s*(?:,\\s*(\\d+)\\s*)?\\))?$', plain) -%}
@@ -17,28 +17,29 @@
     {%- set precision = (decimal.group(1) or 10) | int -%}
     {%- set scale = (decimal.group(2) or 0) | int -%}
     {%- if 1 <= precision <= 38 and scale <= precision -%}
-      {{ return({'name': 'decimal', 'ddl': 'decimal(' ~ precision ~ ',' ~ scale ~ ')',
-                 'precision': precision, 'scale': scale}) }}
+      {%- set ddl = 'decimal(' ~ precision ~ ',' ~ scale ~ ')' -%}
+      {{ return({'name': 'decimal', 'ddl': ddl, 'said': ddl, 'precision': precision, 'scale': scale}) }}
     {%- endif -%}
   {%- endif -%}
 
   {%- set characters = modules.re.match('^(char|varchar|character)\\s*\\(\\s*(\\d+)\\s*\\)$', plain) -%}
   {%- if characters -%}
-    {{ return({'name': 'string', 'ddl': 'string', 'length': characters.group(2) | int}) }}
+    {{ return({'name': 'string', 'ddl': 'string', 'said': 'varchar(' ~ characters.group(2) ~ ')', 'length': characters.group(2) | int}) }}
   {%- endif -%}
 
   {%- set nested = modules.re.match('(?is)^(array|map)\\s*<(.*)>$', text) -%}
   {%- if nested and nested.group(1) | lower == 'array' -%}
     {%- set element = reconcile.column_type(nested.group(2)) -%}
-    {%- if element -%}
-      {{ return({'name': 'array', 'ddl': 'array<' ~ element.ddl ~ '>', 'element': element}) }}
+    {%- if element and element.name != 'map' -%}
+      {{ return({'name': 'array', 'ddl': 'array<' ~ element.ddl ~ '>', 'said': 'array<' ~ element.said ~ '>', 'element': element}) }}
     {%- endif -%}
   {%- elif nested -%}
     {%- set parts = reconcile._map_parts(nested.group(2)) -%}
     {%- set key = reconcile.column_type(parts[0]) if parts else none -%}
     {%- set value = reconcile.column_type(parts[1]) if parts else none -%}
-    {%- if key and value and key.name not in ['array', 'map'] -%}
-      {{ return({'name': 'map', 'ddl': 'map<' ~ key.ddl ~ ',' ~ value.ddl ~ '>', 'key': key, 'value': value}) }}
+    {%- if key and value and key.name not in ['array', 'map'] and value.name != 'map' -%}
+      {{ return({'name': 'map', 'ddl': 'map<' ~ key.ddl ~ ',' ~ value.ddl ~ '>', 'said': 'map<' ~ key.said ~ ',' ~ value.said ~ '>',
+                 'key': key, 'value': value}) }}
     {%- endif -%}
   {%- endif -%}
   {{ return(none) }}

@@ -4,8 +4,9 @@
     must not: Spark would put the whole parsing of a record into it, once for each mention. `explode(array(...))` stops them. -#}
 {%- macro datastream_change_records(relation, object, generations, columns, metadata, coordinates, transaction) -%}
 {#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
-{%- do config(meta={'reconcile_object ' ~ object: true}) -%}
+{%- do config(meta={'reconcile_object ' ~ object: {'coordinates': coordinates | list, 'generations': generations}}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
+{%- do reconcile._validate_generations(generations) -%}
 {%- set columns = reconcile.declared_columns(columns) -%}
 with staged as (
     select record, batch, origin
@@ -63,7 +64,7 @@ typed as (
         {%- for column in columns %},
         {{ reconcile.typed_value('texts[' ~ loop.index0 ~ ']', column.type, column.round, 'fields[' ~ loop.index0 ~ ']') }} as {{ reconcile.identifier('value ' ~ column.name) }}
         {%- endfor %}
-        {%- for name, sections in coordinates.items() %},
+        {%- for name, sections in dict(coordinates, read_timestamp=reconcile.hex_of_time('read_at')).items() %},
         {{ sections }} as {{ reconcile.identifier('section ' ~ name) }}
         {%- endfor %}
     from texts
@@ -93,8 +94,11 @@ judged as (
                 when _corrupt_record is not null then 'the record does not have the form of a Datastream event'
                 when change_type is null then concat('change type ', coalesce(concat('\'', metadata.change_type, '\' is unknown'), 'is missing'))
                 when is_backfill is null then concat('read method ', coalesce(concat('\'', read_method, '\' is unknown'), 'is missing'))
-                when is_backfill and read_at is null then 'read_timestamp, which orders backfill rows, is missing or unreadable'
+                when is_backfill and {{ reconcile.identifier('section read_timestamp') }} is null then 'read_timestamp, which orders backfill rows, is missing or unreadable'
             end
+            {%- if generations and 'source_timestamp' not in coordinates %},
+            if(not is_backfill and changed_at is null, 'source_timestamp, which tells the generation, is missing or unreadable', null)
+            {%- endif %}
             {%- for name in coordinates %},
             if(not is_backfill and {{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null)
             {%- endfor %},
@@ -102,7 +106,7 @@ judged as (
                 exists(lost, is_lost -> is_lost) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
                 concat_ws('; ', transform(names, (name, i) -> case
                     when lost[i]
-                        then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array({% for column in columns %}{{ reconcile.literal(column.type.ddl) }}{{ ', ' if not loop.last }}{% endfor %})[i])
+                        then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array({% for column in columns %}{{ reconcile.literal(column.type.said) }}{{ ', ' if not loop.last }}{% endfor %})[i])
                     when cardinality(filter(map_keys(payload), key -> key = name)) > 1
                         then concat(name, ': several fields have this name')
                     when payload[name] is null and cardinality(filter(lower_names, key -> key = lower(name))) > 1
@@ -121,7 +125,7 @@ select
     change_type as _change_type,
     concat(
         {{ reconcile.hex_of_generation(generations, 'if(is_backfill, read_at, changed_at)') }},
-        if(is_backfill, concat('/0/', {{ reconcile.hex_of_time('read_at') }}), concat_ws('/', '/1'{% for name in coordinates %}, {{ reconcile.identifier('section ' ~ name) }}{% endfor %})),
+        if(is_backfill, concat('/0/', {{ reconcile.identifier('section read_timestamp') }}), concat_ws('/', '/1'{% for name in coordinates %}, {{ reconcile.identifier('section ' ~ name) }}{% endfor %})),
         '/', {{ reconcile.tie_sections('change_type', columns, 'value ') }}
     ) as _change_sequence,
     uuid as _change_id,
@@ -133,6 +137,19 @@ select
     record as _change_record,
     origin as _change_origin
 from judged
+{%- endmacro %}
+
+{%- macro _validate_generations(generations) -%}
+  {%- set complaints = [] -%}
+  {%- if generations is string or generations is mapping or generations is not iterable -%}
+    {%- do complaints.append("generations is no list; write it as ['2026-11-21 00:00:00+00']") -%}
+  {%- else -%}
+    {%- set moment = '[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?(Z|[-+][0-9]{2}(:?[0-9]{2})?)' -%}
+    {%- for beginning in generations if not modules.re.fullmatch(moment, beginning | string) -%}
+      {%- do complaints.append("generation '" ~ beginning ~ "' is no time with a zone; write it as '2026-11-21 00:00:00+00'") -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {%- do reconcile.raise_complaints(complaints) -%}
 {%- endmacro %}
 
 {#- The text of `field`, which is that of column number `i`. A variant keeps a number of up to 38 digits, but not its trailing

@@ -12,13 +12,13 @@ if({{ text }} rlike {{ reconcile.literal('^\\s*\\d{1,18}\\s*$') }}, lpad(hex(try
 {%- for field in range(1, fields + 1) -%}
   {%- do parts.append("lpad(split_part(replace(upper(trim(" ~ text ~ ")), '0X', ''), '" ~ separator ~ "', " ~ field ~ "), 8, '0')") -%}
 {%- endfor -%}
-if({{ text }} rlike {{ reconcile.literal('^\\s*(0[xX])?[0-9a-fA-F]{1,8}([' ~ separator ~ '][0-9a-fA-F]{1,8}){' ~ (fields - 1) ~ '}\\s*$') }}, concat_ws('/', {{ parts | join(', ') }}), null)
+if({{ text }} rlike {{ reconcile.literal('^ *(0[xX])?[0-9a-fA-F]{1,8}([' ~ separator ~ '][0-9a-fA-F]{1,8}){' ~ (fields - 1) ~ '} *$') }}, concat_ws('/', {{ parts | join(', ') }}), null)
 {%- endmacro %}
 
 {#- A moment, in milliseconds: what Datastream documents and what its Avro files hold. Its JSON files have microseconds;
-    were they used, one change would sort differently by the format of the file that it came in. -#}
+    were they used, one change would sort differently by the format of the file that it came in. Before 1970 there is none. -#}
 {%- macro hex_of_time(timestamp) -%}
-lpad(hex(unix_millis({{ timestamp }})), 16, '0')
+if(unix_millis({{ timestamp }}) >= 0, lpad(hex(unix_millis({{ timestamp }})), 16, '0'), null)
 {%- endmacro %}
 
 {#- How many generations have begun at the record's time. -#}
@@ -45,9 +45,14 @@ lpad(hex({{ begun | join(' + ') }}), 4, '0')
   {%- do values.append(value ~ ' is null') -%}
   {%- do values.append(
         'cast(' ~ value ~ ' as string)' if column.type.name in ['float', 'double']
-        else 'to_json(' ~ value ~ ')' if column.type.name == 'array'
-        else 'to_json(array_sort(map_entries(' ~ value ~ ')))' if column.type.name == 'map'
+        else 'to_json(' ~ value ~ ', ' ~ reconcile._to_the_microsecond() ~ ')' if column.type.name == 'array'
+        else 'to_json(array_sort(map_entries(' ~ value ~ ')), ' ~ reconcile._to_the_microsecond() ~ ')' if column.type.name == 'map'
         else value) -%}
 {%- endfor -%}
 concat(if({{ change_type }} = 'delete', '0', '1'), '/', lpad(hex(xxhash64({{ change_type }}, {{ values | join(', ') }})), 16, '0'))
+{%- endmacro %}
+
+{#- JSON would have milliseconds. -#}
+{%- macro _to_the_microsecond() -%}
+map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')
 {%- endmacro %}

@@ -46,15 +46,16 @@ try_to_binary({{ text }}, 'base64')
 {%- endif -%}
 {%- endmacro %}
 
-{#- Spark rounds half up to the scale. A text with no more fraction digits than the scale, and no exponent, cannot have been
-    rounded; for any other the significant digits before and after tell. -#}
+{#- Spark rounds half up to the scale. A plain number with no more fraction digits than the scale cannot have been rounded; for any
+    other the significant digits before and after tell. Exponents of four digits would take Spark hours, and then fail the query. -#}
 {%- macro _decimal(text, precision, scale, round) -%}
 {%- set number = 'try_cast(' ~ text ~ ' as decimal(' ~ precision ~ ',' ~ scale ~ '))' -%}
-{%- if round -%}
-{{ number }}
-{%- else -%}
-if({{ text }} rlike {{ reconcile.literal('\\.\\d{' ~ (scale + 1) ~ '}|[eE]') }} and {{ reconcile._significant_digits(text) }} <> {{ reconcile._significant_digits('cast(' ~ number ~ ' as string)') }}, null, {{ number }})
-{%- endif -%}
+{%- set plain = '^\\s*[-+]?\\d*\\.?\\d{0,' ~ scale ~ '}\\s*$' -%}
+{%- set any = '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' -%}
+case
+    {%- if round %} when {{ text }} rlike {{ reconcile.literal(any) }} then {{ number }}
+    {%- else %} when {{ text }} rlike {{ reconcile.literal(plain) }} then {{ number }} when {{ text }} rlike {{ reconcile.literal(any) }} and {{ reconcile._significant_digits(text) }} = {{ reconcile._significant_digits('cast(' ~ number ~ ' as string)') }} then {{ number }}
+    {%- endif %} end
 {%- endmacro %}
 
 {%- macro _significant_digits(text) -%}
@@ -67,7 +68,7 @@ trim('0' from translate(substring_index(upper({{ text }}), 'E', 1), '+-. ', ''))
 {%- set zone = '\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)' if type == 'timestamp' else '(Z|[-+]00(:?00)?)' -%}
 {%- set form = '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.' ~ fraction ~ ')?)?' ~ zone ~ '?)?$' -%}
 {%- if type == 'timestamp_ntz' -%}
-if({{ text }} rlike {{ reconcile.literal(form) }}, try_cast(regexp_replace({{ text }}, {{ reconcile.literal('(Z|[-+]00(:?00)?)$') }}, '') as timestamp_ntz), null)
+if({{ text }} rlike {{ reconcile.literal(form) }}, try_cast(regexp_replace({{ text }}, {{ reconcile.literal('(:\\d\\d(\\.\\d*)?)(Z|[-+]00(:?00)?)$') }}, '$1') as timestamp_ntz), null)
 {%- else -%}
 if({{ text }} rlike {{ reconcile.literal(form) }}, try_cast(if({{ text }} rlike {{ reconcile.literal('\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$') }}, {{ text }}, concat({{ text }}, if({{ text }} like '%:%', 'Z', ' 00:00:00Z'))) as timestamp), null)
 {%- endif -%}

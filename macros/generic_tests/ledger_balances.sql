@@ -32,7 +32,7 @@ recounted as (
 
 judged as (
     select
-        * except (before),
+        account.*,
         nullif(concat_ws(
             '; ',
             if(delivered <> applied + superseded + duplicate + quarantined + pending, 'the classes do not add up to delivered', null),
@@ -42,10 +42,22 @@ judged as (
         ), '') as finding
     from account
     inner join recounted using (recorded_at, first_batch)
+),
+
+-- what was applied without an account
+forgotten as (
+    select batch, records
+    from staged
+    where
+        batch <= (select max(_change_batch) from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__base'})) }})
+        and not exists (select 1 from account where staged.batch between account.first_batch and account.last_batch)
 )
 
-select *
+select kind, first_batch, last_batch, delivered, applied, superseded, duplicate, quarantined, pending, recorded_at, finding
 from judged
 where finding is not null
+union all
+select null, batch, batch, records, null, null, null, null, null, null, 'the base table holds this batch, and the ledger does not know it'
+from forgotten
 {%- endif -%}
 {%- endtest %}

@@ -3,6 +3,7 @@
   {{ return([reconcile._ledger_row(relations, settings, range, counts)]) }}
 {%- endmacro %}
 
+{#- `base_batch` is what this run knows, not what the base table has by now: another run may have been there since. -#}
 {%- macro _ledger_row(relations, settings, range, counts) -%}
 insert into {{ reconcile.qualified(reconcile.ledger()) }} by name
 select
@@ -15,7 +16,7 @@ select
     {{ counts[count] }} as {{ count }},
     {%- endfor %}
     0 as pending,
-    (select coalesce(max(_change_batch), 0) from {{ reconcile.qualified(relations.base) }}) as base_batch,
+    {{ [range.base_batch, counts.base_batch or 0] | max }} as base_batch,
     {{ (modules.datetime.datetime.now() - range.started).total_seconds() }} as seconds,
     '{{ invocation_id }}' as invocation_id,
     current_timestamp() as recorded_at

@@ -1,5 +1,5 @@
-{#- What a model reads: {relations, objects}: the staging tables it depends on, and the source objects whose records it takes.
-    A source macro leaves its object in the model's meta while dbt parses, so this is known for models that do not run. -#}
+{#- What a model reads: {relations, objects}: the staging tables it depends on, and the source objects whose records it takes, each with
+    what orders them. A source macro leaves these in the model's meta while dbt parses, so they are known for models that do not run. -#}
 {%- macro model_inputs(node) -%}
   {%- set relations = [] -%}
   {%- for unique_id in node.depends_on.nodes -%}
@@ -8,9 +8,9 @@
       {%- do relations.append(api.Relation.create(schema=input.schema, identifier=input.get('identifier') or input.get('alias'))) -%}
     {%- endif -%}
   {%- endfor -%}
-  {%- set objects = [] -%}
-  {%- for key in node.config.get('meta', {}) if key.startswith('reconcile_object ') -%}
-    {%- do objects.append(key[17:]) -%}
+  {%- set objects = {} -%}
+  {%- for key, order in node.config.get('meta', {}).items() if key.startswith('reconcile_object ') -%}
+    {%- do objects.update({key[17:]: order}) -%}
   {%- endfor -%}
   {{ return({'relations': relations, 'objects': objects}) }}
 {%- endmacro %}

@@ -25,7 +25,7 @@ from pyspark.sql import Row, SparkSession
 from reconcile_jobs import datastream, failpoints
 from reconcile_jobs.datastream import Job, Totals
 from reconcile_jobs.errors import DataError, Fault, JobError, UsageError
-from reconcile_jobs.staging import TableName
+from reconcile_jobs.staging import Staging, TableName
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPTURE = ROOT / "tests" / "data" / "capture"
@@ -437,6 +437,44 @@ def test_a_second_process_with_the_same_checkpoint_is_refused(landing: Landing):
         stop.set()
         first.join()
     assert len(landing.rows()) == 1
+
+
+def test_a_checkpoint_that_was_set_back_is_refused(landing: Landing, tmp_path: Path):
+    landing.put("0.json", [A])
+    landing.append()
+    shutil.copytree(landing.checkpoint, tmp_path / "backup")
+    landing.put("1.json", [A])
+    landing.append()
+    shutil.rmtree(landing.checkpoint)
+    shutil.copytree(tmp_path / "backup", landing.checkpoint)
+    landing.put("2.json", [A])
+    with pytest.raises(UsageError, match=r"was set back.*Delete the checkpoint to append every file again"):
+        landing.append()
+    assert len(landing.rows()) == 2
+    shutil.rmtree(landing.checkpoint)
+    landing.append()
+    assert len({row.origin for row in landing.rows()}) == 3
+
+
+def test_a_second_writer_that_came_between_is_noticed(landing: Landing):
+    landing.put("a.json", [A])
+    landing.append()
+    late = Staging(landing.spark, TableName.parse(landing.table), f"datastream file:{landing.path}")
+    landing.put("b.json", [A])
+    landing.append()
+    with pytest.raises(UsageError, match="Another job is appending to the staging table"):
+        late.append(landing.spark.table(landing.table), "datastream", "an id", "somewhere", 0, ["c.json"])
+    assert len(landing.rows()) == 2
+
+
+def test_a_path_and_a_table_that_speak_of_secrets_are_recognized_again(landing: Landing, spark: SparkSession):
+    # Spark blots such words out of what SHOW TBLPROPERTIES tells.
+    landing.path = landing.path / "short_urls" / "token"
+    landing.table += "_urls"
+    for number in range(2):
+        landing.put(f"{number}.json", [A])
+        assert landing.append(checkpoint=str(landing.checkpoint / "password")).records == 1
+    spark.sql(f"DROP TABLE {landing.table}")
 
 
 def test_a_table_that_is_no_staging_table_is_refused(landing: Landing):

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -102,18 +103,21 @@ LAKE = "lake_consumer"
 THING = {"id": "bigint", "name": "string"}
 
 
-def things(source: str, *, unique_key: Any = "id", object_: str = "shop.things", **config: Any) -> str:
+def things(source: str, *, unique_key: Any = "id", object_: str = "shop.things", told: str = "", **config: Any) -> str:
     options = "".join(f", {name}={value!r}" for name, value in config.items())
     return (
         f"{{{{ config(materialized='current_state', unique_key={unique_key!r}{options}) }}}}\n"
-        f"{{{{ reconcile.datastream_mysql(source('lake', '{source}'), object='{object_}') }}}}\n"
+        f"{{{{ reconcile.datastream_mysql(source('lake', '{source}'), object='{object_}', {told}) }}}}\n"
     )
 
 
-def thing(number: int, name: str, batch: int, change_type: str = "INSERT", object_: str = "shop.things") -> Staged:
+def thing(
+    number: int, name: str, batch: int, change_type: str = "INSERT", object_: str = "shop.things",
+    amount: str | None = None, **envelope: Any,
+) -> Staged:  # fmt: skip
     place = {"log_position": 1000 * batch + number}
-    record = event("mysql", {"id": number, "name": name}, change_type, metadata=place, object=object_)
-    return Staged(record, object_, batch)
+    payload = {"id": number, "name": name, "amount": amount}
+    return Staged(event("mysql", payload, change_type, metadata=place, object=object_, **envelope), object_, batch)
 
 
 @pytest.fixture
@@ -241,34 +245,77 @@ def test_a_models_options_are_honoured(project: Project, spark: SparkSession) ->
     project.dbt("test")
 
 
-CHANGED = {
-    "added": ({**THING, "size": "int"}, "id"),
-    "removed": ({"id": "bigint"}, "id"),
-    "renamed": ({"id": "bigint", "title": "string"}, "id"),
-    "retyped": ({"id": "decimal(20,0)", "name": "string"}, "id"),
-    "rekeyed": (THING, ["id", "name"]),
+AMOUNT = {"id": "bigint", "name": "string", "amount": "decimal(9,2)"}
+GENERATIONS = "generations=['2026-11-01 00:00:00+00']"
+CHANGED = {  # the columns, the configuration, and what the macro is told now
+    "added": ({**AMOUNT, "size": "int"}, {}, ""),
+    "renamed": ({"id": "bigint", "title": "string", "amount": "decimal(9,2)"}, {}, ""),
+    "retyped": ({**AMOUNT, "amount": "decimal(9,3)"}, {}, ""),
+    "rounded": ({**AMOUNT, "amount": {"data_type": "decimal(9,2)", "config": {"meta": {"round": True}}}}, {}, ""),
+    "rekeyed": (AMOUNT, {"unique_key": ["id", "name"]}, ""),
+    "regenerated": (AMOUNT, {}, GENERATIONS),
 }
 
 
 def test_a_changed_declaration_is_refused_until_a_full_refresh(project: Project, spark: SparkSession) -> None:
-    append(spark, project, thing(1, "one", 1), thing(2, "two", 1), thing(1, "a part", 1, object_="shop.parts"))
+    append(spark, project, thing(1, "one", 1, amount="1.25"), thing(2, "two", 1, amount="2.125"))
     for model in CHANGED:
-        project.model(model, things(project.staging), THING)
-    project.dbt("run", "--exclude", "things")
-    for model, (columns, unique_key) in CHANGED.items():
-        project.model(model, things(project.staging, unique_key=unique_key), columns)
-    append(spark, project, thing(3, "three", 2), thing(2, "another part", 2, object_="shop.parts"))
-    said = failures(project.dbt("run", "--exclude", "things", succeed=False))
+        project.model(model, things(project.staging), AMOUNT)
+    project.dbt("run", "--select", *CHANGED)
+    for model, (columns, config, told) in CHANGED.items():
+        project.model(model, things(project.staging, told=told, **config), columns)
+    append(spark, project, thing(3, "three", 2))
+    said = failures(project.dbt("run", "--select", *CHANGED, succeed=False))
     assert set(said) == set(CHANGED)
     for model, message in said.items():
+        what = {"rekeyed": "unique_key", "regenerated": "source macros, objects or generations"}.get(model, "columns")
+        assert f"was built with other {what}; rebuild it with" in message
         assert f"rebuild it with `dbt run --full-refresh --select {model}`" in message
-        assert rows(spark, project, model) == [(1, "one"), (2, "two")]
-    assert rows(spark, project, "parts") == [(1, "a part"), (2, "another part")]
+        assert [row[0] for row in rows(spark, project, model)] == [1]
     project.dbt("run", "--full-refresh", "--select", *CHANGED)
-    for model, (columns, _) in CHANGED.items():
-        assert [row[0] for row in rows(spark, project, model)] == [1, 2, 3]
-        assert spark.table(f"{project.schema}.{model}").columns == list(columns)
-    project.dbt("run", "--exclude", "things")
+    for model, (columns, _, _) in CHANGED.items():
+        types = {name: said if isinstance(said, str) else said["data_type"] for name, said in columns.items()}
+        assert dict(spark.table(f"{project.schema}.{model}").dtypes) == types
+    amounts = {
+        model: {row[0]: row.amount for row in spark.table(f"{project.schema}.{model}").collect()} for model in CHANGED
+    }
+    assert amounts["retyped"] == {1: Decimal("1.25"), 2: Decimal("2.125"), 3: None}
+    assert amounts["rounded"] == {1: Decimal("1.25"), 2: Decimal("2.13"), 3: None}
+    assert set(amounts["added"]) == {1, 3}
+
+
+def test_a_staging_table_made_anew_is_not_taken_for_applied(shop: Project, spark: SparkSession) -> None:
+    append(spark, shop, thing(3, "three", 2))
+    shop.dbt("run", "--select", "things")
+    spark.sql(f"drop table {LAKE}.{shop.staging}")
+    append(spark, shop, thing(4, "four", 1))
+    said = failures(shop.dbt("run", "--select", "things", succeed=False))
+    assert f"and the last one of {LAKE}.{shop.staging} is 1: that table was restored or made anew" in said["things"]
+    assert "rebuild with `dbt run --full-refresh --select things`" in said["things"]
+    shop.dbt("run", "--full-refresh", "--select", "things")
+    assert rows(spark, shop) == [(4, "four")]
+
+
+def test_what_comes_after_a_generations_beginning_is_newer_whatever_its_place_in_the_log(
+    project: Project, spark: SparkSession
+) -> None:
+    late = {"source_timestamp": "2026-11-02T00:00:00Z"}
+    nowhere = {"without": ["source_timestamp"]}
+    append(
+        spark,
+        project,
+        thing(1, "of the old log", 9, **{"source_timestamp": "2026-10-31T23:59:59.999Z"}),
+        thing(1, "of the new log", 1, **late),
+        thing(2, "at no time", 1, **nowhere),
+    )
+    project.model("things", things(project.staging, told=GENERATIONS), THING, data_tests=["reconcile.no_quarantine"])
+    project.dbt("run", "--select", "things")
+    assert rows(spark, project) == [(1, "of the new log")]
+    (row,) = spark.table(f"{project.schema}.things__quarantine").collect()
+    assert row._change_error == "source_timestamp, which tells the generation, is missing or unreadable"
+    for wrong in ("generations='2026-11-01 00:00:00+00'", "generations=['2026-13-01 00:00:00+00']"):
+        project.model("parts", things(project.staging, told=wrong), THING)
+        assert "write it as" in failures(project.dbt("run", "--select", "parts", succeed=False))["parts"]
 
 
 def test_another_order_of_columns_or_spelling_of_types_is_no_change(shop: Project, spark: SparkSession) -> None:

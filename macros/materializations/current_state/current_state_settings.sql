@@ -1,4 +1,4 @@
-{#- The declarations of the model, validated: {columns, keys, file_format, inputs, definition}. -#}
+{#- The declarations of the model, validated: {columns, unique_key, file_format, inputs, declaration}. -#}
 {%- macro current_state_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
   {%- set keys = config.get('unique_key') or [] -%}
@@ -29,10 +29,25 @@
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return({
       'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs,
-      'declaration': tojson({
-          'columns': dict(zip(columns | map(attribute='name'), columns | map(attribute='type.ddl'))), 'unique_key': keys | sort,
-          'sequence': reconcile.sequence_version()}, sort_keys=true),
+      'declaration': tojson(reconcile._declaration(columns, keys, inputs), sort_keys=true),
   }) }}
+{%- endmacro %}
+
+{#- A digest of each thing that the rows of the base table follow from. Digests, because Spark shows `*****` for the properties of
+    tables that speak of a url or a token. -#}
+{%- macro _declaration(columns, keys, inputs) -%}
+  {%- set types = {} -%}
+  {%- for column in columns -%}
+    {%- do types.update({column.name: column.type.said ~ (', rounded' if column.round else '')}) -%}
+  {%- endfor -%}
+  {%- set aspects = {
+      'columns': types, 'unique_key': keys | sort, 'sources': inputs.objects,
+      'staging': reconcile.ledger_name(inputs.relations[0]) if inputs.objects else none, 'sequence': reconcile.sequence_version()} -%}
+  {%- set digests = {} -%}
+  {%- for aspect, value in aspects.items() -%}
+    {%- do digests.update({aspect: local_md5(tojson(value, sort_keys=true))}) -%}
+  {%- endfor -%}
+  {{ return(digests) }}
 {%- endmacro %}
 
 {#- The version of the form of `_change_sequence`. A base table of another version cannot be compared with new records. -#}
@@ -44,10 +59,10 @@
 {%- macro _foreign_relations() -%}
   {%- set relations = reconcile.current_state_relations(this) -%}
   {%- set complaints = [] -%}
-  {%- for relation, property in [(relations.live, none), (relations.base, 'reconcile.declaration'), (relations.changes, none),
-                                 (relations.quarantine, 'reconcile.quarantine')] -%}
+  {%- for relation, property in [(relations.live, 'reconcile.definition'), (relations.base, 'reconcile.declaration'),
+                                 (relations.changes, 'reconcile.definition'), (relations.quarantine, 'reconcile.quarantine')] -%}
     {%- set existing = load_relation(relation) -%}
-    {%- if existing and (not existing.is_view if not property else reconcile.table_property(relation, property) is none) -%}
+    {%- if existing and reconcile.table_property(relation, property) is none -%}
       {%- do complaints.append(reconcile.ledger_name(relation) ~ " exists and is a " ~ existing.type
             ~ " of somebody else's, which is not replaced; drop or rename it, or give the model an alias") -%}
     {%- endif -%}

@@ -16,25 +16,30 @@ from {{ relations.changes_cache }}
 where _change_error is not null
 {%- endmacro %}
 
-{#- Deletion vectors: a merge marks rows instead of writing their files again. Column mapping: only for names Parquet cannot hold. -#}
 {%- macro _create_base(relations, settings) -%}
 create or replace table {{ reconcile.qualified(relations.base) }}
 using delta
 {{ partition_cols(label='partitioned by') }}
 {{ location_clause() }}
 tblproperties (
-    'reconcile.declaration' = {{ reconcile.literal(settings.declaration) }},
-    'delta.enableDeletionVectors' = 'true'
-    {%- if modules.re.search('[ ,;{}()\n\t=]', settings.columns | map(attribute='name') | join('')) %},
-    'delta.columnMapping.mode' = 'name'
-    {%- endif %}
-    {%- for key, value in (config.get('tblproperties') or {}).items() %},
-    {{ reconcile.literal(key) }} = {{ reconcile.literal(value) }}
+    {%- for property, value in reconcile._base_properties(settings).items() %}
+    {{ reconcile.literal(property) }} = {{ reconcile.literal(value) }}{{ ',' if not loop.last }}
     {%- endfor %}
 )
 as
 select {{ reconcile._base_columns(settings) | join(', ') }}
 from {{ relations.newest_cache }}
+{%- endmacro %}
+
+{#- Deletion vectors: a merge marks rows instead of writing their files again. Column mapping: only for names Parquet cannot hold. -#}
+{%- macro _base_properties(settings) -%}
+  {%- set properties = {'delta.enableDeletionVectors': 'true'} -%}
+  {%- if modules.re.search('[ ,;{}()\n\t=]', settings.columns | map(attribute='name') | join('')) -%}
+    {%- do properties.update({'delta.columnMapping.mode': 'name'}) -%}
+  {%- endif -%}
+  {%- do properties.update(config.get('tblproperties') or {}) -%}
+  {%- do properties.update({'reconcile.declaration': settings.declaration}) -%}
+  {{ return(properties) }}
 {%- endmacro %}
 
 {%- macro _base_columns(settings) -%}

@@ -1,4 +1,5 @@
-{#- Made anew when they are missing or their definition changed; a run with nothing to apply writes nothing. -#}
+{#- Made anew when they are missing or their definition changed, or a type of the base table: a view casts to the types that it was
+    made with. A run with nothing to apply writes nothing. -#}
 {%- macro get_view_statements(relations, settings) -%}
   {%- set live -%}
 select
@@ -11,7 +12,7 @@ where not _deleted
   {%- set statements = [] -%}
   {%- for relation, query, comments in [(relations.changes, sql, ''), (relations.live, live, reconcile._comments(settings))] -%}
     {%- set built = reconcile._view_definition(relation) -%}
-    {%- set definition = local_md5(comments ~ query) -%}
+    {%- set definition = local_md5(settings.declaration ~ comments ~ query) -%}
     {%- if built != definition and not (built and flags.EMPTY) -%}
       {%- do statements.append(
             'create or replace view ' ~ reconcile.qualified(relation) ~ comments ~ '\ntblproperties (\'reconcile.definition\' = \''

@@ -1,4 +1,4 @@
-{#- Which batches this run applies: {kind, first, last, delivered, has_records, views}. What has been applied is known from the base
+{#- Which batches this run applies: {kind, first, last, delivered, has_records, base_batch, started}. What has been applied is known from the base
     table; the ledger only tells that trailing batches left no trace in it. Reading too much is harmless, too little is not. -#}
 {%- macro range_to_apply(relations, settings) -%}
   {%- set last = reconcile._cut(settings) -%}
@@ -6,15 +6,17 @@
   {%- if should_full_refresh() or not base_exists -%}
     {%- set first = 1 -%}
     {%- set kind = 'rebuild' -%}
+    {%- set applied = {'base_batch': 0} -%}
   {%- else -%}
     {%- do reconcile._refuse_changed_declaration(relations, settings) -%}
     {%- set applied = reconcile.one_row(reconcile.applied_batches(relations)) -%}
+    {%- do reconcile._refuse_staging_begun_anew(relations, settings, last, [applied.base_batch, applied.ledger_batch] | max) -%}
     {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else [applied.base_batch, applied.ledger_batch] | min) + 1 -%}
     {%- set kind = 'replay' if first <= [applied.base_batch, applied.ledger_batch] | max else 'apply' -%}
   {%- endif -%}
   {%- set delivered = reconcile._delivered(settings, first, last) -%}
   {{ return({'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0,
-             'started': modules.datetime.datetime.now()}) }}
+             'base_batch': applied.base_batch, 'started': modules.datetime.datetime.now()}) }}
 {%- endmacro %}
 
 {#- All models of a run stop at the batch that `begin_run` saw. -#}
@@ -32,7 +34,7 @@
   {%- for relation in settings.inputs.relations if settings.inputs.objects and not load_relation(relation) -%}
     {%- do reconcile.raise_complaints(['the staging table ' ~ reconcile.ledger_name(relation) ~ ' does not exist; fill it with ingestion/append.py first']) -%}
   {%- endfor -%}
-  {{ return(run_query('select max(_change_batch) from (' ~ sql ~ ')')[0][0] | int(0)) }}
+  {{ return(run_query('select max(_change_batch) from (' ~ sql ~ '\n)')[0][0] | int(0)) }}
 {%- endmacro %}
 
 {#- Counted from staging alone, so that a record which a source macro drops is missed; only a model that reads no staging table by a
@@ -44,16 +46,42 @@
     {%- set query = 'select count(*) from ' ~ reconcile.qualified(settings.inputs.relations[0])
           ~ ' where object in (' ~ objects | join(', ') ~ ') and batch between ' ~ first ~ ' and ' ~ last -%}
   {%- else -%}
-    {%- set query = 'select count(*) from (' ~ sql ~ ') where _change_batch between ' ~ first ~ ' and ' ~ last -%}
+    {%- set query = 'select count(*) from (' ~ sql ~ '\n) where _change_batch between ' ~ first ~ ' and ' ~ last -%}
   {%- endif -%}
   {{ return(run_query(query)[0][0] | int(0) if first <= last else 0) }}
 {%- endmacro %}
 
 {%- macro _refuse_changed_declaration(relations, settings) -%}
-  {%- set built = reconcile.table_property(relations.base, 'reconcile.declaration') -%}
-  {%- if built != settings.declaration -%}
+  {%- set built = fromjson(reconcile.table_property(relations.base, 'reconcile.declaration')) -%}
+  {%- set declared = fromjson(settings.declaration) -%}
+  {%- set what = {
+      'columns': 'columns', 'unique_key': 'unique_key', 'sources': 'source macros, objects or generations', 'staging': 'staging table',
+      'sequence': 'form of the order'} -%}
+  {%- set changed = [] -%}
+  {%- for aspect in declared if declared[aspect] != built.get(aspect) -%}
+    {%- do changed.append(what[aspect]) -%}
+  {%- endfor -%}
+  {%- if changed -%}
     {%- do reconcile.raise_complaints([
-          'its columns, unique_key or order are not those that ' ~ reconcile.ledger_name(relations.base) ~ ' was built with: built with '
-          ~ built ~ ', declared now ' ~ settings.declaration ~ '; rebuild it with `dbt run --full-refresh --select ' ~ model.name ~ '`']) -%}
+          reconcile.ledger_name(relations.base) ~ ' was built with other ' ~ changed | join(' and other ')
+          ~ '; rebuild it with `' ~ reconcile._rebuilding() ~ '`']) -%}
   {%- endif -%}
+{%- endmacro %}
+
+{#- Numbers that begin anew would be taken for applied. Staging is asked again, since another run may have applied what came after this
+    run's cut. -#}
+{%- macro _refuse_staging_begun_anew(relations, settings, last, applied) -%}
+  {%- if last < applied and settings.inputs.objects and not flags.EMPTY -%}
+    {%- set staging = settings.inputs.relations[0] -%}
+    {%- set staged = run_query('select max(batch) from ' ~ reconcile.qualified(staging))[0][0] | int(0) -%}
+    {%- if staged < applied -%}
+      {%- do reconcile.raise_complaints([
+            'batch ' ~ applied ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', and the last one of ' ~ reconcile.ledger_name(staging)
+            ~ ' is ' ~ staged ~ ': that table was restored or made anew; rebuild with `' ~ reconcile._rebuilding() ~ '`']) -%}
+    {%- endif -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{%- macro _rebuilding() -%}
+dbt run --full-refresh --select {{ model.name }}
 {%- endmacro %}
