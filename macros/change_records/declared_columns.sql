@@ -18,7 +18,7 @@
       {%- do complaints.append("column " ~ column.name ~ ": no data_type; declare one, as `data_type: bigint`") -%}
     {%- elif not type -%}
       {%- do complaints.append("column " ~ column.name ~ ": data_type '" ~ column.data_type ~ "' is not supported; "
-            ~ "use a scalar type of Spark, or an array or a map of them") -%}
+            ~ "use a scalar type of Spark but interval or time, or an array or a map of them") -%}
     {%- endif -%}
     {%- do names.append(column.name | lower) -%}
     {%- do declared.append({'name': column.name, 'type': type, 'round': meta.get('round', false)}) -%}

@@ -129,14 +129,17 @@ class Shop:
 
 
 def test_six_kills_at_named_places_lose_and_double_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    shop = Shop(tmp_path, deliveries=3)
-    kills = [("before_data_commit", "after_quarantine"), ("after_data_commit", "after_merge")]
-    kills += [("before_checkpoint", "before_merge")]
-    for failpoint, place in kills:
+    shop = Shop(tmp_path, deliveries=2)
+    for failpoints, places in (
+        (["before_data_commit", "after_data_commit"], ["after_quarantine"]),
+        (["before_checkpoint"], ["before_merge", "after_merge"]),
+    ):
         shop.deliver()
-        assert shop.append(failpoint)
+        for failpoint in failpoints:
+            assert shop.append(failpoint)
         shop.append()
-        assert shop.merge(place)
+        for place in places:
+            assert shop.merge(place)
         shop.merge()
     shop.assert_nothing_is_lost_or_doubled(spark)
 
@@ -146,17 +149,21 @@ def test_forty_kills_at_every_named_place_and_at_random_moments_lose_and_double_
     spark: SparkSession, tmp_path: Path
 ) -> None:
     chance = random.Random(40)
-    shop = Shop(tmp_path, deliveries=10)
-    killed = 0
+    shop = Shop(tmp_path, deliveries=5)
+    kills: list[bool] = []
     while shop.waiting:
         turn = len(shop.waiting)
         shop.deliver()
-        # An early moment falls into the start of Spark or dbt, a later one anywhere.
-        killed += shop.append(FAILPOINTS[turn % 4])
-        killed += shop.append(after=chance.uniform(2, 7)) if turn % 2 else shop.append(FAILPOINTS[3])
+        # An early moment falls into the start of Spark or dbt, a later one anywhere; the last place leaves nothing to do.
+        kills.append(shop.append(FAILPOINTS[turn % 3]))
+        kills.append(shop.append(after=chance.uniform(2, 7)))
+        kills.append(shop.append(FAILPOINTS[(turn + 1) % 3]))
+        kills.append(shop.append(FAILPOINTS[3]))
         shop.append()
-        killed += shop.merge(PLACES[turn % 3]) if turn % 2 else shop.merge(after=chance.uniform(2, 9))
-        killed += shop.merge(PLACES[3 + turn % 3])
+        kills.append(shop.merge(PLACES[turn % 3]))
+        kills.append(shop.merge(after=chance.uniform(2, 9)))
+        kills.append(shop.merge(PLACES[(turn + 1) % 3]))
+        kills.append(shop.merge(PLACES[3 + turn % 3]))
         shop.merge()
-    assert killed == 40
+    assert kills == [True] * 40
     shop.assert_nothing_is_lost_or_doubled(spark)
