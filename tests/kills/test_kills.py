@@ -154,7 +154,7 @@ def test_forty_kills_at_every_named_place_and_at_random_moments_lose_and_double_
     while shop.waiting:
         turn = len(shop.waiting)
         shop.deliver()
-        # An early moment falls into the start of Spark or dbt, a later one anywhere; the last place leaves nothing to do.
+        # A random moment falls into the start of Spark or dbt, or behind it; the last place leaves nothing to do.
         kills.append(shop.append(FAILPOINTS[turn % 3]))
         kills.append(shop.append(after=chance.uniform(2, 7)))
         kills.append(shop.append(FAILPOINTS[(turn + 1) % 3]))
