@@ -97,6 +97,7 @@ def test_append_run_and_test_as_the_readme_has_it(consumer: Consumer, spark: Spa
         columns = ", ".join(COLUMNS[table])
         spark.sql(f"create or replace temporary view consumed as select {columns} from {base} where not _deleted")
         assert rows_of(spark, "consumed") == true_rows(table)
+        spark.catalog.dropTempView("consumed")
 
 
 LAKE = "lake_consumer"
@@ -257,6 +258,7 @@ CHANGED = {  # the columns, the configuration, and what the macro is told now
 }
 
 
+@pytest.mark.soak
 def test_a_changed_declaration_is_refused_until_a_full_refresh(project: Project, spark: SparkSession) -> None:
     append(spark, project, thing(1, "one", 1, amount="1.25"), thing(2, "two", 1, amount="2.125"))
     for model in CHANGED:
