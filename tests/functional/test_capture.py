@@ -73,7 +73,7 @@ class Shop:
         return self.spark.table(f"{self.schema}.{source}_{table}__changes")
 
 
-# In `make test` these come delivery by delivery, the others all at once; in `make soak` the others, and these in reverse.
+# In `make test` these come delivery by delivery, the others all at once; in `make soak` the others do, these backwards.
 STEPWISE = ("oracle", "mysql")
 AT_ONCE = ("postgresql", "sqlserver")
 
