@@ -29,5 +29,14 @@ export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"
 # spark-submit hides the terminal from the Python it runs; jobs that show progress ask this variable.
 if [ -t 2 ]; then export RECONCILE_TERMINAL=1; else unset RECONCILE_TERMINAL; fi
 
-# The JVM announces the vector module that Spark asks for at each start, and has no switch against it.
-exec 2> >(exec sed -u '/^WARNING: Using incubator modules: jdk.incubator.vector$/d' >&2)
+# The JVM's first line announces the vector module that Spark asks for, and has no switch against it. What comes behind it
+# passes byte by byte: a progress line has no end.
+exec 2> >(
+  exec >&2
+  if IFS= read -r line; then
+    [ "$line" = 'WARNING: Using incubator modules: jdk.incubator.vector' ] || printf '%s\n' "$line"
+  else
+    printf '%s' "$line"
+  fi
+  exec cat
+)

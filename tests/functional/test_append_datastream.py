@@ -619,6 +619,7 @@ def test_help_and_wrong_usage_are_answered_without_a_session(tmp_path: Path):
 def test_a_metastore_that_another_process_holds_is_one_sentence(landing: Landing):
     place = Path(landing.spark._jvm.java.lang.System.getProperty("user.dir"))  # type: ignore[union-attr]
     landing.put("a.json", [A])
+    landing.spark.sql("SHOW SCHEMAS").collect()  # so that this process holds it
     code, out, err = submit("datastream", "--path", str(landing.path), "--staging", "a.b", cwd=place)
     assert (code, out) == (4, "")
     assert one_sentence(err), err
