@@ -68,7 +68,7 @@ MORE_BUGS = [
         {"replace where _change_batch between {{ range.first }} and {{ range.last }}": ""},
         "mysql", REPLAY, "quarantined"),
     Bug("amounts rounded", f"{RECORDS}/typed_value.sql",
-        {"{%- if round -%}\n{{ number }}": "{%- if true -%}\n{{ number }}"},
+        {"{%- if round %} when": "{%- if true %} when"},
         "postgresql", REBUILD, "keys|not as folded"),
     Bug("no guard on merge", f"{STATE}/get_apply_statements.sql",
         {"where _change_base_sequence is null or _change_sequence > _change_base_sequence": "",
@@ -91,7 +91,7 @@ MORE_BUGS = [
         "oracle", REBUILD, "not as folded"),
     Bug("NULL keys", f"{RECORDS}/checked_records.sql",
         {"{{ reconcile.identifier(key) }} is null, ": "false, "},
-        "mysql", REBUILD, "keys"),
+        "sqlserver", REBUILD, "keys"),
     Bug("a batch not delivered", f"{STATE}/range_to_apply.sql",
         {"objects | join(', ') ~ ') and batch between ' ~ first ~ ' and '":
          "objects | join(', ') ~ ') and batch between ' ~ first ~ ' and -1 + '"},
@@ -100,8 +100,8 @@ MORE_BUGS = [
         {"if(array_contains(_change_sequences, _change_base_sequence), 1, 0)": "0"},
         "postgresql", REPLAY, "counts"),
     Bug("ranges that overlap", f"{STATE}/range_to_apply.sql",
-        {"[base_batch, ledger.last] | min) + 1": "[base_batch, ledger.last] | min)",
-         "(ledger.last if base_batch == ledger.base": "(ledger.last - 1 if base_batch == ledger.base"},
+        {"(applied.ledger_batch if applied": "(applied.ledger_batch - 1 if applied",
+         "'replay' if first <= [applied.base_batch, applied.ledger_batch] | max else 'apply'": "'apply'"},
         "mysql", INCREMENTS, "after"),
 ]  # fmt: skip
 
