@@ -221,3 +221,8 @@ def test_a_file_cut_anywhere_but_between_blocks_is_refused(codec: str):
 def test_what_is_no_avro_is_refused(content: bytes):
     with pytest.raises(AvroError, match=r"no (whole )?Avro file"):
         list(json_records(content))
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz", "snappy", "zstandard", "lz4"])
+def test_every_codec_is_read(codec):
+    assert list(json_records(avro(of_one_field("string"), {"x": "SHOP.A"}, codec=codec))) == ['{"x":"SHOP.A"}']
