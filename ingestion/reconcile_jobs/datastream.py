@@ -404,9 +404,8 @@ def _unreadable(spark: SparkSession, files: _Files) -> Iterator[tuple[str, str]]
 
 def _why_unreadable(problem: Exception, path: str) -> str:
     # Without the path, whose name may hold any of the words that are looked for.
-    names = sorted({path, quote(path), unquote(path)}, key=len, reverse=True)
     story = "\n".join(f"{kind}: {message}" for kind, message in causes(problem))
-    for name in names:
+    for name in (path, quote(path), unquote(path)):
         story = story.replace(name, "")
     if found := re.search(rf"{AvroError.__name__}: (.*)", story):
         return found[1].strip()

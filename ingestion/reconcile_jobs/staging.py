@@ -155,8 +155,8 @@ class Staging:
         append = f"{query_id}/{epoch}/{content}"
         known = self._properties.get(_APPEND, "")
         again = known == append
-        known_id, known_epoch, _ = (*known.split("/"), "", "")[:3]
-        if known_id == query_id and epoch <= int(known_epoch) and known.removesuffix(_EMPTY) != append:
+        seen = re.match(rf"{re.escape(query_id)}/(\d+)/", known)
+        if seen and epoch <= int(seen[1]) and known.removesuffix(_EMPTY) != append:
             raise UsageError(
                 f"The checkpoint {location} was set back: the staging table {self.name} has had its append {epoch} "
                 "already, of other files. Delete the checkpoint to append every file again."
