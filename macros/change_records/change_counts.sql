@@ -11,6 +11,7 @@ select
     count_if(_change_is_applied and not _deleted and _change_was_live) as updated,
     count_if(_change_is_applied and _deleted and _change_was_live) as deleted,
     count_if(_change_is_applied and _deleted and not _change_was_live) as tombstoned,
+    count_if(_change_base_sequence is null) as new_keys,
     max(if(_change_is_applied, _change_batch, null)) as base_batch
 from (
     select

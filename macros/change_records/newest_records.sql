@@ -21,6 +21,6 @@ from (
         collect_set(_change_sequence) as sequences
     from {{ changes }}
     where _change_error is null
-    group by {% for key in keys %}{{ reconcile.identifier(key) }}{{ ', ' if not loop.last }}{% endfor %}
+    group by {{ reconcile.key_columns(keys) }}
 )
 {%- endmacro %}

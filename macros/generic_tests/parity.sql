@@ -96,7 +96,7 @@ select
     {{ reconcile.identifier(column.name) }},
     {%- endfor %}
     row_number() over (
-        partition by {% for key in keys %}{{ reconcile.identifier(key) }}{{ ', ' if not loop.last }}{% endfor %}
+        partition by {{ reconcile.key_columns(keys) }}
         order by {% for column in columns %}{{ reconcile._comparable(reconcile.identifier(column.name), column) }}{{ ', ' if not loop.last }}{% endfor %}
     ) as _change_copy
 from {{ reconcile.qualified(relation) }}

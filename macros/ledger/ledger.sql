@@ -29,21 +29,31 @@ create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
 ) using {{ config.get('file_format') or 'delta' }}
 {%- endmacro %}
 
-{#- The largest batch in the base table; the last one that the ledger knows of, and the base table's largest at that time.
-    A rebuild begins a new account. -#}
+{#- {ledger_batch, ledger_base_batch, base_batch}: the last batch that the ledger knows of, the base table's largest at that time, and
+    its largest now. A rebuild begins a new account. -#}
 {%- macro applied_batches(relations) -%}
-with account as (
-    select last_batch, base_batch, recorded_at, max(if(kind = 'rebuild', recorded_at, null)) over () as rebuilt_at
-    from {{ reconcile.qualified(reconcile.ledger()) }}
-    where relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
-)
+  {%- set account = reconcile.one_row(reconcile._account(relations)) -%}
+  {%- do account.update({'base_batch': reconcile._largest_batch(relations, account.ledger_base_batch)}) -%}
+  {{ return(account) }}
+{%- endmacro %}
 
-select
-    (select coalesce(max(_change_batch), 0) from {{ reconcile.qualified(relations.base) }}) as base_batch,
-    coalesce(max(last_batch), 0) as ledger_batch,
-    coalesce(max_by(base_batch, recorded_at), 0) as ledger_base_batch
-from account
-where rebuilt_at is null or recorded_at >= rebuilt_at
+{%- macro _account(relations) -%}
+select coalesce(max(last_batch), 0) as ledger_batch, coalesce(max_by(base_batch, recorded_at), 0) as ledger_base_batch
+from {{ reconcile.qualified(reconcile.ledger()) }}
+where
+    relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
+    and recorded_at >= coalesce((
+        select max(recorded_at)
+        from {{ reconcile.qualified(reconcile.ledger()) }}
+        where relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} and kind = 'rebuild'
+    ), timestamp'1970-01-01')
+{%- endmacro %}
+
+{#- A table with deletion vectors answers no maximum from its statistics, but files that end before `known` are skipped by them: only
+    a base table that was restored is read whole. -#}
+{%- macro _largest_batch(relations, known) -%}
+  {%- set query = 'select max(_change_batch) from ' ~ reconcile.qualified(relations.base) -%}
+  {{ return(run_query(query ~ ' where _change_batch >= ' ~ known)[0][0] or run_query(query)[0][0] or 0) }}
 {%- endmacro %}
 
 {%- macro ledger_name(relation) -%}

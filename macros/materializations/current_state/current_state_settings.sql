@@ -1,4 +1,5 @@
-{#- The declarations of the model, validated: {columns, unique_key, file_format, inputs, declaration}. -#}
+{#- The declarations of the model, validated: {columns, unique_key, file_format, inputs, declaration}, and `built`: what its relations
+    were built from, by their names in `current_state_relations`, none where there is no such relation yet. -#}
 {%- macro current_state_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
   {%- set keys = config.get('unique_key') or [] -%}
@@ -24,11 +25,11 @@
   {%- if not modules.re.fullmatch('[A-Za-z0-9_]{1,240}', this.identifier) -%}
     {%- do complaints.append("Spark's catalog takes no name like '" ~ this.identifier ~ "', only up to 240 ASCII letters, digits and _; give the model an alias") -%}
   {%- else -%}
-    {%- do complaints.extend(reconcile._foreign_relations()) -%}
+    {%- set built = reconcile._built(complaints) -%}
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return({
-      'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs,
+      'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built,
       'declaration': tojson(reconcile._declaration(columns, keys, inputs), sort_keys=true),
   }) }}
 {%- endmacro %}
@@ -56,18 +57,19 @@
 {%- endmacro %}
 
 {#- What has the name of one of the model's relations and was not made by this package is not replaced. -#}
-{%- macro _foreign_relations() -%}
+{%- macro _built(complaints) -%}
   {%- set relations = reconcile.current_state_relations(this) -%}
-  {%- set complaints = [] -%}
-  {%- for relation, property in [(relations.live, 'reconcile.definition'), (relations.base, 'reconcile.declaration'),
-                                 (relations.changes, 'reconcile.definition'), (relations.quarantine, 'reconcile.quarantine')] -%}
-    {%- set existing = load_relation(relation) -%}
-    {%- if existing and reconcile.table_property(relation, property) is none -%}
-      {%- do complaints.append(reconcile.ledger_name(relation) ~ " exists and is a " ~ existing.type
+  {%- set built = {} -%}
+  {%- for name, property in [('live', 'reconcile.definition'), ('base', 'reconcile.declaration'),
+                             ('changes', 'reconcile.definition'), ('quarantine', 'reconcile.quarantine')] -%}
+    {%- set existing = load_relation(relations[name]) -%}
+    {%- do built.update({name: reconcile.table_property(relations[name], property) if existing else none}) -%}
+    {%- if existing and built[name] is none -%}
+      {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " exists and is a " ~ existing.type
             ~ " of somebody else's, which is not replaced; drop or rename it, or give the model an alias") -%}
     {%- endif -%}
   {%- endfor -%}
-  {{ return(complaints) }}
+  {{ return(built) }}
 {%- endmacro %}
 
 {%- macro table_property(relation, property) -%}

@@ -5,7 +5,7 @@
     {%- do statements.append(reconcile._replace_quarantine(relations, range)) -%}
   {%- endif -%}
   {%- if counts.applied -%}
-    {%- do statements.append(reconcile._merge(relations, settings)) -%}
+    {%- do statements.append(reconcile._merge(relations, settings, counts)) -%}
   {%- endif -%}
   {{ return(statements) }}
 {%- endmacro %}
@@ -16,12 +16,13 @@ replace where _change_batch between {{ range.first }} and {{ range.last }}
 {{ reconcile._quarantined_records(relations) }}
 {%- endmacro %}
 
-{#- A row is only ever replaced by a newer record, and a deleted row stays as a tombstone: no order of arrival can bring it back. -#}
-{%- macro _merge(relations, settings) -%}
+{#- A row is only ever replaced by a newer record, and a deleted row stays as a tombstone: no order of arrival can bring it back.
+    Without new keys nothing is inserted, and Delta needs no outer join, for which it shuffles the base table. -#}
+{%- macro _merge(relations, settings, counts) -%}
 merge into {{ reconcile.qualified(relations.base) }} as base
 using (
-    select *
-    from {{ relations.newest_cache }}
+    select {{ reconcile.broadcast_hint('record', counts.applied) }}*
+    from {{ relations.newest_cache }} as record
     where _change_base_sequence is null or _change_sequence > _change_base_sequence
 ) as newest
 on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}
@@ -29,6 +30,8 @@ when matched and newest._change_sequence > base._change_sequence then update set
     {%- for column in reconcile._base_columns(settings) %}
     {{ column }} = newest.{{ column }}{{ ',' if not loop.last }}
     {%- endfor %}
+{%- if counts.new_keys %}
 when not matched then insert ({{ reconcile._base_columns(settings) | join(', ') }})
 values ({% for column in reconcile._base_columns(settings) %}newest.{{ column }}{{ ', ' if not loop.last }}{% endfor %})
+{%- endif %}
 {%- endmacro %}

@@ -36,7 +36,8 @@ cache table {{ name }} as
   {{ return(fields) }}
 {%- endmacro %}
 
-{#- Subqueries, not CTEs: through a CTE Spark does not see that what it reads is cached. -#}
+{#- The semi join comes first because an outer join can only broadcast, or else shuffles, the side that grows: the base table.
+    Subqueries, not CTEs: through a CTE Spark does not see that what it reads is cached. -#}
 {%- macro _newest_beside_base(relations, settings, range) -%}
 select
     newest.*,
@@ -51,13 +52,12 @@ from (
     {{ reconcile.newest_records(relations.changes_cache, settings.columns, settings.unique_key) | indent(4) }}
 ) as newest
 {%- if range.kind != 'rebuild' %}
-left join {{ reconcile.qualified(relations.base) }} as base
+left join (
+    select {{ reconcile.broadcast_hint('change', range.delivered) }}{{ reconcile.key_columns(settings.unique_key) }}, _change_sequence, _deleted
+    from {{ reconcile.qualified(relations.base) }} as known
+    left semi join {{ relations.changes_cache }} as change
+        on {{ reconcile.keys_match(settings.unique_key, 'change', 'known') }}
+) as base
     on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}
 {%- endif -%}
-{%- endmacro %}
-
-{%- macro keys_match(keys, left, right) -%}
-{%- for key in keys -%}
-{{ left }}.{{ reconcile.identifier(key) }} = {{ right }}.{{ reconcile.identifier(key) }}{{ ' and ' if not loop.last }}
-{%- endfor -%}
 {%- endmacro %}

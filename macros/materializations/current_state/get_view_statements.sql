@@ -10,12 +10,12 @@ from {{ reconcile.qualified(relations.base) }}
 where not _deleted
   {%- endset -%}
   {%- set statements = [] -%}
-  {%- for relation, query, comments in [(relations.changes, sql, ''), (relations.live, live, reconcile._comments(settings))] -%}
-    {%- set built = reconcile._view_definition(relation) -%}
+  {%- for name, query, comments in [('changes', sql, ''), ('live', live, reconcile._comments(settings))] -%}
+    {%- set built = settings.built[name] -%}
     {%- set definition = local_md5(settings.declaration ~ comments ~ query) -%}
     {%- if built != definition and not (built and flags.EMPTY) -%}
       {%- do statements.append(
-            'create or replace view ' ~ reconcile.qualified(relation) ~ comments ~ '\ntblproperties (\'reconcile.definition\' = \''
+            'create or replace view ' ~ reconcile.qualified(relations[name]) ~ comments ~ '\ntblproperties (\'reconcile.definition\' = \''
             ~ definition ~ '\')\nas\n' ~ query) -%}
     {%- endif -%}
   {%- endfor -%}
@@ -35,8 +35,4 @@ where not _deleted
 {%- if persisted.relation %}
 comment {{ reconcile.literal(model.description) }}
 {%- endif -%}
-{%- endmacro %}
-
-{%- macro _view_definition(relation) -%}
-  {{ return(reconcile.table_property(relation, 'reconcile.definition') if load_relation(relation) else none) }}
 {%- endmacro %}

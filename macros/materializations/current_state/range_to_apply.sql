@@ -2,14 +2,13 @@
     table; the ledger only tells that trailing batches left no trace in it. Reading too much is harmless, too little is not. -#}
 {%- macro range_to_apply(relations, settings) -%}
   {%- set last = reconcile._cut(settings) -%}
-  {%- set base_exists = load_relation(relations.base) is not none -%}
-  {%- if should_full_refresh() or not base_exists -%}
+  {%- if should_full_refresh() or not settings.built.base -%}
     {%- set first = 1 -%}
     {%- set kind = 'rebuild' -%}
     {%- set applied = {'base_batch': 0} -%}
   {%- else -%}
     {%- do reconcile._refuse_changed_declaration(relations, settings) -%}
-    {%- set applied = reconcile.one_row(reconcile.applied_batches(relations)) -%}
+    {%- set applied = reconcile.applied_batches(relations) -%}
     {%- do reconcile._refuse_staging_begun_anew(relations, settings, last, [applied.base_batch, applied.ledger_batch] | max) -%}
     {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else [applied.base_batch, applied.ledger_batch] | min) + 1 -%}
     {%- set kind = 'replay' if first <= [applied.base_batch, applied.ledger_batch] | max else 'apply' -%}
@@ -52,7 +51,7 @@
 {%- endmacro %}
 
 {%- macro _refuse_changed_declaration(relations, settings) -%}
-  {%- set built = fromjson(reconcile.table_property(relations.base, 'reconcile.declaration')) -%}
+  {%- set built = fromjson(settings.built.base) -%}
   {%- set declared = fromjson(settings.declaration) -%}
   {%- set what = {
       'columns': 'columns', 'unique_key': 'unique_key', 'sources': 'source macros, objects or generations', 'staging': 'staging table',

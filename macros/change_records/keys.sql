@@ -1,0 +1,9 @@
+{%- macro key_columns(keys) -%}
+{%- for key in keys -%}{{ reconcile.identifier(key) }}{{ ', ' if not loop.last }}{%- endfor -%}
+{%- endmacro %}
+
+{%- macro keys_match(keys, left, right) -%}
+{%- for key in keys -%}
+{{ left }}.{{ reconcile.identifier(key) }} = {{ right }}.{{ reconcile.identifier(key) }}{{ ' and ' if not loop.last }}
+{%- endfor -%}
+{%- endmacro %}
