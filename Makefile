@@ -32,14 +32,11 @@ lint: setup
 	@# Its session has a metastore of its own, so that linting leaves no lakehouse/ behind.
 	SPARK_SUBMIT_OPTS=-XX:TieredStopAtLevel=1 PYSPARK_SUBMIT_ARGS='--conf "spark.driver.extraJavaOptions=-Dderby.system.home=target/lint" --conf spark.sql.warehouse.dir=target/lint/warehouse pyspark-shell' sqlfluff lint --quiet models
 
-# Two workers, each with a Spark session of its own: the driver plans on one core.
-IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
-
-test: setup  ## at most 20 minutes on two cores
-	python -m pytest $(IN_TWO) -m "not soak"
+test: setup  ## at most 20 minutes on two cores: two workers, each with a Spark session, since the driver plans on one core
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not soak"
 
 soak: setup  ## the long matrices: at most 25 minutes
-	python -m pytest $(IN_TWO) -m soak
+	python -m pytest -m soak
 
 clean:
 	rm -rf lakehouse target logs dbt_packages
