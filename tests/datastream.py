@@ -76,16 +76,15 @@ class Staged(NamedTuple):
     object: str
     batch: int
     origin: str = "a file"
+    source: str = "datastream"
 
 
 def stage(spark: SparkSession, table: str, rows: Iterable[Staged]) -> None:
     """Append rows to a staging table, which is created if need be."""
-    columns = "record string, object string, batch bigint, origin string"
+    columns = "record string, object string, batch bigint, origin string, source string"
     (
         spark.createDataFrame(list(rows), columns)
-        .selectExpr(
-            "record", "'datastream' as source", "object", "origin", "batch", "current_timestamp() as appended_at"
-        )
+        .selectExpr("record", "source", "object", "origin", "batch", "current_timestamp() as appended_at")
         .coalesce(1)
         .write.format("delta")
         .mode("append")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -12,6 +12,7 @@ from typing import Any
 import hypothesis
 from datastream import READ_METHODS, event
 from hypothesis import strategies as st
+from spanner import CHANGED_COLUMNS, WHOLE_ROWS, backfill_record, data_change_record, mod
 
 KEY = ("history", "id", "part")
 COLUMNS = {
@@ -25,6 +26,7 @@ COLUMNS = {
 Values = tuple[Decimal | None, str | None, str | None]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BEGINNING = 1795260792000  # milliseconds
+VALUE_COLUMNS = tuple(name for name in COLUMNS if name not in KEY)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Record:
     time: datetime
     bad: bool = False
     batches: tuple[int, int] = (1, 1)  # of the first delivery, of the second
+    columns: frozenset[str] | None = None  # what an update carries beside the key; None for a whole row
+    place: int = 0  # in its staged record, which may hold several
 
     @property
     def rank(self) -> tuple[Any, ...]:
@@ -48,23 +52,49 @@ class Record:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        return (self.key, self.order, self.kind, self.values)
+        return (self.key, self.order, self.kind, self.columns, self.values)
 
 
-def newest(records: Iterable[Record]) -> dict[tuple[Any, ...], list[Record]]:
-    """Return the records of each key that no other is newer than: the fold that the SQL is compared with.
+@dataclass(frozen=True)
+class Folded:
+    """What a key's records come to: the row, and the records that it consists of."""
 
-    There are several if they are copies, or if the source gives the same coordinates to different payloads.
+    values: Values
+    deleted: bool  # what last set the whole row was a delete
+    live: bool
+    pending: bool  # an update of some columns has come, and nothing that says what the row was before
+    writers: tuple[Record, ...]
+
+
+def fold(records: Iterable[Record]) -> dict[tuple[Any, ...], list[Folded]]:
+    """Return what the records of each key come to, one after the other in their order: what the SQL is compared with.
+
+    Several answers are right if the source gives the same coordinates to different payloads of whole rows.
     """
-    winners: dict[tuple[Any, ...], list[Record]] = {}
+    by_key: dict[tuple[Any, ...], list[Record]] = {}
     for record in records:
         if not record.bad:
-            rivals = winners.get(record.key, [])
-            if not rivals or record.rank > rivals[0].rank:
-                winners[record.key] = [record]
-            elif record.rank == rivals[0].rank:
-                rivals.append(record)
-    return winners
+            by_key.setdefault(record.key, []).append(record)
+    return {key: list(_folds(sorted(told, key=lambda record: record.rank))) for key, told in by_key.items()}
+
+
+def _folds(records: list[Record]) -> Iterator[Folded]:
+    whole = [record for record in records if record.columns is None]
+    rivals = {record.identity: record for record in whole if record.rank == whole[-1].rank}
+    for last in [*rivals.values()] or [None]:
+        deleted = last is not None and last.kind == "delete"
+        values = dict.fromkeys(VALUE_COLUMNS) if last is None or deleted else dict(zip(VALUE_COLUMNS, last.values, strict=True))
+        writers = dict.fromkeys((*VALUE_COLUMNS, "row", "newest"), last)
+        for record in records:
+            if record.columns is not None and (last is None or record.rank > last.rank):
+                for column in record.columns:
+                    values[column], writers[column] = record.values[VALUE_COLUMNS.index(column)], record
+                writers["newest"] = record
+        known = last is not None and not deleted
+        yield Folded(
+            tuple(values.values()), deleted, known, not known and writers["newest"] is not last,
+            tuple(writer for writer in writers.values() if writer is not None),
+        )  # fmt: skip
 
 
 # --- coordinates: numbers to compare, and what the source's metadata makes of them -----------------------------------
@@ -257,6 +287,124 @@ def histories(draw: Callable[[st.SearchStrategy[Any]], Any], source: str, number
     return draw(st.permutations(told))
 
 
+# --- histories of Spanner: records of several mods, of which some carry only some columns -----------------------------
+
+SOURCES = (*COORDINATES, "spanner")
+_NANOSECONDS = st.sampled_from([0, 1, 2, 999, 1000, 1001, 999_999_999, 10**9, 10**9 + 500_000_000, 60 * 10**9])
+_SPANNER_DEFECTS = {
+    "rounded": {"new_values": {"amount": "1.123456789012"}},
+    "text in a number": {"new_values": {"amount": "one"}},
+    "no key": {"keys": {"part": None}},
+    "no keys": {"keys": None},
+    "unknown type": {"mod_type": "TRUNCATE"},
+    "unknown capture": {"value_capture_type": "NEW_THINGS"},
+    "no sequence": {"without": ["record_sequence"]},
+    "no time": {"commit_timestamp": "yesterday"},
+}
+
+
+@st.composite
+def spanner_histories(draw: Callable[[st.SearchStrategy[Any]], Any], number: int) -> list[Record]:
+    """Return the records of a few keys, as `histories` does.
+
+    The order of one key's records is total, as Spanner's is. The histories need not make sense otherwise: updates of rows
+    that were never inserted are what comes of a stream that is read from the middle, and inserts upon inserts of a backfill.
+    """
+    parts = [(1, "a"), (1, "b"), (2, "")]
+    told: list[Record] = []
+    used: set[Any] = set()
+    for _ in range(draw(st.integers(2, 8))):
+        after, place, several = draw(_NANOSECONDS), draw(st.integers(0, 2)), draw(st.integers(1, 3))
+        these = [parts[(place + i) % 3] for i in range(several)]
+        if draw(st.integers(0, 5)) == 0:
+            if not used.intersection((after, part) for part in these):
+                used.update((after, part) for part in these)
+                told.extend(_deliveries(draw, _backfilled(draw, number, after, these)))
+            continue
+        sequence = draw(st.sampled_from([0, 1, 9, 10, 15]))
+        if (after, sequence) not in used:
+            used.add((after, sequence))
+            told.extend(_deliveries(draw, _changed(draw, number, after, sequence, these)))
+    return draw(st.permutations(told))
+
+
+def _backfilled(draw: Any, number: int, after: int, parts: list[tuple[int, str]]) -> list[Record]:
+    values = [draw(_VALUES) for _ in parts]
+    keys = [{"history": str(number), "id": str(part[0]), "part": part[1]} for part in parts]
+    text = backfill_record(
+        [(key, _said(row, VALUE_COLUMNS)) for key, row in zip(keys, values, strict=True)], _nanoseconds(after)
+    )
+    return [
+        Record(
+            text, f"{_nanoseconds(after)}/backfill/{json.dumps(key, separators=(',', ':'))}", (number, *part),
+            (after, 1), "insert", row, _moment(after), place=place,
+        )
+        for place, (part, key, row) in enumerate(zip(parts, keys, values, strict=True))
+    ]  # fmt: skip
+
+
+def _changed(draw: Any, number: int, after: int, sequence: int, parts: list[tuple[int, str]]) -> list[Record]:
+    mod_type = draw(st.sampled_from(["INSERT", "INSERT", "UPDATE", "UPDATE", "UPDATE", "UPDATE", "DELETE"]))
+    capture = draw(st.sampled_from([*WHOLE_ROWS, *CHANGED_COLUMNS * 3]))
+    partial = mod_type == "UPDATE" and capture in CHANGED_COLUMNS
+    defect = _SPANNER_DEFECTS.get(draw(st.sampled_from([*_SPANNER_DEFECTS, *[""] * 24])), {})
+    transaction = f"{number}-{after}"
+    whole_record = {name: said for name, said in defect.items() if name not in ("keys", "new_values")}
+    mods, rows = [], []
+    for place, part in enumerate(parts):
+        carried = draw(st.sets(st.sampled_from([*VALUE_COLUMNS, "undeclared"]))) if partial else set(VALUE_COLUMNS)
+        row = draw(_VALUES)
+        keys: Any = {"history": str(number), "id": str(part[0]), "part": part[1]}
+        said = {} if mod_type == "DELETE" else _said(row, carried)
+        bad = bool(whole_record)
+        if place == 0 and "keys" in defect:
+            keys, bad = defect["keys"] and {**keys, **defect["keys"]}, True
+        if place == 0 and "new_values" in defect and mod_type != "DELETE":
+            said, bad = {**said, **defect["new_values"]}, True
+        rows.append((part, row, carried, bad))
+        mods.append(mod(keys, said))
+        if draw(st.booleans()):
+            mods[-1] = {name: json.dumps(value) for name, value in mods[-1].items()}
+    kind = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}[mod_type]
+    text = data_change_record(
+        mods, **{
+            "mod_type": mod_type, "value_capture_type": capture, "commit_timestamp": _nanoseconds(after),
+            "record_sequence": f"{sequence:08X}", "server_transaction_id": transaction,
+            **whole_record,
+        },
+    )  # fmt: skip
+    return [
+        Record(
+            text, f"{_nanoseconds(after)}/{transaction}/{sequence:08X}/{place}", (number, *part),
+            (after, 0, sequence, place), kind, (None, None, None) if kind == "delete" else row, _moment(after), bad,
+            columns=frozenset(carried) - {"undeclared"} if partial else None, place=place,
+        )
+        for place, (part, row, carried, bad) in enumerate(rows)
+    ]  # fmt: skip
+
+
+def _deliveries(draw: Any, records: list[Record]) -> list[Record]:
+    """Draw the batches of one staged record, which brings all that it holds; sometimes it comes twice."""
+    batches = st.tuples(st.integers(1, 3), st.integers(1, 2))
+    often = draw(st.sampled_from([1, 1, 1, 2]))
+    return [replace(record, batches=came) for came in [draw(batches) for _ in range(often)] for record in records]
+
+
+def _said(values: Values, columns: Iterable[str]) -> dict[str, Any]:
+    row = dict(zip(VALUE_COLUMNS, (None if values[0] is None else str(values[0]), *values[1:]), strict=True))
+    return {column: row.get(column, "not declared") for column in columns}
+
+
+def _nanoseconds(after: int) -> str:
+    seconds, nanoseconds = divmod(after, 10**9)
+    fraction = f".{nanoseconds:09}".rstrip("0") if nanoseconds else ""
+    return (EPOCH + timedelta(milliseconds=BEGINNING, seconds=seconds)).strftime(f"%Y-%m-%dT%H:%M:%S{fraction}Z")
+
+
+def _moment(after: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=BEGINNING, microseconds=after // 1000)
+
+
 def generate(source: str, count: int, seed: int = 0) -> list[Record]:
     """Return the records of `count` histories, which hypothesis draws: always the same for one seed."""
     found: list[Record] = []
@@ -271,7 +419,8 @@ def generate(source: str, count: int, seed: int = 0) -> list[Record]:
     )
     @hypothesis.given(st.data())
     def collect(data: st.DataObject) -> None:
-        found.extend(data.draw(histories(source, len({record.key[0] for record in found}))))
+        number = len({record.key[0] for record in found})
+        found.extend(data.draw(spanner_histories(number) if source == "spanner" else histories(source, number)))
 
     collect()
     return found

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from datastream import Staged, stage
-from histories import COLUMNS, KEY, Record, newest
+from histories import COLUMNS, KEY, Record, fold
 from projects import PACKAGE, Project
 from pyspark.sql import SparkSession
 
 Key = tuple[Any, ...]
+MACROS = {"spanner": "spanner_change_stream"}
 COUNTS = (
-    "delivered", "applied", "superseded", "duplicate", "quarantined", "inserted", "updated", "deleted", "tombstoned",
+    "delivered", "applied", "superseded", "duplicate", "quarantined", "pending",
+    "inserted", "updated", "deleted", "tombstoned",
 )  # fmt: skip
 
 
@@ -39,7 +41,12 @@ class StagedHistories:
             for told in self.records.values():
                 told.extend([(self.last + 1, record) for _, record in told])
         spark.sql(f"create schema if not exists {schema}")
-        rows = [Staged(r.text, source, batch) for source, told in self.records.items() for batch, r in told]
+        rows = [
+            Staged(r.text, source, batch, source="spanner" if source == "spanner" else "datastream")
+            for source, told in self.records.items()
+            for batch, r in told
+            if r.place == 0
+        ]
         stage(spark, self.table, sorted(rows, key=lambda row: row.batch))
 
     def _batch(self, record: Record) -> int:
@@ -65,7 +72,7 @@ class Lakehouse:
             self.project.model(
                 source,
                 f"{{{{ config(materialized='current_state', unique_key={list(KEY)}) }}}}\n"
-                f"{{{{ reconcile.datastream_{source}(source('lake', 'changes'), object='{source}') }}}}",
+                f"{{{{ reconcile.{MACROS.get(source, f'datastream_{source}')}(source('lake', 'changes'), object='{source}') }}}}",
                 COLUMNS,
             )
         spark.sql(f"create schema if not exists {schema}_staging")
@@ -104,26 +111,26 @@ class Lakehouse:
         """Law 1: live rows, tombstones and batches are those that the fold of the delivered records gives."""
         for source in self.sources:
             delivered = self.staged.upto(source, self.batch)
-            base, expected = self.base(source), newest(record for _, record in delivered)
+            base, expected = self.base(source), fold(record for _, record in delivered)
             first_batch: dict[Any, int] = {}
             for batch, record in delivered:
                 if not record.bad:
                     first_batch[record.identity] = min(batch, first_batch.get(record.identity, batch))
             _demand(base.keys() == expected.keys(), f"{source}: keys {_some(base.keys() ^ expected.keys())}")
             wrong = {}
-            for key, winners in expected.items():
-                row, deleted = base[key], winners[0].kind == "delete"
+            for key, rivals in expected.items():
+                row = base[key]
                 seen = (row["_deleted"], row["amount"], row["note"], row["other"], row["_change_batch"])
                 allowed = {
-                    (deleted, *((None,) * 3 if deleted else record.values), first_batch[record.identity])
-                    for record in winners
+                    (folded.deleted, *folded.values, max(first_batch[record.identity] for record in folded.writers))
+                    for folded in rivals
                 }
                 if seen not in allowed:
                     wrong[key] = (seen, allowed)
             _demand(not wrong, f"{source}: {len(wrong)} keys are not as folded: {_some(wrong.items())}")
             live = {tuple(row) for row in self.spark.table(f"{self.schema}.{source}").collect()}
-            kept = {tuple(row[name] for name in COLUMNS) for row in base.values() if not row["_deleted"]}
-            _demand(live == kept, f"{source}: the view's rows are not the base's: {_some(live ^ kept)}")
+            kept = {tuple(base[key][name] for name in COLUMNS) for key, rivals in expected.items() if rivals[0].live}
+            _demand(live == kept, f"{source}: the view's rows are not the live ones: {_some(live ^ kept)}")
 
     def check_quarantine(self) -> None:
         """Laws 3 and 4: what is bad is in quarantine as often as it was delivered."""
@@ -145,7 +152,7 @@ class Lakehouse:
             for side, what in enumerate(("identity with several sequences", "sequence of several identities")):
                 often = Counter((identity[0], (identity, sequence)[side]) for identity, sequence in identities)
                 _demand(max(often.values()) == 1, f"{source}: one {what}: {often.most_common(1)}")
-            base: dict[Key, tuple[str, bool]] = {}
+            base: dict[Key, Row] = {}
             covered = 0
             for line in self.accounts[source]:
                 gapless = {"apply": covered + 1, "replay": min(line.first_batch, covered + 1), "rebuild": 1}[line.kind]
@@ -161,10 +168,41 @@ class Lakehouse:
             _demand(covered == self.batch, f"{source}: batches up to {covered} of {self.batch} are accounted for")
 
 
-def _account(
-    records: list[tuple[int, Record]], sequences: Mapping[str, str], base: Mapping[Key, tuple[str, bool]]
-) -> dict[str, Any]:
-    """Return the account of a range, and the base after it: key -> (sequence, deleted)."""
+class Row(NamedTuple):
+    """What orders a row in the base: the sequences of its newest record, of the one that set it whole, of later columns."""
+
+    newest: str = ""
+    whole: str = ""
+    deleted: bool = False
+    columns: Mapping[str, str] = {}  # noqa: RUF012
+
+    def joined(self, record: Record, sequence: str) -> Row:
+        """Return the row after one more record, whichever came before."""
+        newest, columns = max(self.newest, sequence), dict(self.columns)
+        if record.columns is not None:
+            columns.update(
+                {c: sequence for c in record.columns if sequence > self.whole and sequence > columns.get(c, "")}
+            )
+            return Row(newest, self.whole, self.deleted, columns)
+        if sequence <= self.whole:
+            return Row(newest, self.whole, self.deleted, columns)
+        return Row(newest, sequence, record.kind == "delete", {c: s for c, s in columns.items() if s > sequence})
+
+    @property
+    def sequences(self) -> set[str]:
+        return {self.newest, self.whole, *self.columns.values()} - {""}
+
+    @property
+    def live(self) -> bool:
+        return self.whole != "" and not self.deleted
+
+    @property
+    def pending(self) -> bool:
+        return not self.live and self.newest > self.whole
+
+
+def _account(records: list[tuple[int, Record]], sequences: Mapping[str, str], base: Mapping[Key, Row]) -> dict[str, Any]:
+    """Return the account of a range, and the base after it."""
     count = Counter(delivered=len(records), quarantined=sum(record.bad for _, record in records))
     by_key: dict[Key, dict[str, list[Record]]] = {}
     for _, record in records:
@@ -172,17 +210,23 @@ def _account(
             by_key.setdefault(record.key, {}).setdefault(sequences[record.uuid], []).append(record)
     after = dict(base)
     for key, by_sequence in by_key.items():
-        known, was_deleted = base.get(key, ("", True))
-        top = max(by_sequence)
+        before = after.get(key, Row())
         for sequence, copies in by_sequence.items():
-            count["duplicate"] += len(copies) - 1 + (sequence == known)
-            count["superseded"] += sequence != known and not (sequence == top and top > known)
-        if top > known:
-            deleted = by_sequence[top][0].kind == "delete"
-            after[key] = (top, deleted)
-            effects = ("tombstoned", "deleted") if deleted else ("inserted", "updated")
-            count["applied"] += 1
-            count[effects[not was_deleted]] += 1
+            after[key] = after.get(key, Row()).joined(copies[0], sequence)
+        row = after[key]
+        for sequence, copies in by_sequence.items():
+            known, sets_row = sequence in before.sequences, sequence == row.whole
+            count["duplicate"] += len(copies) - 1 + known
+            if known:
+                continue
+            if sequence not in row.sequences:
+                count["superseded"] += 1
+            elif row.pending and not sets_row:
+                count["pending"] += 1
+            else:
+                count["applied"] += 1
+                effects = ("tombstoned", "deleted") if row.deleted else ("inserted" if sets_row else "updated", "updated")
+                count[effects[before.live]] += 1
     return {"base": after, **{name: count[name] for name in COUNTS}}
 
 

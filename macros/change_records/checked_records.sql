@@ -1,6 +1,7 @@
 {#- The change records of some batches, with what every materialization asks of them whatever the source: a key, a place in the
-    order, whole rows. `sql` is the model's SELECT, `fields` the columns it has. -#}
-{%- macro checked_records(sql, fields, columns, keys, first, last) -%}
+    order, whole rows. `sql` is the model's SELECT, `fields` the columns it has. Where `partial_records` are taken, `_change_columns` are the
+    columns beside the key that an update carries; NULL for what sets the whole row, as an insert and a delete do. -#}
+{%- macro checked_records(sql, fields, columns, keys, first, last, partial_records=false) -%}
 select
     {%- for column in columns %}
     {{ reconcile.identifier(column.name) }},
@@ -10,6 +11,9 @@ select
     _change_id,
     _change_time,
     _change_batch,
+    {%- if partial_records %}
+    if(_change_type = 'update', filter(_change_columns, column -> column not in ({% for key in keys %}{{ reconcile.literal(key) }}{{ ', ' if not loop.last }}{% endfor %})), null) as _change_columns,
+    {%- endif %}
     _change_complaint as _change_error,
     if(_change_complaint is null, null, {{ '_change_record' if '_change_record' in fields else 'to_json(struct(*))' }}) as _change_record,
     {{ '_change_origin' if '_change_origin' in fields else 'cast(null as string)' }} as _change_origin
@@ -23,7 +27,15 @@ from (
             if(_change_error is null and {{ reconcile.identifier(key) }} is null, {{ reconcile.literal('key ' ~ key ~ ' is missing or NULL') }}, null)
             {%- endfor %},
             if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
-            if(_change_error is null and _change_columns is not null, 'the record carries only some columns, which cannot be merged yet', null)
+            {%- if partial_records %}
+            if(
+                _change_error is null and _change_columns is not null
+                and not coalesce(forall(_change_columns, column -> column in ({% for column in columns %}{{ reconcile.literal(column.name) }}{{ ', ' if not loop.last }}{% endfor %})), false),
+                concat('_change_columns names columns that are not declared: ', array_join(_change_columns, ', ', 'NULL')), null
+            )
+            {%- else %}
+            if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+            {%- endif %}
         ), '') as _change_complaint
     from (
 {{ sql }}

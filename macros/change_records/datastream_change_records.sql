@@ -22,65 +22,31 @@ events as (
     )) as event
 ),
 
--- a field is found by its column's exact name, else by its name in any case
-located as (
+said as (
     select
         *,
         source_metadata as metadata,
-        array({% for column in columns %}{{ reconcile.literal(column.name) }}{{ ', ' if not loop.last }}{% endfor %}) as names,
         case
-            when cardinality(payload) <> {{ columns | length }} or exists(names, name -> payload[name] is null)
-                then transform(map_keys(payload), name -> lower(name))
-        end as lower_names
-    from events
-),
-
-fields as (
-    select
-        *,
-        case
-            when upper(metadata.change_type) = 'INSERT' then 'insert'
-            when upper(metadata.change_type) in ('UPDATE', 'UPDATE-INSERT') then 'update'
-            when upper(metadata.change_type) in ('DELETE', 'UPDATE-DELETE') then 'delete'
+            when upper(source_metadata.change_type) = 'INSERT' then 'insert'
+            when upper(source_metadata.change_type) in ('UPDATE', 'UPDATE-INSERT') then 'update'
+            when upper(source_metadata.change_type) in ('DELETE', 'UPDATE-DELETE') then 'delete'
         end as change_type,
         case when read_method like '%-backfill%' then true when read_method rlike '-cdc-|-cdc$|-supplementation$' then false end as is_backfill,
         {{ reconcile.typed_value('source_timestamp', {'name': 'timestamp'}, round=true) }} as changed_at,
-        {{ reconcile.typed_value('read_timestamp', {'name': 'timestamp'}, round=true) }} as read_at,
-        transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1))) as fields
-    from located
+        {{ reconcile.typed_value('read_timestamp', {'name': 'timestamp'}, round=true) }} as read_at
+    from events
 ),
 
--- every value as the text that was delivered, digit for digit
-texts as (
-    select
-        *,
-        transform(fields, (field, i) -> {{ reconcile._text(columns) | indent(8) }}) as texts
-    from fields
-),
-
-typed as (
+placed as (
     select
         *
-        {%- for column in columns %},
-        {{ reconcile.typed_value('texts[' ~ loop.index0 ~ ']', column.type, column.round, 'fields[' ~ loop.index0 ~ ']') }} as {{ reconcile.identifier('value ' ~ column.name) }}
-        {%- endfor %}
         {%- for name, sections in dict(coordinates, read_timestamp=reconcile.hex_of_time('read_at')).items() %},
         {{ sections }} as {{ reconcile.identifier('section ' ~ name) }}
         {%- endfor %}
-    from texts
+    from said
 ),
 
--- whether a column's type cannot hold the value that was delivered
-checked as (
-    select
-        *,
-        array(
-            {%- for column in columns %}
-            texts[{{ loop.index0 }}] is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null{{ ',' if not loop.last }}
-            {%- endfor %}
-        ) as lost
-    from typed
-),
+{{ reconcile.typed_payload('placed', columns, reconcile._delivered_text(columns)) }},
 
 judged as (
     select *
@@ -102,18 +68,7 @@ judged as (
             {%- for name in coordinates %},
             if(not is_backfill and {{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null)
             {%- endfor %},
-            if(
-                exists(lost, is_lost -> is_lost) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
-                concat_ws('; ', transform(names, (name, i) -> case
-                    when lost[i]
-                        then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array({% for column in columns %}{{ reconcile.literal(column.type.said) }}{{ ', ' if not loop.last }}{% endfor %})[i])
-                    when cardinality(filter(map_keys(payload), key -> key = name)) > 1
-                        then concat(name, ': several fields have this name')
-                    when payload[name] is null and cardinality(filter(lower_names, key -> key = lower(name))) > 1
-                        then concat(name, ': several fields have this name but for case, none exactly')
-                end)),
-                null
-            )
+            {{ reconcile.payload_complaints(columns) | indent(12) }}
         ), '')
     )) as error
 )
@@ -154,7 +109,7 @@ from judged
 
 {#- The text of `field`, which is that of column number `i`. A variant keeps a number of up to 38 digits, but not its trailing
     zeros; what is longer or has an exponent it keeps as the nearest double, or as infinity. The record itself has the digits. -#}
-{%- macro _text(columns) -%}
+{%- macro _delivered_text(columns) -%}
 {%- set readers = {'string': [], 'float': [], 'number': [], 'other': []} -%}
 {%- for column in columns -%}
   {%- set reader = 'string' if column.type.name == 'string' else 'float' if column.type.name in ['float', 'double']

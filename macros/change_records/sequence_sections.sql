@@ -21,6 +21,30 @@ if({{ text }} rlike {{ reconcile.literal('^ *(0[xX])?[0-9a-fA-F]{1,8}([' ~ separ
 if(unix_millis({{ timestamp }}) >= 0, lpad(hex(unix_millis({{ timestamp }})), 16, '0'), null)
 {%- endmacro %}
 
+{#- A moment to the nanosecond, from the timestamp, which holds the microseconds, and the text, which has all digits. -#}
+{%- macro hex_of_nanoseconds(timestamp, text) -%}
+if(
+    unix_seconds({{ timestamp }}) between 0 and 9223372035,
+    lpad(hex(unix_seconds({{ timestamp }}) * 1000000000 + bigint(rpad(regexp_extract({{ text }}, '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'),
+    null
+)
+{%- endmacro %}
+
+{#- Digits of a number that is compared as text, decimal or hex, as Spanner's record_sequence. -#}
+{%- macro hex_of_digits(text) -%}
+if({{ text }} rlike '^[0-9a-fA-F]{1,16}$', lpad(upper({{ text }}), 16, '0'), null)
+{%- endmacro %}
+
+{#- A token that tells apart and does not order. -#}
+{%- macro hex_of_token(text) -%}
+if({{ text }} <> '', lpad(hex(xxhash64({{ text }})), 16, '0'), null)
+{%- endmacro %}
+
+{#- A place in a list, counted from 0. -#}
+{%- macro hex_of_place(number) -%}
+lpad(hex({{ number }}), 8, '0')
+{%- endmacro %}
+
 {#- How many generations have begun at the record's time. -#}
 {%- macro hex_of_generation(generations, timestamp) -%}
 {%- set begun = [] -%}
@@ -37,9 +61,9 @@ lpad(hex({{ begun | join(' + ') }}), 4, '0')
 {#- The last two sections settle ties without chance: a delete lies below an insert or update, then a hash of the type of
     change and the values. NULLs are hashed as flags, since a hash of (NULL, 'a') equals that of ('a', NULL); floating
     point as text, since 0.0 and -0.0 hash alike; maps as sorted entries, since they do not hash at all. In the order of the
-    columns' names: that of their declaration may change. -#}
-{%- macro tie_sections(change_type, columns, prefix='') -%}
-{%- set values = [] -%}
+    columns' names: that of their declaration may change. `carried`: the columns that a record carries, where a source has such. -#}
+{%- macro tie_sections(change_type, columns, prefix='', carried=none) -%}
+{%- set values = ['coalesce(to_json(array_sort(' ~ carried ~ ")), '')"] if carried else [] -%}
 {%- for column in columns | sort(attribute='name') -%}
   {%- set value = reconcile.identifier(prefix ~ column.name) -%}
   {%- do values.append(value ~ ' is null') -%}

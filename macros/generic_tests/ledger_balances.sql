@@ -12,7 +12,7 @@ with account as (
 
 staged as (
     {%- if inputs.objects %}
-    select batch, count(*) as records
+    select batch, {{ reconcile.delivered_records(inputs.objects) }} as records
     from {{ reconcile.qualified(inputs.relations[0]) }}
     where object in ({% for object in inputs.objects %}{{ reconcile.literal(object) }}{{ ', ' if not loop.last }}{% endfor %})
     group by batch

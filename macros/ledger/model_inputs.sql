@@ -15,6 +15,14 @@
   {{ return({'relations': relations, 'objects': objects}) }}
 {%- endmacro %}
 
+{#- The staging table that a model reads, or the relation itself where no model of this package makes it. -#}
+{%- macro staging_of(relation) -%}
+  {%- for node in reconcile.reconciled_nodes() if node.schema == relation.schema and node.alias == relation.identifier -%}
+    {{ return(reconcile.model_inputs(node).relations[0]) }}
+  {%- endfor -%}
+  {{ return(relation) }}
+{%- endmacro %}
+
 {#- The nodes of all models that this package materializes, in this project and its packages; none while dbt parses. -#}
 {%- macro reconciled_nodes() -%}
   {{ return([] if not execute else graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')

@@ -1,4 +1,5 @@
-{#- The staged records that no model takes: `object` cannot be read, or is no model's. Of every staging table that a model reads. -#}
+{#- The staged records that no model takes: `object` cannot be read, or is no model's. Of every staging table that a model reads.
+    The cut of a batch is no record. -#}
 {%- macro unrouted_records() -%}
 {%- set staging = {} -%}
 {%- for node in reconcile.reconciled_nodes() -%}
@@ -17,7 +18,7 @@ select
     batch,
     appended_at
 from {{ reconcile.qualified(entry.relation) }}
-where object is null or object not in ({% for object in entry.objects | unique %}{{ reconcile.literal(object) }}{{ ', ' if not loop.last }}{% endfor %})
+where object is null or object not in ({% for object in (entry.objects + [reconcile.cut_object()]) | unique %}{{ reconcile.literal(object) }}{{ ', ' if not loop.last }}{% endfor %})
 {{ 'union all' if not loop.last }}
 {%- else -%}
 select

@@ -1,0 +1,47 @@
+{#- What orders a row whose columns change apart: the sequence of its newest record, of the record that last set the whole row (NULL where
+    none is known), and of each column that was changed since. Two such orders, of the base table and of a range of batches, are joined by taking the
+    greater of each: in whatever order and however often. `one` and `other` are {newest, row, columns}, SQL for each. -#}
+{%- macro joined_order(one, other) -%}
+  {%- set row = 'greatest(' ~ one.row ~ ', ' ~ other.row ~ ')' -%}
+  {{ return({
+      'newest': 'greatest(' ~ one.newest ~ ', ' ~ other.newest ~ ')',
+      'row': row,
+      'columns': 'map_filter(map_zip_with(' ~ reconcile._or_none(one.columns) ~ ', ' ~ reconcile._or_none(other.columns)
+          ~ ', (column, sequence, rival) -> greatest(sequence, rival)), (column, sequence) -> sequence > coalesce(' ~ row ~ ", ''))",
+  }) }}
+{%- endmacro %}
+
+{#- The order of a row of a table or subquery that has the base table's columns; `prefix` goes before their names. -#}
+{%- macro order_of(prefix) -%}
+  {{ return({'newest': prefix ~ '_sequence', 'row': prefix ~ '_row_sequence', 'columns': prefix ~ '_column_sequences'}) }}
+{%- endmacro %}
+
+{#- The sequence of the record that a column has its value from: NULL where none is known. -#}
+{%- macro sequence_of_column(order, column) -%}
+coalesce({{ order.columns }}[{{ reconcile.literal(column) }}], {{ order.row }})
+{%- endmacro %}
+
+{#- The sequences of all records that a row consists of. -#}
+{%- macro sequences_of_row(order) -%}
+array_distinct(array_compact(concat(array({{ order.newest }}, {{ order.row }}), map_values({{ reconcile._or_none(order.columns) }}))))
+{%- endmacro %}
+
+{#- While an update of some columns has come and nothing that says what the row was before, no record of the whole row or only a delete,
+    the row is neither live nor deleted. -#}
+{%- macro is_pending(order, deleted) -%}
+({{ order.row }} is null or ({{ deleted }} and {{ order.newest }} > {{ order.row }}))
+{%- endmacro %}
+
+{%- macro is_live(order, deleted) -%}
+({{ order.row }} is not null and not {{ deleted }})
+{%- endmacro %}
+
+{%- macro _or_none(columns) -%}
+coalesce({{ columns }}, cast(map() as map<string, string>))
+{%- endmacro %}
+
+{#- Whether a model takes records that carry only some columns: as its source macro has it, or its own `meta: {partial_records: ...}`. -#}
+{%- macro takes_partial_records(node) -%}
+  {%- set meta = node.config.get('meta') or {} -%}
+  {{ return(meta.get('partial_records', reconcile.model_inputs(node).objects.values() | selectattr('partial_records', 'defined') | list | length > 0)) }}
+{%- endmacro %}

@@ -1,0 +1,139 @@
+{#- The change records of a Spanner table, from the data change records of a change stream.
+
+    One record holds several mods, each of which is a change record. Order: commit_timestamp to the nanosecond, server_transaction_id,
+    record_sequence, and the place of the mod in its record. The transaction's id is opaque and only holds its records together: two
+    transactions of one commit_timestamp never touch one row. A backfill row is the row as of its read timestamp: it comes behind every
+    change committed by then and before all others.
+
+    An insert, and an update of a stream that captures whole rows, sets the whole row; any other update only the columns that it carries.
+    No window function, no join, no aggregate, and generators as barriers: as for Datastream's events. -#}
+{%- macro spanner_change_stream(relation, object, columns=none) -%}
+{%- set coordinates = ['commit_timestamp', 'server_transaction_id', 'record_sequence'] -%}
+{#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
+{%- do config(meta={'reconcile_object ' ~ object: {'coordinates': coordinates, 'carries': 'mods', 'partial_records': true}}) -%}
+{%- if not execute -%}{{ return('select 1') }}{%- endif -%}
+{%- set columns = reconcile.declared_columns(columns) -%}
+with staged as (
+    select record, batch, origin
+    from {{ reconcile.qualified(relation) }}
+    where source = 'spanner' and object = {{ reconcile.literal(object) }}
+),
+
+data_change_records as (
+    select record, batch, origin, data_change_record.*
+    from staged
+    lateral view explode(array(
+        from_json(record, 'commit_timestamp string, server_transaction_id string, record_sequence string, mod_type string, value_capture_type string, backfill string, mods array<variant>, _corrupt_record string')
+    )) as data_change_record
+),
+
+-- a record without mods, or that cannot be read, is one change record too: it goes to quarantine
+mods as (
+    select *
+    from data_change_records
+    lateral view posexplode(
+        transform({{ reconcile.mods_of_record('mods') }}, mod -> try_cast(mod as map<string, variant>))
+    ) as place, mod
+),
+
+said as (
+    select
+        *,
+        case mod_type when 'INSERT' then 'insert' when 'UPDATE' then 'update' when 'DELETE' then 'delete' end as change_type,
+        case
+            when value_capture_type in ('NEW_ROW', 'NEW_ROW_AND_OLD_VALUES') then true
+            when value_capture_type in ('NEW_VALUES', 'OLD_AND_NEW_VALUES') then false
+        end as captures_rows,
+        coalesce(backfill = 'true', false) as is_backfill,
+        {{ reconcile.typed_value('commit_timestamp', {'name': 'timestamp'}, round=true) }} as committed_at,
+        {{ reconcile._mod_part('keys') }} as keys,
+        {{ reconcile._mod_part('new_values') }} as new_values
+    from mods
+),
+
+placed as (
+    select
+        *,
+        case
+            when change_type = 'delete' then keys
+            when not arrays_overlap(map_keys(keys), map_keys(new_values)) then map_concat(keys, new_values)
+        end as payload,
+        {{ reconcile.hex_of_nanoseconds('committed_at', 'commit_timestamp') }} as {{ reconcile.identifier('section commit_timestamp') }},
+        {{ reconcile.hex_of_token('server_transaction_id') }} as {{ reconcile.identifier('section server_transaction_id') }},
+        {{ reconcile.hex_of_digits('record_sequence') }} as {{ reconcile.identifier('section record_sequence') }},
+        {{ reconcile.hex_of_place('place') }} as {{ reconcile.identifier('section place') }}
+    from said
+),
+
+{{ reconcile.typed_payload('placed', columns, reconcile._spanner_text(columns)) }},
+
+judged as (
+    select *
+    from checked
+    lateral view explode(array(
+        struct(
+            if(
+                change_type = 'update' and not captures_rows,
+                filter(names, name -> map_contains_key(payload, name) or coalesce(array_contains(lower_names, lower(name)), false)),
+                null
+            ) as carried,
+            nullif(concat_ws(
+                '; ',
+                case
+                    when _corrupt_record is not null then 'the record does not have the form of a data change record'
+                    when mods is null or cardinality(mods) = 0 then 'the record holds no mods'
+                    when mod is null then 'the mod is no object'
+                    when change_type is null then concat('mod_type ', coalesce(concat('\'', mod_type, '\' is unknown'), 'is missing'))
+                    when captures_rows is null then concat('value_capture_type ', coalesce(concat('\'', value_capture_type, '\' is unknown'), 'is missing'))
+                    when is_backfill and change_type <> 'insert' then concat('a backfill record is an INSERT, and this one \'', mod_type, '\'')
+                    when keys is null then 'the mod has no keys'
+                    when new_values is null and change_type <> 'delete' then 'the mod has no new_values'
+                    when payload is null then concat('the mod has ', array_join(array_intersect(map_keys(keys), map_keys(new_values)), ', '), ' among its keys and its new_values')
+                end,
+                {%- for name in coordinates %}
+                if({{ 'not is_backfill and ' if name != 'commit_timestamp' }}{{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null),
+                {%- endfor %}
+                {{ reconcile.payload_complaints(columns) | indent(16) }}
+            ), '') as error
+        )
+    )) as verdict
+)
+
+select
+    {%- for column in columns %}
+    {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
+    {%- endfor %}
+    change_type as _change_type,
+    concat(
+        {{ reconcile.identifier('section commit_timestamp') }},
+        if(is_backfill, '/1', concat_ws('/', '/0'{% for name in coordinates[1:] + ['place'] %}, {{ reconcile.identifier('section ' ~ name) }}{% endfor %})),
+        '/', {{ reconcile.tie_sections('change_type', columns, 'value ', carried='verdict.carried') }}
+    ) as _change_sequence,
+    concat_ws('/', commit_timestamp, if(is_backfill, concat('backfill/', to_json(keys)), concat_ws('/', server_transaction_id, record_sequence, cast(place as string)))) as _change_id,
+    committed_at as _change_time,
+    server_transaction_id as _change_transaction,
+    batch as _change_batch,
+    verdict.carried as _change_columns,
+    verdict.error as _change_error,
+    record as _change_record,
+    origin as _change_origin
+from judged
+{%- endmacro %}
+
+{#- The mods of a record that is parsed, at least one: what is counted as delivered is what the source macro makes change records of. -#}
+{%- macro mods_of_record(mods) -%}
+if(cardinality({{ mods }}) > 0, {{ mods }}, array(cast(null as variant)))
+{%- endmacro %}
+
+{#- An object, or the JSON text of one. -#}
+{%- macro _mod_part(part) -%}
+try_cast({{ reconcile._container("mod['" ~ part ~ "']") }} as map<string, variant>)
+{%- endmacro %}
+
+{#- Spanner delivers whole numbers and NUMERIC as text, and a number of JSON is a FLOAT64 or FLOAT32: no digit needs to be sought in the record.
+    The emulator delivers an array that is NULL as the text NULL. -#}
+{%- macro _spanner_text(columns) -%}
+{%- set arrays = [] -%}
+{%- for column in columns -%}{%- do arrays.append(loop.index0) if column.type.name == 'array' -%}{%- endfor -%}
+{{ 'if(i in (' ~ arrays | join(', ') ~ ") and cast(field as string) = 'NULL', null, cast(field as string))" if arrays else 'cast(field as string)' }}
+{%- endmacro %}
