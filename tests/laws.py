@@ -13,7 +13,6 @@ from projects import PACKAGE, Project
 from pyspark.sql import SparkSession
 
 Key = tuple[Any, ...]
-MACROS = {"spanner": "spanner_change_stream"}
 COUNTS = (
     "delivered", "applied", "superseded", "duplicate", "quarantined", "pending",
     "inserted", "updated", "deleted", "tombstoned",
@@ -69,10 +68,11 @@ class Lakehouse:
         self.project = Project(root, schema, package, threads=2)
         self.project.source(f"{schema}_staging", "changes")
         for source in self.sources:
+            macro = "spanner_change_stream" if source == "spanner" else f"datastream_{source}"
             self.project.model(
                 source,
                 f"{{{{ config(materialized='current_state', unique_key={list(KEY)}) }}}}\n"
-                f"{{{{ reconcile.{MACROS.get(source, f'datastream_{source}')}(source('lake', 'changes'), object='{source}') }}}}",
+                f"{{{{ reconcile.{macro}(source('lake', 'changes'), object='{source}') }}}}",
                 COLUMNS,
             )
         spark.sql(f"create schema if not exists {schema}_staging")
@@ -169,12 +169,12 @@ class Lakehouse:
 
 
 class Row(NamedTuple):
-    """What orders a row in the base: the sequences of its newest record, of the one that set it whole, of later columns."""
+    """What orders a row of the base: sequences of its newest record, of the one that set it whole, of later columns."""
 
     newest: str = ""
     whole: str = ""
     deleted: bool = False
-    columns: Mapping[str, str] = {}  # noqa: RUF012
+    columns: Mapping[str, str] = {}
 
     def joined(self, record: Record, sequence: str) -> Row:
         """Return the row after one more record, whichever came before."""
@@ -201,7 +201,9 @@ class Row(NamedTuple):
         return not self.live and self.newest > self.whole
 
 
-def _account(records: list[tuple[int, Record]], sequences: Mapping[str, str], base: Mapping[Key, Row]) -> dict[str, Any]:
+def _account(
+    records: list[tuple[int, Record]], sequences: Mapping[str, str], base: Mapping[Key, Row]
+) -> dict[str, Any]:
     """Return the account of a range, and the base after it."""
     count = Counter(delivered=len(records), quarantined=sum(record.bad for _, record in records))
     by_key: dict[Key, dict[str, list[Record]]] = {}
@@ -225,7 +227,9 @@ def _account(records: list[tuple[int, Record]], sequences: Mapping[str, str], ba
                 count["pending"] += 1
             else:
                 count["applied"] += 1
-                effects = ("tombstoned", "deleted") if row.deleted else ("inserted" if sets_row else "updated", "updated")
+                effects = (
+                    ("tombstoned", "deleted") if row.deleted else ("inserted" if sets_row else "updated", "updated")
+                )
                 count[effects[before.live]] += 1
     return {"base": after, **{name: count[name] for name in COUNTS}}
 

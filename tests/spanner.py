@@ -1,4 +1,4 @@
-"""Data change records of a Spanner change stream as its documentation shapes them, in the form in which they are staged."""
+"""Data change records of a Spanner change stream as its documentation shapes them, staged as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def data_change_record(
     without: Iterable[str] = (),
     **fields: Any,
 ) -> str:
-    """Return one record as a line of JSON; `mods` of text is JSON as it stands. `fields` replace, `without` leaves out."""
+    """Return one record as a line of JSON.
+
+    `mods` of text is JSON as it stands; `fields` replace, `without` leaves out.
+    """
     record = {
         "commit_timestamp": "2026-11-21T11:33:12.123456789Z",
         "record_sequence": "00000000",

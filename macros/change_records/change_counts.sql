@@ -6,6 +6,7 @@ select
     (select count_if(_change_error is not null) from {{ changes }}) as quarantined,
     coalesce(sum(_change_records - cardinality(_change_sequences) + if(array_contains(_change_sequences, _change_base_sequence), 1, 0)), 0) as duplicate,
     coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and (sequence < _change_sequence or not _change_is_applied)))), 0) as superseded,
+    0 as pending,
     count_if(_change_is_applied) as applied,
     count_if(_change_is_applied and not _deleted and not _change_was_live) as inserted,
     count_if(_change_is_applied and not _deleted and _change_was_live) as updated,

@@ -16,9 +16,9 @@
   {{ return({'newest': prefix ~ '_sequence', 'row': prefix ~ '_row_sequence', 'columns': prefix ~ '_column_sequences'}) }}
 {%- endmacro %}
 
-{#- The sequence of the record that a column has its value from: NULL where none is known. -#}
+{#- The sequence of the record that a column has its value from; '' lies below all, where none is known. -#}
 {%- macro sequence_of_column(order, column) -%}
-coalesce({{ order.columns }}[{{ reconcile.literal(column) }}], {{ order.row }})
+coalesce({{ order.columns }}[{{ reconcile.literal(column) }}], {{ order.row }}, '')
 {%- endmacro %}
 
 {#- The sequences of all records that a row consists of. -#}

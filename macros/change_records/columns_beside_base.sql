@@ -1,7 +1,7 @@
 {#- What `newest_columns` gives beside the base table's row, NULL where there is none: the order of the joined row (`_change_newest_after`,
     `_change_row_after`, `_change_columns_after`); the sequences of the records that the base table's row consists of, `_change_known`; and of those
-    that the joined row consists of the ones that the base table did not have, `_change_writers`. `base` is SQL for what is joined. -#}
-{%- macro columns_beside_base(newest, base) -%}
+    that the joined row consists of the ones that the base table did not have, `_change_writers`. -#}
+{%- macro columns_beside_base(newest) -%}
 {%- set known = reconcile.order_of('_change_base') -%}
 {%- set joined = reconcile.joined_order(known, reconcile.order_of('_change')) -%}
 {%- set after = {'newest': '_change_newest_after', 'row': '_change_row_after', 'columns': '_change_columns_after'} -%}

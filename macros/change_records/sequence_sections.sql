@@ -23,11 +23,7 @@ if(unix_millis({{ timestamp }}) >= 0, lpad(hex(unix_millis({{ timestamp }})), 16
 
 {#- A moment to the nanosecond, from the timestamp, which holds the microseconds, and the text, which has all digits. -#}
 {%- macro hex_of_nanoseconds(timestamp, text) -%}
-if(
-    unix_seconds({{ timestamp }}) between 0 and 9223372035,
-    lpad(hex(unix_seconds({{ timestamp }}) * 1000000000 + bigint(rpad(regexp_extract({{ text }}, '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'),
-    null
-)
+if(unix_seconds({{ timestamp }}) between 0 and 9223372035, lpad(hex(unix_seconds({{ timestamp }}) * 1000000000 + bigint(rpad(regexp_extract({{ text }}, '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null)
 {%- endmacro %}
 
 {#- Digits of a number that is compared as text, decimal or hex, as Spanner's record_sequence. -#}

@@ -12,10 +12,12 @@ select
     '{{ range.kind }}' as kind,
     {{ range.first }} as first_batch,
     {{ range.last }} as last_batch,
-    {%- for count in ['delivered', 'applied', 'superseded', 'duplicate', 'quarantined', 'inserted', 'updated', 'deleted', 'tombstoned'] %}
+    {%- for count in ['delivered', 'applied', 'superseded', 'duplicate', 'quarantined', 'pending', 'inserted', 'updated', 'deleted', 'tombstoned'] %}
     {{ counts[count] }} as {{ count }},
     {%- endfor %}
-    0 as pending,
+    {%- if settings.inputs.objects.values() | selectattr('carries', 'defined') | list %}
+    ({{ reconcile.cut_time(settings.inputs.relations[0], range.last) }}) as cut_time,
+    {%- endif %}
     {{ [range.base_batch, counts.base_batch or 0] | max }} as base_batch,
     {{ (modules.datetime.datetime.now() - range.started).total_seconds() }} as seconds,
     '{{ invocation_id }}' as invocation_id,
@@ -27,6 +29,7 @@ select
 {%- if counts -%}
 {{ range.kind | upper }} batches {{ range.first }}-{{ range.last }}: {{ counts.applied }} of {{ counts.delivered }} applied
 {%- if counts.quarantined %}, {{ counts.quarantined }} quarantined{% endif -%}
+{%- if counts.pending %}, {{ counts.pending }} pending{% endif -%}
 {%- else -%}
 nothing new
 {%- endif -%}

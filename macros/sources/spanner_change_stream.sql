@@ -27,12 +27,12 @@ data_change_records as (
     )) as data_change_record
 ),
 
--- a record without mods, or that cannot be read, is one change record too: it goes to quarantine
+-- a record without mods, or that cannot be read, is one change record, which goes to quarantine
 mods as (
     select *
     from data_change_records
     lateral view posexplode(
-        transform({{ reconcile.mods_of_record('mods') }}, mod -> try_cast(mod as map<string, variant>))
+        transform(if(cardinality(mods) > 0, mods, array(cast(null as variant))), mod -> try_cast(mod as map<string, variant>))
     ) as place, mod
 ),
 
@@ -118,11 +118,6 @@ select
     record as _change_record,
     origin as _change_origin
 from judged
-{%- endmacro %}
-
-{#- The mods of a record that is parsed, at least one: what is counted as delivered is what the source macro makes change records of. -#}
-{%- macro mods_of_record(mods) -%}
-if(cardinality({{ mods }}) > 0, {{ mods }}, array(cast(null as variant)))
 {%- endmacro %}
 
 {#- An object, or the JSON text of one. -#}

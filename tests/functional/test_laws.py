@@ -5,7 +5,7 @@ Many histories lie side by side in one table, their number in the key: a handful
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from pyspark.sql import SparkSession
 class Proof:
     """One set of histories, delivered twice in different orders and splits, and the base tables after each step."""
 
-    def __init__(self, spark: SparkSession, root: Path, name: str, histories: int, seed: int) -> None:
-        records = {source: generate(source, histories, seed) for source in COORDINATES}
+    def __init__(
+        self, spark: SparkSession, root: Path, name: str, sources: Iterable[str], histories: int, seed: int
+    ) -> None:
+        records = {source: generate(source, histories, seed) for source in sources}
         one = StagedHistories(spark, f"{name}_records", records, delivery=0, again=True)
         other = StagedHistories(spark, f"{name}_records", records, delivery=1)
         self.number_of_histories = sum(len({record.key[0] for record in told}) for told in records.values())
@@ -55,19 +57,21 @@ class Proof:
         yield "rebuilt", self.one
 
 
-# histories of each source, and hypothesis' seed: of the long one another one each day, which its name tells
-FEW = (60, 1)
-MANY = (150, date.today().toordinal())
+# sources, histories of each, and hypothesis' seed: of the long ones another one each day, which their names tell
+TODAY = date.today().toordinal()
 CASES = [
-    pytest.param(FEW, id="4x60"),
-    pytest.param(MANY, id=f"4x150-seed-{MANY[1]}", marks=pytest.mark.soak),
+    pytest.param((COORDINATES, 60, 1), id="4x60"),
+    pytest.param((["spanner"], 250, 1), id="spanner-250"),
+    pytest.param((COORDINATES, 150, TODAY), id=f"4x150-seed-{TODAY}", marks=pytest.mark.soak),
+    pytest.param((["spanner"], 1000, TODAY), id=f"spanner-1000-seed-{TODAY}", marks=pytest.mark.soak),
 ]
 
 
 @pytest.fixture(scope="module", params=CASES)
 def proof(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    histories, seed = request.param
-    return Proof(spark, tmp_path_factory.mktemp("laws"), f"laws_{seed}", histories, seed)
+    sources, histories, seed = request.param
+    name = f"laws_{'_'.join(sources)}_{seed}"
+    return Proof(spark, tmp_path_factory.mktemp("laws"), name, sources, histories, seed)
 
 
 def test_histories_are_many(proof: Proof) -> None:

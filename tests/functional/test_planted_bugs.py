@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from histories import COORDINATES, generate
+from histories import SOURCES, generate
 from laws import Lakehouse, LawBroken, StagedHistories
 from projects import copy_of_the_package
 from pyspark.sql import SparkSession
@@ -49,9 +49,59 @@ BUGS = [
     Bug("backfill last", f"{RECORDS}/datastream_change_records.sql",
         {"concat('/0/', ": "concat('/2/', "},
         "oracle", REBUILD, "not as folded"),
+    Bug("absent as NULL", f"{RECORDS}/newest_columns.sql",
+        {"filter (where array_contains(_change_columns, {{ reconcile.literal(column.name) }}))":
+         "filter (where _change_columns is not null)"},
+        "spanner", REBUILD, "not as folded"),
+    Bug("one sequence for the row", f"{RECORDS}/joined_columns.sql",
+        {"reconcile.sequence_of_column(come, column.name) ~ ' > ' ~ reconcile.sequence_of_column(known, column.name)":
+         "'newest._change_sequence > base._change_sequence'"},
+        "spanner", INCREMENTS, "not as folded"),
+    Bug("an old value shines through a delete", f"{RECORDS}/column_sequences.sql",
+        {"sequence > coalesce(' ~ row ~ \", ''))\"": "sequence is not null)'"},
+        "spanner", INCREMENTS, "not as folded"),
+    Bug("fold by row", f"{RECORDS}/newest_columns.sql",
+        {"if({{ last }}.sequence > coalesce(_change_whole._change_sequence, ''), {{ last }}.value, ":
+         "if({{ last }}.sequence = _change_newest._change_sequence, {{ last }}.value, "},
+        "spanner", REBUILD, "not as folded"),
+    Bug("pending shown", f"{RECORDS}/column_sequences.sql",
+        {"({{ order.row }} is not null and not {{ deleted }})": "(not {{ deleted }})"},
+        "spanner", REBUILD, "not the live ones"),
+    Bug("a stale update of some columns dropped", f"{STATE}/get_apply_statements.sql",
+        {"where cardinality(_change_writers) > 0":
+         "where _change_base_sequence is null or _change_sequence > _change_base_sequence"},
+        "spanner", INCREMENTS, "not as folded"),
 ]  # fmt: skip
 
 MORE_BUGS = [
+    Bug("an update after a delete brings the row back", f"{RECORDS}/newest_columns.sql",
+        {"_change_type = 'delete' as _deleted\n": "false as _deleted\n"},
+        "spanner", REBUILD, "not as folded"),
+    Bug("a delete of the columns that it carries", f"{RECORDS}/checked_records.sql",
+        {"if(_change_type = 'update', filter(_change_columns": "if(_change_type <> 'insert', filter(coalesce(_change_columns, if(_change_type = 'delete', array(), null))"},
+        "spanner", REBUILD, "not as folded"),
+    Bug("the batch of what was not applied", f"{RECORDS}/joined_columns.sql",
+        {"array_max(transform(newest._change_writers, record -> record.batch))": "newest._change_batch"},
+        "spanner", INCREMENTS, "not as folded"),
+    Bug("pending counted as applied", f"{RECORDS}/column_counts.sql",
+        {"writer -> not _change_is_pending or writer.sequence <=> _change_row_after": "writer -> true",
+         "writer -> _change_is_pending and not writer.sequence <=> _change_row_after": "writer -> false"},
+        "spanner", REBUILD, "counts"),
+    Bug("superseded by the row", f"{RECORDS}/column_counts.sql",
+        {"coalesce(_change_columns_after[column], _change_row_after) > record.sequence": "true"},
+        "spanner", REBUILD, "counts"),
+    Bug("commit timestamps to the microsecond", f"{RECORDS}/sequence_sections.sql",
+        {"[.]([0-9]{1,9})": "[.]([0-9]{1,6})"},
+        "spanner", REBUILD, "not as folded|sequence of several"),
+    Bug("mods in one place", "macros/sources/spanner_change_stream.sql",
+        {"reconcile.hex_of_place('place')": "reconcile.hex_of_place('0')"},
+        "spanner", REBUILD, "not as folded"),
+    Bug("backfill before its time", "macros/sources/spanner_change_stream.sql",
+        {"if(is_backfill, '/1', concat_ws('/', '/0'": "if(is_backfill, '/0', concat_ws('/', '/1'"},
+        "spanner", REBUILD, "not as folded"),
+    Bug("records counted, not mods", "macros/ledger/delivered_records.sql",
+        {"greatest(cardinality(from_json(record, 'mods array<variant>').mods), 1)": "1"},
+        "spanner", REBUILD, "counts"),
     Bug("log_file as text", "macros/sources/datastream_mysql.sql",
         {"'log_file': reconcile": "'log_file': 'metadata.log_file' if true else reconcile"},
         "mysql", REBUILD, "not as folded"),
@@ -108,7 +158,7 @@ MORE_BUGS = [
 
 @pytest.fixture(scope="module")
 def staged(spark: SparkSession) -> StagedHistories:
-    records = {source: generate(source, 40, seed=2) for source in COORDINATES}
+    records = {source: generate(source, 40, seed=2) for source in SOURCES}
     return StagedHistories(spark, "planted_records", records, delivery=0)
 
 

@@ -1,4 +1,4 @@
-"""The two ways in which the tests say what partial records come to: one after the other in order, and joined as they arrive."""
+"""Two ways to say what partial records come to: applied one after the other, and joined in the order of arrival."""
 
 from __future__ import annotations
 

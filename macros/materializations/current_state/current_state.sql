@@ -7,7 +7,8 @@
   {%- set range = reconcile.range_to_apply(relations, settings) -%}
   {%- if range.has_records or range.kind == 'rebuild' -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, settings, range)) -%}
-    {%- set counts = reconcile.one_row(reconcile.change_counts(relations.changes_cache, relations.newest_cache, range.delivered)) -%}
+    {%- set account = reconcile.column_counts if settings.partial_records else reconcile.change_counts -%}
+    {%- set counts = reconcile.one_row(account(relations.changes_cache, relations.newest_cache, range.delivered)) -%}
     {%- do reconcile.run_statements(
           reconcile.get_rebuild_statements(relations, settings, counts) if range.kind == 'rebuild'
           else reconcile.get_apply_statements(relations, settings, range, counts)) -%}

@@ -1,4 +1,4 @@
-{#- The declarations of the model, validated: {columns, unique_key, file_format, inputs, declaration}, and `built`: what its relations
+{#- The declarations of the model, validated: {columns, unique_key, file_format, inputs, partial_records, declaration}, and `built`: what its relations
     were built from, by their names in `current_state_relations`, none where there is no such relation yet. -#}
 {%- macro current_state_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
@@ -19,6 +19,7 @@
     {%- do complaints.append("file_format " ~ file_format ~ " is not supported; use delta") -%}
   {%- endif -%}
   {%- set inputs = reconcile.model_inputs(model) -%}
+  {%- set partial_records = reconcile.takes_partial_records(model) -%}
   {%- if inputs.objects and inputs.relations | length != 1 -%}
     {%- do complaints.append('it depends on ' ~ inputs.relations | length ~ ' relations; a model with a source macro reads one staging table and nothing else') -%}
   {%- endif -%}
@@ -29,14 +30,14 @@
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return({
-      'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built,
-      'declaration': tojson(reconcile._declaration(columns, keys, inputs), sort_keys=true),
+      'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built, 'partial_records': partial_records,
+      'declaration': tojson(reconcile._declaration(columns, keys, inputs, partial_records), sort_keys=true),
   }) }}
 {%- endmacro %}
 
 {#- A digest of each thing that the rows of the base table follow from. Digests, because Spark shows `*****` for the properties of
     tables that speak of a url or a token. -#}
-{%- macro _declaration(columns, keys, inputs) -%}
+{%- macro _declaration(columns, keys, inputs, partial_records) -%}
   {%- set types = {} -%}
   {%- for column in columns -%}
     {%- do types.update({column.name: column.type.said ~ (', rounded' if column.round else '')}) -%}
@@ -44,6 +45,9 @@
   {%- set aspects = {
       'columns': types, 'unique_key': keys | sort, 'sources': inputs.objects,
       'staging': reconcile.ledger_name(inputs.relations[0]) if inputs.objects else none, 'sequence': reconcile.sequence_version()} -%}
+  {%- if partial_records -%}
+    {%- do aspects.update({'partial_records': true}) -%}
+  {%- endif -%}
   {%- set digests = {} -%}
   {%- for aspect, value in aspects.items() -%}
     {%- do digests.update({aspect: local_md5(tojson(value, sort_keys=true))}) -%}

@@ -7,9 +7,10 @@
       'set spark.sql.constraintPropagation.enabled = false',
       'set spark.sql.legacy.storeAnalyzedPlanForView = true',
       reconcile._cache(relations.changes_cache,
-          reconcile.checked_records(sql, fields, settings.columns, settings.unique_key, range.first, range.last)),
+          reconcile.checked_records(sql, fields, settings.columns, settings.unique_key, range.first, range.last, settings.partial_records)),
       reconcile._cache(relations.newest_cache,
-          reconcile._newest_beside_base(relations, settings, range)),
+          reconcile.columns_beside_base(reconcile._newest_beside_base(relations, settings, range)) if settings.partial_records
+          else reconcile._newest_beside_base(relations, settings, range)),
   ]) }}
 {%- endmacro %}
 
@@ -39,21 +40,22 @@ cache table {{ name }} as
 {#- The semi join comes first because an outer join can only broadcast, or else shuffles, the side that grows: the base table.
     Subqueries, not CTEs: through a CTE Spark does not see that what it reads is cached. -#}
 {%- macro _newest_beside_base(relations, settings, range) -%}
+{%- set known = {'_change_sequence': 'string', '_deleted': 'boolean'} -%}
+{%- if settings.partial_records -%}
+  {%- do known.update({'_change_row_sequence': 'string', '_change_column_sequences': 'map<string, string>'}) -%}
+{%- endif -%}
+{%- set fold = reconcile.newest_columns if settings.partial_records else reconcile.newest_records -%}
 select
     newest.*,
-    {%- if range.kind == 'rebuild' %}
-    cast(null as string) as _change_base_sequence,
-    cast(null as boolean) as _change_base_deleted
-    {%- else %}
-    base._change_sequence as _change_base_sequence,
-    base._deleted as _change_base_deleted
-    {%- endif %}
+    {%- for column, type in known.items() %}
+    {{ 'cast(null as ' ~ type ~ ')' if range.kind == 'rebuild' else 'base.' ~ column }} as {{ '_change_base' ~ column | replace('_change', '') }}{{ ',' if not loop.last }}
+    {%- endfor %}
 from (
-    {{ reconcile.newest_records(relations.changes_cache, settings.columns, settings.unique_key) | indent(4) }}
+    {{ fold(relations.changes_cache, settings.columns, settings.unique_key) | indent(4) }}
 ) as newest
 {%- if range.kind != 'rebuild' %}
 left join (
-    select {{ reconcile.broadcast_hint('change', range.delivered) }}{{ reconcile.key_columns(settings.unique_key) }}, _change_sequence, _deleted
+    select {{ reconcile.broadcast_hint('change', range.delivered) }}{{ reconcile.key_columns(settings.unique_key) }}, {{ known | join(', ') }}
     from {{ reconcile.qualified(relations.base) }} as known
     left semi join {{ relations.changes_cache }} as change
         on {{ reconcile.keys_match(settings.unique_key, 'change', 'known') }}

@@ -45,5 +45,6 @@ from {{ relations.newest_cache }}
 {%- macro _base_columns(settings) -%}
   {%- set names = [] -%}
   {%- for column in settings.columns -%}{%- do names.append(reconcile.identifier(column.name)) -%}{%- endfor -%}
-  {{ return(names + ['_change_sequence', '_change_time', '_change_batch', '_deleted']) }}
+  {{ return(names + ['_change_sequence', '_change_time', '_change_batch', '_deleted']
+      + (['_change_row_sequence', '_change_column_sequences'] if settings.partial_records else [])) }}
 {%- endmacro %}

@@ -7,7 +7,7 @@ select
     {{ reconcile.identifier(column.name) }}{{ ',' if not loop.last }}
     {%- endfor %}
 from {{ reconcile.qualified(relations.base) }}
-where not _deleted
+where {{ reconcile.is_live(reconcile.order_of('_change'), '_deleted') if settings.partial_records else 'not _deleted' }}
   {%- endset -%}
   {%- set statements = [] -%}
   {%- for name, query, comments in [('changes', sql, ''), ('live', live, reconcile._comments(settings))] -%}

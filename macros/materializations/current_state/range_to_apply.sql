@@ -42,7 +42,7 @@
   {%- if settings.inputs.objects -%}
     {%- set objects = [] -%}
     {%- for object in settings.inputs.objects -%}{%- do objects.append(reconcile.literal(object)) -%}{%- endfor -%}
-    {%- set query = 'select count(*) from ' ~ reconcile.qualified(settings.inputs.relations[0])
+    {%- set query = 'select ' ~ reconcile.delivered_records(settings.inputs.objects) ~ ' from ' ~ reconcile.qualified(settings.inputs.relations[0])
           ~ ' where object in (' ~ objects | join(', ') ~ ') and batch between ' ~ first ~ ' and ' ~ last -%}
   {%- else -%}
     {%- set query = 'select count(*) from (' ~ sql ~ '\n) where _change_batch between ' ~ first ~ ' and ' ~ last -%}
@@ -55,9 +55,9 @@
   {%- set declared = fromjson(settings.declaration) -%}
   {%- set what = {
       'columns': 'columns', 'unique_key': 'unique_key', 'sources': 'source macros, objects or generations', 'staging': 'staging table',
-      'sequence': 'form of the order'} -%}
+      'sequence': 'form of the order', 'partial_records': 'partial_records'} -%}
   {%- set changed = [] -%}
-  {%- for aspect in declared if declared[aspect] != built.get(aspect) -%}
+  {%- for aspect in what if declared.get(aspect) != built.get(aspect) -%}
     {%- do changed.append(what[aspect]) -%}
   {%- endfor -%}
   {%- if changed -%}

@@ -1,0 +1,20 @@
+{#- The columns of the base table's row `base`, joined with those of `newest`, as `columns_beside_base` gives it: {column: SQL}. Each column has its
+    value from the newer record; nothing here depends on which of the two came first. -#}
+{%- macro joined_columns(columns, keys) -%}
+  {%- set known, come = reconcile.order_of('base._change'), reconcile.order_of('newest._change') -%}
+  {%- set joined = reconcile.joined_order(known, come) -%}
+  {%- set values = {} -%}
+  {%- for column in columns if column.name not in keys -%}
+    {%- set name = reconcile.identifier(column.name) -%}
+    {%- do values.update({name: 'if(' ~ reconcile.sequence_of_column(come, column.name) ~ ' > ' ~ reconcile.sequence_of_column(known, column.name)
+          ~ ', newest.' ~ name ~ ', base.' ~ name ~ ')'}) -%}
+  {%- endfor -%}
+  {{ return(dict(values, **{
+      '_change_sequence': joined.newest,
+      '_change_time': 'if(newest._change_sequence > base._change_sequence, newest._change_time, base._change_time)',
+      '_change_batch': 'greatest(base._change_batch, array_max(transform(newest._change_writers, record -> record.batch)))',
+      '_deleted': "if(newest._change_row_sequence > coalesce(base._change_row_sequence, ''), newest._deleted, base._deleted)",
+      '_change_row_sequence': joined.row,
+      '_change_column_sequences': joined.columns,
+  })) }}
+{%- endmacro %}

@@ -1,0 +1,416 @@
+"""A Spanner change stream's records through the SQL that users get: types, order, partial rows, cuts, transactions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from datastream import Staged, stage
+from projects import Project
+from pyspark.sql import SparkSession
+from spanner import backfill_record, cut, data_change_record, mod
+
+ROUND = {"config": {"meta": {"round": True}}}
+COLUMNS: dict[str, Any] = {
+    "Id": "string",
+    "Flag": "boolean",
+    "Whole": "bigint",
+    "Real": "float",
+    "Ratio": "double",
+    "Amount": "decimal(38,9)",
+    "Text": "string",
+    "Data": "binary",
+    "Day": "date",
+    "At": "timestamp",
+    "RoundedAt": {"data_type": "timestamp", **ROUND},
+    "Document": "string",
+    "Flags": "array<boolean>",
+    "Wholes": "array<bigint>",
+    "Ratios": "array<double>",
+    "Amounts": "array<decimal(38,9)>",
+    "Texts": "array<string>",
+    "Blobs": "array<binary>",
+    "Days": "array<date>",
+    "Moments": "array<timestamp>",
+    "customerid": "bigint",
+}
+
+
+class Value(NamedTuple):
+    """A value as staged, and as Spark prints what the column then holds; None: it goes to quarantine."""
+
+    column: str
+    staged: Any
+    expected: str | None
+
+
+NULL = "a NULL"
+# GoogleSQL's types, then PostgreSQL's where they differ
+VALUES = [
+    Value("Flag", True, "true"),
+    Value("Whole", "9223372036854775807", "9223372036854775807"),
+    Value("Whole", "-9223372036854775808", "-9223372036854775808"),
+    Value("Whole", "9223372036854775808", None),
+    Value("Whole", "1.5", None),
+    Value("Ratio", 0.1, "0.1"),
+    Value("Ratio", 1e300, "1.0E300"),
+    Value("Ratio", 5e-324, "4.9E-324"),
+    Value("Ratio", 3, "3.0"),
+    Value("Ratio", "NaN", "NaN"),
+    Value("Ratio", "-Infinity", "-Infinity"),
+    Value("Ratio", "one", None),
+    Value("Real", 0.10000000149011612, "0.1"),
+    Value("Real", "Infinity", "Infinity"),
+    Value("Real", 1e39, None),
+    Value("Amount", "99999999999999999999999999999.999999999", "99999999999999999999999999999.999999999"),
+    Value("Amount", "0.000000001", "1E-9"),
+    Value("Amount", "-1", "-1.000000000"),
+    Value("Amount", "0.0000000001", None),
+    Value("Text", "NULL", "NULL"),
+    Value("Text", "", ""),
+    Value("Text", "ü😀 \"quoted\" \\", "ü😀 \"quoted\" \\"),
+    Value("Text", 0.25, "0.25"),
+    Value("Data", "AAH/", "0001FF"),
+    Value("Data", "", ""),
+    Value("Data", "not base64!", None),
+    Value("Day", "0001-01-01", "0001-01-01"),
+    Value("Day", "2026-02-30", None),
+    Value("At", "2026-11-21T11:33:12.123456Z", "2026-11-21 11:33:12.123456"),
+    Value("At", "2026-11-21T11:33:12Z", "2026-11-21 11:33:12"),
+    Value("At", "9999-12-31T23:59:59.999999Z", "9999-12-31 23:59:59.999999"),
+    Value("At", "2026-11-21T11:33:12.123456789Z", None),
+    Value("RoundedAt", "2026-11-21T11:33:12.123456789Z", "2026-11-21 11:33:12.123456"),
+    Value("Document", '{"a": 1.10, "b": [null]}', '{"a": 1.10, "b": [null]}'),
+    Value("Document", "[1.10]", "[1.10]"),
+    Value("Flags", [True, None, False], "[true, null, false]"),
+    Value("Wholes", ["1", None, "-9223372036854775808"], "[1, null, -9223372036854775808]"),
+    Value("Wholes", [], "[]"),
+    Value("Wholes", "NULL", NULL),  # as the emulator has an array that is NULL
+    Value("Wholes", ["1.5"], None),
+    Value("Ratios", [0.5, "NaN", "-Infinity"], "[0.5, NaN, -Infinity]"),
+    Value("Amounts", ["1.1", None], "[1.100000000, null]"),
+    Value("Texts", ["a", None, "", "NULL"], "[a, null, , NULL]"),
+    Value("Texts", "NULL", NULL),
+    Value("Texts", None, NULL),
+    Value("Whole", None, NULL),
+    Value("Blobs", ["AAH/", None], "[[00 01 FF], null]"),
+    Value("Days", ["2024-02-29", None], "[2024-02-29, null]"),
+    Value("Moments", ["2026-11-21T11:33:12.5Z"], "[2026-11-21 11:33:12.5]"),
+    Value("Amount", "NaN", None),  # PG.NUMERIC has it
+    Value("Text", f"0.{'1234567890' * 5}", f"0.{'1234567890' * 5}"),
+    Value("CustomerId", "7", "7"),
+]  # fmt: skip
+
+A = {"Id": "%s"}
+# records of which nothing can be applied: (what is wrong, the reason's words, the record)
+MALFORMED = [
+    ("torn", "the record does not have the form of a data change record", data_change_record([mod(A)])[:-9]),
+    ("no mods", "the record holds no mods", data_change_record([], without=["mods"])),
+    ("mods of none", "the record holds no mods", data_change_record([])),
+    ("mods an object", "does not have the form", data_change_record("{}")),
+    ("a mod of text", "the mod is no object", data_change_record(["x"])),
+    ("no keys", "the mod has no keys", data_change_record([{"new_values": {}}])),
+    ("keys of a list", "the mod has no keys", data_change_record([{"keys": [1], "new_values": {}}])),
+    ("no key", "key Id is missing or NULL", data_change_record([mod({"Other": "x"})])),
+    ("no new values", "the mod has no new_values", data_change_record([{"keys": A}])),
+    ("a name twice", "the mod has Id among its keys and its new_values", data_change_record([mod(A, {"Id": "x"})])),
+    ("type", "mod_type 'TRUNCATE' is unknown", data_change_record([mod(A)], "TRUNCATE")),
+    ("no type", "mod_type is missing", data_change_record([mod(A)], without=["mod_type"])),
+    ("capture", "value_capture_type 'NEW' is unknown", data_change_record([mod(A)], value_capture_type="NEW")),
+    ("no capture", "value_capture_type is missing", data_change_record([mod(A)], without=["value_capture_type"])),
+    ("no time", "commit_timestamp, which orders changes, is missing or unreadable",
+     data_change_record([mod(A)], without=["commit_timestamp"])),
+    ("time", "commit_timestamp, which", data_change_record([mod(A)], commit_timestamp="1969-12-31T23:59:59Z")),
+    ("far time", "commit_timestamp, which", data_change_record([mod(A)], commit_timestamp="2262-04-12T00:00:00Z")),
+    ("no transaction", "server_transaction_id, which", data_change_record([mod(A)], server_transaction_id="")),
+    ("sequence", "record_sequence, which", data_change_record([mod(A)], record_sequence="0000000x")),
+    ("backfill", "a backfill record is an INSERT, and this one 'DELETE'",
+     backfill_record([({"Id": "%s"}, {})], "2026-11-21T11:33:12Z", mod_type="DELETE")),
+    ("case", "customerid: several fields have this name but for case",
+     data_change_record([mod(A, {"CustomerId": "1", "CUSTOMERID": "2"})])),
+]  # fmt: skip
+
+
+def at(nanoseconds: int) -> str:
+    return f"2026-11-21T11:33:12.{nanoseconds:09}Z"
+
+
+def change(key: str, mod_type: str, new_values: dict[str, Any], nanoseconds: int, **fields: Any) -> str:
+    return data_change_record(
+        [mod({"Id": key}, new_values)], mod_type, commit_timestamp=at(nanoseconds), server_transaction_id=key, **fields
+    )
+
+
+WHOLE = {"value_capture_type": "NEW_ROW"}
+# what one key's records come to: (what is proven, records by batch, expected A, B and C; None: no row, "pending")
+ROWS: list[tuple[str, list[list[str]], Any]] = [
+    ("absent is not NULL", [[change("%s", "INSERT", {"A": "1", "B": "1", "C": "1"}, 1)],
+                            [change("%s", "UPDATE", {"B": "2"}, 2)]], ("1", "2", "1")),
+    ("NULL is not absent", [[change("%s", "INSERT", {"A": "1", "B": "1", "C": "1"}, 1)],
+                            [change("%s", "UPDATE", {"B": None}, 2)]], ("1", None, "1")),
+    ("one nanosecond", [[change("%s", "UPDATE", {"A": "3"}, 1003), change("%s", "UPDATE", {"A": "2"}, 1002)],
+                        [change("%s", "INSERT", {"A": "1", "B": "1"}, 1001)]], ("3", "1", None)),
+    ("digits left out", [[change("%s", "UPDATE", {"A": "2"}, 0, ).replace("12.000000000Z", "12.1Z"),
+                          change("%s", "INSERT", {"A": "1"}, 99_999_999)]], ("2", None, None)),
+    ("a stale update knows a column best", [[change("%s", "INSERT", {"A": "1", "B": "1"}, 1)],
+                                            [change("%s", "UPDATE", {"A": "3"}, 3)],
+                                            [change("%s", "UPDATE", {"A": "2", "B": "2"}, 2)]], ("3", "2", None)),
+    ("nothing shines through a delete", [[change("%s", "INSERT", {"A": "1", "B": "1"}, 1)],
+                                         [change("%s", "UPDATE", {"B": "2", "C": "2"}, 2)],
+                                         [change("%s", "INSERT", {"A": "4"}, 4)],
+                                         [change("%s", "DELETE", {}, 3)]], ("4", None, None)),
+    ("a delete", [[change("%s", "UPDATE", {"A": "2"}, 2), change("%s", "DELETE", {}, 3)]], None),
+    ("a whole row of an update", [[change("%s", "UPDATE", {"A": "2"}, 2, **WHOLE)]], ("2", None, None)),
+    ("capture types of one key", [[change("%s", "UPDATE", {"A": "2", "B": "2"}, 2,
+                                          value_capture_type="NEW_ROW_AND_OLD_VALUES")],
+                                  [change("%s", "UPDATE", {"B": "3"}, 3, value_capture_type="NEW_VALUES")],
+                                  [change("%s", "UPDATE", {"C": "4"}, 4)]], ("2", "3", "4")),
+    ("the last mod of a record", [[data_change_record(
+        [mod({"Id": "%s"}, {"A": "1"}), mod({"Id": "another"}), mod({"Id": "%s"}, {"A": "2"})])]], ("2", None, None)),
+    ("record_sequence", [[change("%s", "UPDATE", {"A": "2"}, 1, record_sequence="0000000A"),
+                          change("%s", "INSERT", {"A": "1", "B": "1"}, 1, record_sequence="00000009")]],
+     ("2", "1", None)),
+    ("parts of JSON text", [[data_change_record(
+        [{name: json.dumps(part) for name, part in mod({"Id": "%s"}, {"A": "1"}).items()}])]], ("1", None, None)),
+    ("backfill after a change of its time", [[backfill_record([({"Id": "%s"}, {"A": "b"})], at(5))],
+                                             [change("%s", "UPDATE", {"A": "5", "B": "5"}, 5)]], ("b", None, None)),
+    ("backfill before a later change", [[change("%s", "UPDATE", {"B": "6"}, 6)],
+                                        [backfill_record([({"Id": "%s"}, {"A": "b", "B": "b"})], at(5))]],
+     ("b", "6", None)),
+    ("backfill before a delete", [[change("%s", "DELETE", {}, 6)],
+                                  [backfill_record([({"Id": "%s"}, {"A": "b"})], at(5))]], None),
+    ("never whole", [[change("%s", "UPDATE", {"A": "2"}, 2)], [change("%s", "UPDATE", {"B": "3"}, 3)]], "pending"),
+    ("of undeclared columns", [[change("%s", "UPDATE", {"Z": "2"}, 2)]], "pending"),
+    ("updated after its delete", [[change("%s", "INSERT", {"A": "1"}, 1), change("%s", "DELETE", {}, 2)],
+                                  [change("%s", "UPDATE", {"B": "4"}, 4)]], "pending"),
+    ("pending until it is whole", [[change("%s", "UPDATE", {"B": "4"}, 4)], [change("%s", "INSERT", {"A": "3"}, 3)]],
+     ("3", "4", None)),
+]  # fmt: skip
+# batches 1 to 4: 3 of ROWS and the update that still waits for its insert; one more of ROWS
+PENDING = [5, 2, 0, 0]
+LETTERS = {"Id": "string", "A": "string", "B": "string", "C": "string"}
+
+
+class Outcome(NamedTuple):
+    """What dbt made of all the records, batch by batch."""
+
+    failures: dict[str, int]
+    types: dict[str, str]
+    values: dict[str, dict[str, str | None]]
+    quarantine: dict[str, str]
+    rows: dict[str, tuple[Any, ...]]
+    ledger: list[Any]
+
+
+MODEL = (
+    "{{{{ config(materialized='current_state', unique_key='Id') }}}}\n"
+    "{{{{ reconcile.spanner_change_stream(source('lake', 'changes'), object='{}') }}}}"
+)
+
+
+@pytest.fixture(scope="module")
+def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    staged = [
+        Staged(data_change_record([mod({"Id": _id(v)}, {v.column: v.staged})]), "Things", 1, _id(v)) for v in VALUES
+    ]
+    staged += [Staged(record.replace("%s", name), "Things", 1, name) for name, _, record in MALFORMED]
+    staged += [
+        Staged(record.replace("%s", name), "Letters", batch, name)
+        for name, batches, _ in ROWS
+        for batch, records in enumerate(batches, start=1)
+        for record in records
+    ]
+    staged += [Staged(change("x", "INSERT", {}, 1), "Nobodys", 1), Staged(change("y", "INSERT", {}, 1), "Nobodys", 4)]
+    cuts = {1: "2026-11-21T11:33:13.000000001Z", 3: "2026-11-21T11:33:14Z", 4: "2026-11-21T11:33:15.123456789Z"}
+    staged += [Staged(cut(time, "2026-11-21T11:33:12Z"), "#cut", batch) for batch, time in cuts.items()]
+    spark.sql("create schema if not exists spanner_staging")
+    stage(spark, "spanner_staging.all_changes", [row._replace(source="spanner") for row in staged])
+
+    project = Project(tmp_path_factory.mktemp("spanner") / "project", schema="spanner")
+    project.source("spanner_staging", "changes")
+    tests = ["reconcile.no_pending_rows", "reconcile.ledger_balances"]
+    project.model("things", MODEL.format("Things"), COLUMNS, data_tests=tests)
+    project.model("letters", MODEL.format("Letters"), LETTERS, data_tests=tests)
+    for batch in range(1, 5):
+        spark.sql(
+            "create or replace view spanner_staging.changes as "
+            f"select * from spanner_staging.all_changes where batch <= {batch}"
+        )
+        project.dbt("run")
+    shown = [f"{'hex' if said == 'binary' else 'string'}(`{name}`) as `{name}`" for name, said in COLUMNS.items()]
+    things = spark.table("spanner.things")
+    return Outcome(
+        _failures(project),
+        dict(things.dtypes),
+        {row.Id: row.asDict() for row in things.selectExpr(*shown).collect()},
+        {row.origin: row._change_error for row in spark.table("spanner.things__quarantine").collect()},
+        {row.Id: tuple(row)[1:] for row in spark.table("spanner.letters").collect()},
+        spark.table("spanner.reconcile_ledger").orderBy("recorded_at").collect(),
+    )
+
+
+def _id(value: Value) -> str:
+    return f"{value.column} {json.dumps(value.staged)}"
+
+
+@pytest.mark.parametrize("value", VALUES, ids=_id)
+def test_a_value_arrives_exactly_or_is_quarantined(outcome: Outcome, value: Value) -> None:
+    if value.expected is None:
+        assert _id(value) not in outcome.values
+        assert f"{value.column}: " in outcome.quarantine[_id(value)]
+    else:
+        assert _id(value) not in outcome.quarantine
+        column = "customerid" if value.column == "CustomerId" else value.column
+        expected = None if value.expected is NULL else value.expected
+        assert outcome.values[_id(value)] == {**dict.fromkeys(COLUMNS), "Id": _id(value), column: expected}
+
+
+def test_columns_have_the_declared_types(outcome: Outcome) -> None:
+    declared = {name: said if isinstance(said, str) else said["data_type"] for name, said in COLUMNS.items()}
+    assert outcome.types == declared
+
+
+@pytest.mark.parametrize(("name", "reason"), [case[:2] for case in MALFORMED], ids=[case[0] for case in MALFORMED])
+def test_a_malformed_record_is_quarantined_with_its_reason(outcome: Outcome, name: str, reason: str) -> None:
+    assert reason in outcome.quarantine[name]
+    assert name not in outcome.values
+
+
+@pytest.mark.parametrize(("name", "expected"), [case[::2] for case in ROWS], ids=[case[0] for case in ROWS])
+def test_rows_are_as_their_records_leave_them(outcome: Outcome, name: str, expected: Any) -> None:
+    assert outcome.rows.get(name) == (None if expected == "pending" else expected)
+
+
+def test_rows_that_are_not_whole_are_pending(outcome: Outcome) -> None:
+    pending = [name for name, _, expected in ROWS if expected == "pending"]
+    assert outcome.failures["reconcile_no_pending_rows_letters_"] == len(pending) == 3
+    assert outcome.failures["reconcile_no_pending_rows_things_"] == 0
+
+
+def test_the_ledger_counts_mods_and_balances(outcome: Outcome) -> None:
+    lines = [line for line in outcome.ledger if line.relation == "spanner.letters"]
+    mods = [
+        sum(len(json.loads(r)["mods"]) for _, batches, _ in ROWS for records in batches[n : n + 1] for r in records)
+        for n in range(4)
+    ]
+    assert [line.delivered for line in lines] == mods
+    assert [line.pending for line in lines] == PENDING
+    assert outcome.failures["reconcile_ledger_balances_letters_"] == 0
+    assert outcome.failures["reconcile_ledger_balances_things_"] == 0
+
+
+def test_the_ledger_has_the_cut_of_the_last_batch(outcome: Outcome) -> None:
+    cuts = [str(line.cut_time) for line in outcome.ledger if line.relation == "spanner.letters"]
+    assert cuts == ["2026-11-21 11:33:13", "None", "2026-11-21 11:33:14", "2026-11-21 11:33:15.123456"]
+
+
+def test_a_cut_is_no_unrouted_record(outcome: Outcome, spark: SparkSession) -> None:
+    unrouted = spark.table("spanner.reconcile_unrouted").collect()
+    assert {(row.object, row.batch) for row in unrouted} == {("Nobodys", 1), ("Nobodys", 4)}
+
+
+OWN = """
+{{{{ config(materialized='current_state', unique_key='id', meta={meta}) }}}}
+select
+    id, a, b, kind as _change_type, sequence as _change_sequence, sequence as _change_id,
+    cast(null as timestamp) as _change_time, bigint(1) as _change_batch, columns as _change_columns,
+    cast(null as string) as _change_error
+from values
+    (1, 'one', 'one', 'insert', '1', cast(null as array<string>)),
+    (1, 'two', null, 'update', '2', array('id', 'a')),
+    (2, 'one', null, 'insert', '1', array('id', 'a')),
+    (2, 'two', null, 'update', '2', array('a', 'c')),
+    (2, 'two', null, 'update', '3', array('a', null))
+as t(id, a, b, kind, sequence, columns)
+"""
+
+
+@pytest.fixture(scope="module")
+def own(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Build two models of the users' own change records, one of which takes partial ones."""
+    project = Project(tmp_path_factory.mktemp("own") / "project", schema="spanner_own")
+    columns = {"id": "int", "a": "string", "b": "string"}
+    project.model("taken", OWN.format(meta="{'partial_records': true}"), columns)
+    project.model("refused", OWN.format(meta="{}"), columns)
+    project.dbt("run")
+
+
+def test_a_select_of_ones_own_says_that_it_has_partial_records(own: None, spark: SparkSession) -> None:
+    assert sorted(map(tuple, spark.table("spanner_own.taken").collect())) == [(1, "two", "one"), (2, "one", None)]
+    errors = {(row._change_id, row._change_error) for row in spark.table("spanner_own.taken__quarantine").collect()}
+    said = "_change_columns names columns that are not declared: "
+    assert errors == {("2", said + "a, c"), ("3", said + "a, NULL")}
+
+
+def test_a_model_that_does_not_take_them_quarantines_them(own: None, spark: SparkSession) -> None:
+    assert [tuple(row) for row in spark.table("spanner_own.refused").collect()] == [(1, "one", "one")]
+    errors = [row._change_error for row in spark.table("spanner_own.refused__quarantine").collect()]
+    assert len(errors) == 4
+    assert {error.split(",")[0] for error in errors} == {"the record carries only some columns"}
+
+
+def test_a_base_table_of_whole_rows_pays_nothing(own: None, outcome: Outcome, spark: SparkSession) -> None:
+    extra = ["_change_row_sequence", "_change_column_sequences"]
+    plain = [*["id", "a", "b"], "_change_sequence", "_change_time", "_change_batch", "_deleted"]
+    assert spark.table("spanner_own.refused__base").columns == plain
+    assert spark.table("spanner_own.taken__base").columns == plain + extra
+
+
+def _part(transaction: str, sequence: int, last: bool, records: int, partitions: int, **fields: Any) -> str:
+    return data_change_record(
+        [mod({"Id": f"{transaction}-{sequence}"})],
+        server_transaction_id=transaction,
+        record_sequence=f"{sequence:08}",
+        is_last_record_in_transaction_in_partition=last,
+        number_of_records_in_transaction=str(records),
+        number_of_partitions_in_transaction=str(partitions),
+        **fields,
+    )
+
+
+def test_transactions_are_compared_with_what_their_records_say(spark: SparkSession, tmp_path: Path) -> None:
+    good = [
+        ("Things", _part("whole", 0, False, 3, 2)),
+        ("Things", _part("whole", 1, True, 3, 2)),
+        ("Nobodys", _part("whole", 2, True, 3, 2)),
+        ("Nobodys", _part("whole", 2, True, 3, 2)),  # delivered twice
+        ("Things", _part("small", 0, True, 1, 1)),
+        ("Things", backfill_record([({"Id": "b"}, {})], at(1))),
+        ("#cut", cut(at(2), at(1))),
+    ]
+    bad = [
+        ("Things", _part("a record is missing", 0, True, 2, 1)),
+        ("Things", _part("a partition is missing", 0, True, 1, 2)),
+        ("Things", _part("a last record is missing", 0, False, 1, 1)),
+        ("Things", _part("too many", 0, False, 1, 1)),
+        ("Things", _part("too many", 1, True, 1, 1)),
+        ("Nobodys", _part("records that differ", 0, False, 2, 1)),
+        ("Nobodys", _part("records that differ", 1, True, 3, 1)),
+        ("Things", "{torn"),
+    ]
+    spark.sql("create schema if not exists spanner_transactions")
+    for table, records in {"whole": good, "broken": good + bad}.items():
+        rows = [Staged(record, name, 1, source="spanner") for name, record in records]
+        stage(spark, f"spanner_transactions.{table}", rows)
+    project = Project(tmp_path / "project", schema="spanner_transactions")
+    tests = ["reconcile.transactions_complete"]
+    project._write(
+        "models/sources.yml",
+        {"sources": [{"name": "lake", "schema": "spanner_transactions", "tables": [
+            {"name": table, "data_tests": tests} for table in ("whole", "broken")
+        ]}]},
+    )  # fmt: skip
+    project.model("things", MODEL.format("Things").replace("changes", "broken"), {"Id": "string"}, data_tests=tests)
+    project.dbt("run")
+    failures = _failures(project)
+    assert failures["source_reconcile_transactions_complete_lake_whole_"] == 0
+    transactions = {json.loads(r)["server_transaction_id"] for _, r in bad if not r.startswith("{torn")}
+    assert failures["source_reconcile_transactions_complete_lake_broken_"] == len(transactions) + 1
+    assert failures["reconcile_transactions_complete_things_"] == len(transactions) + 1
+
+
+def _failures(project: Project) -> dict[str, int]:
+    """Return what each data test found."""
+    return {result.node.name: result.failures for result in project.dbt("test", succeed=False).result.results}
