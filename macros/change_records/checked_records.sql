@@ -12,7 +12,7 @@ select
     _change_time,
     _change_batch,
     {%- if partial_records %}
-    if(_change_type = 'update', filter(_change_columns, column -> column not in ({% for key in keys %}{{ reconcile.literal(key) }}{{ ', ' if not loop.last }}{% endfor %})), null) as _change_columns,
+    if(_change_type = 'update', filter(_change_columns, name -> name not in ({% for key in keys %}{{ reconcile.literal(key) }}{{ ', ' if not loop.last }}{% endfor %})), null) as _change_columns,
     {%- endif %}
     _change_complaint as _change_error,
     if(_change_complaint is null, null, {{ '_change_record' if '_change_record' in fields else 'to_json(struct(*))' }}) as _change_record,
@@ -30,7 +30,7 @@ from (
             {%- if partial_records %}
             if(
                 _change_error is null and _change_columns is not null
-                and not coalesce(forall(_change_columns, column -> column in ({% for column in columns %}{{ reconcile.literal(column.name) }}{{ ', ' if not loop.last }}{% endfor %})), false),
+                and not coalesce(forall(_change_columns, name -> name in ({% for column in columns %}{{ reconcile.literal(column.name) }}{{ ', ' if not loop.last }}{% endfor %})), false),
                 concat('_change_columns names columns that are not declared: ', array_join(_change_columns, ', ', 'NULL')), null
             )
             {%- else %}

@@ -8,7 +8,7 @@ select
     coalesce(sum(_change_records - cardinality(_change_delivered) + cardinality(filter(_change_delivered, record -> array_contains(_change_known, record.sequence)))), 0) as duplicate,
     coalesce(sum(cardinality(filter(_change_delivered, record -> not array_contains(_change_known, record.sequence) and (
         record.sequence < _change_row_after
-        or record.sequence < _change_newest_after and forall(record.columns, column -> coalesce(_change_columns_after[column], _change_row_after) > record.sequence)
+        or record.sequence < _change_newest_after and forall(record.carried, name -> coalesce(_change_columns_after[name], _change_row_after) > record.sequence)
     )))), 0) as superseded,
     coalesce(sum(cardinality(filter(_change_writers, writer -> not _change_is_pending or writer.sequence <=> _change_row_after))), 0) as applied,
     coalesce(sum(cardinality(filter(_change_writers, writer -> _change_is_pending and not writer.sequence <=> _change_row_after))), 0) as pending,

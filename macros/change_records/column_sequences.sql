@@ -7,7 +7,7 @@
       'newest': 'greatest(' ~ one.newest ~ ', ' ~ other.newest ~ ')',
       'row': row,
       'columns': 'map_filter(map_zip_with(' ~ reconcile._or_none(one.columns) ~ ', ' ~ reconcile._or_none(other.columns)
-          ~ ', (column, sequence, rival) -> greatest(sequence, rival)), (column, sequence) -> sequence > coalesce(' ~ row ~ ", ''))",
+          ~ ', (name, sequence, rival) -> greatest(sequence, rival)), (name, sequence) -> sequence > coalesce(' ~ row ~ ", ''))",
   }) }}
 {%- endmacro %}
 

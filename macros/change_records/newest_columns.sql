@@ -32,7 +32,7 @@ from (
         ))) as _change_contributors,
         map_filter(
             cast(map({% for column in columns if column.name not in keys %}{{ reconcile.literal(column.name) }}, {{ reconcile.identifier('_change_last ' ~ column.name) }}.sequence{{ ', ' if not loop.last }}{% endfor %}) as map<string, string>),
-            (column, sequence) -> sequence > coalesce(_change_whole._change_sequence, '')
+            (name, sequence) -> sequence > coalesce(_change_whole._change_sequence, '')
         ) as _change_column_sequences
     from (
         select
@@ -61,7 +61,7 @@ from (
             ) filter (where array_contains(_change_columns, {{ reconcile.literal(column.name) }})) as {{ reconcile.identifier('_change_last ' ~ column.name) }},
             {%- endfor %}
             count(*) as _change_records,
-            collect_set(struct(_change_sequence as sequence, _change_columns as columns)) as _change_delivered
+            collect_set(struct(_change_sequence as sequence, _change_columns as carried)) as _change_delivered
         from {{ changes }}
         where _change_error is null
         group by {{ reconcile.key_columns(keys) }}

@@ -46,7 +46,7 @@ said as (
         end as captures_rows,
         coalesce(backfill = 'true', false) as is_backfill,
         {{ reconcile.typed_value('commit_timestamp', {'name': 'timestamp'}, round=true) }} as committed_at,
-        {{ reconcile._mod_part('keys') }} as keys,
+        {{ reconcile._mod_part('keys') }} as key_values,
         {{ reconcile._mod_part('new_values') }} as new_values
     from mods
 ),
@@ -55,8 +55,8 @@ placed as (
     select
         *,
         case
-            when change_type = 'delete' then keys
-            when not arrays_overlap(map_keys(keys), map_keys(new_values)) then map_concat(keys, new_values)
+            when change_type = 'delete' then key_values
+            when not arrays_overlap(map_keys(key_values), map_keys(new_values)) then map_concat(key_values, new_values)
         end as payload,
         {{ reconcile.hex_of_nanoseconds('committed_at', 'commit_timestamp') }} as {{ reconcile.identifier('section commit_timestamp') }},
         {{ reconcile.hex_of_token('server_transaction_id') }} as {{ reconcile.identifier('section server_transaction_id') }},
@@ -86,9 +86,9 @@ judged as (
                     when change_type is null then concat('mod_type ', coalesce(concat('\'', mod_type, '\' is unknown'), 'is missing'))
                     when captures_rows is null then concat('value_capture_type ', coalesce(concat('\'', value_capture_type, '\' is unknown'), 'is missing'))
                     when is_backfill and change_type <> 'insert' then concat('a backfill record is an INSERT, and this one \'', mod_type, '\'')
-                    when keys is null then 'the mod has no keys'
+                    when key_values is null then 'the mod has no keys'
                     when new_values is null and change_type <> 'delete' then 'the mod has no new_values'
-                    when payload is null then concat('the mod has ', array_join(array_intersect(map_keys(keys), map_keys(new_values)), ', '), ' among its keys and its new_values')
+                    when payload is null then concat('the mod has ', array_join(array_intersect(map_keys(key_values), map_keys(new_values)), ', '), ' among its keys and its new_values')
                 end,
                 {%- for name in coordinates %}
                 if({{ 'not is_backfill and ' if name != 'commit_timestamp' }}{{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null),
@@ -109,7 +109,7 @@ select
         if(is_backfill, '/1', concat_ws('/', '/0'{% for name in coordinates[1:] + ['place'] %}, {{ reconcile.identifier('section ' ~ name) }}{% endfor %})),
         '/', {{ reconcile.tie_sections('change_type', columns, 'value ', carried='verdict.carried') }}
     ) as _change_sequence,
-    concat_ws('/', commit_timestamp, if(is_backfill, concat('backfill/', to_json(keys)), concat_ws('/', server_transaction_id, record_sequence, cast(place as string)))) as _change_id,
+    concat_ws('/', commit_timestamp, if(is_backfill, concat('backfill/', to_json(key_values)), concat_ws('/', server_transaction_id, record_sequence, cast(place as string)))) as _change_id,
     committed_at as _change_time,
     server_transaction_id as _change_transaction,
     batch as _change_batch,

@@ -85,7 +85,7 @@ MORE_BUGS = [
          "writer -> _change_is_pending and not writer.sequence <=> _change_row_after": "writer -> false"},
         "spanner", REBUILD, "counts"),
     Bug("superseded by the row", f"{RECORDS}/column_counts.sql",
-        {"coalesce(_change_columns_after[column], _change_row_after) > record.sequence": "true"},
+        {"coalesce(_change_columns_after[name], _change_row_after) > record.sequence": "true"},
         "spanner", REBUILD, "counts"),
     Bug("commit timestamps to the microsecond", f"{RECORDS}/sequence_sections.sql",
         {"[.]([0-9]{1,9})": "[.]([0-9]{1,6})"},
