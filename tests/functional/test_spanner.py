@@ -314,16 +314,17 @@ def test_a_cut_is_no_unrouted_record(outcome: Outcome, spark: SparkSession) -> N
 OWN = """
 {{{{ config(materialized='current_state', unique_key='id', meta={meta}) }}}}
 select
-    id, a, b, kind as _change_type, sequence as _change_sequence, sequence as _change_id,
+    id, a, `it's ``b```, kind as _change_type, sequence as _change_sequence, sequence as _change_id,
     cast(null as timestamp) as _change_time, bigint(1) as _change_batch, columns as _change_columns,
     cast(null as string) as _change_error
 from values
     (1, 'one', 'one', 'insert', '1', cast(null as array<string>)),
     (1, 'two', null, 'update', '2', array('id', 'a')),
+    (1, 'old', 'two', 'update', '1a', array('a', 'it\\'s `b`')),
     (2, 'one', null, 'insert', '1', array('id', 'a')),
     (2, 'two', null, 'update', '2', array('a', 'c')),
     (2, 'two', null, 'update', '3', array('a', null))
-as t(id, a, b, kind, sequence, columns)
+as t(id, a, `it's ``b```, kind, sequence, columns)
 """
 
 
@@ -331,14 +332,14 @@ as t(id, a, b, kind, sequence, columns)
 def own(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Build two models of the users' own change records, one of which takes partial ones."""
     project = Project(tmp_path_factory.mktemp("own") / "project", schema="spanner_own")
-    columns = {"id": "int", "a": "string", "b": "string"}
+    columns = {"id": "int", "a": "string", "it's `b`": "string"}
     project.model("taken", OWN.format(meta="{'partial_records': true}"), columns)
     project.model("refused", OWN.format(meta="{}"), columns)
     project.dbt("run")
 
 
 def test_a_select_of_ones_own_says_that_it_has_partial_records(own: None, spark: SparkSession) -> None:
-    assert sorted(map(tuple, spark.table("spanner_own.taken").collect())) == [(1, "two", "one"), (2, "one", None)]
+    assert sorted(map(tuple, spark.table("spanner_own.taken").collect())) == [(1, "two", "two"), (2, "one", None)]
     errors = {(row._change_id, row._change_error) for row in spark.table("spanner_own.taken__quarantine").collect()}
     said = "_change_columns names columns that are not declared: "
     assert errors == {("2", said + "a, c"), ("3", said + "a, NULL")}
@@ -347,13 +348,13 @@ def test_a_select_of_ones_own_says_that_it_has_partial_records(own: None, spark:
 def test_a_model_that_does_not_take_them_quarantines_them(own: None, spark: SparkSession) -> None:
     assert [tuple(row) for row in spark.table("spanner_own.refused").collect()] == [(1, "one", "one")]
     errors = [row._change_error for row in spark.table("spanner_own.refused__quarantine").collect()]
-    assert len(errors) == 4
+    assert len(errors) == 5
     assert {error.split(",")[0] for error in errors} == {"the record carries only some columns"}
 
 
 def test_a_base_table_of_whole_rows_pays_nothing(own: None, outcome: Outcome, spark: SparkSession) -> None:
     extra = ["_change_row_sequence", "_change_column_sequences"]
-    plain = [*["id", "a", "b"], "_change_sequence", "_change_time", "_change_batch", "_deleted"]
+    plain = ["id", "a", "it's `b`", "_change_sequence", "_change_time", "_change_batch", "_deleted"]
     assert spark.table("spanner_own.refused__base").columns == plain
     assert spark.table("spanner_own.taken__base").columns == plain + extra
 
