@@ -293,7 +293,6 @@ def histories(draw: Callable[[st.SearchStrategy[Any]], Any], source: str, number
 
 # --- histories of Spanner: records of several mods, of which some carry only some columns -----------------------------
 
-SOURCES = (*COORDINATES, "spanner")
 _NANOSECONDS = st.sampled_from([0, 1, 2, 999, 1000, 1001, 999_999_999, 10**9, 10**9 + 500_000_000, 60 * 10**9])
 _SPANNER_DEFECTS = {
     "rounded": {"new_values": {"amount": "1.123456789012"}},
