@@ -52,6 +52,9 @@ def explained(problem: BaseException) -> JobError:
         return problem
     chain = list(causes(problem))
     story = "\n".join(f"{kind}: {message}" for kind, message in chain)
+    if found := re.search(r"reconcile_jobs\.errors\.(DataError|UsageError|Fault): ([^\n]+)", story):
+        # It came from another process, an executor's or the driver's second Python, as a text.
+        return {"DataError": DataError, "UsageError": UsageError, "Fault": Fault}[found[1]](found[2].strip())
     for pattern, kind, sentence in _KNOWN:
         if found := re.search(pattern, story):
             return kind(sentence.format(*(_one_line(group) for group in found.groups())))

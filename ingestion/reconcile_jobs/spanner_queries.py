@@ -53,12 +53,12 @@ class DatabaseName:
     emulator: str | None = None
 
     @classmethod
-    def here(cls, project: str, instance: str, database: str) -> DatabaseName:
+    def here(cls, project: str, instance: str, database: str, emulator: str | None = None) -> DatabaseName:
         """Return the name as this process's environment means it. Raises UsageError for what cannot be a name."""
         for option, text in (("project", project), ("instance", instance), ("database", database)):
             if not re.fullmatch(r"[\w.:-]+", text):
                 raise UsageError(f"{option} {text!r} is no name of Spanner's: letters, digits, _ and - make one.")
-        return cls(project, instance, database, os.environ.get("SPANNER_EMULATOR_HOST") or None)
+        return cls(project, instance, database, emulator or os.environ.get("SPANNER_EMULATOR_HOST") or None)
 
     @property
     def path(self) -> str:
@@ -182,6 +182,9 @@ class Client:
 
     def failed(self, problem: grpc.RpcError, failures: int) -> int:
         """Wait before another attempt and return the number of failures. Raises JobError where there is none."""
+        if problem.code() == grpc.StatusCode.NOT_FOUND and "Session not found" in (problem.details() or ""):
+            self._session = None  # it lives for four weeks
+            return self.count_failure(failures, "its session ended")
         if not _may_pass(problem):
             raise explain(problem, self.database) from None
         why = "it sent nothing" if _hung(problem) else f"{_code(problem)}: {_details(problem)}"

@@ -191,6 +191,11 @@ def test_pauses_grow_and_differ():
         (grpc.StatusCode.INTERNAL, "something broke", r"refuses a query.*\(INTERNAL\): something broke"),
         (grpc.StatusCode.INVALID_ARGUMENT, "Table-valued function not found: READ_x", "change stream does not exist"),
         (
+            grpc.StatusCode.FAILED_PRECONDITION,
+            "Read-only transaction timestamp 2026-05-01T09:00:00Z has exceeded the maximum timestamp staleness",
+            "rows as they were at --start",
+        ),
+        (
             grpc.StatusCode.OUT_OF_RANGE,
             "Specified start_timestamp is too far in the past. Please specify a start_timestamp within",
             "retention period",
@@ -252,7 +257,7 @@ def test_a_query_that_hangs_is_cancelled_and_made_again(postgresql: bool):
             "1",
             "2",
         ]
-        assert 1 < time.monotonic() - started < 8
+        assert 0.25 < time.monotonic() - started < 8
         assert len([q for q in server.queries if q.token]) == 2
 
 
@@ -260,7 +265,7 @@ def _impatient(open_: Any) -> Any:
     # Ten intervals of the shortest heartbeat would be ten seconds.
     def opened(method: str, request: Any, patience: float) -> Any:
         assert patience in (10, 60)
-        return open_(method, request, patience / 10)
+        return open_(method, request, patience / 40)
 
     return opened
 
@@ -274,7 +279,7 @@ def test_a_reader_that_takes_its_time_is_not_taken_for_a_hung_query():
         seen = []
         for found in read_partitions(client, stream, [("P0", as_text(T0))], T1):
             seen.append(found)
-            time.sleep(1.3)
+            time.sleep(0.5)
             if len(seen) == 2:
                 break
         assert len([q for q in server.queries if q.token]) == 1
