@@ -150,8 +150,7 @@ class RecordDecoder:
         (field,) = fields
         if field.type_.code not in (TypeCode.ARRAY, TypeCode.JSON):
             raise UsageError(MUTABLE_KEY_RANGE.format(stream=field.name))
-        self._of_value = _converter(field.type_)
-        self._tables: dict[str, _Columns] = {}
+        self._of_value = _converter(field.type_) if field.type_.code == TypeCode.ARRAY else _JsonRecords().of_value
 
     def records(self, row: list[Any]) -> Iterator[Record]:
         """Yield the records of a row, usually one."""
@@ -170,10 +169,7 @@ class RecordDecoder:
 
     def _data_change(self, record: dict[str, Any]) -> DataChange:
         committed = record["commit_timestamp"] = zulu(record["commit_timestamp"])
-        columns = record.pop("column_types")
-        if not isinstance(columns, _Columns):  # PostgreSQL
-            types = compact_json(columns)
-            columns = self._tables.get(types) or self._tables.setdefault(types, _Columns(columns))
+        columns: _Columns = record.pop("column_types")
         for name in ("number_of_records_in_transaction", "number_of_partitions_in_transaction"):
             record[name] = int(record[name])
         for mod in record["mods"]:
@@ -185,41 +181,42 @@ class RecordDecoder:
 
 
 class _Columns:
-    """The values of one table's mods, in one form whatever the dialect."""
+    """The columns of one table, and the values of its mods in one form whatever the dialect."""
 
     def __init__(self, columns: list[dict[str, Any]]) -> None:
-        self._rule: dict[str, Callable[[Any], Any]] = {}
+        self._numbers: list[str] = []
+        self._timestamps: list[str] = []
         for column in columns:
             column["ordinal_position"] = int(column["ordinal_position"])
             code = column["type"].get("array_element_type", column["type"])["code"]
-            if code in _RULES:
-                self._rule[column["name"]] = _RULES[code]
+            if code in ("INT64", "NUMERIC"):
+                self._numbers.append(column["name"])
+            elif code == "TIMESTAMP":
+                self._timestamps.append(column["name"])
         self.types = compact_json(columns)  # as the record has it
+
+    def holds(self, columns: Any) -> bool:
+        """Return whether these are the same columns, as a record lists them."""
+        return isinstance(columns, list) and compact_json(columns) == self.types
 
     def as_text(self, values: Any) -> Any:
         if not values:
             return {}
-        rules = self._rule
-        for name, value in values.items():
-            if value is not None and (rule := rules.get(name)):
-                values[name] = [rule(item) for item in value] if type(value) is list else rule(value)
+        get = values.get
+        # Spanner's documentation shows INT64 as a JSON number in places; as text it cannot be taken for a double.
+        for name in self._numbers:
+            value = get(name)
+            if type(value) is int:
+                values[name] = str(value)
+            elif type(value) is list:
+                values[name] = [str(item) if type(item) is int else item for item in value]
+        for name in self._timestamps:
+            value = get(name)
+            if type(value) is str:
+                values[name] = zulu(value)
+            elif type(value) is list:
+                values[name] = [zulu(item) if item else item for item in value]
         return values
-
-
-def _number_as_text(value: Any) -> Any:
-    return str(value) if type(value) is int else value
-
-
-def _timestamp(value: Any) -> Any:
-    return zulu(value) if type(value) is str else value
-
-
-# Spanner's documentation shows INT64 as a JSON number in places; as text it cannot be taken for a double.
-_RULES: dict[str, Callable[[Any], Any]] = {
-    "INT64": _number_as_text,
-    "NUMERIC": _number_as_text,
-    "TIMESTAMP": _timestamp,
-}
 
 
 def _child_partitions(record: dict[str, Any]) -> ChildPartitions:
@@ -253,8 +250,7 @@ def _converter(kind: Any) -> Callable[[Any], Any]:
     if kind.code == TypeCode.INT64:
         return lambda value: None if value.WhichOneof("kind") == "null_value" else int(value.string_value)
     if kind.code == TypeCode.JSON:
-        # Made here, since a decoder does not travel to executors; what is no number becomes the text NaN or Infinity.
-        decode = json.JSONDecoder(parse_constant=str).decode
+        decode = _json_decoder().decode
         return lambda value: None if value.WhichOneof("kind") == "null_value" else decode(value.string_value)
     return lambda value: None if value.WhichOneof("kind") == "null_value" else value.string_value
 
@@ -270,3 +266,44 @@ def _columns_converter(kind: Any) -> Callable[[Any], _Columns]:
         return known[content]
 
     return columns
+
+
+def _json_decoder() -> json.JSONDecoder:
+    # Made where it is used, since it does not travel to executors. What is no number becomes the text NaN or Infinity.
+    return json.JSONDecoder(parse_constant=str)
+
+
+class _JsonRecords:
+    """PostgreSQL's records, each one JSON. Much of it is the list of column types, read once for each table."""
+
+    _NAME = '"column_types":'
+
+    def __init__(self) -> None:
+        self._decoder = _json_decoder()
+        self._known: list[tuple[str, _Columns]] = []  # the list as text, the last one that was found first
+
+    def of_value(self, value: Any) -> Any:
+        if value.WhichOneof("kind") == "null_value":
+            return None
+        text = value.string_value
+        at = text.find(self._NAME) + len(self._NAME)
+        if at >= len(self._NAME):
+            for number, (types, columns) in enumerate(self._known):
+                if text.startswith(types, at):
+                    # A number in its place, since a column may have this name too.
+                    element = self._decoder.decode(f"{text[:at]}0{text[at + len(types) :]}")
+                    record = element.get("data_change_record", {})
+                    if record.get("column_types") == 0:
+                        record["column_types"] = columns
+                        if number:
+                            self._known.insert(0, self._known.pop(number))
+                        return element
+        element = self._decoder.decode(text)
+        if record := element.get("data_change_record"):
+            record["column_types"] = _Columns(record["column_types"])
+            after = at + len(text[at:]) - len(text[at:].lstrip())
+            found, end = self._decoder.raw_decode(text, after)
+            # Else it is what a column of that name holds.
+            if record["column_types"].holds(found):
+                self._known.insert(0, (text[at:end], record["column_types"]))
+        return element

@@ -262,6 +262,21 @@ def test_the_column_types_of_different_tables_are_told_apart():
         assert json.loads(change.json)["column_types"] == types
 
 
+def test_a_column_may_be_called_as_the_list_of_columns_is():
+    for dialect in (googlesql, postgresql):
+        sent = []
+        for value in ("x", COLUMN_TYPES, 0, "y"):
+            # The mods come first, and so this value before the list.
+            record = record_of_everything(1) | {"column_types": COLUMN_TYPES}
+            del record["mods"]
+            mods = [{"keys": {"column_types": value}, "new_values": {}, "old_values": {}}]
+            sent.append({"mods": mods} | record)
+        sent.append(record_of_everything(2))
+        decoder = RecordDecoder(messages(dialect(SAMPLES[0])[0], [(Value(), False)])[0].metadata.row_type.fields)
+        changes = [change for r in sent for change in decoder.records([dialect({"data_change_record": r})[1]])]
+        assert [json.loads(change.json) for change in changes if isinstance(change, DataChange)] == sent
+
+
 # Timestamps
 
 
