@@ -205,6 +205,7 @@ class FakeSpanner:
         self.sessions = 0
         self.options: dict[str, str] = {}
         self.retention_start = 0
+        self.replays = False  # like the emulator's, a resumed query begins at its beginning
         self.forgetful: dict[str, int] = {}  # token: so many queries of it name all its children but the last
         self.together: threading.Barrier | None = None  # partitions' queries answer only when so many are open
         self.stopped = threading.Event()
@@ -290,8 +291,9 @@ class FakeSpanner:
     # What the client calls
 
     def _create_session(self, request: Any, context: Any) -> T.Session:
+        assert request.session.multiplexed
         self.sessions += 1
-        return T.Session(name=f"{request.database}/sessions/s{self.sessions}", multiplexed=request.session.multiplexed)
+        return T.Session(name=f"{request.database}/sessions/s{self.sessions}", multiplexed=True)
 
     def _execute(self, request: T.ExecuteSqlRequest, context: grpc.ServicerContext) -> Iterator[Any]:
         wanted = r'"spanner"\."read_json_(\w+)"\(' if self.postgresql else r"\bREAD_(\w+)\("
@@ -321,7 +323,7 @@ class FakeSpanner:
         skip = 0
         if request.resume_token:
             of, number = json.loads(request.resume_token)
-            skip = int(number) + 1
+            skip = 0 if self.replays else int(number) + 1
             if of != [token, start, end]:
                 context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the resume token is of another request")
         number = -1

@@ -111,7 +111,7 @@ class _Run:
         self.say, self.progress = say, progress
         self.totals = Totals()
         self.failure: Exception | None = None
-        self.first_cut: int | None = None
+        self.started = time.monotonic()
         ship_by_value()
 
     def run(self) -> Totals:
@@ -122,17 +122,14 @@ class _Run:
         self.staging = Staging(self.spark, self.job.staging, f"{SOURCE} {self.client.database}/{self.job.stream}")
         self.checkpoint, lost = self.staging.open_checkpoint(self.job.checkpoint)
         self.begun = self._begin(lost)
-        self.target = self.now if end is None else min(self.now, end)
-        if self.job.every is not None:
-            # Kept open: the target follows Spanner's clock.
-            self.target = end if end is not None else _NEVER
-        at = self._committed()
-        if at is None and self.target < nanoseconds(self.begun["start"]):
-            raise UsageError("--end lies before --start: give a later one.")
-        if at is not None and at > self.target:
-            return self.totals
-        self._follow(end)
-        failpoints.reach("after_checkpoint")
+        now = self.now if end is None else min(self.now, end)
+        if self._committed() is None and now < nanoseconds(self.begun["start"]):
+            late = "--start lies in the future" if end is None or end > now else "--end lies before --start"
+            raise UsageError(f"{late}: it is {as_text(self.now)} in Spanner, and the start {self.begun['start']}.")
+        # Behind by days, windows follow each other at once; only then is there an interval between them.
+        self._follow(now, None)
+        if self.job.every is not None and not self.stop.is_set():
+            self._follow(_NEVER if end is None else end, self.job.every)
         return self.totals
 
     def _watched(self) -> list[Table]:
@@ -200,16 +197,20 @@ class _Run:
         offsets = read_text(self.spark, hadoop_path(self.spark, self.checkpoint, f"offsets/{last}"))
         return next_start(json.loads(offsets.splitlines()[2]))
 
-    def _follow(self, end: int | None) -> None:
-        started = time.monotonic()
+    def _follow(self, target: int, every: str | None) -> None:
+        """Append window after window until everything up to `target` is in staging, or the job is to stop."""
+        at = self._committed()
+        if at is not None and at > target:
+            return
+        self.target = target
         self.spark.dataSource.register(SpannerChangeStream)
         self._known = threading.Event()
-        query = self._query(end)
+        query = self._query(every)
         self.query_id = str(query.id)
         self._known.set()
         try:
             while not query.awaitTermination(0.2):
-                self._show(started)
+                self._show()
                 if self.stop.is_set() or self._done(query):
                     query.stop()
                     break
@@ -218,10 +219,11 @@ class _Run:
             raise self.failure or problem from None
         finally:
             query.stop()
+        failpoints.reach("after_checkpoint")
         if self.stop.is_set() and self.job.every is None and not self._done(query):
             raise Fault("Stopped before everything was appended: run the same command again.")
 
-    def _query(self, end: int | None) -> Any:
+    def _query(self, every: str | None) -> Any:
         job = self.job
         source = (
             self.spark.readStream.format("spanner_change_stream")
@@ -243,7 +245,7 @@ class _Run:
             source.load()
             .writeStream.foreachBatch(self._append)
             .option("checkpointLocation", self.checkpoint)
-            .trigger(processingTime=job.every or "0 seconds")
+            .trigger(processingTime=every or "0 seconds")
             .start()
         )
 
@@ -290,7 +292,6 @@ class _Run:
             self.totals.windows += 1
             self.totals.records += records
             self.totals.cut_time = cut["cut_time"]
-            self.first_cut = self.first_cut or nanoseconds(cut["cut_time"])
         finally:
             window.unpersist()
 
@@ -331,12 +332,12 @@ class _Run:
         # One that ends in the nanosecond after the window is alive at its end, and not at the next window's start.
         return any(leaves == set(list_partitions(self.client, self.stream, at, at).tokens) for at in (end, end + 1))
 
-    def _show(self, started: float) -> None:
+    def _show(self) -> None:
         total = self.totals
-        if total.cut_time is None or self.first_cut is None:
+        if total.cut_time is None:
             self.progress("reading the first window")
             return
-        passed = time.monotonic() - started
+        passed = time.monotonic() - self.started
         text = f"{total.windows:,} windows, {total.records:,} records, {total.records / passed:,.0f}/s"
         text += f"; up to {total.cut_time[:19]}Z"
         behind = (min(self.target, self.now + int(passed * 10**9)) - nanoseconds(total.cut_time)) // 10**9

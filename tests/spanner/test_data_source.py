@@ -63,6 +63,16 @@ def test_offsets_go_from_window_to_window_and_never_into_the_future():
         reader.stop()
 
 
+def test_an_end_in_the_future_is_waited_for():
+    with FakeSpanner() as server:
+        server.now = T0 + SECOND
+        reader = stream_reader(server, end=as_text(T0 + 10 * SECOND))
+        assert next_start(reader.latestOffset()) == T0 + SECOND + 1
+        server.now = T0 + 20 * SECOND
+        assert next_start(reader.latestOffset()) == T0 + 10 * SECOND + 1
+        reader.stop()
+
+
 def test_after_a_restart_the_source_goes_on_where_the_checkpoint_is():
     with FakeSpanner() as server:
         reader = stream_reader(server, window="10s")

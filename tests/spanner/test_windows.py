@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import google.auth
 import grpc
 import pytest
 from fake_spanner import FakeSpanner, Fault, wait_until
@@ -154,6 +155,36 @@ def test_a_resume_token_that_leads_nowhere_is_given_up():
         records, _ = window(server)
         assert keys(records) == ["0", "1", "2"]
         assert [bool(q.resume_token) for q in server.queries if q.token] == [False, True, False]
+
+
+@both_dialects
+def test_a_resumed_query_that_begins_at_its_beginning_repeats_nothing(postgresql: bool):
+    with FakeSpanner(postgresql) as server:
+        server.replays = True
+        for i in range(6):
+            server.commit("P0", T0 + i // 2, str(i))
+        server.faults = [Fault("P0", 3), Fault("P0", 5)]
+        records, _ = window(server)
+        assert keys(records) == [str(i) for i in range(6)]
+        assert len([q for q in server.queries if q.resume_token]) == 2
+
+
+@both_dialects
+def test_a_query_that_ends_well_in_the_middle_of_a_value_is_made_again(postgresql: bool):
+    with FakeSpanner(postgresql, chunk=200) as server:
+        server.commit("P0", T0, "a")
+        server.faults = [Fault("P0", 1, code=None)]
+        records, _ = window(server)
+        assert keys(records) == ["a"]
+
+
+@pytest.mark.parametrize("resume_tokens", [True, False])
+def test_a_child_that_is_named_again_and_again_is_no_progress(resume_tokens: bool):
+    with FakeSpanner(resume_tokens=resume_tokens) as server:
+        server.split("P0", ["A", "B"], T0 + 10)
+        server.faults = [Fault("P0", 1, times=1000)]
+        with pytest.raises(errors.Fault, match="failed 6 times in a row"):
+            window(server)
 
 
 def test_attempts_have_a_limit_and_the_failure_is_one_sentence():
@@ -460,12 +491,13 @@ def test_the_emulators_address_comes_from_the_environment(monkeypatch: pytest.Mo
     assert DatabaseName.here("p", "i", "d").emulator is None
 
 
-def test_without_credentials_there_is_one_sentence_and_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Any):
-    key = tmp_path / "key.json"
-    key.write_text('{"type": "service_account", "private_key": "s3cret"}')
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(key))
+def test_without_credentials_there_is_one_sentence_and_no_secret(monkeypatch: pytest.MonkeyPatch):
+    def default(**_: Any) -> None:
+        raise ValueError("the key s3cret\nis no key")
+
+    monkeypatch.setattr(google.auth, "default", default)
     client = Client(DatabaseName("p", "i", "d"), retries=QUICK)
-    with pytest.raises(UsageError, match="application default credentials") as failure:
+    with pytest.raises(UsageError, match=r"\(ValueError\).*application default credentials") as failure:
         client.now()
     assert "s3cret" not in str(failure.value)
     assert "\n" not in str(failure.value)
