@@ -240,19 +240,23 @@ def _converter(kind: Any) -> Callable[[Any], Any]:
         ]
 
         def struct(value: Any) -> dict[str, Any] | None:
-            if value.WhichOneof("kind") == "null_value":
-                return None
-            return {name: of(item) for (name, of), item in zip(fields, value.list_value.values, strict=True)}
+            items = value.list_value.values
+            return {name: of(item) for (name, of), item in zip(fields, items, strict=True)} if items else None
 
         return struct
     if kind.code == TypeCode.BOOL:
-        return lambda value: None if value.WhichOneof("kind") == "null_value" else value.bool_value
+        return lambda value: value.bool_value or (None if _is_null(value) else False)
     if kind.code == TypeCode.INT64:
-        return lambda value: None if value.WhichOneof("kind") == "null_value" else int(value.string_value)
+        return lambda value: None if _is_null(value) else int(value.string_value)
     if kind.code == TypeCode.JSON:
         decode = _json_decoder().decode
-        return lambda value: None if value.WhichOneof("kind") == "null_value" else decode(value.string_value)
-    return lambda value: None if value.WhichOneof("kind") == "null_value" else value.string_value
+        return lambda value: None if _is_null(value) else decode(value.string_value)
+    # What is asked of most values is asked once: an empty text may be NULL.
+    return lambda value: value.string_value or (None if _is_null(value) else "")
+
+
+def _is_null(value: Any) -> bool:
+    return bool(value.WhichOneof("kind") == "null_value")
 
 
 def _columns_converter(kind: Any) -> Callable[[Any], _Columns]:
@@ -283,7 +287,7 @@ class _JsonRecords:
         self._known: list[tuple[str, _Columns]] = []  # the list as text, the last one that was found first
 
     def of_value(self, value: Any) -> Any:
-        if value.WhichOneof("kind") == "null_value":
+        if _is_null(value):
             return None
         text = value.string_value
         at = text.find(self._NAME) + len(self._NAME)
