@@ -88,6 +88,12 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
         "Another process is appending with the same checkpoint: let it finish, or stop it, and run this again.",
     ),
     (
+        r"ModuleNotFoundError: No module named '([\w.]+)'",
+        UsageError,
+        "Spark's Python processes do not have the package {0}: let PYSPARK_PYTHON name a Python with this package's "
+        "requirements, on the driver and on every executor.",
+    ),
+    (
         r"No FileSystem for scheme[: ]*\"?([\w.+-]+)",
         UsageError,
         "Spark has no connector for paths that begin with {0}: put its jar on the class path, as conf/packages does.",

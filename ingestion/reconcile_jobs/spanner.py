@@ -251,11 +251,10 @@ class _Run:
 
     def _done(self, query: Any) -> bool:
         """Whether the checkpoint says that the target is reached."""
-        last = query.lastProgress
-        if last is None or not last["sources"][0]["endOffset"]:
-            return False
-        offset = last["sources"][0]["endOffset"]
-        return next_start(json.loads(offset) if isinstance(offset, str) else offset) > self.target
+        # PySpark's own progress has the offset as a text that is no JSON.
+        last = query._jsq.lastProgress()
+        offset = json.loads(last.json())["sources"][0]["endOffset"] if last else None
+        return offset is not None and next_start(offset) > self.target
 
     def _append(self, found: DataFrame, epoch: int) -> None:
         try:
