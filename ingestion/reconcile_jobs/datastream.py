@@ -15,7 +15,7 @@ from reconcile_jobs import failpoints
 from reconcile_jobs.avro_json import AvroError, json_records
 from reconcile_jobs.errors import DataError, Fault, JobError, UsageError, causes, explained
 from reconcile_jobs.session import settings, ship_by_value
-from reconcile_jobs.staging import Staging, TableName, checkpoint_id, read_text
+from reconcile_jobs.staging import Staging, TableName, hadoop_path, read_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,16 +139,8 @@ class _Run:
         return self.totals
 
     def _checkpoint(self) -> str:
-        location = self.job.checkpoint or f"lakehouse/_checkpoints/{self.job.staging.file_name}"
-        path = _hadoop_path(self.spark, location)
-        files = path.getFileSystem(self.spark._jsc.hadoopConfiguration())
-        path = files.makeQualified(path)
-        commits = _hadoop_path(self.spark, str(path.toString()), "commits")
-        committed = bool(files.exists(commits)) and any(
-            re.fullmatch(r"\d+", status.getPath().getName()) for status in files.listStatus(commits)
-        )
-        location = str(path.toString())
-        if self.staging.check_checkpoint(location, checkpoint_id(self.spark, location), committed):
+        location, lost = self.staging.open_checkpoint(self.job.checkpoint)
+        if lost:
             self.say(
                 f"the checkpoint of {self.job.staging} is lost: every file under the path is appended again, "
                 "under new batch numbers"
@@ -220,7 +212,7 @@ class _Run:
         for path in paths:
             if _key(path) in there:
                 continue
-            at = _hadoop_path(self.spark, path)
+            at = hadoop_path(self.spark, path)
             if not at.getFileSystem(self.spark._jsc.hadoopConfiguration()).exists(at):
                 missing[path] = "it was there, and has vanished"
             elif _NEVER_EMPTY.search(path):
@@ -293,14 +285,10 @@ _SETTINGS = {
 }
 
 
-def _hadoop_path(spark: SparkSession, *parts: str) -> Any:
-    return spark._jvm.org.apache.hadoop.fs.Path(*parts)  # type: ignore[union-attr]
-
-
 def _landing(spark: SparkSession, path: str) -> tuple[str, str]:
     """Return the path as a pattern for Spark, and as its full name. Raises UsageError where nothing is there."""
     try:
-        at = _hadoop_path(spark, path)
+        at = hadoop_path(spark, path)
         files = at.getFileSystem(spark._jsc.hadoopConfiguration())
         full = str(files.makeQualified(at).toString())
         if files.exists(at):
@@ -326,10 +314,10 @@ def _files_of(spark: SparkSession, checkpoint: str, epoch: int) -> list[str]:
     wanted = range(first, last + 1)
     found: dict[str, None] = {}
     for number in wanted:
-        at = _hadoop_path(spark, checkpoint, f"sources/0/{number}")
+        at = hadoop_path(spark, checkpoint, f"sources/0/{number}")
         files = at.getFileSystem(spark._jsc.hadoopConfiguration())
         if not files.exists(at):
-            at = _hadoop_path(spark, checkpoint, f"sources/0/{number}.compact")
+            at = hadoop_path(spark, checkpoint, f"sources/0/{number}.compact")
         for line in read_text(spark, at).splitlines()[1:]:
             entry = json.loads(line)
             if entry["batchId"] == number:
@@ -340,7 +328,7 @@ def _files_of(spark: SparkSession, checkpoint: str, epoch: int) -> list[str]:
 
 
 def _log_offset(spark: SparkSession, checkpoint: str, epoch: int) -> int:
-    offsets = read_text(spark, _hadoop_path(spark, checkpoint, f"offsets/{epoch}"))
+    offsets = read_text(spark, hadoop_path(spark, checkpoint, f"offsets/{epoch}"))
     return int(json.loads(offsets.splitlines()[2])["logOffset"])
 
 

@@ -52,6 +52,9 @@ def explained(problem: BaseException) -> JobError:
         return problem
     chain = list(causes(problem))
     story = "\n".join(f"{kind}: {message}" for kind, message in chain)
+    if found := re.search(r"reconcile_jobs\.errors\.(DataError|UsageError|Fault): ([^\n]+)", story):
+        # It came from another process, an executor's or the driver's second Python, as a text.
+        return {"DataError": DataError, "UsageError": UsageError, "Fault": Fault}[found[1]](found[2].strip())
     for pattern, kind, sentence in _KNOWN:
         if found := re.search(pattern, story):
             return kind(sentence.format(*(_one_line(group) for group in found.groups())))
@@ -83,6 +86,12 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
         r"(?:CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY|another query with same id|concurrent.*streaming quer)",
         Fault,
         "Another process is appending with the same checkpoint: let it finish, or stop it, and run this again.",
+    ),
+    (
+        r"ModuleNotFoundError: No module named '([\w.]+)'",
+        UsageError,
+        "Spark's Python processes do not have the package {0}: let PYSPARK_PYTHON name a Python with this package's "
+        "requirements, on the driver and on every executor.",
     ),
     (
         r"No FileSystem for scheme[: ]*\"?([\w.+-]+)",

@@ -117,6 +117,17 @@ class Staging:
         else:  # a table filled or copied by hand
             self._last = spark.table(name.sql).selectExpr("max(batch)").collect()[0][0] or 0
 
+    def open_checkpoint(self, location: str | None) -> tuple[str, bool]:
+        """Return the full name of the checkpoint (None: the table's own), and whether what was in it is lost.
+
+        Raises UsageError for a stranger's.
+        """
+        path = hadoop_path(self._spark, location or f"lakehouse/_checkpoints/{self.name.file_name}")
+        files = path.getFileSystem(self._spark._jsc.hadoopConfiguration())
+        location = str(files.makeQualified(path).toString())
+        committed = last_commit(self._spark, location) is not None
+        return location, self.check_checkpoint(location, checkpoint_id(self._spark, location), committed)
+
     def check_checkpoint(self, location: str, query_id: str | None, committed: bool) -> bool:
         """Return whether a checkpoint was lost: its files then come again. Raises UsageError for a stranger's.
 
@@ -140,10 +151,25 @@ class Staging:
             )
         return True
 
+    def kept(self, name: str) -> str | None:
+        """Return what the job keeps with its table under this name."""
+        return self._properties.get(f"reconcile.{name}")
+
+    def keep(self, name: str, value: str) -> None:
+        """Keep a text with the table, which outlives its rows and its checkpoint."""
+        self._set({f"reconcile.{name}": value})
+
+    @property
+    def last_batch(self) -> int:
+        """The largest number of an append, 0 before the first."""
+        return self._last
+
     def append(
         self, records: DataFrame, source: str, query_id: str, location: str, epoch: int, files: Iterable[str]
     ) -> Appended:
         """Append `record` and `origin` of the frame as one atomic batch, once for each (query id, epoch).
+
+        The frame may have the `object` of each record; else it is read from the record.
 
         The number is given out before the data, in the table's properties, and belongs to this micro-batch: killed in
         between, the same micro-batch takes it again, and no other ever does. Delta drops what it has already seen.
@@ -190,6 +216,15 @@ class Staging:
     def _rows(self, records: DataFrame, source: str, batch: int) -> DataFrame:
         from pyspark.sql import functions as f
 
+        if "object" in records.columns:
+            return records.select(
+                "record",
+                f.lit(source).alias("source"),
+                "object",
+                "origin",
+                f.lit(batch).cast("bigint").alias("batch"),
+                f.current_timestamp().alias("appended_at"),
+            )
         # from_json alone reads up to the end of the first document, and turns numbers and objects into texts.
         parsed = f.expr(
             f"from_json(concat('[', record, ',{{\"object\":\"{_AFTER}\"}}]'), 'array<struct<object string>>')"
@@ -258,12 +293,27 @@ def checkpoint_id(spark: SparkSession, location: str) -> str | None:
     """Return the query id in a checkpoint, or None where there is none (any more)."""
     import json
 
-    path: Any = spark._jvm.org.apache.hadoop.fs.Path(location, "metadata")  # type: ignore[union-attr]
+    path = hadoop_path(spark, location, "metadata")
     files = path.getFileSystem(spark._jsc.hadoopConfiguration())
     if not files.exists(path):
         return None
     identity: str | None = json.loads(read_text(spark, path)).get("id")
     return identity
+
+
+def last_commit(spark: SparkSession, location: str) -> int | None:
+    """Return the number of the last micro-batch that a checkpoint has as done, None before the first."""
+    commits = hadoop_path(spark, location, "commits")
+    files = commits.getFileSystem(spark._jsc.hadoopConfiguration())
+    if not files.exists(commits):
+        return None
+    names = [str(status.getPath().getName()) for status in files.listStatus(commits)]
+    return max((int(name) for name in names if re.fullmatch(r"\d+", name)), default=None)
+
+
+def hadoop_path(spark: SparkSession, *parts: str) -> Any:
+    """Return a path of any of Hadoop's file systems."""
+    return spark._jvm.org.apache.hadoop.fs.Path(*parts)  # type: ignore[union-attr]
 
 
 def read_text(spark: SparkSession, path: Any) -> str:

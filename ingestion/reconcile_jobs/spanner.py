@@ -1,0 +1,369 @@
+"""A Spanner change stream becomes appends to a staging table, window by window, each record exactly once.
+
+What staging holds of a batch, besides the contract of `staging.py` (`object` is the table's name as change records
+have it, `record` one data change record as in `spanner_stream_decoder`, `origin` stream/partition token):
+
+- exactly one row with object `#cut`: `{"cut_time": ..., "start": ...}`, the commit timestamps that the batch holds,
+  both included, nine digits and Z. All commits up to `cut_time` are in this batch and those before it. A window without
+  records leaves nothing behind, unless it is the first of the table or the last of a pass.
+- with --backfill, in the very first batch, the rows that were there at `start`, as in `spanner_backfill`; their origin
+  is stream/backfill.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reconcile_jobs import failpoints
+from reconcile_jobs.errors import Fault, JobError, UsageError, explained
+from reconcile_jobs.session import settings, ship_by_value
+from reconcile_jobs.spanner_backfill import Table, backfill_frame, watched_tables
+from reconcile_jobs.spanner_change_stream import CUT, READ, SpannerChangeStream, next_start
+from reconcile_jobs.spanner_queries import Client, DatabaseName
+from reconcile_jobs.spanner_timestamps import as_text, nanoseconds
+from reconcile_jobs.spanner_windows import described, list_partitions
+from reconcile_jobs.staging import Staging, TableName, hadoop_path, last_commit, read_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Job", "Totals", "run"]
+
+SOURCE = "spanner"
+
+# What a job keeps with its table: {"start", "backfill", "backfilled"}; where its first window begins, whether the
+# first batch brings the rows that were there, and when those of the table were read, null for never.
+_BEGUN = "spanner"
+
+# Readings of a window whose partitions do not fit, before the job gives up.
+_READINGS = 3
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the command line asks for. Moments are RFC 3339, `every` Spark's interval between passes (None: one)."""
+
+    project: str
+    instance: str
+    database: str
+    stream: str
+    staging: TableName
+    start: str | None = None
+    end: str | None = None
+    window: str = "60s"
+    heartbeat: str = "10s"
+    every: str | None = None
+    backfill: bool = False
+    checkpoint: str | None = None
+    tables: tuple[str, ...] = ()
+    partition_check: str = "fail"
+
+
+@dataclass
+class Totals:
+    """What one run has appended so far; `cut_time`: every commit up to it is in staging."""
+
+    windows: int = 0
+    records: int = 0
+    backfill_records: int = 0
+    first_batch: int | None = None
+    last_batch: int | None = None
+    cut_time: str | None = None
+
+
+def run(
+    spark: SparkSession,
+    job: Job,
+    stop: threading.Event | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Totals:
+    """Append every record committed up to now, or up to the job's `end`, and return the counts of this run.
+
+    With `every`, goes on until `stop` is set or the end has come. Raises UsageError, or Fault.
+    """
+    database = DatabaseName.here(job.project, job.instance, job.database)
+    try:
+        with Client(database) as client, settings(spark, _SETTINGS):
+            return _Run(spark, client, job, stop or threading.Event(), say, progress).run()
+    except JobError:
+        raise
+    except Exception as problem:
+        raise explained(problem) from problem
+
+
+class _Run:
+    def __init__(
+        self,
+        spark: SparkSession,
+        client: Client,
+        job: Job,
+        stop: threading.Event,
+        say: Callable[[str], None],
+        progress: Callable[[str], None],
+    ) -> None:
+        self.spark, self.client, self.job, self.stop = spark, client, job, stop
+        self.say, self.progress = say, progress
+        self.totals = Totals()
+        self.failure: Exception | None = None
+        self.started = time.monotonic()
+        ship_by_value()
+
+    def run(self) -> Totals:
+        end = None if self.job.end is None else _moment("--end", self.job.end)
+        self.stream = described(self.client, self.job.stream)
+        self.watched = self._watched()
+        self.now = self.client.now()
+        self.staging = Staging(self.spark, self.job.staging, f"{SOURCE} {self.client.database}/{self.job.stream}")
+        self.checkpoint, lost = self.staging.open_checkpoint(self.job.checkpoint)
+        self.begun = self._begin(lost)
+        now = self.now if end is None else min(self.now, end)
+        if self._committed() is None and now < nanoseconds(self.begun["start"]):
+            late = "--start lies in the future" if end is None or end > now else "--end lies before --start"
+            raise UsageError(f"{late}: it is {as_text(self.now)} in Spanner, and the start {self.begun['start']}.")
+        # Behind by days, windows follow each other at once; only then is there an interval between them.
+        self._follow(now, None)
+        if self.job.every is not None and not self.stop.is_set():
+            self._follow(_NEVER if end is None else end, self.job.every)
+        return self.totals
+
+    def _watched(self) -> list[Table]:
+        watched = watched_tables(self.client, self.stream)
+        names = {table.name for table in watched}
+        for table in self.job.tables:
+            if table not in names:
+                raise UsageError(
+                    f"The change stream {self.job.stream} does not watch {table}: it watches "
+                    f"{', '.join(sorted(names))}; alter it, or leave --table out."
+                )
+        return watched
+
+    def _begin(self, lost: bool) -> dict[str, Any]:
+        """Return where the checkpoint's first window begins, kept with the table before anything is read from there."""
+        kept = json.loads(self.staging.kept(_BEGUN) or "null")
+        asked = None if self.job.start is None else _moment("--start", self.job.start)
+        started = last_commit(self.spark, self.checkpoint) is not None
+        if not started and (kept is None or self.staging.last_batch == 0):
+            start = asked or (nanoseconds(kept["start"]) if kept else self.now)
+            begun = {"start": as_text(start), "backfill": self.job.backfill, "backfilled": None}
+            if self.job.backfill:
+                begun["backfilled"] = begun["start"]
+        elif lost and not started:
+            begun = kept | self._after_loss(kept, asked)
+        else:
+            begun = kept
+            if asked is not None and asked != nanoseconds(kept["start"]) and not kept.get("lost"):
+                raise UsageError(
+                    f"{self.staging.name} was begun at {kept['start']} and goes on where it ended: leave --start out, "
+                    "or name a new table with --staging."
+                )
+        if self.job.backfill and begun["backfilled"] is None:
+            raise UsageError(
+                f"{self.staging.name} was begun without --backfill: leave it out, or name a new table with --staging."
+            )
+        if begun != kept:
+            self.staging.keep(_BEGUN, json.dumps(begun))
+        return dict(begun)
+
+    def _after_loss(self, kept: dict[str, Any], asked: int | None) -> dict[str, Any]:
+        """Return where to go on without a checkpoint: where staging ends."""
+        cut = (
+            self.spark.table(self.staging.name.sql)
+            .where(f"object = '{CUT}'")
+            .selectExpr("max(get_json_object(record, '$.cut_time')) AS cut_time")
+            .collect()[0]
+            .cut_time
+        )
+        start = nanoseconds(kept["start"]) if cut is None else nanoseconds(cut) + 1
+        if asked is not None and asked > start and not kept.get("lost"):
+            raise UsageError(
+                f"{self.staging.name} ends at {as_text(start)}, and records from there to --start would be missing: "
+                "leave --start out."
+            )
+        self.say(f"the checkpoint of {self.staging.name} is lost: the job goes on at {as_text(start)}, where it ended")
+        # The rows that were there are in staging already, unless not even the first batch is.
+        return {"start": as_text(start), "backfill": bool(kept["backfill"] and cut is None), "lost": True}
+
+    def _committed(self) -> int | None:
+        """Return where the next window begins by the checkpoint, None before the first."""
+        last = last_commit(self.spark, self.checkpoint)
+        if last is None:
+            return None
+        offsets = read_text(self.spark, hadoop_path(self.spark, self.checkpoint, f"offsets/{last}"))
+        return next_start(json.loads(offsets.splitlines()[2]))
+
+    def _follow(self, target: int, every: str | None) -> None:
+        """Append window after window until everything up to `target` is in staging, or the job is to stop."""
+        at = self._committed()
+        if at is not None and at > target:
+            return
+        self.target = target
+        self.spark.dataSource.register(SpannerChangeStream)
+        self._known = threading.Event()
+        query = self._query(every)
+        self.query_id = str(query.id)
+        self._known.set()
+        try:
+            while not query.awaitTermination(0.2):
+                self._show()
+                if self.stop.is_set() or self._done(query):
+                    query.stop()
+                    break
+        except Exception as problem:
+            # What went wrong inside a batch comes back wrapped; here is what it was.
+            raise self.failure or problem from None
+        finally:
+            query.stop()
+        failpoints.reach("after_checkpoint")
+        if self.stop.is_set() and self.job.every is None and not self._done(query):
+            raise Fault("Stopped before everything was appended: run the same command again.")
+
+    def _query(self, every: str | None) -> Any:
+        job = self.job
+        source = (
+            self.spark.readStream.format("spanner_change_stream")
+            .option("project", job.project)
+            .option("instance", job.instance)
+            .option("database", job.database)
+            .option("stream", job.stream)
+            .option("emulatorHost", self.client.database.emulator or "")
+            .option("start", self.begun["start"])
+            .option("window", job.window)
+            .option("heartbeat", job.heartbeat)
+            .option("readers", 2 * self.spark.sparkContext.defaultParallelism)
+            .option("partitionCheck", job.partition_check)
+            .option("control", True)
+        )
+        if self.target != _NEVER:
+            source = source.option("end", as_text(self.target))
+        return (
+            source.load()
+            .writeStream.foreachBatch(self._append)
+            .option("checkpointLocation", self.checkpoint)
+            .trigger(processingTime=every or "0 seconds")
+            .start()
+        )
+
+    def _done(self, query: Any) -> bool:
+        """Whether the checkpoint says that the target is reached."""
+        # PySpark's own progress has the offset as a text that is no JSON.
+        last = query._jsq.lastProgress()
+        offset = json.loads(last.json())["sources"][0]["endOffset"] if last else None
+        return offset is not None and next_start(offset) > self.target
+
+    def _append(self, found: DataFrame, epoch: int) -> None:
+        try:
+            if self.totals.windows:
+                failpoints.reach("after_checkpoint")  # of the batch before
+            self._known.wait()
+            self._append_window(found, epoch)
+            failpoints.reach("before_checkpoint")
+        except Exception as problem:
+            self.failure = problem
+            raise
+
+    def _append_window(self, found: DataFrame, epoch: int) -> None:
+        from pyspark import StorageLevel
+
+        # Read once, to be looked at before it is appended.
+        window = found.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            cut, records = self._checked(window)
+            rows = window.where(f"object != '{READ}'")
+            content = [f"{cut['start']} {cut['cut_time']}"]
+            backfill = epoch == 0 and self.begun["backfill"]
+            if backfill:
+                content.append("backfill")
+                readers = 2 * self.spark.sparkContext.defaultParallelism
+                start = nanoseconds(self.begun["start"])
+                rows = rows.unionByName(
+                    backfill_frame(self.spark, self.client, self.stream, self.watched, start, readers)
+                )
+            last = nanoseconds(cut["cut_time"]) >= self.target
+            if records or epoch == 0 or last:
+                appended = self.staging.append(rows, SOURCE, self.query_id, self.checkpoint, epoch, content)
+                self._count(appended.batch, 0 if not backfill else appended.rows - records - 1)
+            self.totals.windows += 1
+            self.totals.records += records
+            self.totals.cut_time = cut["cut_time"]
+        finally:
+            window.unpersist()
+
+    def _count(self, batch: int | None, backfilled: int) -> None:
+        total = self.totals
+        total.backfill_records += max(0, backfilled)
+        total.first_batch = total.first_batch or batch
+        total.last_batch = batch or total.last_batch
+
+    def _checked(self, window: DataFrame) -> tuple[dict[str, str], int]:
+        """Return the window's cut and its number of records, once its partitions fit. Raises Fault if they never do."""
+        for reading in range(_READINGS):
+            control = window.where(f"object in ('{CUT}', '{READ}')").select("object", "record").collect()
+            (cut,) = [json.loads(row.record) for row in control if row.object == CUT]
+            reads = [json.loads(row.record) for row in control if row.object == READ]
+            leaves = [leaf for read in reads for leaf in read["leaves"]]
+            records = sum(read["records"] for read in reads)
+            if len(set(leaves)) == len(leaves) and self._fits(set(leaves), nanoseconds(cut["cut_time"])):
+                return cut, records
+            if reading < _READINGS - 1:
+                self.say(f"the partitions of the window up to {cut['cut_time']} do not fit: it is read again")
+                # The rows are dropped where they were kept, and so come from Spanner once more.
+                window.unpersist(blocking=True)
+                window.persist()
+        complaint = (
+            f"The partitions that were read up to {cut['cut_time']} are not those that the change stream "
+            f"{self.job.stream} has at that moment"
+        )
+        if self.job.partition_check == "warn":
+            self.say(f"{complaint}: records may be missing")
+            return cut, records
+        raise Fault(
+            f"{complaint}; nothing of this window was appended: run the same command again, or with "
+            "--partition-check warn."
+        )
+
+    def _fits(self, leaves: set[str], end: int) -> bool:
+        # One that ends in the nanosecond after the window is alive at its end, and not at the next window's start.
+        return any(leaves == set(list_partitions(self.client, self.stream, at, at).tokens) for at in (end, end + 1))
+
+    def _show(self) -> None:
+        total = self.totals
+        if total.cut_time is None:
+            self.progress("reading the first window")
+            return
+        passed = time.monotonic() - self.started
+        text = f"{total.windows:,} windows, {total.records:,} records, {total.records / passed:,.0f}/s"
+        text += f"; up to {total.cut_time[:19]}Z"
+        behind = (min(self.target, self.now + int(passed * 10**9)) - nanoseconds(total.cut_time)) // 10**9
+        if behind > 60:
+            text += f", {_duration(behind)} behind"
+        self.progress(text)
+
+
+_NEVER = nanoseconds("9999-12-31T23:59:59Z")
+
+_SETTINGS = {
+    # One part of a backfill at a time: what Python hands back is then never more than its rows.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    # A second writer is refused; Spark would stop the first.
+    "spark.sql.streaming.stopActiveRunOnRestart": "false",
+}
+
+
+def _moment(option: str, text: str) -> int:
+    try:
+        return nanoseconds(text)
+    except ValueError as problem:
+        raise UsageError(f"{option}: {problem}.") from None
+
+
+def _duration(whole_seconds: int) -> str:
+    for length, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if whole_seconds >= 2 * length:
+            return f"{whole_seconds // length} {name}"
+    return f"{whole_seconds} seconds"

@@ -1,0 +1,43 @@
+"""Spanner's timestamps: RFC 3339 texts with up to nine digits, and whole nanoseconds since 1970; never floats."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from datetime import UTC, datetime, timedelta
+
+__all__ = ["as_text", "nanoseconds", "sort_key", "zulu"]
+
+_TEXT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|z|[+-]\d\d:?\d\d)")
+_SECOND = 10**9
+
+
+def nanoseconds(text: str) -> int:
+    """Return a timestamp as nanoseconds since 1970. Raises ValueError for what is no timestamp with a zone."""
+    found = _TEXT.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text} is no timestamp; write it as 2026-05-01T09:00:00Z")
+    day, clock, fraction, zone = found.groups()
+    seconds = calendar.timegm(datetime.fromisoformat(f"{day}T{clock}").timetuple())
+    if zone not in "Zz":
+        offset = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
+        seconds -= offset if zone[0] == "+" else -offset
+    return seconds * _SECOND + int((fraction or "").ljust(9, "0"))
+
+
+def as_text(moment: int) -> str:
+    """Return nanoseconds since 1970 as text with nine digits and Z; what Spanner takes in both dialects."""
+    seconds, fraction = divmod(moment, _SECOND)
+    whole = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    return f"{whole:%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z".rjust(30, "0")
+
+
+def zulu(text: str) -> str:
+    """Return a timestamp in UTC as Spanner gave it, every digit, with the PostgreSQL dialect's +00:00 written as Z."""
+    return text[:-6] + "Z" if text.endswith("+00:00") else text
+
+
+def sort_key(text: str) -> str:
+    """Return a text that compares as the timestamp does, which itself does not: its digits vary in number."""
+    whole = text[:-1] if len(text) > 20 else text[:-1] + "."
+    return whole.ljust(29, "0")

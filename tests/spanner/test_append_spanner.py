@@ -1,0 +1,557 @@
+"""append.py spanner: what lands in staging, exactly once, whatever happens to the job or to the partitions."""
+
+import contextlib
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_spanner import FakeSpanner, Fault
+from pyspark.sql import Row, SparkSession
+from reconcile_jobs import errors, failpoints, spanner
+from reconcile_jobs.errors import JobError, UsageError
+from reconcile_jobs.spanner import Job, Totals
+from reconcile_jobs.spanner_change_stream import CUT, SpannerChangeStream
+from reconcile_jobs.spanner_timestamps import as_text, nanoseconds
+from reconcile_jobs.staging import TableName
+from spanner_emulator import (
+    INSTANCE,
+    PROJECT,
+    Database,
+    Emulator,
+    Workload,
+    ddl,
+    events_of,
+    folded,
+    in_database,
+    write,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+SECOND = 10**9
+T0 = FakeSpanner.START
+
+numbers = itertools.count()
+both_dialects = pytest.mark.parametrize("postgresql", [False, True], ids=["googlesql", "postgresql"])
+
+
+class Place:
+    """A change stream, a staging table for it, and the command that appends one to the other."""
+
+    def __init__(self, spark: SparkSession, directory: Path, database: tuple[str, str, str]) -> None:
+        self.spark = spark
+        self.checkpoint = directory / "checkpoint"
+        self.table = f"spanner_ingest.t{next(numbers)}"
+        self.database = database
+        self.said: list[str] = []
+        self.shown: list[str] = []
+
+    def append(self, **options: Any) -> Totals:
+        stop = options.pop("stop", None)
+        project, instance, database = self.database
+        given = {
+            "project": project,
+            "instance": instance,
+            "database": database,
+            "stream": "everything",
+            "staging": TableName.parse(self.table),
+            "checkpoint": str(self.checkpoint),
+        }
+        return spanner.run(
+            self.spark, Job(**given | options), stop=stop, say=self.said.append, progress=self.shown.append
+        )
+
+    def rows(self, where: str = "true") -> list[Row]:
+        return self.spark.table(self.table).where(where).orderBy("batch", "origin", "record").collect()
+
+    def changes(self) -> list[str]:
+        return [row.record for row in self.rows("object NOT LIKE '#%' AND origin NOT LIKE '%/backfill'")]
+
+    def everything(self) -> list[str]:
+        return [row.record for row in self.rows("object NOT LIKE '#%'")]
+
+    def keys(self) -> list[str]:
+        return sorted(mod["keys"]["k"] for record in self.changes() for mod in json.loads(record)["mods"])
+
+    def cuts(self) -> dict[int, tuple[str, str]]:
+        """Return the start and the cut of each batch."""
+        found = {}
+        for row in self.rows(f"object = '{CUT}'"):
+            assert row.batch not in found, "a batch has one cut"
+            cut = json.loads(row.record)
+            found[row.batch] = (cut["start"], cut["cut_time"])
+        return found
+
+    def check_cuts(self) -> None:
+        """See that the batches follow each other, and that each holds the commits of its time, whole transactions."""
+        cuts = self.cuts()
+        assert list(cuts) == list(range(1, len(cuts) + 1))
+        for (_, before), (start, cut) in itertools.pairwise(cuts.values()):
+            assert nanoseconds(start) > nanoseconds(before)
+            assert nanoseconds(cut) >= nanoseconds(start)
+        transactions: dict[str, list[tuple[int, str, dict[str, Any]]]] = defaultdict(list)
+        for row in self.rows("object NOT LIKE '#%' AND origin NOT LIKE '%/backfill'"):
+            record = json.loads(row.record)
+            start, cut = cuts[row.batch]
+            assert nanoseconds(start) <= nanoseconds(record["commit_timestamp"]) <= nanoseconds(cut)
+            assert (row.source, row.object) == ("spanner", record["table_name"])
+            transactions[record["server_transaction_id"]].append((row.batch, row.origin, record))
+        for records in transactions.values():
+            assert len({batch for batch, _, _ in records}) == 1
+            assert all(record["number_of_records_in_transaction"] == len(records) for _, _, record in records)
+            partitions = len({origin for _, origin, _ in records})
+            assert all(record["number_of_partitions_in_transaction"] == partitions for _, _, record in records)
+
+
+@pytest.fixture
+def place(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A Place over the in-process server, as `place.server`."""
+    with FakeSpanner(partitions=2) as server:
+        server.now = T0 + 60 * SECOND
+        monkeypatch.setenv("SPANNER_EMULATOR_HOST", server.address)
+        made: Any = Place(spark, tmp_path, ("p", "i", "d"))
+        made.server = server
+        yield made
+        spark.sql(f"DROP TABLE IF EXISTS {made.table}")
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[Emulator]:
+    running = Emulator(partition_seconds=3)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def shop(
+    spark: SparkSession, tmp_path: Path, emulator: Emulator, postgresql: bool, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Place, Database]]:
+    """A Place over a database of the emulator, with three tables."""
+    name = f"append-{next(numbers)}"
+    database = emulator.database(name, postgresql, *ddl(postgresql))
+    monkeypatch.setenv("SPANNER_EMULATOR_HOST", emulator.address)
+    made = Place(spark, tmp_path, (PROJECT, INSTANCE, name))
+    yield made, database
+    database.client.close()
+    spark.sql(f"DROP TABLE IF EXISTS {made.table}")
+
+
+START = as_text(T0)
+
+
+# What is appended
+
+
+def test_a_record_becomes_a_row_and_its_batch_has_a_cut(place: Any):
+    record = place.server.commit("P0", T0 + 1, "a", "é")
+    totals = place.append(start=START)
+    cut = as_text(T0 + 60 * SECOND)
+    assert totals == Totals(windows=2, records=1, first_batch=1, last_batch=2, cut_time=cut)
+    (row,) = place.rows("object = 'T'")
+    assert json.loads(row.record) == record
+    assert (row.source, row.origin, row.batch) == ("spanner", "everything/P0", 1)
+    assert list(row.asDict()) == ["record", "source", "object", "origin", "batch", "appended_at"]
+    # The window of 60 s ends a nanosecond before the clock: the pass has a second one, which is empty.
+    assert place.cuts() == {1: (START, as_text(T0 + 60 * SECOND - 1)), 2: (cut, cut)}
+    assert place.append().windows <= 1
+    assert place.keys() == ["a"]
+
+
+def test_without_a_start_the_job_begins_at_spanners_now(place: Any):
+    place.server.commit("P0", T0 + 1, "before")
+    place.append()
+    assert place.keys() == []
+    place.server.commit("P0", place.server.now + 1, "after")
+    place.server.now += SECOND
+    place.append()
+    assert place.keys() == ["after"]
+
+
+def test_catching_up_goes_in_steps_and_windows_without_records_leave_nothing(place: Any):
+    place.server.now = T0 + 600 * SECOND
+    place.server.commit("P0", T0 + 301 * SECOND, "a")
+    totals = place.append(start=START, window="30s")
+    assert (totals.windows, totals.records, totals.cut_time) == (21, 1, as_text(place.server.now))
+    # The first, the one with the record, and the last.
+    cuts = place.cuts()
+    assert [nanoseconds(start) - T0 for start, _ in cuts.values()] == [0, 300 * SECOND, 600 * SECOND]
+    assert any("minutes behind" in text for text in place.shown)
+    assert place.keys() == ["a"]
+
+
+def test_an_end_is_the_last_timestamp_and_the_job_goes_on_behind_it(place: Any):
+    for second in (1, 2, 3):
+        place.server.commit("P1", T0 + second * SECOND, str(second))
+    totals = place.append(start=START, end=as_text(T0 + 2 * SECOND))
+    assert (totals.records, totals.cut_time) == (2, as_text(T0 + 2 * SECOND))
+    assert place.append(end=as_text(T0 + 2 * SECOND)) == Totals()
+    assert place.append().records == 1
+    assert place.keys() == ["1", "2", "3"]
+    place.check_cuts()
+
+
+def test_the_source_can_be_used_on_its_own(place: Any, spark: SparkSession, tmp_path: Path):
+    for i in range(4):
+        place.server.commit(f"P{i % 2}", T0 + i * SECOND, str(i))
+    spark.dataSource.register(SpannerChangeStream)
+    options = {
+        "project": "p",
+        "instance": "i",
+        "database": "d",
+        "stream": "everything",
+        "start": as_text(T0 + SECOND),
+        "end": as_text(T0 + 3 * SECOND),
+        "emulatorHost": place.server.address,
+    }
+    rows = spark.read.format("spanner_change_stream").options(**options).load().collect()
+    assert sorted(json.loads(row.record)["mods"][0]["keys"]["k"] for row in rows) == ["1", "2", "3"]
+    query = (
+        spark.readStream.format("spanner_change_stream")
+        .options(**options)
+        .load()
+        .writeStream.format("memory")
+        .queryName("alone")
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(60)
+    assert {(row.object, row.origin) for row in spark.table("alone").collect()} == {
+        ("T", "everything/P0"),
+        ("T", "everything/P1"),
+    }
+    assert spark.table("alone").count() == 3
+
+
+# Exactly once
+
+
+def fails_at(name: str) -> Any:
+    """What stands in for a kill inside the test's own process: the job ends there, and so does its query."""
+
+    def reach(reached: str) -> None:
+        if reached == name:
+            raise RuntimeError(f"killed at {name}")
+
+    return reach
+
+
+@pytest.mark.parametrize("place_of_death", failpoints.NAMES)
+def test_stopped_anywhere_and_started_again_each_record_is_there_once(
+    place: Any, monkeypatch: pytest.MonkeyPatch, place_of_death: str
+):
+    for i in range(6):
+        place.server.commit(f"P{i % 2}", T0 + i * 10 * SECOND, str(i))
+    monkeypatch.setattr(failpoints, "reach", fails_at(place_of_death))
+    with pytest.raises(errors.Fault, match=place_of_death):
+        place.append(start=START, window="20s")
+    monkeypatch.undo()
+    monkeypatch.setenv("SPANNER_EMULATOR_HOST", place.server.address)
+    place.append(window="20s")
+    assert place.keys() == [str(i) for i in range(6)]
+    place.check_cuts()
+
+
+def test_after_a_lost_checkpoint_the_job_goes_on_where_staging_ends(place: Any):
+    place.server.commit("P0", T0 + 1, "a")
+    place.append(start=START)
+    ended = place.server.now
+    shutil.rmtree(place.checkpoint)
+    place.server.commit("P0", ended + 1, "b")
+    place.server.now += SECOND
+    place.append(start=START)
+    assert "is lost" in place.said[0]
+    assert place.keys() == ["a", "b"]
+    place.check_cuts()
+    assert place.append(start=START).records == 0
+
+
+def test_a_second_job_of_another_stream_is_refused(place: Any, tmp_path: Path):
+    place.append(start=START)
+    place.server.stream = "other"
+    with pytest.raises(UsageError, match="belongs to another job"):
+        place.append(stream="other", checkpoint=str(tmp_path / "other"))
+
+
+# Partitions
+
+
+def test_a_child_that_one_parent_does_not_name_is_noticed_and_the_window_read_again(place: Any):
+    place.server.commit("P0", T0 + 1, "a")
+    place.server.split("P0", ["A", "B"], T0 + 2)
+    place.server.commit("B", T0 + 3, "b")
+    place.server.forgetful = {"P0": 1}
+    place.append(start=START)
+    assert place.keys() == ["a", "b"]
+    assert "read again" in place.said[0]
+
+
+def test_partitions_that_never_fit_append_nothing_or_are_warned_of(place: Any):
+    place.server.commit("P0", T0 + 1, "a")
+    place.server.split("P0", ["A", "B"], T0 + 2)
+    place.server.forgetful = {"P0": 1000}
+    with pytest.raises(
+        errors.Fault, match=r"are not those that the change stream everything has.*nothing of this window"
+    ):
+        place.append(start=START)
+    assert place.rows() == []
+    place.append(partition_check="warn")
+    assert place.keys() == ["a"]
+    assert "records may be missing" in place.said[-1]
+
+
+def test_partitions_that_come_and_go_between_windows_and_within(place: Any):
+    server = place.server
+    alive, written = ["P0", "P1"], []
+    for step in range(30):
+        moment = T0 + step * 2 * SECOND
+        for token in alive:
+            written.append(f"{len(written):03d}")
+            server.commit(token, moment + 1, written[-1])
+        if step % 2:
+            parent = alive.pop(0)
+            server.split(parent, [f"{parent}a", f"{parent}b"], moment + SECOND)
+            alive += [f"{parent}a", f"{parent}b"]
+        else:
+            child = f"M{step}"
+            server.merge(alive[:2], child, moment + SECOND)
+            alive = [*alive[2:], child]
+    server.now = T0 + 60 * SECOND
+    server.faults = [Fault(token, 1) for token in list(server.partitions)[::3]]
+    place.append(start=START, window="7s")
+    assert place.keys() == written
+    place.check_cuts()
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"start": "yesterday"}, "--start: yesterday is no timestamp"),
+        ({"end": "2026-01-01T00:00:00Z"}, "--end lies before --start"),
+        ({"tables": ("T", "Nothing")}, "does not watch Nothing: it watches T"),
+        ({"stream": "nothing"}, "There is no change stream nothing"),
+        ({"heartbeat": "1ms"}, "heartbeat is out of range"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence_and_appends_nothing(place: Any, options: dict[str, Any], sentence: str):
+    with pytest.raises(UsageError, match=sentence) as refused:
+        place.append(**options)
+    assert "\n" not in str(refused.value)
+    assert not place.spark.catalog.tableExists(place.table) or place.rows() == []
+
+
+def test_a_start_that_spanner_no_longer_has_is_one_sentence(place: Any):
+    place.server.retention_start = T0 + SECOND
+    with pytest.raises(UsageError, match="within the change stream's retention period") as refused:
+        place.append(start=START)
+    assert "\n" not in str(refused.value)
+    assert place.rows() == []
+    place.append(start=as_text(T0 + SECOND))
+
+
+def test_a_table_that_was_begun_is_not_begun_again_otherwise(place: Any):
+    place.append(start=START)
+    with pytest.raises(UsageError, match="was begun at"):
+        place.append(start=as_text(T0 + 1))
+    with pytest.raises(UsageError, match="was begun without --backfill"):
+        place.append(backfill=True)
+    assert place.append(start=START).records == 0
+
+
+def test_what_goes_wrong_on_an_executor_is_one_sentence(place: Any):
+    import grpc
+
+    place.server.commit("P0", T0 + 1)
+    place.server.faults = [Fault("P0", 0, grpc.StatusCode.PERMISSION_DENIED, "no spanner.databases.select", times=9)]
+    with pytest.raises(UsageError, match=r"^Permission denied on projects/p") as refused:
+        place.append(start=START)
+    assert "\n" not in str(refused.value)
+    assert place.rows() == []
+
+
+# The emulator
+
+
+@both_dialects
+def test_a_workload_while_the_job_is_stopped_and_started(shop: tuple[Place, Database]):
+    place, database = shop
+    workload = Workload(database, seed=3)
+    for _ in range(100):
+        workload.step()
+    before = Counter(workload.events)
+    workload.start(pause=0.005)
+    totals = [place.append(backfill=True, window="2s")]
+    for _ in range(3):
+        time.sleep(2)
+        totals.append(place.append(backfill=True, window="2s"))
+    workload.stop()
+    totals.append(place.append(window="2s"))
+    assert workload.transactions > 300
+    assert totals[0].backfill_records > 0
+    assert sum(t.backfill_records for t in totals[1:]) == 0
+    found = events_of(place.changes())
+    assert all(count == 1 for count in found.values())
+    start = nanoseconds(place.cuts()[1][0])
+    assert found == Counter({e: n for e, n in workload.events.items() if nanoseconds(e[0]) >= start})
+    assert sum(before.values()) > 0 and not set(before) & set(found)
+    assert folded(place.everything()) == in_database(database) == workload.state
+    place.check_cuts()
+    partitions = {row.origin for row in place.rows("object NOT LIKE '#%'")}
+    assert len(partitions) > 5, "the partitions did not change: this shows nothing"
+
+
+@pytest.mark.parametrize("postgresql", [False], ids=["googlesql"])
+@pytest.mark.parametrize("place_of_death", ["before_data_commit", "after_data_commit"])
+def test_a_backfill_that_is_stopped_in_the_middle_happens_once(
+    shop: tuple[Place, Database], monkeypatch: pytest.MonkeyPatch, place_of_death: str
+):
+    place, database = shop
+    for number in range(250):
+        database.commit(write("insert", "Orders", {"OrderId": str(number), "Total": "1", "Note": None}))
+    emulator = os.environ["SPANNER_EMULATOR_HOST"]
+    monkeypatch.setattr(failpoints, "reach", fails_at(place_of_death))
+    with pytest.raises(errors.Fault, match=place_of_death):
+        place.append(backfill=True)
+    monkeypatch.undo()
+    monkeypatch.setenv("SPANNER_EMULATOR_HOST", emulator)
+    database.commit(write("update", "Orders", {"OrderId": "0", "Total": "2"}))
+    place.append(backfill=True)
+    place.append(backfill=True)
+    records = [json.loads(row.record) for row in place.rows("origin = 'everything/backfill'")]
+    assert sorted(int(mod["keys"]["OrderId"]) for record in records for mod in record["mods"]) == list(range(250))
+    assert folded(place.everything()) == in_database(database)
+
+
+@both_dialects
+def test_with_an_interval_the_job_takes_what_comes_until_it_is_stopped(shop: tuple[Place, Database]):
+    place, database = shop
+    stop, totals = threading.Event(), list[Totals]()
+    job = threading.Thread(target=lambda: totals.append(place.append(every="1 seconds", stop=stop)))
+    job.start()
+    wait_for(lambda: place.spark.catalog.tableExists(place.table) and place.rows() != [])
+    for number in range(3):
+        database.commit(write("insert", "Orders", {"OrderId": str(number), "Total": "1"}))
+        wait_for(lambda: len(place.changes()) == number + 1)  # noqa: B023
+    stop.set()
+    job.join(60)
+    assert totals[0].records == 3
+    place.check_cuts()
+
+
+def wait_for(condition: Any, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.3)
+
+
+# The command
+
+
+def start(*words: str, cwd: Path, **environment: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        ["spark-submit", str(ROOT / "ingestion" / "append.py"), "spanner", *words],
+        cwd=cwd,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def submit(*words: str, cwd: Path, **environment: str) -> tuple[int, str, str]:
+    program = start(*words, cwd=cwd, **environment)
+    out, err = program.communicate(timeout=300)
+    return program.returncode, out, err
+
+
+def words_of(database: Database) -> tuple[str, ...]:
+    name = database.name
+    return (
+        *("--project", name.project, "--instance", name.instance, "--database", name.database),
+        *("--stream", "everything", "--staging", "lake.changes", "--window", "3s", "--backfill"),
+    )
+
+
+def staged(spark: SparkSession, cwd: Path) -> list[str]:
+    table = spark.read.format("delta").load(str(cwd / "lakehouse/warehouse/lake.db/changes"))
+    return [row.record for row in table.where("object NOT LIKE '#%'").collect()]
+
+
+def test_wrong_usage_is_answered_without_a_session(tmp_path: Path):
+    code, out, err = submit("--project", "p", cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert err.startswith("append: ") and err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("postgresql", [False], ids=["googlesql"])
+def test_the_command_says_what_it_did_in_one_line(shop: tuple[Place, Database], tmp_path: Path):
+    place, database = shop
+    database.commit(write("insert", "Orders", {"OrderId": "1", "Total": "1"}))
+    code, out, err = submit(*words_of(database), cwd=tmp_path)
+    assert (code, err) == (0, "")
+    (line,) = out.splitlines()
+    result = json.loads(line)
+    assert (result["records"], result["backfill_records"], result["first_batch"]) == (0, 1, 1)
+    assert result["cut_time"].endswith("Z")
+    code, out, err = submit(*words_of(database)[:-1], "--stream", "nothing", cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert err.startswith("append: There is no change stream nothing") and err.count("\n") == 1
+    assert len(staged(place.spark, tmp_path)) == 1
+
+
+@pytest.mark.soak
+@both_dialects
+def test_killed_at_random_and_at_each_place_each_record_is_there_once(shop: tuple[Place, Database], tmp_path: Path):
+    place, database = shop
+    workload = Workload(database, seed=5)
+    for _ in range(50):
+        workload.step()
+    began = set(workload.events)
+    workload.start(pause=0.02)
+    for name in failpoints.NAMES:
+        code, out, err = submit(*words_of(database), cwd=tmp_path, RECONCILE_FAILPOINT=name)
+        assert (code, out) == (-signal.SIGKILL, ""), err
+    chance = random.Random(7)
+    for _ in range(6):
+        job = start(*words_of(database), "--every", "1s", cwd=tmp_path)
+        time.sleep(chance.uniform(8, 25))
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)
+        job.communicate()
+    workload.stop()
+    code, out, err = submit(*words_of(database), cwd=tmp_path)
+    assert (code, err) == (0, "")
+    records = staged(place.spark, tmp_path)
+    changes = [text for text in records if not json.loads(text).get("backfill")]
+    found = events_of(changes)
+    assert all(count == 1 for count in found.values())
+    assert sum(found.values()) > 500
+    later = {event for event in workload.events if event not in began}
+    assert set(found) <= later
+    assert folded(records) == in_database(database) == workload.state
+
+
+def test_a_failure_keeps_its_kind_on_the_way_from_an_executor():
+    class Crossed(Exception):
+        pass
+
+    for kind in (errors.UsageError, errors.DataError, errors.Fault):
+        story = Crossed(f"Traceback\n  File\nreconcile_jobs.errors.{kind.__name__}: What it is.\n\tat org.apache")
+        told = errors.explained(story)
+        assert (type(told), str(told)) == (kind, "What it is.")
+        assert isinstance(told, JobError)
