@@ -391,7 +391,7 @@ def test_a_workload_while_the_job_is_stopped_and_started(shop: tuple[Place, Data
     for _ in range(100):
         workload.step()
     before = Counter(workload.events)
-    workload.start(pause=0.005)
+    workload.start(pause=0.03)
     totals = [place.append(backfill=True, window="2s")]
     for _ in range(3):
         time.sleep(2)
