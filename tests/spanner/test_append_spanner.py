@@ -391,13 +391,13 @@ def test_a_workload_while_the_job_is_stopped_and_started(shop: tuple[Place, Data
     for _ in range(100):
         workload.step()
     before = Counter(workload.events)
-    workload.start(pause=0.005)
-    totals = [place.append(backfill=True, window="2s")]
+    workload.start(pause=0.03)
+    totals = [place.append(backfill=True, window="20s")]
     for _ in range(3):
         time.sleep(2)
-        totals.append(place.append(backfill=True, window="2s"))
+        totals.append(place.append(backfill=True, window="20s"))
     workload.stop()
-    totals.append(place.append(window="2s"))
+    totals.append(place.append(window="20s"))
     assert workload.transactions > 300
     assert totals[0].backfill_records > 0
     assert sum(t.backfill_records for t in totals[1:]) == 0
@@ -474,7 +474,7 @@ def start(*words: str, cwd: Path, **environment: str) -> "subprocess.Popen[str]"
 
 def submit(*words: str, cwd: Path, **environment: str) -> tuple[int, str, str]:
     program = start(*words, cwd=cwd, **environment)
-    out, err = program.communicate(timeout=300)
+    out, err = program.communicate(timeout=600)
     return program.returncode, out, err
 
 
@@ -482,7 +482,7 @@ def words_of(database: Database) -> tuple[str, ...]:
     name = database.name
     return (
         *("--project", name.project, "--instance", name.instance, "--database", name.database),
-        *("--stream", "everything", "--staging", "lake.changes", "--window", "3s", "--backfill"),
+        *("--stream", "everything", "--staging", "lake.changes", "--window", "20s", "--backfill"),
     )
 
 
