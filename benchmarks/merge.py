@@ -117,10 +117,10 @@ def measure(spark: SparkSession, base_rows: int, changes: int, repeats: int) -> 
             theirs.append(seconds_of_dbt(project, "theirs"))
             floor.append(seconds_of_floor(spark, schema, batch, f"{directory}/floor"))
         written = [megabytes_written(spark, f"{schema}.{table}") for table in ("ours__base", "theirs")]
-        rows_of = f"(select id, struct({', '.join(VALUES)}) as row from {schema}.{{}}) as {{}}"
+        rows_of = f"(select id, struct({', '.join(VALUES)}) as row from {schema}.{{0}}) as {{0}}"
         differ = spark.sql(
             "select count_if(not ours.row <=> theirs.row) "
-            f"from {rows_of.format('ours', 'ours')} full join {rows_of.format('theirs', 'theirs')} using (id)"
+            f"from {rows_of.format('ours')} full join {rows_of.format('theirs')} using (id)"
         ).first()
     spark.sql(f"drop schema {schema} cascade")
     # The first round warms up.

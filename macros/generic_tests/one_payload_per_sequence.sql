@@ -4,14 +4,14 @@
 {%- if execute -%}
 {%- set key = key or reconcile.node_of(model).config.unique_key -%}
 {%- set keys = [key] if key is string else key -%}
-{%- set columns -%}{% for key in keys %}{{ reconcile.identifier(key) }}, {% endfor %}{%- endset -%}
-select {{ columns }}_change_coordinates as coordinates, count(distinct _change_sequence) as payloads, sort_array(collect_set(_change_id)) as change_ids
+{%- set columns = reconcile.key_columns(keys) -%}
+select {{ columns }}, _change_coordinates as coordinates, count(distinct _change_sequence) as payloads, sort_array(collect_set(_change_id)) as change_ids
 from (
-    select {{ columns }}_change_sequence, _change_id, left(_change_sequence, char_length(_change_sequence) - 17) as _change_coordinates
+    select {{ columns }}, _change_sequence, _change_id, left(_change_sequence, char_length(_change_sequence) - 17) as _change_coordinates
     from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }}
     where _change_error is null
 )
-group by {{ columns }}_change_coordinates
+group by {{ columns }}, _change_coordinates
 having count(distinct _change_sequence) > 1
 {%- endif -%}
 {%- endtest %}

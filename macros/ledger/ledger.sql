@@ -39,14 +39,12 @@ create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
 
 {%- macro _account(relations) -%}
 select coalesce(max(last_batch), 0) as ledger_batch, coalesce(max_by(base_batch, recorded_at), 0) as ledger_base_batch
-from {{ reconcile.qualified(reconcile.ledger()) }}
-where
-    relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
-    and recorded_at >= coalesce((
-        select max(recorded_at)
-        from {{ reconcile.qualified(reconcile.ledger()) }}
-        where relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} and kind = 'rebuild'
-    ), timestamp'1970-01-01')
+from (
+    select last_batch, base_batch, recorded_at, max(if(kind = 'rebuild', recorded_at, null)) over () as rebuilt_at
+    from {{ reconcile.qualified(reconcile.ledger()) }}
+    where relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
+)
+where rebuilt_at is null or recorded_at >= rebuilt_at
 {%- endmacro %}
 
 {#- A table with deletion vectors answers no maximum from its statistics, but files that end before `known` are skipped by them: only
