@@ -30,9 +30,9 @@ os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "conf"))
 from fake_spanner import FakeSpanner  # noqa: E402
 from google.cloud.spanner_v1 import types as T  # noqa: E402
 from google.cloud.spanner_v1.streamed import StreamedResultSet  # noqa: E402
-from reconcile_jobs.spanner_queries import Client, DatabaseName  # noqa: E402
-from reconcile_jobs.spanner_timestamps import as_text  # noqa: E402
-from reconcile_jobs.spanner_windows import described, list_partitions, read_partitions  # noqa: E402
+from reconcile_jobs.spanner.queries import Client, DatabaseName  # noqa: E402
+from reconcile_jobs.spanner.timestamps import as_text  # noqa: E402
+from reconcile_jobs.spanner.windows import described, list_partitions, read_partitions  # noqa: E402
 
 PARTITIONS = 8
 ROWS_PER_MESSAGE = 20
@@ -139,16 +139,16 @@ def our_reader(address: str) -> int:
 def job(address: str, cores: int, repeats: int) -> None:
     """Run the job so often, and print the seconds of each as JSON."""
     from pyspark.sql import SparkSession
-    from reconcile_jobs import spanner
+    from reconcile_jobs.spanner.job import Job, run
     from reconcile_jobs.staging import TableName
 
     os.environ["SPANNER_EMULATOR_HOST"] = address
     spark = SparkSession.builder.master(f"local[{cores}]").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     for number in range(repeats):
-        asked = spanner.Job("p", "i", "d", "everything", TableName.parse(f"bench.t{number}"), start=as_text(T0))
+        asked = Job("p", "i", "d", "everything", TableName.parse(f"bench.t{number}"), start=as_text(T0))
         began = time.monotonic()
-        totals = spanner.run(spark, asked)
+        totals = run(spark, asked)
         print(json.dumps([totals.records, time.monotonic() - began]), flush=True)
         sys.stdin.readline()
 

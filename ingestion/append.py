@@ -2,175 +2,33 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-import re
 import sys
 import time
 from dataclasses import asdict
-from typing import Any, NoReturn
+from importlib import import_module
 
+from reconcile_jobs.append_arguments import arguments
 from reconcile_jobs.console import Console
-from reconcile_jobs.errors import UsageError, explained
+from reconcile_jobs.errors import explained
 from reconcile_jobs.shutdown import Shutdown
-from reconcile_jobs.staging import TableName
 
-DATASTREAM_HELP = """
-Files whose names begin with _ or . are left alone. With --format auto, names that end in .json, .jsonl or .ndjson
-(perhaps .gz or .bz2 after it) are JSON lines, those in .avro Avro; any other is not read, but recorded in staging by
-its name. Files must appear whole (renamed into place, as object stores do), and a file is known by its path: it is
-appended once, and what is written into it later is not seen.
-
-Standard output is one line of JSON: files, records, unreadable (records without an object), corrupt_files,
-ignored_files, first_batch, last_batch, seconds. Exit codes: 0 done; 1 a file cannot be read; 2 usage or configuration;
-4 a fault that a retry may cure.
-"""
-
-SPANNER_HELP = """
-Without --every the job appends what was committed up to its own start (or --end), and ends. It reads in windows: each
-is one batch, and holds every commit of its time, across partitions and tables. The credentials are Google's
-application default ones; with SPANNER_EMULATOR_HOST in the environment the emulator is read, without any.
-
-Standard output is one line of JSON: windows, records, backfill_records, first_batch, last_batch, cut_time (every commit
-up to it is in staging), seconds. Exit codes: 0 done; 2 usage or configuration; 4 a fault that a retry may cure.
-"""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see `{self.prog} --help`.")
-
-
-def _positive(text: str) -> int:
-    if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 on")
-    return int(text)
-
-
-def _interval(text: str) -> str:
-    units = {"s": "seconds", "m": "minutes", "h": "hours"}
-    found = re.fullmatch(r"([0-9]+)\s*([smh])", text)
-    if not found or int(found[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{text} is no interval; write 30s, 5m or 1h")
-    return f"{found[1]} {units[found[2]]}"
-
-
-def _short(text: str) -> str:
-    _interval(text)
-    return text.replace(" ", "")
-
-
-def arguments(words: list[str]) -> argparse.Namespace:
-    """Return what the command line says. Raises UsageError."""
-    parser = _Parser(prog="append.py", description=__doc__)
-    sources = parser.add_subparsers(dest="source", required=True, metavar="SOURCE")
-    files = sources.add_parser(
-        "datastream",
-        help="files that Datastream wrote",
-        description="Append Datastream's files to a staging table, each once.",
-        epilog=DATASTREAM_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    files.add_argument("--path", required=True, help="a directory (searched recursively), a file or a pattern")
-    files.add_argument("--staging", required=True, metavar="SCHEMA.TABLE", help="the table, created if missing")
-    files.add_argument("--format", choices=["auto", "json", "avro"], default="auto", help="(default: auto, by name)")
-    files.add_argument(
-        "--checkpoint", metavar="DIR", help="what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
-    )
-    files.add_argument("--max-files", type=_positive, metavar="N", help="at most so many files in one batch")
-    files.add_argument("--every", type=_interval, metavar="30s", help="keep going, looking for files so often")
-    files.add_argument(
-        "--skip-corrupt-files", action="store_true", help="record the name of a file that cannot be read, and go on"
-    )
-    spanner = sources.add_parser(
-        "spanner",
-        help="a Spanner change stream",
-        description="Append a change stream's records to a staging table, each once.",
-        epilog=SPANNER_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    for name in ("project", "instance", "database", "stream"):
-        spanner.add_argument(f"--{name}", required=True)
-    spanner.add_argument("--staging", required=True, metavar="SCHEMA.TABLE", help="the table, created if missing")
-    spanner.add_argument(
-        "--start", metavar="TIME", help="the first commit timestamp, as 2026-05-01T09:00:00Z (default: now)"
-    )
-    spanner.add_argument("--end", metavar="TIME", help="the last commit timestamp (default: now)")
-    spanner.add_argument("--backfill", action="store_true", help="also append the rows that were there at the start")
-    spanner.add_argument("--every", type=_interval, metavar="10s", help="keep going, with a window so often")
-    spanner.add_argument(
-        "--window", type=_short, default="60s", metavar="60s", help="at most so long a time in one batch (default: 60s)"
-    )
-    spanner.add_argument(
-        "--heartbeat", type=_short, default="10s", metavar="10s", help="a query is given up after ten of them in vain"
-    )
-    spanner.add_argument(
-        "--table", action="append", default=[], help="begin only if the stream watches it; may be repeated"
-    )
-    spanner.add_argument(
-        "--partition-check",
-        choices=["fail", "warn"],
-        default="fail",
-        help="what happens where the partitions that were read are not those that Spanner names (default: fail)",
-    )
-    spanner.add_argument(
-        "--checkpoint", metavar="DIR", help="what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
-    )
-    return parser.parse_args(words)
+# Imported when they are asked for: each has a Job, whose fields are its options, and run.
+JOBS = {"datastream": "reconcile_jobs.datastream", "spanner": "reconcile_jobs.spanner.job"}
 
 
 def main(words: list[str], console: Console, shutdown: Shutdown) -> None:
     """Append what the words ask for; the counts are one line of JSON on standard output. Raises JobError."""
     started = time.monotonic()
-    options = arguments(words)
-    staging = TableName.parse(options.staging)
+    asked = vars(arguments(words, __doc__))
+    source = import_module(JOBS[asked.pop("source")])
 
     from reconcile_jobs import session
 
-    spark = session.start(f"append {staging}")
+    spark = session.start(f"append {asked['staging']}")
     shutdown.watch(spark)
-    totals = _SOURCES[options.source](spark, options, staging, console, shutdown)
+    totals = source.run(spark, source.Job(**asked), shutdown.stop, console.say, console.progress)
     console.result(asdict(totals) | {"seconds": round(time.monotonic() - started, 1)})
-
-
-def _datastream(spark: Any, options: Any, staging: TableName, console: Console, shutdown: Shutdown) -> Any:
-    from reconcile_jobs import datastream
-
-    job = datastream.Job(
-        options.path,
-        staging,
-        options.format,
-        options.checkpoint,
-        options.max_files,
-        options.every,
-        options.skip_corrupt_files,
-    )
-    return datastream.run(spark, job, shutdown.stop, console.say, console.progress)
-
-
-def _spanner(spark: Any, options: Any, staging: TableName, console: Console, shutdown: Shutdown) -> Any:
-    from reconcile_jobs import spanner
-
-    job = spanner.Job(
-        options.project,
-        options.instance,
-        options.database,
-        options.stream,
-        staging,
-        start=options.start,
-        end=options.end,
-        window=options.window,
-        heartbeat=options.heartbeat,
-        every=options.every,
-        backfill=options.backfill,
-        checkpoint=options.checkpoint,
-        tables=tuple(options.table),
-        partition_check=options.partition_check,
-    )
-    return spanner.run(spark, job, shutdown.stop, console.say, console.progress)
-
-
-_SOURCES = {"datastream": _datastream, "spanner": _spanner}
 
 
 if __name__ == "__main__":

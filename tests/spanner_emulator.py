@@ -20,7 +20,7 @@ from google.cloud.spanner_admin_instance_v1 import CreateInstanceRequest, Instan
 from google.cloud.spanner_admin_instance_v1.services.instance_admin.transports import InstanceAdminGrpcTransport
 from google.cloud.spanner_v1 import types as T
 from google.protobuf.struct_pb2 import ListValue, Value
-from reconcile_jobs.spanner_queries import Client, DatabaseName
+from reconcile_jobs.spanner.queries import Client, DatabaseName
 
 PROJECT, INSTANCE = "test-project", "test-instance"
 
@@ -231,8 +231,8 @@ class Workload:
 
     def stop(self) -> None:
         self._stop.set()
-        assert self._thread is not None
-        self._thread.join(60)
+        if self._thread is not None:
+            self._thread.join(60)
         if self.failure:
             raise self.failure
 

@@ -1,31 +1,42 @@
 """append.py's command line, and the names of staging tables: refused before Spark starts."""
 
-import importlib.util
-from pathlib import Path
+import dataclasses
+from typing import Any
 
 import pytest
+from reconcile_jobs import datastream
+from reconcile_jobs.append_arguments import arguments
 from reconcile_jobs.errors import UsageError
+from reconcile_jobs.spanner import job
 from reconcile_jobs.staging import TableName, literal, quoted
 
-PATH = Path(__file__).resolve().parents[2] / "ingestion" / "append.py"
-spec = importlib.util.spec_from_file_location("append", PATH)
-assert spec is not None
-assert spec.loader is not None
-append = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(append)
-
 ASKED = ["datastream", "--path", "/landing", "--staging", "lake.shop"]
+STREAM = ["spanner", "--project", "p", "--instance", "i", "--database", "d", "--stream", "s", "--staging", "lake.shop"]
+
+
+def asked_by(words: list[str]) -> Any:
+    return arguments(words, "Append.")
 
 
 def test_what_is_not_said_has_a_default():
-    options = append.arguments(ASKED)
+    options = asked_by(ASKED)
     assert (options.format, options.checkpoint, options.max_files, options.every) == ("auto", None, None, None)
     assert options.skip_corrupt_files is False
 
 
+@pytest.mark.parametrize(("words", "kind"), [(ASKED, datastream.Job), (STREAM, job.Job)], ids=["datastream", "spanner"])
+def test_a_job_has_the_options_of_its_source_and_their_defaults(words: list[str], kind: Any):
+    options = vars(asked_by(words))
+    del options["source"]
+    made = kind(**options)
+    assert str(made.staging) == "lake.shop"
+    for field in dataclasses.fields(kind):
+        assert field.default is dataclasses.MISSING or getattr(made, field.name) == field.default, field.name
+
+
 @pytest.mark.parametrize(("said", "interval"), [("30s", "30 seconds"), ("5m", "5 minutes"), ("1h", "1 hours")])
 def test_an_interval_is_a_number_and_a_unit(said: str, interval: str):
-    assert append.arguments([*ASKED, "--every", said]).every == interval
+    assert asked_by([*ASKED, "--every", said]).every == interval
 
 
 @pytest.mark.parametrize(
@@ -41,11 +52,15 @@ def test_an_interval_is_a_number_and_a_unit(said: str, interval: str):
         [*ASKED, "--max-files", "many"],
         [*ASKED, "--format", "csv"],
         [*ASKED, "--unknown"],
+        STREAM[:9],
+        [*STREAM, "--window", "soon"],
+        [*STREAM, "--heartbeat", "0s"],
+        [*STREAM, "--partition-check", "maybe"],
     ],
 )
 def test_a_wrong_command_is_one_sentence_and_exit_code_2(wrong: list[str]):
     with pytest.raises(UsageError) as refused:
-        append.arguments(wrong)
+        asked_by(wrong)
     assert refused.value.exit_code == 2
     assert "\n" not in str(refused.value)
     assert "--help" in str(refused.value)

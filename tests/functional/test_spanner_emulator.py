@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 from reconcile_jobs.errors import UsageError
-from reconcile_jobs.spanner_backfill import read_rows, shares_of, watched_tables
-from reconcile_jobs.spanner_queries import Client
-from reconcile_jobs.spanner_timestamps import as_text
-from reconcile_jobs.spanner_windows import Leaf, described, list_partitions, read_partitions
+from reconcile_jobs.spanner.backfill import read_rows, shares_of, watched_tables
+from reconcile_jobs.spanner.queries import Client
+from reconcile_jobs.spanner.timestamps import as_text
+from reconcile_jobs.spanner.windows import Leaf, described, list_partitions, read_partitions
 from spanner_emulator import (
     TABLES,
     Database,

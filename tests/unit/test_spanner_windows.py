@@ -13,9 +13,9 @@ import pytest
 from fake_spanner import FakeSpanner, Fault, wait_until
 from reconcile_jobs import errors
 from reconcile_jobs.errors import UsageError
-from reconcile_jobs.spanner_queries import Client, DatabaseName, Retries
-from reconcile_jobs.spanner_timestamps import as_text
-from reconcile_jobs.spanner_windows import Leaf, described, list_partitions, read_partitions
+from reconcile_jobs.spanner.queries import Client, DatabaseName, Retries
+from reconcile_jobs.spanner.timestamps import as_text
+from reconcile_jobs.spanner.windows import Leaf, described, list_partitions, read_partitions
 
 SECOND = 10**9
 T0 = FakeSpanner.START

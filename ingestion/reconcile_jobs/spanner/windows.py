@@ -19,8 +19,8 @@ from google.cloud.spanner_v1 import types
 from google.protobuf.struct_pb2 import Struct
 
 from reconcile_jobs.errors import Fault, UsageError
-from reconcile_jobs.spanner_queries import Client, DatabaseName, text_value
-from reconcile_jobs.spanner_stream_decoder import (
+from reconcile_jobs.spanner.queries import Client, DatabaseName, text_value
+from reconcile_jobs.spanner.stream_decoder import (
     MUTABLE_KEY_RANGE,
     ChildPartitions,
     DataChange,
@@ -29,7 +29,7 @@ from reconcile_jobs.spanner_stream_decoder import (
     RecordDecoder,
     Rows,
 )
-from reconcile_jobs.spanner_timestamps import as_text, nanoseconds, sort_key
+from reconcile_jobs.spanner.timestamps import as_text, nanoseconds, sort_key
 
 __all__ = ["ChangeStream", "Leaf", "Listing", "described", "list_partitions", "read_partitions"]
 

@@ -1,12 +1,12 @@
 """A Spanner change stream becomes appends to a staging table, window by window, each record exactly once.
 
 What staging holds of a batch, besides the contract of `staging.py` (`object` is the table's name as change records
-have it, `record` one data change record as in `spanner_stream_decoder`, `origin` stream/partition token):
+have it, `record` one data change record as in `stream_decoder`, `origin` stream/partition token):
 
 - exactly one row with object `#cut`: `{"cut_time": ..., "start": ...}`, the commit timestamps that the batch holds,
   both included, nine digits and Z. All commits up to `cut_time` are in this batch and those before it. A window without
   records leaves nothing behind, unless it is the first of the table or the last of a pass.
-- with --backfill, in the very first batch, the rows that were there at `start`, as in `spanner_backfill`; their origin
+- with --backfill, in the very first batch, the rows that were there at `start`, as in `backfill`; their origin
   is stream/backfill.
 """
 
@@ -15,18 +15,18 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs import failpoints
 from reconcile_jobs.errors import Fault, JobError, UsageError, explained
 from reconcile_jobs.session import settings, ship_by_value
-from reconcile_jobs.spanner_backfill import Table, backfill_frame, watched_tables
-from reconcile_jobs.spanner_change_stream import CUT, READ, SpannerChangeStream, next_start
-from reconcile_jobs.spanner_queries import Client, DatabaseName
-from reconcile_jobs.spanner_timestamps import as_text, nanoseconds
-from reconcile_jobs.spanner_windows import described, list_partitions
+from reconcile_jobs.spanner.backfill import Table, backfill_frame, watched_tables
+from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start
+from reconcile_jobs.spanner.queries import Client, DatabaseName
+from reconcile_jobs.spanner.timestamps import as_text, nanoseconds
+from reconcile_jobs.spanner.windows import described, list_partitions
 from reconcile_jobs.staging import Staging, TableName, hadoop_path, last_commit, read_text
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Job:
     every: str | None = None
     backfill: bool = False
     checkpoint: str | None = None
-    tables: tuple[str, ...] = ()
+    tables: Sequence[str] | None = None
     partition_check: str = "fail"
 
 
@@ -135,7 +135,7 @@ class _Run:
     def _watched(self) -> list[Table]:
         watched = watched_tables(self.client, self.stream)
         names = {table.name for table in watched}
-        for table in self.job.tables:
+        for table in self.job.tables or ():
             if table not in names:
                 raise UsageError(
                     f"The change stream {self.job.stream} does not watch {table}: it watches "

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from reconcile_jobs.errors import UsageError
-from reconcile_jobs.spanner_queries import Client, DatabaseName
-from reconcile_jobs.spanner_stream_decoder import DataChange, compact_json
-from reconcile_jobs.spanner_timestamps import as_text, nanoseconds
-from reconcile_jobs.spanner_windows import ChangeStream, Leaf, described, list_partitions, read_partitions
+from reconcile_jobs.spanner.queries import Client, DatabaseName
+from reconcile_jobs.spanner.stream_decoder import DataChange, compact_json
+from reconcile_jobs.spanner.timestamps import as_text, nanoseconds
+from reconcile_jobs.spanner.windows import ChangeStream, Leaf, described, list_partitions, read_partitions
 
 if TYPE_CHECKING:
     import pyarrow as pa

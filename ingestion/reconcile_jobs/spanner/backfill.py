@@ -15,10 +15,10 @@ import grpc
 from google.cloud.spanner_v1 import types
 
 from reconcile_jobs.errors import Fault, UsageError
-from reconcile_jobs.spanner_queries import Client
-from reconcile_jobs.spanner_stream_decoder import Rows, compact_json
-from reconcile_jobs.spanner_timestamps import as_text
-from reconcile_jobs.spanner_windows import ChangeStream
+from reconcile_jobs.spanner.queries import Client
+from reconcile_jobs.spanner.stream_decoder import Rows, compact_json
+from reconcile_jobs.spanner.timestamps import as_text
+from reconcile_jobs.spanner.windows import ChangeStream
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ from fake_spanner import COLUMN_TYPES, RECORD, chunks, cuts, encoded, list_of, s
 from google.cloud.spanner_v1 import types as T
 from google.protobuf.struct_pb2 import Struct, Value
 from reconcile_jobs.errors import UsageError
-from reconcile_jobs.spanner_stream_decoder import (
+from reconcile_jobs.spanner.stream_decoder import (
     ChildPartitions,
     DataChange,
     Heartbeat,
@@ -16,7 +16,7 @@ from reconcile_jobs.spanner_stream_decoder import (
     Rows,
     merged,
 )
-from reconcile_jobs.spanner_timestamps import as_text, nanoseconds, sort_key, zulu
+from reconcile_jobs.spanner.timestamps import as_text, nanoseconds, sort_key, zulu
 
 # Every type of a column: its type, a value as Spanner's JSON has it, and an awkward one.
 COLUMNS: dict[str, tuple[dict[str, Any], Any, Any]] = {

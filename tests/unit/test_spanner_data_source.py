@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from fake_spanner import FakeSpanner
 from pyspark import cloudpickle
-from reconcile_jobs import spanner_change_stream
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.session import ship_by_value
-from reconcile_jobs.spanner_change_stream import CUT, READ, Options, SpannerChangeStream, next_start, seconds
-from reconcile_jobs.spanner_timestamps import as_text
+from reconcile_jobs.spanner import data_source
+from reconcile_jobs.spanner.data_source import CUT, READ, Options, SpannerChangeStream, next_start, seconds
+from reconcile_jobs.spanner.timestamps import as_text
 
 SECOND = 10**9
 T0 = FakeSpanner.START
@@ -153,8 +153,8 @@ def test_a_batch_is_one_window():
 
 
 def test_many_rows_come_in_several_batches(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(spanner_change_stream, "_ROWS", 50)
-    monkeypatch.setattr(spanner_change_stream, "_CHARACTERS", 100_000)
+    monkeypatch.setattr(data_source, "_ROWS", 50)
+    monkeypatch.setattr(data_source, "_CHARACTERS", 100_000)
     with FakeSpanner() as server:
         for i in range(120):
             server.commit("P0", T0 + i, str(i))

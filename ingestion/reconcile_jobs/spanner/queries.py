@@ -21,7 +21,7 @@ from google.cloud.spanner_v1 import types
 from google.protobuf.struct_pb2 import Struct, Value
 
 from reconcile_jobs.errors import Fault, JobError, UsageError
-from reconcile_jobs.spanner_stream_decoder import Rows
+from reconcile_jobs.spanner.stream_decoder import Rows
 
 __all__ = ["Client", "DatabaseName", "Retries", "explain", "text_value"]
 

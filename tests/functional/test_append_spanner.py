@@ -1,12 +1,9 @@
 """append.py spanner: what lands in staging, exactly once, whatever happens to the job or to the partitions."""
 
-import contextlib
 import itertools
 import json
 import os
-import random
 import shutil
-import signal
 import subprocess
 import threading
 import time
@@ -18,11 +15,11 @@ from typing import Any
 import pytest
 from fake_spanner import FakeSpanner, Fault
 from pyspark.sql import Row, SparkSession
-from reconcile_jobs import errors, failpoints, spanner
+from reconcile_jobs import errors, failpoints
 from reconcile_jobs.errors import JobError, UsageError
-from reconcile_jobs.spanner import Job, Totals
-from reconcile_jobs.spanner_change_stream import CUT, SpannerChangeStream
-from reconcile_jobs.spanner_timestamps import as_text, nanoseconds
+from reconcile_jobs.spanner.data_source import CUT, SpannerChangeStream
+from reconcile_jobs.spanner.job import Job, Totals, run
+from reconcile_jobs.spanner.timestamps import as_text, nanoseconds
 from reconcile_jobs.staging import TableName
 from spanner_emulator import (
     INSTANCE,
@@ -67,9 +64,7 @@ class Place:
             "staging": TableName.parse(self.table),
             "checkpoint": str(self.checkpoint),
         }
-        return spanner.run(
-            self.spark, Job(**given | options), stop=stop, say=self.said.append, progress=self.shown.append
-        )
+        return run(self.spark, Job(**given | options), stop=stop, say=self.said.append, progress=self.shown.append)
 
     def rows(self, where: str = "true") -> list[Row]:
         return self.spark.table(self.table).where(where).orderBy("batch", "origin", "record").collect()
@@ -512,38 +507,6 @@ def test_the_command_says_what_it_did_in_one_line(shop: tuple[Place, Database], 
     assert (code, out) == (2, "")
     assert err.startswith("append: There is no change stream nothing") and err.count("\n") == 1
     assert len(staged(place.spark, tmp_path)) == 1
-
-
-@pytest.mark.soak
-@both_dialects
-def test_killed_at_random_and_at_each_place_each_record_is_there_once(shop: tuple[Place, Database], tmp_path: Path):
-    place, database = shop
-    workload = Workload(database, seed=5)
-    for _ in range(50):
-        workload.step()
-    began = set(workload.events)
-    workload.start(pause=0.02)
-    for name in failpoints.NAMES:
-        code, out, err = submit(*words_of(database), cwd=tmp_path, RECONCILE_FAILPOINT=name)
-        assert (code, out) == (-signal.SIGKILL, ""), err
-    chance = random.Random(7)
-    for _ in range(6):
-        job = start(*words_of(database), "--every", "1s", cwd=tmp_path)
-        time.sleep(chance.uniform(8, 25))
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(job.pid, signal.SIGKILL)
-        job.communicate()
-    workload.stop()
-    code, out, err = submit(*words_of(database), cwd=tmp_path)
-    assert (code, err) == (0, "")
-    records = staged(place.spark, tmp_path)
-    changes = [text for text in records if not json.loads(text).get("backfill")]
-    found = events_of(changes)
-    assert all(count == 1 for count in found.values())
-    assert sum(found.values()) > 500
-    later = {event for event in workload.events if event not in began}
-    assert set(found) <= later
-    assert folded(records) == in_database(database) == workload.state
 
 
 def test_a_failure_keeps_its_kind_on_the_way_from_an_executor():

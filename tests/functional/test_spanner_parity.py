@@ -1,0 +1,233 @@
+"""A database is written to, its stream is appended and dbt runs, all the while: the tables are the database's."""
+
+import base64
+import contextlib
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from projects import PACKAGE, Project
+from pyspark.sql import SparkSession
+from reconcile_jobs import failpoints
+from reconcile_jobs.spanner.job import Job, Totals, run
+from reconcile_jobs.staging import TableName
+from spanner_emulator import TABLES, Emulator, Workload, ddl, events_of
+
+SCALARS = {
+    "bool": "boolean", "int64": "bigint", "float64": "double", "float32": "float", "numeric": "decimal(38,9)",
+    "string": "string", "bytes": "binary", "date": "date", "timestamp": "timestamp", "json": "string",
+}  # fmt: skip
+COLUMNS = {
+    "Orders": {"OrderId": "bigint", "Total": "bigint", "Note": "string"},
+    "OrderLines": {"OrderId": "bigint", "LineNo": "bigint", "Amount": "bigint"},
+    "AllTypes": {
+        "Id": "string",
+        **{f"c_{name}": kind for name, kind in SCALARS.items()},
+        **{f"a_{name}": f"array<{kind}>" for name, kind in SCALARS.items()},
+    },
+}
+DATA_TESTS = ["no_quarantine", "no_pending_rows", "ledger_balances", "transactions_complete"]
+numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[Emulator]:
+    running = Emulator(partition_seconds=3)
+    yield running
+    running.stop()
+
+
+def read(kind: str, value: Any) -> Any:
+    """Return what Spanner's JSON says as Spark has it."""
+    if value is None:
+        return None
+    if kind.startswith("array"):
+        return [read(kind[6:-1], item) for item in value]
+    readers = {
+        "bigint": int,
+        "decimal(38,9)": Decimal,
+        "binary": base64.b64decode,
+        "date": date.fromisoformat,
+        "timestamp": lambda text: datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None),
+    }
+    return readers.get(kind, lambda as_it_is: as_it_is)(value)
+
+
+def comparable(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(comparable(item) for item in value)
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+class Shop:
+    """A database, its staging table, and a project with a model for each of its tables."""
+
+    def __init__(self, spark: SparkSession, root: Path, emulator: Emulator, postgresql: bool, capture: str) -> None:
+        name = f"spanner_parity_{next(numbers)}"
+        self.spark = spark
+        self.database = emulator.database(name.replace("_", "-"), postgresql, *ddl(postgresql, capture=capture))
+        self.staging = f"{name}_lake.changes"
+        self.checkpoint = str(root / "checkpoint")
+        self.project = Project(root / "project", name, threads=2)
+        self.project.source(f"{name}_lake", "changes")
+        for table, columns in COLUMNS.items():
+            self.project.model(
+                table,
+                f"{{{{ config(materialized='current_state', unique_key={TABLES[table][0]}) }}}}\n"
+                f"{{{{ reconcile.spanner_change_stream(source('lake', 'changes'), object='{table}') }}}}",
+                columns,
+                data_tests=[f"reconcile.{test}" for test in DATA_TESTS],
+            )
+
+    def append(self) -> Totals:
+        name = self.database.name
+        staging = TableName.parse(self.staging)
+        job = Job(name.project, name.instance, name.database, "everything", staging, backfill=True)
+        return run(self.spark, replace(job, checkpoint=self.checkpoint))
+
+    def submit(self, *words: str, **environment: str) -> "subprocess.Popen[str]":
+        name = self.database.name
+        command = ["spark-submit", str(PACKAGE / "ingestion" / "append.py"), "spanner", "--stream", "everything"]
+        command += ["--project", name.project, "--instance", name.instance, "--database", name.database]
+        return subprocess.Popen(
+            [*command, "--staging", "lake.changes", "--backfill", *words], cwd=self.project.root, text=True,
+            env=os.environ | environment, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def append_until_killed(self, failpoint: str | None, seconds: float) -> None:
+        """Let the job go on until it dies at the failpoint, or is killed after so long."""
+        job = self.submit("--every", "1s", **({"RECONCILE_FAILPOINT": failpoint} if failpoint else {}))
+        try:
+            said, _ = job.communicate(timeout=300 if failpoint else seconds)
+        except subprocess.TimeoutExpired:
+            said = "it went on"
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)
+        assert job.wait() == -signal.SIGKILL and (said != "it went on" or not failpoint), said
+
+    def find_staging(self) -> None:
+        """Let the table that the command made, in a metastore of its own, be the staging table of this session."""
+        table = self.project.root / "lakehouse" / "warehouse" / "lake.db" / "changes"
+        self.spark.sql(f"create schema if not exists {self.staging.split('.')[0]}")
+        self.spark.sql(f"create table {self.staging} using delta location '{table}'")
+
+    def run(self) -> None:
+        """Run dbt, and see that what each transaction keeps is kept: an order's total is the sum of its lines."""
+        self.project.dbt("run")
+        schema = self.project.schema
+        torn = self.spark.sql(
+            f"select OrderId, Total, Amount from {schema}.Orders full join "
+            f"(select OrderId, sum(Amount) as Amount from {schema}.OrderLines group by OrderId) using (OrderId) "
+            "where Total is null or Total <> coalesce(Amount, 0)"
+        ).collect()
+        assert torn == []
+
+    def assert_every_table_equals_the_database(self) -> None:
+        for table in COLUMNS:
+            assert self.rows(table) == self.rows_of_the_database(table), table
+        self.project.dbt("test")
+
+    def rows(self, table: str) -> list[Any]:
+        found = self.spark.table(f"{self.project.schema}.{table}").collect()
+        return sorted((tuple(comparable(value) for value in row) for row in found), key=repr)
+
+    def rows_of_the_database(self, table: str) -> list[Any]:
+        kinds = list(COLUMNS[table].values())
+        found = self.database.rows(table, list(COLUMNS[table]))
+        return sorted(
+            (tuple(comparable(read(k, v)) for k, v in zip(kinds, row, strict=True)) for row in found), key=repr
+        )
+
+    def cut_times(self) -> list[datetime]:
+        """The ledger's cuts, run by run."""
+        ledger = self.spark.table(f"{self.project.schema}.reconcile_ledger").where("relation like '%.Orders'")
+        return [row.cut_time for row in ledger.orderBy("recorded_at").collect()]
+
+
+CAPTURES = ["OLD_AND_NEW_VALUES", "NEW_VALUES", "NEW_ROW", "NEW_ROW_AND_OLD_VALUES"]
+CASES = [
+    pytest.param(False, "OLD_AND_NEW_VALUES", 500, id="googlesql-OLD_AND_NEW_VALUES"),
+    pytest.param(True, "NEW_ROW", 500, id="postgresql-NEW_ROW"),
+    *(
+        pytest.param(dialect, capture, 5000, id=f"{name}-{capture}-5000", marks=pytest.mark.soak)
+        for (dialect, name), capture in itertools.product([(False, "googlesql"), (True, "postgresql")], CAPTURES)
+    ),
+]
+
+
+@pytest.fixture
+def shop(
+    spark: SparkSession, tmp_path: Path, emulator: Emulator, monkeypatch: pytest.MonkeyPatch,
+    postgresql: bool, capture: str,
+) -> Iterator[Shop]:  # fmt: skip
+    monkeypatch.setenv("SPANNER_EMULATOR_HOST", emulator.address)
+    made = Shop(spark, tmp_path, emulator, postgresql, capture)
+    yield made
+    made.database.client.close()
+
+
+@pytest.fixture
+def workload(shop: Shop) -> Iterator[Workload]:
+    """Transactions all the while, and some that were there before."""
+    going = Workload(shop.database, seed=5)
+    for _ in range(40):
+        going.step()
+    going.start(pause=0.02)
+    yield going
+    going.stop()
+
+
+@pytest.mark.parametrize(("postgresql", "capture", "transactions"), CASES)
+def test_every_table_equals_the_database_while_it_is_written_to(
+    shop: Shop, workload: Workload, transactions: int
+) -> None:
+    rounds = 0
+    while workload.transactions < transactions or rounds < 3:
+        shop.append()
+        shop.run()
+        rounds += 1
+    workload.stop()
+    appended = shop.append()
+    shop.run()
+    shop.assert_every_table_equals_the_database()
+    cuts = shop.cut_times()
+    assert cuts == sorted(set(cuts)) and len(cuts) == rounds + 1
+    assert cuts[-1].isoformat() == (appended.cut_time or "")[: len(cuts[-1].isoformat())]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("postgresql", "capture"),
+    [(False, "NEW_ROW_AND_OLD_VALUES"), (True, "NEW_VALUES")],
+    ids=["googlesql", "postgresql"],
+)
+def test_every_table_equals_the_database_while_the_job_is_killed(shop: Shop, workload: Workload) -> None:
+    chance = random.Random(10)
+    places = [*failpoints.NAMES, *[None] * 10]
+    chance.shuffle(places)
+    shop.append_until_killed("after_data_commit", 0)
+    shop.find_staging()
+    for number, place in enumerate(places):
+        shop.append_until_killed(place, chance.uniform(8, 20))
+        if number % 3 == 0:
+            shop.run()
+    workload.stop()
+    job = shop.submit()
+    said, _ = job.communicate(timeout=300)
+    assert job.returncode == 0, said
+    shop.run()
+    shop.assert_every_table_equals_the_database()
+    staged = [row.record for row in shop.spark.table(shop.staging).where("object not like '#%'").collect()]
+    changes = events_of([record for record in staged if not json.loads(record).get("backfill")])
+    assert set(changes.values()) == {1}
+    assert set(changes) <= set(workload.events)
