@@ -5,7 +5,7 @@ export SPARK_CONF_DIR := $(CURDIR)/conf
 export DBT_PROFILES_DIR := $(CURDIR)
 export DBT_SEND_ANONYMOUS_USAGE_STATS := false
 
-.PHONY: setup demo lint test soak lock clean
+.PHONY: setup demo lint test soak matrix lock clean
 
 setup: .venv/ready  ## make .venv with everything in it
 
@@ -33,10 +33,13 @@ lint: setup
 	SPARK_SUBMIT_OPTS=-XX:TieredStopAtLevel=1 PYSPARK_SUBMIT_ARGS='--conf "spark.driver.extraJavaOptions=-Dderby.system.home=target/lint" --conf spark.sql.warehouse.dir=target/lint/warehouse pyspark-shell' sqlfluff lint --quiet models
 
 test: setup  ## at most 20 minutes on two cores: two workers, each with a Spark session, since the driver plans on one core
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not soak"
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not soak and not matrix"
 
 soak: setup  ## the long matrices: at most 25 minutes
 	python -m pytest -m soak
+
+matrix: setup  ## each dialect and value capture type of Spanner by itself: half an hour, for a release
+	python -m pytest -m matrix
 
 clean:
 	rm -rf lakehouse target logs dbt_packages

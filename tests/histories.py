@@ -42,7 +42,7 @@ class Record:
     time: datetime
     bad: bool = False
     batches: tuple[int, int] = (1, 1)  # of the first delivery, of the second
-    columns: frozenset[str] | None = None  # what an update carries beside the key; None for a whole row
+    columns: frozenset[str] | None = None  # what an update carries beside the key; None for all, and of no update
     place: int = 0  # in its staged record, which may hold several
 
     @property
@@ -350,7 +350,8 @@ def _backfilled(draw: Any, number: int, after: int, parts: list[tuple[int, str]]
 def _changed(draw: Any, number: int, after: int, sequence: int, parts: list[tuple[int, str]]) -> list[Record]:
     mod_type = draw(st.sampled_from(["INSERT", "INSERT", "UPDATE", "UPDATE", "UPDATE", "UPDATE", "DELETE"]))
     capture = draw(st.sampled_from([*WHOLE_ROWS, *CHANGED_COLUMNS * 3]))
-    partial = mod_type == "UPDATE" and capture in CHANGED_COLUMNS
+    # A whole row lacks what the stream did not watch.
+    partial = mod_type == "UPDATE" and (capture in CHANGED_COLUMNS or draw(st.integers(0, 3)) == 0)
     defect = _SPANNER_DEFECTS.get(draw(st.sampled_from([*_SPANNER_DEFECTS, *[""] * 24])), {})
     transaction = f"{number}-{after}"
     whole_record = {name: said for name, said in defect.items() if name not in ("keys", "new_values")}
@@ -381,7 +382,8 @@ def _changed(draw: Any, number: int, after: int, sequence: int, parts: list[tupl
         Record(
             text, f"{_nanoseconds(after)}/{transaction}/{sequence:08X}/{place}", (number, *part),
             (after, 0, sequence, place), kind, (None, None, None) if kind == "delete" else row, _moment(after), bad,
-            columns=frozenset(carried) - {"undeclared"} if partial else None, place=place,
+            columns=frozenset(carried) - {"undeclared"} if partial and not carried >= set(VALUE_COLUMNS) else None,
+            place=place,
         )
         for place, (part, row, carried, bad) in enumerate(rows)
     ]  # fmt: skip

@@ -58,7 +58,11 @@ def backfill_record(rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
         commit_timestamp=read_at,
         value_capture_type="NEW_ROW",
         backfill=True,
-        **{"without": ["record_sequence", "server_transaction_id"], **fields},
+        **{
+            **dict.fromkeys(["record_sequence", "server_transaction_id", "transaction_tag"], ""),
+            **dict.fromkeys(["number_of_records_in_transaction", "number_of_partitions_in_transaction"], 0),
+            **fields,
+        },
     )
 
 

@@ -88,14 +88,14 @@ class Emulator:
                 parent=parent, create_statement=f"CREATE DATABASE `{name}`", extra_statements=list(ddl)
             )
             self._databases.create_database(create).result(30)
-        return Database(DatabaseName(PROJECT, INSTANCE, name, self.address), postgresql)
+        return Database(DatabaseName(PROJECT, INSTANCE, name, self.address), postgresql, self._databases)
 
 
 class Database:
     """A database to write to and to read from, over the bare methods."""
 
-    def __init__(self, name: DatabaseName, postgresql: bool) -> None:
-        self.name, self.postgresql = name, postgresql
+    def __init__(self, name: DatabaseName, postgresql: bool, admin: DatabaseAdminClient) -> None:
+        self.name, self.postgresql, self._admin = name, postgresql, admin
         self.client = Client(name)
 
     def commit(self, *mutations: T.Mutation) -> str:
@@ -111,6 +111,13 @@ class Database:
         # As change records have it: no zeros at the end of a fraction.
         text = moment.ToJsonString()
         return text.rstrip("Z").rstrip("0").rstrip(".") + "Z" if "." in text else text
+
+    def capture(self, kind: str, stream: str = "everything") -> None:
+        """Let the stream capture values in another way from now on."""
+        options = "" if self.postgresql else "OPTIONS "
+        statement = f"ALTER CHANGE STREAM {stream} SET {options}(value_capture_type = '{kind}')"
+        request = UpdateDatabaseDdlRequest(database=self.name.path, statements=[statement])
+        self._admin.update_database_ddl(request).result(30)
 
     def rows(self, table: str, columns: list[str]) -> list[list[Any]]:
         """Return all rows of a table by a strong read, values as Spanner's JSON has them."""

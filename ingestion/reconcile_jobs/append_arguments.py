@@ -56,6 +56,13 @@ def _short(text: str) -> str:
     return text.replace(" ", "")
 
 
+def _heartbeat(text: str) -> str:
+    number, unit = _interval(text).split()
+    if not 1 <= int(number) * {"seconds": 1, "minutes": 60, "hours": 3600}[unit] <= 300:
+        raise argparse.ArgumentTypeError(f"{text} is out of range: Spanner takes 1s to 5m")
+    return _short(text)
+
+
 def arguments(words: list[str], description: str | None) -> argparse.Namespace:
     """Return what the command line says: `source`, and the fields of its job. Raises UsageError."""
     parser = _Parser(prog="append.py", description=description)
@@ -91,8 +98,10 @@ def arguments(words: list[str], description: str | None) -> argparse.Namespace:
         epilog=SPANNER_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    for name in ("project", "instance", "database", "stream"):
-        spanner.add_argument(f"--{name}", required=True)
+    spanner.add_argument("--project", required=True, help="the Google Cloud project of the instance")
+    spanner.add_argument("--instance", required=True, help="the Spanner instance")
+    spanner.add_argument("--database", required=True, help="the database, of either dialect")
+    spanner.add_argument("--stream", required=True, help="the change stream, by its name in the database")
     spanner.add_argument(
         "--staging",
         type=TableName.parse,
@@ -101,7 +110,10 @@ def arguments(words: list[str], description: str | None) -> argparse.Namespace:
         help="the table, made if it is missing",
     )
     spanner.add_argument(
-        "--start", metavar="TIME", help="the first commit timestamp, as 2026-05-01T09:00:00Z (default: now)"
+        "--start",
+        metavar="TIME",
+        help="where the first run begins, as 2026-05-01T09:00:00Z, within the stream's retention period, and with "
+        "--backfill within the database's (default: now); every later run goes on where the one before ended",
     )
     spanner.add_argument("--end", metavar="TIME", help="the last commit timestamp (default: now)")
     spanner.add_argument("--backfill", action="store_true", help="also append the rows that were there at the start")
@@ -110,7 +122,11 @@ def arguments(words: list[str], description: str | None) -> argparse.Namespace:
         "--window", type=_short, default="60s", metavar="60s", help="at most so long a time in one batch (default: 60s)"
     )
     spanner.add_argument(
-        "--heartbeat", type=_short, default="10s", metavar="10s", help="a query is given up after ten of them in vain"
+        "--heartbeat",
+        type=_heartbeat,
+        default="10s",
+        metavar="10s",
+        help="how often Spanner says that it is there, 1s to 5m; a query that misses ten is made again (default: 10s)",
     )
     spanner.add_argument(
         "--table",

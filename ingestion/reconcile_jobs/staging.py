@@ -103,11 +103,17 @@ class Appended:
 class Staging:
     """A staging table, opened by the one job that appends to it."""
 
-    def __init__(self, spark: SparkSession, name: TableName, job: str) -> None:
-        """Open the table, made if it is missing. Raises UsageError for a table of another job, or of another form."""
+    def __init__(
+        self, spark: SparkSession, name: TableName, job: str, without_checkpoint: str = "append every file again"
+    ) -> None:
+        """Open the table, made if it is missing; `without_checkpoint`: what the job would do.
+
+        Raises UsageError for a table of another job, or of another form.
+        """
         self.name = name
         self._spark = spark
         self._job = job
+        self._without_checkpoint = without_checkpoint
         if not spark.catalog.tableExists(name.sql):
             self._create()
         self._properties = self._read_properties()
@@ -140,14 +146,14 @@ class Staging:
             # It takes files for delivered that this table never saw.
             raise UsageError(
                 f"The checkpoint {location} has appended to another table than {self.name}, or to one since dropped: "
-                "name another with --checkpoint, or delete it to append every file again."
+                f"name another with --checkpoint, or delete it to {self._without_checkpoint}."
             )
         if not known_id:
             return False
         if known_location != location and checkpoint_id(self._spark, known_location) == known_id:
             raise UsageError(
                 f"The staging table {self.name} is written with the checkpoint {known_location}: name it with "
-                "--checkpoint, or delete it to append every file again."
+                f"--checkpoint, or delete it to {self._without_checkpoint}."
             )
         return True
 
@@ -163,6 +169,10 @@ class Staging:
     def last_batch(self) -> int:
         """The largest number of an append, 0 before the first."""
         return self._last
+
+    def has_begun(self, query_id: str, epoch: int) -> bool:
+        """Whether this micro-batch has been given a number."""
+        return self._properties.get(_APPEND, "").startswith(f"{query_id}/{epoch}/")
 
     def append(
         self, records: DataFrame, source: str, query_id: str, location: str, epoch: int, files: Iterable[str]
@@ -185,7 +195,7 @@ class Staging:
         if seen and epoch <= int(seen[1]) and known.removesuffix(_EMPTY) != append:
             raise UsageError(
                 f"The checkpoint {location} was set back: the staging table {self.name} has had its append {epoch} "
-                "already, of other files. Delete the checkpoint to append every file again."
+                f"already, of other content. Delete the checkpoint to {self._without_checkpoint}."
             )
         batch = self._last if again else self._last + 1
         self._set({_LAST_BATCH: str(batch), _APPEND: append, _CHECKPOINT: f"{query_id} {location}"})
@@ -309,6 +319,13 @@ def last_commit(spark: SparkSession, location: str) -> int | None:
         return None
     names = [str(status.getPath().getName()) for status in files.listStatus(commits)]
     return max((int(name) for name in names if re.fullmatch(r"\d+", name)), default=None)
+
+
+def forget_checkpoint(spark: SparkSession, location: str) -> None:
+    """Delete what Spark keeps in a checkpoint that has no finished micro-batch."""
+    for part in ("metadata", "offsets", "sources", "state"):
+        path = hadoop_path(spark, location, part)
+        path.getFileSystem(spark._jsc.hadoopConfiguration()).delete(path, True)
 
 
 def hadoop_path(spark: SparkSession, *parts: str) -> Any:

@@ -1,7 +1,10 @@
 {#- The change records of some batches, with what every materialization asks of them whatever the source: a key, a place in the
     order, whole rows. `sql` is the model's SELECT, `fields` the columns it has. Where `partial_records` are taken, `_change_columns` are the
-    columns beside the key that an update carries; NULL for what sets the whole row, as an insert and a delete do. -#}
+    columns beside the key that an update carries, in one order; NULL for what sets the whole row, as an insert, a delete and an update of all do. -#}
 {%- macro checked_records(sql, fields, columns, keys, first, last, partial_records=false) -%}
+{%- set carried -%}
+array_sort(array_distinct(filter(_change_columns, name -> name not in ({% for key in keys %}{{ reconcile.literal(key) }}{{ ', ' if not loop.last }}{% endfor %}))))
+{%- endset -%}
 select
     {%- for column in columns %}
     {{ reconcile.identifier(column.name) }},
@@ -12,7 +15,7 @@ select
     _change_time,
     _change_batch,
     {%- if partial_records %}
-    if(_change_type = 'update', filter(_change_columns, name -> name not in ({% for key in keys %}{{ reconcile.literal(key) }}{{ ', ' if not loop.last }}{% endfor %})), null) as _change_columns,
+    if(_change_type = 'update' and cardinality({{ carried }}) < {{ columns | length - keys | length }}, {{ carried }}, null) as _change_columns,
     {%- endif %}
     _change_complaint as _change_error,
     if(_change_complaint is null, null, {{ '_change_record' if '_change_record' in fields else 'to_json(struct(*))' }}) as _change_record,

@@ -2,10 +2,10 @@
 
     One record holds several mods, each of which is a change record. Order: commit_timestamp to the nanosecond, server_transaction_id,
     record_sequence, and the place of the mod in its record. The transaction's id is opaque and only holds its records together: two
-    transactions of one commit_timestamp never touch one row. A backfill row is the row as of its read timestamp: it comes behind every
+    transactions of one commit_timestamp never touch the same data. A backfill row is the row as of its read timestamp: it comes behind every
     change committed by then and before all others.
 
-    An insert, and an update of a stream that captures whole rows, sets the whole row; any other update only the columns that it carries.
+    An insert sets the whole row; an update the columns that it carries, which is the whole row where these are all that are declared.
     No window function, no join, no aggregate, and generators as barriers: as for Datastream's events. -#}
 {%- macro spanner_change_stream(relation, object, columns=none) -%}
 {%- set coordinates = ['commit_timestamp', 'server_transaction_id', 'record_sequence'] -%}
@@ -40,10 +40,6 @@ said as (
     select
         *,
         case mod_type when 'INSERT' then 'insert' when 'UPDATE' then 'update' when 'DELETE' then 'delete' end as change_type,
-        case
-            when value_capture_type in ('NEW_ROW', 'NEW_ROW_AND_OLD_VALUES') then true
-            when value_capture_type in ('NEW_VALUES', 'OLD_AND_NEW_VALUES') then false
-        end as captures_rows,
         coalesce(backfill = 'true', false) as is_backfill,
         {{ reconcile.typed_value('commit_timestamp', {'name': 'timestamp'}, round=true) }} as committed_at,
         {{ reconcile._mod_part('keys') }} as key_values,
@@ -73,8 +69,8 @@ judged as (
     lateral view explode(array(
         struct(
             if(
-                change_type = 'update' and not captures_rows,
-                filter(names, name -> map_contains_key(payload, name) or coalesce(array_contains(lower_names, lower(name)), false)),
+                change_type = 'update',
+                nullif(filter(names, name -> map_contains_key(payload, name) or coalesce(array_contains(lower_names, lower(name)), false)), names),
                 null
             ) as carried,
             nullif(concat_ws(
@@ -84,7 +80,7 @@ judged as (
                     when mods is null or cardinality(mods) = 0 then 'the record holds no mods'
                     when mod is null then 'the mod is no object'
                     when change_type is null then concat('mod_type ', coalesce(concat('\'', mod_type, '\' is unknown'), 'is missing'))
-                    when captures_rows is null then concat('value_capture_type ', coalesce(concat('\'', value_capture_type, '\' is unknown'), 'is missing'))
+                    when value_capture_type is null or value_capture_type not in ('OLD_AND_NEW_VALUES', 'NEW_VALUES', 'NEW_ROW', 'NEW_ROW_AND_OLD_VALUES') then concat('value_capture_type ', coalesce(concat('\'', value_capture_type, '\' is unknown'), 'is missing'))
                     when is_backfill and change_type <> 'insert' then concat('a backfill record is an INSERT, and this one \'', mod_type, '\'')
                     when key_values is null then 'the mod has no keys'
                     when new_values is null and change_type <> 'delete' then 'the mod has no new_values'
@@ -111,7 +107,7 @@ select
     ) as _change_sequence,
     concat_ws('/', commit_timestamp, if(is_backfill, concat('backfill/', to_json(key_values)), concat_ws('/', server_transaction_id, record_sequence, cast(place as string)))) as _change_id,
     committed_at as _change_time,
-    server_transaction_id as _change_transaction,
+    nullif(server_transaction_id, '') as _change_transaction,
     batch as _change_batch,
     verdict.carried as _change_columns,
     verdict.error as _change_error,

@@ -184,6 +184,13 @@ def test_catching_up_goes_in_steps_and_windows_without_records_leave_nothing(pla
     assert place.keys() == ["a"]
 
 
+def test_a_stream_that_is_silent_leaves_a_cut_now_and_then(place: Any):
+    place.server.now = T0 + 900 * SECOND
+    place.append(start=START, window="60s")
+    cuts = [round((nanoseconds(cut) - T0) / SECOND) for _, cut in place.cuts().values()]
+    assert cuts == [60, 360, 660, 900]
+
+
 def test_an_end_is_the_last_timestamp_and_the_job_goes_on_behind_it(place: Any):
     for second in (1, 2, 3):
         place.server.commit("P1", T0 + second * SECOND, str(second))
@@ -254,6 +261,31 @@ def test_stopped_anywhere_and_started_again_each_record_is_there_once(
     place.append(window="20s")
     assert place.keys() == [str(i) for i in range(6)]
     place.check_cuts()
+
+
+def test_a_number_that_a_killed_run_gave_out_is_used_though_its_window_is_empty(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+):
+    place.append(start=START)
+    place.server.now += SECOND
+    monkeypatch.setattr(failpoints, "reach", fails_at("before_data_commit"))
+    with pytest.raises(errors.Fault, match="before_data_commit"):
+        place.append()
+    monkeypatch.undo()
+    monkeypatch.setenv("SPANNER_EMULATOR_HOST", place.server.address)
+    place.server.now += SECOND
+    place.server.commit("P0", place.server.now, "a")
+    place.append()
+    place.check_cuts()
+    assert place.keys() == ["a"]
+
+
+def test_a_lost_checkpoint_of_a_table_without_its_cuts_is_one_sentence(place: Any):
+    place.append(start=START)
+    place.spark.sql(f"delete from {place.table}")
+    shutil.rmtree(place.checkpoint)
+    with pytest.raises(UsageError, match=r"^The checkpoint of .* is lost, and no batch there says"):
+        place.append()
 
 
 def test_after_a_lost_checkpoint_the_job_goes_on_where_staging_ends(place: Any):
@@ -348,12 +380,30 @@ def test_what_cannot_be_is_one_sentence_and_appends_nothing(place: Any, options:
 
 
 def test_a_start_that_spanner_no_longer_has_is_one_sentence(place: Any):
-    place.server.retention_start = T0 + SECOND
+    place.server.now = T0 + 3600 * SECOND
+    place.server.retention_start = T0 + 1800 * SECOND
     with pytest.raises(UsageError, match="within the change stream's retention period") as refused:
         place.append(start=START)
     assert "\n" not in str(refused.value)
     assert place.rows() == []
-    place.append(start=as_text(T0 + SECOND))
+    later = as_text(place.server.retention_start)
+    place.append(start=later)
+    assert place.cuts()[1][0] == later
+
+
+def test_a_first_run_that_failed_is_begun_anew_where_it_was_to_begin(place: Any):
+    import grpc
+
+    place.server.faults = [Fault("P0", 0, grpc.StatusCode.PERMISSION_DENIED, "no", times=9)]
+    with pytest.raises(UsageError, match=r"^Permission denied"):
+        place.append()
+    began = place.server.now
+    place.server.faults = []
+    place.server.commit("P0", began + SECOND, "a")
+    place.server.now += 3600 * SECOND
+    place.append(window="1h")
+    assert place.keys() == ["a"]
+    assert "when it was first tried" in place.said[0]
 
 
 def test_a_table_that_was_begun_is_not_begun_again_otherwise(place: Any):
@@ -450,6 +500,19 @@ def wait_for(condition: Any, seconds: float = 120) -> None:
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.3)
+
+
+def test_an_interval_longer_than_a_window_leaves_nothing_behind(place: Any):
+    stop = threading.Event()
+    job = threading.Thread(target=lambda: place.append(start=START, window="1s", every="5 seconds", stop=stop))
+    job.start()
+    wait_for(lambda: place.spark.catalog.tableExists(place.table) and place.rows() != [])
+    place.server.commit("P0", place.server.now + 40 * SECOND, "a")
+    place.server.now += 60 * SECOND
+    wait_for(lambda: place.keys() == ["a"], seconds=90)  # in windows of a second, one each 5 s: 200
+    stop.set()
+    job.join(60)
+    place.check_cuts()
 
 
 # The command

@@ -349,8 +349,11 @@ def test_what_is_somebody_elses_is_never_replaced(project: Project, spark: Spark
 def test_a_model_that_fails_leaves_the_others_alone(shop: Project, spark: SparkSession) -> None:
     shop.model("broken", things(shop.staging), {"id": "interval", "_deleted": "int"})
     shop.model("keyless", "{{ config(materialized='current_state') }} select 1 as id", {"id": "int"})
+    rounded = {"id": {"data_type": "bigint", "config": {"meta": {"round": True}}}}
+    shop.model("rounded", "{{ config(materialized='current_state', unique_key='id') }} select 1 as id", rounded)
     append(spark, shop, thing(3, "three", 2))
     said = failures(shop.dbt("run", succeed=False))
-    assert set(said) == {"broken", "keyless"}
+    assert set(said) == {"broken", "keyless", "rounded"}
     assert "unique_key" in said["keyless"]
+    assert "rounded keys of different rows would be one" in said["rounded"]
     assert rows(spark, shop) == [(1, "one"), (2, "two"), (3, "three")]

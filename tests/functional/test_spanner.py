@@ -162,8 +162,14 @@ ROWS: list[tuple[str, list[list[str]], Any]] = [
                                          [change("%s", "INSERT", {"A": "4"}, 4)],
                                          [change("%s", "DELETE", {}, 3)]], ("4", None, None)),
     ("a delete", [[change("%s", "UPDATE", {"A": "2"}, 2), change("%s", "DELETE", {}, 3)]], None),
-    ("a whole row of an update", [[change("%s", "UPDATE", {"A": "2"}, 2, **WHOLE)]], ("2", None, None)),
-    ("capture types of one key", [[change("%s", "UPDATE", {"A": "2", "B": "2"}, 2,
+    ("a whole row of an update", [[change("%s", "UPDATE", {"A": "2", "B": None, "C": None}, 2, **WHOLE)]],
+     ("2", None, None)),
+    ("an update of all columns", [[change("%s", "UPDATE", {"C": "2", "B": None, "A": "2", "Z": "2"}, 2)]],
+     ("2", None, "2")),
+    ("a whole row without what was not watched", [[change("%s", "INSERT", {"A": "1", "B": "1", "C": "1"}, 1)],
+                                                  [change("%s", "UPDATE", {"A": "2", "C": "2"}, 2, **WHOLE)]],
+     ("2", "1", "2")),
+    ("capture types of one key", [[change("%s", "UPDATE", {"A": "2", "B": "2", "C": None}, 2,
                                           value_capture_type="NEW_ROW_AND_OLD_VALUES")],
                                   [change("%s", "UPDATE", {"B": "3"}, 3, value_capture_type="NEW_VALUES")],
                                   [change("%s", "UPDATE", {"C": "4"}, 4)]], ("2", "3", "4")),
@@ -233,6 +239,7 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ou
     tests = ["reconcile.no_pending_rows", "reconcile.ledger_balances"]
     project.model("things", MODEL.format("Things"), COLUMNS, data_tests=tests)
     project.model("letters", MODEL.format("Letters"), LETTERS, data_tests=tests)
+    project.model("keys", MODEL.format("Letters"), {"Id": "string"}, data_tests=tests)
     for batch in range(1, 5):
         spark.sql(
             "create or replace view spanner_staging.changes as "
@@ -293,6 +300,13 @@ def test_rows_that_are_not_whole_are_pending(outcome: Outcome) -> None:
     assert outcome.failures["reconcile_no_pending_rows_things_"] == 0
 
 
+def test_of_a_table_of_keys_alone_every_row_is_whole(outcome: Outcome, spark: SparkSession) -> None:
+    keys = {row.Id for row in spark.table("spanner.keys").collect()}
+    assert keys == {"another", *(name for name, _, expected in ROWS if expected is not None)}
+    assert outcome.failures["reconcile_no_pending_rows_keys_"] == 0
+    assert outcome.failures["reconcile_ledger_balances_keys_"] == 0
+
+
 def test_the_ledger_counts_mods_and_balances(outcome: Outcome) -> None:
     lines = [line for line in outcome.ledger if line.relation == "spanner.letters"]
     mods = [
@@ -318,17 +332,19 @@ def test_a_cut_is_no_unrouted_record(outcome: Outcome, spark: SparkSession) -> N
 OWN = """
 {{{{ config(materialized='current_state', unique_key='id', meta={meta}) }}}}
 select
-    id, a, `it's ``b```, kind as _change_type, sequence as _change_sequence, sequence as _change_id,
+    id, a, `it's ``b```, d, kind as _change_type, sequence as _change_sequence, sequence as _change_id,
     cast(null as timestamp) as _change_time, bigint(1) as _change_batch, columns as _change_columns,
     cast(null as string) as _change_error
 from values
-    (1, 'one', 'one', 'insert', '1', cast(null as array<string>)),
-    (1, 'two', null, 'update', '2', array('id', 'a')),
-    (1, 'old', 'two', 'update', '1a', array('a', 'it\\'s `b`')),
-    (2, 'one', null, 'insert', '1', array('id', 'a')),
-    (2, 'two', null, 'update', '2', array('a', 'c')),
-    (2, 'two', null, 'update', '3', array('a', null))
-as t(id, a, `it's ``b```, kind, sequence, columns)
+    (1, 'one', 'one', 'one', 'insert', '1', cast(null as array<string>)),
+    (1, 'two', null, null, 'update', '2', array('id', 'a')),
+    (1, 'old', 'two', null, 'update', '1a', array('a', 'it\\'s `b`')),
+    (1, 'old', 'two', null, 'update', '1a', array('it\\'s `b`', 'id', 'a', 'a')),
+    (2, 'one', null, null, 'insert', '1', array('id', 'a')),
+    (2, 'two', null, null, 'update', '2', array('a', 'c')),
+    (2, 'two', null, null, 'update', '3', array('a', null)),
+    (3, 'all', null, 'all', 'update', '1', array('d', 'a', 'it\\'s `b`'))
+as t(id, a, `it's ``b```, d, kind, sequence, columns)
 """
 
 
@@ -336,29 +352,39 @@ as t(id, a, `it's ``b```, kind, sequence, columns)
 def own(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Build two models of the users' own change records, one of which takes partial ones."""
     project = Project(tmp_path_factory.mktemp("own") / "project", schema="spanner_own")
-    columns = {"id": "int", "a": "string", "it's `b`": "string"}
+    columns = {"id": "int", "a": "string", "it's `b`": "string", "d": "string"}
     project.model("taken", OWN.format(meta="{'partial_records': true}"), columns)
     project.model("refused", OWN.format(meta="{}"), columns)
     project.dbt("run")
 
 
 def test_a_select_of_ones_own_says_that_it_has_partial_records(own: None, spark: SparkSession) -> None:
-    assert sorted(map(tuple, spark.table("spanner_own.taken").collect())) == [(1, "two", "two"), (2, "one", None)]
+    assert sorted(map(tuple, spark.table("spanner_own.taken").collect())) == [
+        (1, "two", "two", "one"),
+        (2, "one", None, None),
+        (3, "all", None, "all"),
+    ]
     errors = {(row._change_id, row._change_error) for row in spark.table("spanner_own.taken__quarantine").collect()}
     said = "_change_columns names columns that are not declared: "
     assert errors == {("2", said + "a, c"), ("3", said + "a, NULL")}
 
 
+def test_copies_that_name_their_columns_in_another_order_are_duplicates(own: None, spark: SparkSession) -> None:
+    (line,) = spark.table("spanner_own.reconcile_ledger").where("relation like '%taken'").collect()
+    assert (line.delivered, line.duplicate, line.quarantined) == (8, 1, 2)
+    assert line.applied + line.superseded + line.pending == 5
+
+
 def test_a_model_that_does_not_take_them_quarantines_them(own: None, spark: SparkSession) -> None:
-    assert [tuple(row) for row in spark.table("spanner_own.refused").collect()] == [(1, "one", "one")]
+    assert [tuple(row) for row in spark.table("spanner_own.refused").collect()] == [(1, "one", "one", "one")]
     errors = [row._change_error for row in spark.table("spanner_own.refused__quarantine").collect()]
-    assert len(errors) == 5
+    assert len(errors) == 7
     assert {error.split(",")[0] for error in errors} == {"the record carries only some columns"}
 
 
 def test_a_base_table_of_whole_rows_pays_nothing(own: None, outcome: Outcome, spark: SparkSession) -> None:
     extra = ["_change_row_sequence", "_change_column_sequences"]
-    plain = ["id", "a", "it's `b`", "_change_sequence", "_change_time", "_change_batch", "_deleted"]
+    plain = ["id", "a", "it's `b`", "d", "_change_sequence", "_change_time", "_change_batch", "_deleted"]
     assert spark.table("spanner_own.refused__base").columns == plain
     assert spark.table("spanner_own.taken__base").columns == plain + extra
 

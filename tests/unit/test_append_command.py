@@ -55,6 +55,7 @@ def test_an_interval_is_a_number_and_a_unit(said: str, interval: str):
         STREAM[:9],
         [*STREAM, "--window", "soon"],
         [*STREAM, "--heartbeat", "0s"],
+        [*STREAM, "--heartbeat", "6m"],
         [*STREAM, "--partition-check", "maybe"],
     ],
 )

@@ -13,6 +13,10 @@ becomes of a partition of which nobody says how it ended; `emulatorHost`, where 
 processes of Spark; `control`, true for the two rows that `append.py` needs:
 object `#cut`, the window's `start` and `cut_time`, and for each task `#read`, its `leaves` and its number of `records`.
 
+A partition that ends without a child is asked again; that a child was named by none of its parents no task
+can see: `append.py` compares the leaves of all tasks with Spanner's partitions at the window's end, and any query can
+with `control`.
+
 The offset of a streaming query is one timestamp, where the next window begins. A window [t0, t1] never ends in the
 future, and the next begins a nanosecond after t1, so each batch is a consistent cut: every commit up to t1, across
 partitions and tables. The same offsets give the same rows.

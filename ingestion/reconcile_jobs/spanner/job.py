@@ -5,7 +5,8 @@ have it, `record` one data change record as in `stream_decoder`, `origin` stream
 
 - exactly one row with object `#cut`: `{"cut_time": ..., "start": ...}`, the commit timestamps that the batch holds,
   both included, nine digits and Z. All commits up to `cut_time` are in this batch and those before it. A window without
-  records leaves nothing behind, unless it is the first of the table or the last of a pass.
+  records leaves nothing behind, unless it is the first of the table or the last of a pass, or the stream has been
+  silent for five minutes.
 - with --backfill, in the very first batch, the rows that were there at `start`, as in `backfill`; their origin
   is stream/backfill.
 """
@@ -23,11 +24,11 @@ from reconcile_jobs import failpoints
 from reconcile_jobs.errors import Fault, JobError, UsageError, explained
 from reconcile_jobs.session import settings, ship_by_value
 from reconcile_jobs.spanner.backfill import Table, backfill_frame, watched_tables
-from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start
+from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start, seconds
 from reconcile_jobs.spanner.queries import Client, DatabaseName
 from reconcile_jobs.spanner.timestamps import as_text, nanoseconds
 from reconcile_jobs.spanner.windows import described, list_partitions
-from reconcile_jobs.staging import Staging, TableName, hadoop_path, last_commit, read_text
+from reconcile_jobs.staging import Staging, TableName, forget_checkpoint, hadoop_path, last_commit, read_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,9 +37,14 @@ __all__ = ["Job", "Totals", "run"]
 
 SOURCE = "spanner"
 
-# What a job keeps with its table: {"start", "backfill", "backfilled"}; where its first window begins, whether the
-# first batch brings the rows that were there, and when those of the table were read, null for never.
+# What a job keeps with its table: {"start", "backfill", "backfilled", "checkpoint", "appended"}; where its first window
+# begins, whether the first batch brings the rows that were there, when those of the table were read, null for never,
+# the checkpoint of the beginning, and whether a batch has been appended since.
 _BEGUN = "spanner"
+
+# A stream that is silent still leaves a cut so often, in nanoseconds: the ledger knows how new the tables are, and a
+# job that lost its checkpoint goes on from there.
+_SILENCE = 300 * 10**9
 
 # Readings of a window whose partitions do not fit, before the job gives up.
 _READINGS = 3
@@ -111,6 +117,8 @@ class _Run:
         self.say, self.progress = say, progress
         self.totals = Totals()
         self.failure: Exception | None = None
+        self.behind = False  # whether the last window ended before Spanner's now, as it was long enough
+        self.last_cut: int | None = None
         self.started = time.monotonic()
         ship_by_value()
 
@@ -119,17 +127,21 @@ class _Run:
         self.stream = described(self.client, self.job.stream)
         self.watched = self._watched()
         self.now = self.client.now()
-        self.staging = Staging(self.spark, self.job.staging, f"{SOURCE} {self.client.database}/{self.job.stream}")
+        job = f"{SOURCE} {self.client.database}/{self.job.stream}"
+        self.staging = Staging(self.spark, self.job.staging, job, without_checkpoint="go on where the table ends")
         self.checkpoint, lost = self.staging.open_checkpoint(self.job.checkpoint)
         self.begun = self._begin(lost)
         now = self.now if end is None else min(self.now, end)
         if self._committed() is None and now < nanoseconds(self.begun["start"]):
             late = "--start lies in the future" if end is None or end > now else "--end lies before --start"
             raise UsageError(f"{late}: it is {as_text(self.now)} in Spanner, and the start {self.begun['start']}.")
-        # Behind by days, windows follow each other at once; only then is there an interval between them.
+        # Behind by more than a window, windows follow each other at once; only then is there an interval between them.
         self._follow(now, None)
-        if self.job.every is not None and not self.stop.is_set():
-            self._follow(_NEVER if end is None else end, self.job.every)
+        until = _NEVER if end is None else end
+        while self.job.every is not None and not self.stop.is_set() and not self._reached(until):
+            self._follow(until, self.job.every)
+            if self.behind and not self.stop.is_set():
+                self._follow(min(self.client.now(), until), None)
         return self.totals
 
     def _watched(self) -> list[Table]:
@@ -149,10 +161,22 @@ class _Run:
         asked = None if self.job.start is None else _moment("--start", self.job.start)
         started = last_commit(self.spark, self.checkpoint) is not None
         if not started and (kept is None or self.staging.last_batch == 0):
-            start = asked or (nanoseconds(kept["start"]) if kept else self.now)
-            begun = {"start": as_text(start), "backfill": self.job.backfill, "backfilled": None}
+            # A run that ended before it appended anything: what it began is begun anew. Without the rows that were
+            # there, at the same moment, so that nothing since then is missing.
+            if kept is not None and kept["checkpoint"] == self.checkpoint:
+                forget_checkpoint(self.spark, self.checkpoint)
+            start = asked or (nanoseconds(kept["start"]) if kept and not self.job.backfill else self.now)
+            begun: dict[str, Any] = {
+                "start": as_text(start),
+                "backfill": self.job.backfill,
+                "backfilled": None,
+                "appended": False,
+            }
+            begun["checkpoint"] = self.checkpoint
             if self.job.backfill:
                 begun["backfilled"] = begun["start"]
+            if kept is not None and asked is None and not self.job.backfill:
+                self.say(f"{self.staging.name} begins at {begun['start']}, when it was first tried")
         elif lost and not started:
             begun = kept | self._after_loss(kept, asked)
         else:
@@ -179,6 +203,11 @@ class _Run:
             .collect()[0]
             .cut_time
         )
+        if cut is None and kept["appended"]:
+            raise UsageError(
+                f"The checkpoint of {self.staging.name} is lost, and no batch there says any more up to when it holds "
+                "everything: name a new table with --staging."
+            )
         start = nanoseconds(kept["start"]) if cut is None else nanoseconds(cut) + 1
         if asked is not None and asked > start and not kept.get("lost"):
             raise UsageError(
@@ -189,6 +218,10 @@ class _Run:
         # The rows that were there are in staging already, unless not even the first batch is.
         return {"start": as_text(start), "backfill": bool(kept["backfill"] and cut is None), "lost": True}
 
+    def _reached(self, target: int) -> bool:
+        at = self._committed()
+        return at is not None and at > target
+
     def _committed(self) -> int | None:
         """Return where the next window begins by the checkpoint, None before the first."""
         last = last_commit(self.spark, self.checkpoint)
@@ -198,11 +231,13 @@ class _Run:
         return next_start(json.loads(offsets.splitlines()[2]))
 
     def _follow(self, target: int, every: str | None) -> None:
-        """Append window after window until everything up to `target` is in staging, or the job is to stop."""
-        at = self._committed()
-        if at is not None and at > target:
+        """Append window after window until everything up to `target` is in staging, or the job is to stop.
+
+        With an interval, ends too when it is more than a window behind.
+        """
+        if self._reached(target):
             return
-        self.target = target
+        self.target, self.behind = target, False
         self.spark.dataSource.register(SpannerChangeStream)
         self._known = threading.Event()
         query = self._query(every)
@@ -211,7 +246,7 @@ class _Run:
         try:
             while not query.awaitTermination(0.2):
                 self._show()
-                if self.stop.is_set() or self._done(query):
+                if self.stop.is_set() or self._done(query) or (every is not None and self.behind):
                     query.stop()
                     break
         except Exception as problem:
@@ -284,10 +319,18 @@ class _Run:
                 rows = rows.unionByName(
                     backfill_frame(self.spark, self.client, self.stream, self.watched, start, readers)
                 )
-            last = nanoseconds(cut["cut_time"]) >= self.target
-            if records or epoch == 0 or last:
+            first, last = nanoseconds(cut["start"]), nanoseconds(cut["cut_time"])
+            self.last_cut = self.last_cut or first
+            worth_a_batch = records or epoch == 0 or last >= self.target or last - self.last_cut >= _SILENCE
+            # What a killed run had begun is ended, whatever it was worth: it has its number.
+            if worth_a_batch or self.staging.has_begun(self.query_id, epoch):
                 appended = self.staging.append(rows, SOURCE, self.query_id, self.checkpoint, epoch, content)
                 self._count(appended.batch, 0 if not backfill else appended.rows - records - 1)
+                self.last_cut = last
+                if not self.begun["appended"]:
+                    self.begun["appended"] = True
+                    self.staging.keep(_BEGUN, json.dumps(self.begun))
+            self.behind = last - first + 1 >= round(1000 * seconds(self.job.window)) * 10**6
             self.totals.windows += 1
             self.totals.records += records
             self.totals.cut_time = cut["cut_time"]

@@ -14,6 +14,9 @@
   {%- for column in columns if column.name in keys and column.type.name in ['array', 'map'] -%}
     {%- do complaints.append("unique_key " ~ column.name ~ ": a key cannot be an " ~ column.type.name ~ "; use a scalar type") -%}
   {%- endfor -%}
+  {%- for column in columns if column.name in keys and column.round -%}
+    {%- do complaints.append("unique_key " ~ column.name ~ ": rounded keys of different rows would be one; declare a type that holds every digit, as string") -%}
+  {%- endfor -%}
   {%- set file_format = config.get('file_format') or 'delta' -%}
   {%- if file_format != 'delta' -%}
     {%- do complaints.append("file_format " ~ file_format ~ " is not supported; use delta") -%}
