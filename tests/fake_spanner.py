@@ -164,7 +164,10 @@ class Partition:
 
 @dataclass
 class Fault:
-    """What happens instead of message number `at` (from 0) of a query of `token`, `times` times."""
+    """What happens instead of message number `at` (from 0) of a query of `token`, `times` times.
+
+    In place of a partition's token: the SQL of another query, or the name of a method that answers once.
+    """
 
     token: str | None
     at: int
@@ -202,7 +205,10 @@ class FakeSpanner:
         self.partitions = {f"P{i}": Partition(f"P{i}", self.START) for i in range(partitions)}
         self.faults: list[Fault] = []
         self.queries: list[Query] = []
+        self.reads: list[bytes] = []  # the resume token of each
+        self.rows: list[tuple[str, str]] = []  # of the table T, which one partition holds
         self.sessions = 0
+        self.alive: set[str] = set()  # names of sessions
         self.options: dict[str, str] = {}
         self.retention_start = 0
         self.replays = False  # like the emulator's, a resumed query begins at its beginning
@@ -217,6 +223,21 @@ class FakeSpanner:
                 self._create_session,
                 request_deserializer=T.CreateSessionRequest.deserialize,
                 response_serializer=T.Session.serialize,
+            ),
+            "BeginTransaction": unary(
+                self._begin_transaction,
+                request_deserializer=T.BeginTransactionRequest.deserialize,
+                response_serializer=T.Transaction.serialize,
+            ),
+            "PartitionRead": unary(
+                self._partition_read,
+                request_deserializer=T.PartitionReadRequest.deserialize,
+                response_serializer=T.PartitionResponse.serialize,
+            ),
+            "StreamingRead": stream(
+                self._read,
+                request_deserializer=T.ReadRequest.deserialize,
+                response_serializer=lambda sent: sent.SerializeToString(),
             ),
             "ExecuteStreamingSql": stream(
                 self._execute,
@@ -293,13 +314,45 @@ class FakeSpanner:
     def _create_session(self, request: Any, context: Any) -> T.Session:
         assert request.session.multiplexed
         self.sessions += 1
-        return T.Session(name=f"{request.database}/sessions/s{self.sessions}", multiplexed=True)
+        name = f"{request.database}/sessions/s{self.sessions}"
+        self.alive.add(name)
+        return T.Session(name=name, multiplexed=True)
+
+    def _in_session(self, request: Any, context: grpc.ServicerContext) -> None:
+        if request.session not in self.alive:
+            context.abort(grpc.StatusCode.NOT_FOUND, f"Session not found: {request.session}")
+
+    def _begin_transaction(self, request: T.BeginTransactionRequest, context: grpc.ServicerContext) -> T.Transaction:
+        self._in_session(request, context)
+        return T.Transaction(id=f"transaction of {request.session}".encode())
+
+    def _partition_read(self, request: T.PartitionReadRequest, context: grpc.ServicerContext) -> T.PartitionResponse:
+        self._in_session(request, context)
+        self._in_transaction(request, context)
+        if fault := self._fault("PartitionRead", 0):
+            assert fault.code
+            context.abort(fault.code, fault.details)
+        return T.PartitionResponse(partitions=[T.Partition(partition_token=b"rows of T")])
+
+    def _in_transaction(self, request: Any, context: grpc.ServicerContext) -> None:
+        if request.transaction.id != f"transaction of {request.session}".encode():
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "Transaction was started in a different session.")
+
+    def _read(self, request: T.ReadRequest, context: grpc.ServicerContext) -> Iterator[Any]:
+        with self._lock:
+            self.reads.append(request.resume_token)
+        self._in_session(request, context)
+        self._in_transaction(request, context)
+        values = (Value(string_value=text) for row in self.rows for text in row)
+        of = [request.partition_token.decode(), request.session]
+        yield from self._messages(of, values, _metadata(_texts("k", "v")), request.resume_token, context)
 
     def _execute(self, request: T.ExecuteSqlRequest, context: grpc.ServicerContext) -> Iterator[Any]:
+        self._in_session(request, context)
         wanted = r'"spanner"\."read_json_(\w+)"\(' if self.postgresql else r"\bREAD_(\w+)\("
         found = re.search(wanted, request.sql)
         if not found:
-            yield from self._small_query(request)
+            yield from self._small_query(request, context)
             return
         if found[1] != self.stream:
             context.abort(
@@ -320,19 +373,32 @@ class FakeSpanner:
         self._check(query, context)
         if self.together and token:
             self.together.wait(20)
+        of = [token, request.session, start, end]
+        values = (self._value(record) for record in self._records(query))
+        yield from self._messages(of, values, _metadata(self._row_type()), request.resume_token, context)
+
+    def _messages(
+        self,
+        of: list[Any],
+        values: Iterator[Value],
+        metadata: Any,
+        resume_token: bytes,
+        context: grpc.ServicerContext,
+    ) -> Iterator[Any]:
+        """Yield values in messages, from a resume token on; `of`: the request, first what its faults are planted by."""
         skip = 0
-        if request.resume_token:
-            of, number = json.loads(request.resume_token)
+        if resume_token:
+            request, number = json.loads(resume_token)
             skip = 0 if self.replays else int(number) + 1
-            if of != [token, start, end]:
+            if request != of:
                 context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the resume token is of another request")
         number = -1
-        for record in self._records(query):
-            for part, more in chunks(self._value(record), self.chunk):
+        for value in values:
+            for part, more in chunks(value, self.chunk):
                 number += 1
                 if number < skip:
                     continue
-                fault = self._fault(token, number)
+                fault = self._fault(of[0], number)
                 if fault and fault.hang:
                     while context.is_active() and not self.stopped.wait(0.05):
                         pass
@@ -341,8 +407,15 @@ class FakeSpanner:
                     return
                 if fault and fault.code:
                     context.abort(fault.code, fault.details)
-                yield self._message(query, part, more, number, first=number == 0)
-        fault = self._fault(token, number + 1)  # behind the last message
+                message = T.PartialResultSet.pb()(values=[part], chunked_value=more)
+                if self.resume_tokens:
+                    message.resume_token = json.dumps([of, number]).encode()
+                if number == 0:
+                    message.metadata.CopyFrom(metadata)
+                yield message
+        if number < 0:
+            yield T.PartialResultSet.pb()(metadata=metadata)
+        fault = self._fault(of[0], number + 1)  # behind the last message
         if fault and fault.code:
             context.abort(fault.code, fault.details)
 
@@ -403,15 +476,6 @@ class FakeSpanner:
             return Value(string_value=text)
         return encoded(RECORD, [{kind: [record[kind]] if kind in record else [] for kind in RECORD[1]}])
 
-    def _message(self, query: Query, part: Value, more: bool, number: int, first: bool) -> Any:
-        message = T.PartialResultSet.pb()(chunked_value=more)
-        message.values.append(part)
-        if self.resume_tokens:
-            message.resume_token = json.dumps([[query.token, query.start, query.end], number]).encode()
-        if first:
-            message.metadata.CopyFrom(T.ResultSetMetadata.pb(T.ResultSetMetadata(row_type=self._row_type())))
-        return message
-
     def _row_type(self) -> T.StructType:
         if self.postgresql:
             kind = T.Type(code=T.TypeCode.JSON, type_annotation=T.TypeAnnotationCode.PG_JSONB)
@@ -422,7 +486,7 @@ class FakeSpanner:
     def _schema(self) -> str:
         return "public" if self.postgresql else ""
 
-    def _small_query(self, request: T.ExecuteSqlRequest) -> Iterator[Any]:
+    def _small_query(self, request: T.ExecuteSqlRequest, context: grpc.ServicerContext) -> Iterator[Any]:
         rows: list[list[str]] = []
         if "database_options" in request.sql:
             rows = [["POSTGRESQL" if self.postgresql else "GOOGLE_STANDARD_SQL"]]
@@ -439,13 +503,19 @@ class FakeSpanner:
         elif request.sql == "SELECT 1":
             rows = [["1"]]
         width = len(rows[0]) if rows else 2
-        fields = [T.StructType.Field(name=f"c{i}", type_=spanner_type("STRING")) for i in range(width)]
-        metadata = T.ResultSetMetadata.pb(T.ResultSetMetadata(row_type=T.StructType(fields=fields)))
+        metadata = _metadata(_texts(*(f"c{i}" for i in range(width))))
         metadata.transaction.read_timestamp.seconds = self.now // 10**9
         metadata.transaction.read_timestamp.nanos = self.now % 10**9
-        message = T.PartialResultSet.pb()(metadata=metadata)
-        message.values.extend(Value(string_value=text) for row in rows for text in row)
-        yield message
+        values = (Value(string_value=text) for row in rows for text in row)
+        yield from self._messages([request.sql], values, metadata, b"", context)
+
+
+def _texts(*names: str) -> T.StructType:
+    return T.StructType(fields=[T.StructType.Field(name=name, type_=spanner_type("STRING")) for name in names])
+
+
+def _metadata(row_type: T.StructType) -> Any:
+    return T.ResultSetMetadata.pb(T.ResultSetMetadata(row_type=row_type))
 
 
 def wait_until(condition: Any, seconds: float = 10) -> None:

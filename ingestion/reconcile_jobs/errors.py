@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -55,6 +56,8 @@ def explained(problem: BaseException) -> JobError:
     if found := re.search(r"reconcile_jobs\.errors\.(DataError|UsageError|Fault): ([^\n]+)", story):
         # It came from another process, an executor's or the driver's second Python, as a text.
         return {"DataError": DataError, "UsageError": UsageError, "Fault": Fault}[found[1]](found[2].strip())
+    if found := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", story):
+        return _without_module(found[1], here=any(kind == "ModuleNotFoundError" for kind, _ in chain))
     for pattern, kind, sentence in _KNOWN:
         if found := re.search(pattern, story):
             return kind(sentence.format(*(_one_line(group) for group in found.groups())))
@@ -88,12 +91,6 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
         "Another process is appending with the same checkpoint: let it finish, or stop it, and run this again.",
     ),
     (
-        r"ModuleNotFoundError: No module named '([\w.]+)'",
-        UsageError,
-        "Spark's Python processes do not have the package {0}: let PYSPARK_PYTHON name a Python with this package's "
-        "requirements, on the driver and on every executor.",
-    ),
-    (
         r"No FileSystem for scheme[: ]*\"?([\w.+-]+)",
         UsageError,
         "Spark has no connector for paths that begin with {0}: put its jar on the class path, as conf/packages does.",
@@ -120,6 +117,20 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
         "The disk is full; what was committed stays: make room, and run the same command again.",
     ),
 ]
+
+
+def _without_module(name: str, here: bool) -> UsageError:
+    # As it is installed, which these are not called.
+    package = "google-cloud-spanner" if name.partition(".")[0] in ("google", "grpc") else name
+    if here:
+        return UsageError(
+            f"The job's own Python, {sys.executable}, does not have the package {package}: install this package's "
+            "requirements there, or let PYSPARK_PYTHON name a Python that has them."
+        )
+    return UsageError(
+        f"Spark's Python processes do not have the package {package}: let PYSPARK_PYTHON name a Python with this "
+        "package's requirements, on the driver and on every executor."
+    )
 
 
 def _one_line(text: str, longest: int = 300) -> str:

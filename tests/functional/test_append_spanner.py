@@ -39,7 +39,6 @@ SECOND = 10**9
 T0 = FakeSpanner.START
 
 numbers = itertools.count()
-both_dialects = pytest.mark.parametrize("postgresql", [False, True], ids=["googlesql", "postgresql"])
 
 
 class Place:
@@ -175,8 +174,8 @@ def test_without_a_start_the_job_begins_at_spanners_now(place: Any):
 def test_catching_up_goes_in_steps_and_windows_without_records_leave_nothing(place: Any):
     place.server.now = T0 + 600 * SECOND
     place.server.commit("P0", T0 + 301 * SECOND, "a")
-    totals = place.append(start=START, window="30s")
-    assert (totals.windows, totals.records, totals.cut_time) == (21, 1, as_text(place.server.now))
+    totals = place.append(start=START, window="100s")
+    assert (totals.windows, totals.records, totals.cut_time) == (7, 1, as_text(place.server.now))
     # The first, the one with the record, and the last.
     cuts = place.cuts()
     assert [nanoseconds(start) - T0 for start, _ in cuts.values()] == [0, 300 * SECOND, 600 * SECOND]
@@ -186,9 +185,9 @@ def test_catching_up_goes_in_steps_and_windows_without_records_leave_nothing(pla
 
 def test_a_stream_that_is_silent_leaves_a_cut_now_and_then(place: Any):
     place.server.now = T0 + 900 * SECOND
-    place.append(start=START, window="60s")
+    place.append(start=START, window="150s")
     cuts = [round((nanoseconds(cut) - T0) / SECOND) for _, cut in place.cuts().values()]
-    assert cuts == [60, 360, 660, 900]
+    assert cuts == [150, 450, 750, 900]
 
 
 def test_an_end_is_the_last_timestamp_and_the_job_goes_on_behind_it(place: Any):
@@ -247,7 +246,10 @@ def fails_at(name: str) -> Any:
     return reach
 
 
-@pytest.mark.parametrize("place_of_death", failpoints.NAMES)
+@pytest.mark.parametrize(
+    "place_of_death",
+    [pytest.param(name, marks=pytest.mark.soak if "checkpoint" in name else ()) for name in failpoints.NAMES],
+)
 def test_stopped_anywhere_and_started_again_each_record_is_there_once(
     place: Any, monkeypatch: pytest.MonkeyPatch, place_of_death: str
 ):
@@ -354,7 +356,7 @@ def test_partitions_that_come_and_go_between_windows_and_within(place: Any):
             alive = [*alive[2:], child]
     server.now = T0 + 60 * SECOND
     server.faults = [Fault(token, 1) for token in list(server.partitions)[::3]]
-    place.append(start=START, window="7s")
+    place.append(start=START, window="15s")
     assert place.keys() == written
     place.check_cuts()
 
@@ -429,7 +431,7 @@ def test_what_goes_wrong_on_an_executor_is_one_sentence(place: Any):
 # The emulator
 
 
-@both_dialects
+@pytest.mark.parametrize("postgresql", [True], ids=["postgresql"])
 def test_a_workload_while_the_job_is_stopped_and_started(shop: tuple[Place, Database]):
     place, database = shop
     workload = Workload(database, seed=3)
@@ -479,7 +481,7 @@ def test_a_backfill_that_is_stopped_in_the_middle_happens_once(
     assert folded(place.everything()) == in_database(database)
 
 
-@both_dialects
+@pytest.mark.parametrize("postgresql", [False], ids=["googlesql"])
 def test_with_an_interval_the_job_takes_what_comes_until_it_is_stopped(shop: tuple[Place, Database]):
     place, database = shop
     stop, totals = threading.Event(), list[Totals]()
@@ -489,6 +491,8 @@ def test_with_an_interval_the_job_takes_what_comes_until_it_is_stopped(shop: tup
     for number in range(3):
         database.commit(write("insert", "Orders", {"OrderId": str(number), "Total": "1"}))
         wait_for(lambda: len(place.changes()) == number + 1)  # noqa: B023
+    # Stopped in the middle of a batch, the job would not count what is brought again.
+    wait_for(lambda: " 3 records" in place.shown[-1])
     stop.set()
     job.join(60)
     assert totals[0].records == 3
@@ -549,13 +553,6 @@ def staged(spark: SparkSession, cwd: Path) -> list[str]:
     return [row.record for row in table.where("object NOT LIKE '#%'").collect()]
 
 
-def test_wrong_usage_is_answered_without_a_session(tmp_path: Path):
-    code, out, err = submit("--project", "p", cwd=tmp_path)
-    assert (code, out) == (2, "")
-    assert err.startswith("append: ") and err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("postgresql", [False], ids=["googlesql"])
 def test_the_command_says_what_it_did_in_one_line(shop: tuple[Place, Database], tmp_path: Path):
     place, database = shop
@@ -566,9 +563,6 @@ def test_the_command_says_what_it_did_in_one_line(shop: tuple[Place, Database], 
     result = json.loads(line)
     assert (result["records"], result["backfill_records"], result["first_batch"]) == (0, 1, 1)
     assert result["cut_time"].endswith("Z")
-    code, out, err = submit(*words_of(database)[:-1], "--stream", "nothing", cwd=tmp_path)
-    assert (code, out) == (2, "")
-    assert err.startswith("append: There is no change stream nothing") and err.count("\n") == 1
     assert len(staged(place.spark, tmp_path)) == 1
 
 

@@ -61,7 +61,7 @@ class Proof:
 TODAY = date.today().toordinal()
 CASES = [
     pytest.param((COORDINATES, 60, 1), id="4x60"),
-    pytest.param((["spanner"], 250, 1), id="spanner-250"),
+    pytest.param((["spanner"], 200, 1), id="spanner-200"),
     pytest.param((COORDINATES, 150, TODAY), id=f"4x150-seed-{TODAY}", marks=pytest.mark.soak),
     pytest.param((["spanner"], 1000, TODAY), id=f"spanner-1000-seed-{TODAY}", marks=pytest.mark.soak),
 ]

@@ -60,6 +60,9 @@ BUGS = [
     Bug("an old value shines through a delete", f"{RECORDS}/column_sequences.sql",
         {"sequence > coalesce(' ~ row ~ \", ''))\"": "sequence is not null)'"},
         "spanner", INCREMENTS, "not as folded"),
+]  # fmt: skip
+
+MORE_BUGS = [
     Bug("fold by row", f"{RECORDS}/newest_columns.sql",
         {"if({{ last }}.sequence > coalesce(_change_whole._change_sequence, ''), {{ last }}.value, ":
          "if({{ last }}.sequence = _change_newest._change_sequence, {{ last }}.value, "},
@@ -71,9 +74,9 @@ BUGS = [
         {"where cardinality(_change_writers) > 0":
          "where _change_base_sequence is null or _change_sequence > _change_base_sequence"},
         "spanner", INCREMENTS, "not as folded"),
-]  # fmt: skip
-
-MORE_BUGS = [
+    Bug("what a whole row lacks is NULL", "macros/sources/spanner_change_stream.sql",
+        {"change_type = 'update',\n": "change_type = 'update' and value_capture_type not like 'NEW_ROW%',\n"},
+        "spanner", REBUILD, "not as folded|not the live ones"),
     Bug("an update after a delete brings the row back", f"{RECORDS}/newest_columns.sql",
         {"_change_type = 'delete' as _deleted\n": "false as _deleted\n"},
         "spanner", REBUILD, "not as folded"),

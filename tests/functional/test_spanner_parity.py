@@ -199,7 +199,7 @@ def test_every_table_equals_the_database_while_it_is_written_to(
     shop: Shop, workload: Workload, captures: list[str], transactions: int
 ) -> None:
     rounds = 0
-    while workload.transactions < transactions or rounds < max(3, len(captures)):
+    while workload.transactions < transactions or rounds < max(2, len(captures)):
         shop.database.capture(captures[rounds % len(captures)])
         shop.append()
         shop.run()

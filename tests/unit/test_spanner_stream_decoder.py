@@ -1,6 +1,8 @@
 """Rows from chunks, and one JSON for both dialects."""
 
+import gc
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ from fake_spanner import COLUMN_TYPES, RECORD, chunks, cuts, encoded, list_of, s
 from google.cloud.spanner_v1 import types as T
 from google.protobuf.struct_pb2 import Struct, Value
 from reconcile_jobs.errors import UsageError
+from reconcile_jobs.spanner import stream_decoder
 from reconcile_jobs.spanner.stream_decoder import (
     ChildPartitions,
     DataChange,
@@ -269,6 +272,51 @@ def test_the_column_types_of_different_tables_are_told_apart():
         (change,) = decoder.records([googlesql({"data_change_record": record})[1]])
         assert isinstance(change, DataChange)
         assert json.loads(change.json)["column_types"] == types
+
+
+def record_with_columns(*names: str) -> dict[str, Any]:
+    types = [COLUMN_TYPES[0] | {"name": name} for name in names]
+    return record_of_everything(1) | {"column_types": types, "mods": [{"keys": {names[0]: "1"}}]}
+
+
+def columns_in_memory() -> int:
+    gc.collect()
+    return sum(isinstance(some, stream_decoder._Columns) for some in gc.get_objects())
+
+
+@pytest.mark.parametrize(("dialect", "kept"), [(googlesql, 500), (postgresql, 100)])
+def test_of_ever_new_lists_of_columns_only_so_many_are_kept(dialect: Any, kept: int):
+    decoder = RecordDecoder(messages(dialect(SAMPLES[0])[0], [(Value(), False)])[0].metadata.row_type.fields)
+    before = columns_in_memory()
+    for number in [*range(700), *range(700)]:
+        record = record_with_columns("k", str(number))
+        (change,) = decoder.records([dialect({"data_change_record": record})[1]])
+        assert isinstance(change, DataChange)
+        assert json.loads(change.json)["column_types"] == record["column_types"]
+    assert columns_in_memory() - before <= kept
+
+
+def test_a_list_of_columns_is_searched_among_the_last_ones_only_and_the_one_found_last_first():
+    class Text(str):
+        looks = 0
+
+        def startswith(self, *of: Any) -> bool:
+            Text.looks += 1
+            return super().startswith(*of)
+
+    decoder = RecordDecoder(messages(postgresql(SAMPLES[0])[0], [(Value(), False)])[0].metadata.row_type.fields)
+
+    def looks(*names: str) -> int:
+        Text.looks = 0
+        sent = Text(postgresql({"data_change_record": record_with_columns(*names)})[1].string_value)
+        list(decoder.records([SimpleNamespace(string_value=sent, WhichOneof=lambda _: "string_value")]))
+        return Text.looks
+
+    assert looks("usual") == 0
+    for number in range(300):
+        assert looks("k", str(number)) == min(1 + number, 100)
+        assert looks("usual") == 2, "behind the one that is new"
+        assert looks("usual") == 1
 
 
 def test_a_column_may_be_called_as_the_list_of_columns_is():

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import google.auth
+import google.auth.credentials
 import grpc
 import pytest
-from fake_spanner import FakeSpanner, Fault, wait_until
+from fake_spanner import FakeSpanner, Fault, chunks, wait_until
+from google.api_core import grpc_helpers
+from google.auth.exceptions import RefreshError
+from google.auth.transport.grpc import AuthMetadataPlugin
 from reconcile_jobs import errors
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.spanner.queries import Client, DatabaseName, Retries
@@ -167,6 +170,27 @@ def test_a_resumed_query_that_begins_at_its_beginning_repeats_nothing(postgresql
         records, _ = window(server)
         assert keys(records) == [str(i) for i in range(6)]
         assert len([q for q in server.queries if q.resume_token]) == 2
+
+
+@both_dialects
+@pytest.mark.parametrize("replays", [False, True], ids=["goes on", "replays"])
+def test_a_token_in_the_middle_of_a_record_corrupts_nothing_wherever_the_server_goes_on(
+    postgresql: bool, replays: bool
+):
+    with FakeSpanner(postgresql, chunk=20) as server:
+        server.replays = replays
+        sent = [server.commit("P0", T0 + i // 2, str(i)) for i in range(4)]
+        messages = len(list(chunks(server._value({"data_change_record": sent[0]}), server.chunk)))
+        assert messages > 3
+        # Before each message of the second record, the first of which comes after a whole one.
+        for at in range(messages, 2 * messages):
+            server.queries.clear()
+            server.faults = [Fault("P0", at)]
+            records, _ = window(server)
+            assert [{name: record[name] for name in sent[0]} for record in records] == sent
+            assert server.faults[0].times == 0
+            resumed = [query for query in server.queries if query.resume_token]
+            assert len(resumed) == (1 if at == messages else 0), "a token is used where nothing is unfinished at it"
 
 
 @both_dialects
@@ -466,6 +490,43 @@ def test_the_session_is_multiplexed_and_made_once_and_may_come_from_elsewhere():
         assert server.sessions == 1
 
 
+def test_a_session_that_ended_is_made_anew():
+    with FakeSpanner() as server, connected(server) as client:
+        assert client.now() == server.now
+        server.alive.clear()
+        assert client.now() == server.now
+        assert server.sessions == 2
+        server.commit("P0", T0)
+        stream = described(client, NAME)
+        server.alive.clear()
+        assert list_partitions(client, stream, T0, T1).tokens == {"P0": as_text(T0)}
+        server.alive.clear()
+        found = list(read_partitions(client, stream, [("P0", as_text(T0))], T1))
+        assert [type(one) for one in found] == [tuple, Leaf]
+        assert server.sessions == 4
+
+
+def test_a_session_that_ends_between_two_records_loses_and_repeats_nothing():
+    with FakeSpanner() as server:
+        for i in range(4):
+            server.commit("P0", T0 + i, str(i))
+        server.faults = [Fault("P0", 2, grpc.StatusCode.NOT_FOUND, "Session not found: projects/p/sessions/s1")]
+        records, _ = window(server)
+        assert keys(records) == ["0", "1", "2", "3"]
+        assert server.sessions == 2
+
+
+def test_a_small_query_that_ends_well_in_the_middle_of_a_value_is_made_again():
+    sql = "SELECT change_stream_name FROM information_schema.change_streams"
+    with FakeSpanner(chunk=3) as server, connected(server) as client:
+        server.faults = [Fault(sql, 2, code=None)]
+        assert [[value.string_value for value in row] for row in client.rows(sql)] == [[NAME]]
+        assert server.faults[0].times == 0
+        server.faults = [Fault(sql, 2, code=None, times=1000)]
+        with pytest.raises(errors.Fault, match=r"failed 6 times in a row \(a result that ends within"):
+            client.rows(sql)
+
+
 def test_spanners_clock_is_read_to_the_nanosecond():
     with FakeSpanner() as server, connected(server) as client:
         server.now = T0 + 123_456_789
@@ -501,3 +562,30 @@ def test_without_credentials_there_is_one_sentence_and_no_secret(monkeypatch: py
         client.now()
     assert "s3cret" not in str(failure.value)
     assert "\n" not in str(failure.value)
+
+
+class _Expired(google.auth.credentials.Credentials):
+    refreshed = 0
+
+    def refresh(self, request: Any) -> None:
+        self.refreshed += 1
+        raise RefreshError("invalid_grant: expired", {"account": "somebody@example.com", "body": "s3cret"})
+
+
+def test_credentials_that_expired_are_one_sentence_at_once_and_no_secret(monkeypatch: pytest.MonkeyPatch):
+    with FakeSpanner() as server:
+        expired = _Expired()
+
+        def create_channel(_: str, credentials: Any, **__: Any) -> grpc.Channel:
+            plugin = grpc.metadata_call_credentials(AuthMetadataPlugin(credentials, None))
+            channel = grpc.local_channel_credentials(grpc.LocalConnectionType.LOCAL_TCP)
+            return grpc.secure_channel(server.address, grpc.composite_channel_credentials(channel, plugin))
+
+        monkeypatch.setattr(google.auth, "default", lambda **_: (expired, "p"))
+        monkeypatch.setattr(grpc_helpers, "create_channel", create_channel)
+        client = Client(DatabaseName("p", "i", "d"), retries=QUICK)
+        with client, pytest.raises(UsageError, match="application default credentials: renew them") as failure:
+            client.now()
+        assert expired.refreshed == 1
+        for secret in ("s3cret", "somebody", "invalid_grant", "plugin", "\n"):
+            assert secret not in str(failure.value)

@@ -16,7 +16,7 @@ from google.cloud.spanner_v1 import types
 
 from reconcile_jobs.errors import Fault, UsageError
 from reconcile_jobs.spanner.queries import Client
-from reconcile_jobs.spanner.stream_decoder import Rows, compact_json
+from reconcile_jobs.spanner.stream_decoder import Rows, TornResult, compact_json
 from reconcile_jobs.spanner.timestamps import as_text
 from reconcile_jobs.spanner.windows import ChangeStream
 
@@ -149,7 +149,8 @@ def shares_of(client: Client, tables: list[Table], moment: int) -> list[Share]:
                 key_set=types.KeySet(all_=True),
             )
         )
-        for partition in client.unary("PartitionRead", request, types.PartitionResponse).partitions:
+        response = client.unary("PartitionRead", request, types.PartitionResponse, in_transaction=True)
+        for partition in response.partitions:
             shares.append(Share(table, client.session, transaction, partition.partition_token))
     return shares
 
@@ -220,10 +221,11 @@ def _rows(client: Client, share: Share) -> Iterator[tuple[Any, list[Any]]]:
                     kept = []
                     if beyond:
                         rows.resume_token = b""
+            rows.end()
             yield from ((rows.fields, row) for row in kept)
             return
-        except grpc.RpcError as problem:
-            failures = client.failed(problem, failures)
+        except (grpc.RpcError, TornResult) as problem:
+            failures = client.failed(problem, failures, in_transaction=True)
             if given and not rows.resume_token:
                 raise Fault(
                     f"The rows of {share.table.name} could not be read to their end: run the same command again."

@@ -21,7 +21,7 @@ from google.cloud.spanner_v1 import types
 from google.protobuf.struct_pb2 import Struct, Value
 
 from reconcile_jobs.errors import Fault, JobError, UsageError
-from reconcile_jobs.spanner.stream_decoder import Rows
+from reconcile_jobs.spanner.stream_decoder import Rows, TornResult
 
 __all__ = ["Client", "DatabaseName", "Retries", "explain", "text_value"]
 
@@ -36,6 +36,8 @@ _RETRIED = {
     grpc.StatusCode.ABORTED,
     grpc.StatusCode.DEADLINE_EXCEEDED,
 }
+# What google-auth's failures begin with, under a code that may pass; what follows is the library's own text.
+_NO_TOKEN = "Getting metadata from plugin failed"
 # What a broken connection looks like under a code that may mean anything.
 _BROKEN = re.compile(r"RST_STREAM|unexpected EOS|HTTP/2 error|Stream removed|Connection closed|GOAWAY", re.IGNORECASE)
 
@@ -158,10 +160,12 @@ class Client:
             self._session = self.unary("CreateSession", types.CreateSessionRequest.pb(request), types.Session).name
         return self._session
 
-    def unary(self, method: str, request: Any, response: Any) -> Any:
-        """Return the answer, a protobuf message of type `response`. Raises JobError."""
+    def unary(self, method: str, request: Any, response: Any, in_transaction: bool = False) -> Any:
+        """Return the answer, a protobuf message of type `response`; gives `request` the session. Raises JobError."""
 
         def once() -> Any:
+            if _names_session(request):
+                request.session = self.session  # the one that it was made with may have ended
             call = self._free_channel().grpc.unary_unary(
                 f"/google.spanner.v1.Spanner/{method}",
                 request_serializer=type(request).SerializeToString,
@@ -169,20 +173,30 @@ class Client:
             )
             return call(request, timeout=60, metadata=self._metadata(request))
 
-        return self.retried(once)
+        return self.retried(once, in_transaction)
 
-    def retried(self, attempt: Callable[[], _Result]) -> _Result:
+    def retried(self, attempt: Callable[[], _Result], in_transaction: bool = False) -> _Result:
         """Return what `attempt` returns, tried again after each failure that may pass. Raises JobError."""
         failures = 0
         while True:
             try:
                 return attempt()
-            except grpc.RpcError as problem:
-                failures = self.failed(problem, failures)
+            except (grpc.RpcError, TornResult) as problem:
+                failures = self.failed(problem, failures, in_transaction)
 
-    def failed(self, problem: grpc.RpcError, failures: int) -> int:
-        """Wait before another attempt and return the number of failures. Raises JobError where there is none."""
+    def failed(self, problem: grpc.RpcError | TornResult, failures: int, in_transaction: bool = False) -> int:
+        """Wait before another attempt and return the number of failures. Raises JobError where there is none.
+
+        `in_transaction`: what was asked for belongs to a transaction, which ends with its session.
+        """
+        if isinstance(problem, TornResult):
+            return self.count_failure(failures, "a result that ends within a row")
         if problem.code() == grpc.StatusCode.NOT_FOUND and "Session not found" in (problem.details() or ""):
+            if in_transaction:
+                raise Fault(
+                    f"Spanner ended the session, and with it the transaction in which rows of {self.database} were "
+                    "read: run the same command again."
+                ) from None
             self._session = None  # it lives for four weeks
             return self.count_failure(failures, "its session ended")
         if not _may_pass(problem):
@@ -224,19 +238,19 @@ class Client:
 
     def rows_and_timestamp(self, sql: str, parameters: Mapping[str, str] | None = None) -> tuple[list[list[Any]], int]:
         """Return the rows of a small strong query, and the nanoseconds since 1970 at which it read."""
-        request = types.ExecuteSqlRequest(
-            session=self.session,
-            sql=sql,
-            params=Struct(fields={name: text_value(text) for name, text in (parameters or {}).items()}),
-            param_types={name: types.Type(code=types.TypeCode.STRING) for name in parameters or {}},
-            transaction=types.TransactionSelector(
-                single_use=types.TransactionOptions(
-                    read_only=types.TransactionOptions.ReadOnly(strong=True, return_read_timestamp=True)
-                )
-            ),
-        )
 
         def once() -> tuple[list[list[Any]], int]:
+            request = types.ExecuteSqlRequest(
+                session=self.session,
+                sql=sql,
+                params=Struct(fields={name: text_value(text) for name, text in (parameters or {}).items()}),
+                param_types={name: types.Type(code=types.TypeCode.STRING) for name in parameters or {}},
+                transaction=types.TransactionSelector(
+                    single_use=types.TransactionOptions(
+                        read_only=types.TransactionOptions.ReadOnly(strong=True, return_read_timestamp=True)
+                    )
+                ),
+            )
             rows, found, read = Rows(), list[list[Any]](), 0
             call = self.open("ExecuteStreamingSql", types.ExecuteSqlRequest.pb(request), patience=60)
             try:
@@ -245,6 +259,7 @@ class Client:
                         moment = message.metadata.transaction.read_timestamp
                         read = moment.seconds * 10**9 + moment.nanos
                     found += rows.add(message)
+                rows.end()
             finally:
                 call.close()
             return found, read
@@ -257,7 +272,7 @@ class Client:
 
     def _metadata(self, request: Any) -> list[tuple[str, str]]:
         database = self.database.path
-        routed = f"session={request.session}" if isinstance(getattr(request, "session", None), str) else database
+        routed = f"session={request.session}" if _names_session(request) else database
         return [
             ("google-cloud-resource-prefix", database),
             ("x-goog-request-params", routed if routed != database else f"database={database}"),
@@ -320,6 +335,11 @@ def text_value(text: str | None) -> Value:
     return Value(null_value=0) if text is None else Value(string_value=text)
 
 
+def _names_session(request: Any) -> bool:
+    # The one that is created with CreateSession is no name yet.
+    return isinstance(getattr(request, "session", None), str)
+
+
 def _code(problem: grpc.RpcError) -> str:
     return str(problem.code().name)
 
@@ -336,7 +356,13 @@ def _hung(problem: grpc.RpcError) -> bool:
     return bool(problem.code() == grpc.StatusCode.CANCELLED)
 
 
+def _without_credentials(problem: grpc.RpcError) -> bool:
+    return problem.code() == grpc.StatusCode.UNAUTHENTICATED or _NO_TOKEN in (problem.details() or "")
+
+
 def _may_pass(problem: grpc.RpcError) -> bool:
+    if _without_credentials(problem):
+        return False
     if problem.code() in _RETRIED or _hung(problem):
         return True
     lost = problem.code() in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN)
@@ -346,14 +372,15 @@ def _may_pass(problem: grpc.RpcError) -> bool:
 def explain(problem: grpc.RpcError, database: DatabaseName) -> JobError:
     """Return a failure that no attempt cures as one sentence: what is wrong, and what to do."""
     code, details = problem.code(), _details(problem)
+    if _without_credentials(problem):
+        # Nothing of the details: what libraries say of credentials is not for a log.
+        return UsageError(
+            "Spanner does not accept the application default credentials: renew them, and run the same command again."
+        )
     if code == grpc.StatusCode.PERMISSION_DENIED:
         return UsageError(
             f"Permission denied on {database} ({details}): the job's account needs the role Cloud Spanner Database "
             "Reader there (spanner.databases.select, .partitionRead and spanner.sessions.create)."
-        )
-    if code == grpc.StatusCode.UNAUTHENTICATED:
-        return UsageError(
-            "Spanner does not accept the application default credentials: renew them, and run the same command again."
         )
     for pattern, sentence in _KNOWN:
         if re.search(pattern, details, re.IGNORECASE):

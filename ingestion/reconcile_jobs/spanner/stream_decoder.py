@@ -18,8 +18,22 @@ from google.cloud.spanner_v1 import TypeCode
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.spanner.timestamps import sort_key, zulu
 
-__all__ = ["ChildPartitions", "DataChange", "Heartbeat", "Record", "RecordDecoder", "Rows", "compact_json", "merged"]
+__all__ = [
+    "ChildPartitions",
+    "DataChange",
+    "Heartbeat",
+    "Record",
+    "RecordDecoder",
+    "Rows",
+    "TornResult",
+    "compact_json",
+    "merged",
+]
 
+# Lists of column types that are remembered, since with NEW_VALUES each record of a wide table may bring another: of
+# PostgreSQL's, which are searched one after the other, and of GoogleSQL's, which cost memory only.
+_SEARCHED = 100
+_KEPT = 500
 
 # {stream}: what told it
 MUTABLE_KEY_RANGE = (
@@ -51,6 +65,10 @@ class ChildPartitions(NamedTuple):
 
 
 Record = DataChange | Heartbeat | ChildPartitions
+
+
+class TornResult(Exception):
+    """A result ended well in the middle of a row or of a value."""
 
 
 class Rows:
@@ -90,6 +108,11 @@ class Rows:
         """Forget what came after the last resume token, and return that token, empty if none came."""
         self._row, self._pending = list(self._at_token[0]), self._at_token[1]
         return self.resume_token
+
+    def end(self) -> None:
+        """Take the end of the result. Raises TornResult where it is not whole."""
+        if not self.whole:
+            raise TornResult
 
     @property
     def whole(self) -> bool:
@@ -266,6 +289,8 @@ def _columns_converter(kind: Any) -> Callable[[Any], _Columns]:
     def columns(value: Any) -> _Columns:
         content = value.SerializeToString()
         if content not in known:
+            if len(known) == _KEPT:
+                known.clear()
             known[content] = _Columns(convert(value))
         return known[content]
 
@@ -278,7 +303,7 @@ def _json_decoder() -> json.JSONDecoder:
 
 
 class _JsonRecords:
-    """PostgreSQL's records, each one JSON. Much of it is the list of column types, read once for each table."""
+    """PostgreSQL's records, each one JSON. Much of it is the list of column types, of which the last ones are known."""
 
     _NAME = '"column_types":'
 
@@ -310,4 +335,5 @@ class _JsonRecords:
             # Else it is what a column of that name holds.
             if record["column_types"].holds(found):
                 self._known.insert(0, (text[at:end], record["column_types"]))
+                del self._known[_SEARCHED:]
         return element

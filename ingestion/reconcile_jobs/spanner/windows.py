@@ -28,6 +28,7 @@ from reconcile_jobs.spanner.stream_decoder import (
     Record,
     RecordDecoder,
     Rows,
+    TornResult,
 )
 from reconcile_jobs.spanner.timestamps import as_text, nanoseconds, sort_key
 
@@ -204,14 +205,15 @@ class _Partition:
         self._rows = Rows()
         self._decoder: RecordDecoder | None = None
         self._call: Any = None
+        self._session = ""
         self._failures = 0
 
     def open(self, resume_token: bytes = b"") -> None:
         """Start the query, from the last moment seen or at a resume token."""
         # The request that a token belongs to must be given again as it was.
         start = self._start if resume_token else self._position + "Z"
-        self._start = start
-        request = self.stream.query(self.client.session, start, self._end, self.token)
+        self._start, self._session = start, self.client.session
+        request = self.stream.query(self._session, start, self._end, self.token)
         request.resume_token = resume_token
         patience = PATIENCE * self.stream.heartbeat / 1000
         self._call = self.client.open("ExecuteStreamingSql", request, patience)
@@ -244,20 +246,18 @@ class _Partition:
                                 self._failures = 0
                                 if not isinstance(record, Heartbeat):
                                     yield record
-                if self._rows.whole:
-                    self.close()
-                    return
-                raise _TornStream
-            except (grpc.RpcError, _TornStream) as problem:
+                self._rows.end()
+                self.close()
+                return
+            except (grpc.RpcError, TornResult) as problem:
                 resumed = resume_token
                 self.close()
-                if isinstance(problem, grpc.RpcError):
-                    self._failures = self.client.failed(problem, self._failures)
-                else:
-                    self._failures = self.client.count_failure(self._failures, "a result that ends within a value")
+                self._failures = self.client.failed(problem, self._failures)
                 resume_token = self._rows.rewind()
-                if not resume_token or resume_token == resumed:
-                    # Without a token, or where it led nowhere: from the last moment seen.
+                in_session = self.client.session == self._session
+                if not resume_token or resume_token == resumed or not self._rows.whole or not in_session:
+                    # Without a token, where it led nowhere or is of another session, and where a value is unfinished
+                    # at it, which a query that begins at its beginning would not go on with: from the last moment seen.
                     resume_token = b""
                     self._rows = Rows()
 
@@ -284,7 +284,3 @@ class _Partition:
         if moment > self._position:
             self._position = moment
             self._seen.clear()
-
-
-class _TornStream(Exception):
-    """A query ended well in the middle of a value."""
