@@ -59,7 +59,8 @@ class Canned(FakeSpanner):
 
     def __init__(self, postgresql: bool, records: int) -> None:
         super().__init__(postgresql, PARTITIONS)
-        self.now = T0 + 60 * 10**9
+        # One window holds it all: a second one would be sent the same messages.
+        self.now = T0 + 60 * 10**9 - 1
         self.messages: dict[str, list[bytes]] = {}
         columns = [
             {"name": name, "type": {"code": code}, "is_primary_key": name == "id", "ordinal_position": number}
