@@ -36,7 +36,7 @@ test: setup  ## at most 20 minutes on two cores: two workers, each with a Spark 
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not soak and not matrix"
 
 soak: setup  ## the long matrices: at most 25 minutes
-	python -m pytest -m soak
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m soak
 
 matrix: setup  ## each dialect and value capture type of Spanner by itself: half an hour, for a release
 	python -m pytest -m matrix
