@@ -75,17 +75,8 @@ def arguments(words: list[str], description: str | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     files.add_argument("--path", required=True, help="a directory (searched recursively), a file or a pattern")
-    files.add_argument(
-        "--staging",
-        type=TableName.parse,
-        required=True,
-        metavar="SCHEMA.TABLE",
-        help="the table, made if it is missing",
-    )
+    _add_staging(files)
     files.add_argument("--format", choices=["auto", "json", "avro"], default="auto", help="(default: auto, by name)")
-    files.add_argument(
-        "--checkpoint", metavar="DIR", help="what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
-    )
     files.add_argument("--max-files", type=_positive, metavar="N", help="at most so many files in one batch")
     files.add_argument("--every", type=_interval, metavar="30s", help="keep going, looking for files so often")
     files.add_argument(
@@ -102,13 +93,7 @@ def arguments(words: list[str], description: str | None) -> argparse.Namespace:
     spanner.add_argument("--instance", required=True, help="the Spanner instance")
     spanner.add_argument("--database", required=True, help="the database, of either dialect")
     spanner.add_argument("--stream", required=True, help="the change stream, by its name in the database")
-    spanner.add_argument(
-        "--staging",
-        type=TableName.parse,
-        required=True,
-        metavar="SCHEMA.TABLE",
-        help="the table, made if it is missing",
-    )
+    _add_staging(spanner)
     spanner.add_argument(
         "--start",
         metavar="TIME",
@@ -142,7 +127,17 @@ def arguments(words: list[str], description: str | None) -> argparse.Namespace:
         default="fail",
         help="what happens where the partitions that were read are not those that Spanner names (default: fail)",
     )
-    spanner.add_argument(
+    return parser.parse_args(words)
+
+
+def _add_staging(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--staging",
+        type=TableName.parse,
+        required=True,
+        metavar="SCHEMA.TABLE",
+        help="the table, made if it is missing",
+    )
+    parser.add_argument(
         "--checkpoint", metavar="DIR", help="what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
     )
-    return parser.parse_args(words)

@@ -117,7 +117,8 @@ class _Run:
         self.say, self.progress = say, progress
         self.totals = Totals()
         self.failure: Exception | None = None
-        self.behind = False  # whether the last window ended before Spanner's now, as it was long enough
+        self.epoch = -1  # of the last window appended
+        self.behind = False  # whether it ended before Spanner's now, being as long as a window can be
         self.last_cut: int | None = None
         self.started = time.monotonic()
         ship_by_value()
@@ -246,7 +247,7 @@ class _Run:
         try:
             while not query.awaitTermination(0.2):
                 self._show()
-                if self.stop.is_set() or self._done(query) or (every is not None and self.behind):
+                if self.stop.is_set() or self._done(query) or (every is not None and self._falls_behind(query)):
                     query.stop()
                     break
         except Exception as problem:
@@ -291,6 +292,11 @@ class _Run:
         offset = json.loads(last.json())["sources"][0]["endOffset"] if last else None
         return offset is not None and next_start(offset) > self.target
 
+    def _falls_behind(self, query: Any) -> bool:
+        """Whether a window as long as can be was appended, and is in the checkpoint."""
+        last = query._jsq.lastProgress()
+        return self.behind and last is not None and last.batchId() >= self.epoch
+
     def _append(self, found: DataFrame, epoch: int) -> None:
         try:
             if self.totals.windows:
@@ -330,7 +336,7 @@ class _Run:
                 if not self.begun["appended"]:
                     self.begun["appended"] = True
                     self.staging.keep(_BEGUN, json.dumps(self.begun))
-            self.behind = last - first + 1 >= round(1000 * seconds(self.job.window)) * 10**6
+            self.epoch, self.behind = epoch, last - first + 1 >= round(1000 * seconds(self.job.window)) * 10**6
             self.totals.windows += 1
             self.totals.records += records
             self.totals.cut_time = cut["cut_time"]
