@@ -508,12 +508,12 @@ def wait_for(condition: Any, seconds: float = 120) -> None:
 
 def test_an_interval_longer_than_a_window_leaves_nothing_behind(place: Any):
     stop = threading.Event()
-    job = threading.Thread(target=lambda: place.append(start=START, window="1s", every="5 seconds", stop=stop))
+    job = threading.Thread(target=lambda: place.append(start=START, window="10s", every="20 seconds", stop=stop))
     job.start()
     wait_for(lambda: place.spark.catalog.tableExists(place.table) and place.rows() != [])
-    place.server.commit("P0", place.server.now + 40 * SECOND, "a")
+    place.server.commit("P0", place.server.now + 55 * SECOND, "a")
     place.server.now += 60 * SECOND
-    wait_for(lambda: place.keys() == ["a"], seconds=90)  # in windows of a second, one each 5 s: 200
+    wait_for(lambda: place.keys() == ["a"], seconds=90)  # a window of 10 s every 20 s would take 120
     stop.set()
     job.join(60)
     place.check_cuts()
