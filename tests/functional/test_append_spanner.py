@@ -522,22 +522,10 @@ def test_an_interval_longer_than_a_window_leaves_nothing_behind(place: Any):
 # The command
 
 
-def start(*words: str, cwd: Path, **environment: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        ["spark-submit", str(ROOT / "ingestion" / "append.py"), "spanner", *words],
-        cwd=cwd,
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def submit(*words: str, cwd: Path, **environment: str) -> tuple[int, str, str]:
-    program = start(*words, cwd=cwd, **environment)
-    out, err = program.communicate(timeout=600)
-    return program.returncode, out, err
+def submit(*words: str, cwd: Path) -> tuple[int, str, str]:
+    command = ["spark-submit", str(ROOT / "ingestion" / "append.py"), "spanner", *words]
+    ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
+    return ended.returncode, ended.stdout, ended.stderr
 
 
 def words_of(database: Database) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ from reconcile_jobs.spanner.windows import ChangeStream, Leaf, described, list_p
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["CUT", "READ", "Options", "SpannerChangeStream", "next_start", "seconds"]
+__all__ = ["CUT", "READ", "Options", "SpannerChangeStream", "next_start", "seconds", "window_length"]
 
 # Objects that are no tables: a table's name has no #.
 CUT = "#cut"
@@ -61,6 +61,11 @@ def seconds(text: str) -> float:
         if number != text.strip() and number.strip().isdigit() and int(number) > 0:
             return int(number) * length
     raise ValueError(f"{text} is no interval; write 30s, 5m or 1h")
+
+
+def window_length(text: str) -> int:
+    """Return the nanoseconds of a window's longest time, given as for `seconds`. Raises ValueError."""
+    return round(1000 * seconds(text)) * 10**6
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ class Options:
                 options["stream"],
                 nanoseconds(options["start"]),
                 nanoseconds(options["end"]) if options.get("end") else None,
-                round(1000 * seconds(options.get("window", "60s"))) * 10**6,
+                window_length(options.get("window", "60s")),
                 heartbeat,
                 int(options.get("readers", "64")),
                 check == "warn",

@@ -24,7 +24,7 @@ from reconcile_jobs import failpoints
 from reconcile_jobs.errors import Fault, JobError, UsageError, explained
 from reconcile_jobs.session import settings, ship_by_value
 from reconcile_jobs.spanner.backfill import Table, backfill_frame, watched_tables
-from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start, seconds
+from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start, window_length
 from reconcile_jobs.spanner.queries import Client, DatabaseName
 from reconcile_jobs.spanner.timestamps import as_text, nanoseconds
 from reconcile_jobs.spanner.windows import described, list_partitions
@@ -171,9 +171,9 @@ class _Run:
                 "start": as_text(start),
                 "backfill": self.job.backfill,
                 "backfilled": None,
+                "checkpoint": self.checkpoint,
                 "appended": False,
             }
-            begun["checkpoint"] = self.checkpoint
             if self.job.backfill:
                 begun["backfilled"] = begun["start"]
             if kept is not None and asked is None and not self.job.backfill:
@@ -336,7 +336,7 @@ class _Run:
                 if not self.begun["appended"]:
                     self.begun["appended"] = True
                     self.staging.keep(_BEGUN, json.dumps(self.begun))
-            self.epoch, self.behind = epoch, last - first + 1 >= round(1000 * seconds(self.job.window)) * 10**6
+            self.epoch, self.behind = epoch, last - first + 1 >= window_length(self.job.window)
             self.totals.windows += 1
             self.totals.records += records
             self.totals.cut_time = cut["cut_time"]
