@@ -13,6 +13,7 @@ select
     count_if(_change_is_applied and _deleted and _change_was_live) as deleted,
     count_if(_change_is_applied and _deleted and not _change_was_live) as tombstoned,
     count_if(_change_base_sequence is null) as new_keys,
+    count_if(_change_is_applied) as merged,
     max(if(_change_is_applied, _change_batch, null)) as base_batch
 from (
     select

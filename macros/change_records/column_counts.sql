@@ -17,6 +17,7 @@ select
     coalesce(sum(cardinality(filter(_change_writers, writer -> not _change_is_live and _change_was_live and writer.sequence <=> _change_row_after))), 0) as deleted,
     coalesce(sum(cardinality(filter(_change_writers, writer -> not _change_is_live and not _change_was_live and writer.sequence <=> _change_row_after))), 0) as tombstoned,
     count_if(_change_base_sequence is null) as new_keys,
+    count_if(cardinality(_change_writers) > 0) as merged,
     max(array_max(transform(_change_writers, writer -> writer.batch))) as base_batch
 from {{ newest }}
 {%- endmacro %}

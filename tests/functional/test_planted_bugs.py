@@ -11,7 +11,8 @@ from laws import Lakehouse, LawBroken, StagedHistories
 from projects import copy_of_the_package
 from pyspark.sql import SparkSession
 
-RECORDS, STATE = "macros/change_records", "macros/materializations/current_state"
+RECORDS, MATERIALIZATIONS = "macros/change_records", "macros/materializations"
+STATE = f"{MATERIALIZATIONS}/current_state"
 REBUILD, INCREMENTS, REPLAY = "rebuild", "increments", "replay"
 
 
@@ -34,12 +35,12 @@ BUGS = [
         {"'scn': reconcile.hex_of_number('metadata.scn'),": "",
          "'ssn': reconcile": "'scn': reconcile.hex_of_number('metadata.scn'), 'ssn': reconcile"},
         "oracle", REBUILD, "not as folded"),
-    Bug("no tombstone", f"{STATE}/get_apply_statements.sql",
+    Bug("no tombstone", f"{STATE}/merge_newest.sql",
         {"when matched and newest":
          "when matched and newest._change_sequence > base._change_sequence and newest._deleted then delete\n"
          "when matched and newest"},
         "mysql", INCREMENTS, "keys"),
-    Bug("no guard on delete", f"{STATE}/get_apply_statements.sql",
+    Bug("no guard on delete", f"{STATE}/merge_newest.sql",
         {"where _change_base_sequence is null or": "where _deleted or _change_base_sequence is null or",
          "when matched and newest": "when matched and newest._deleted or newest"},
         "sqlserver", INCREMENTS, "not as folded"),
@@ -70,7 +71,7 @@ MORE_BUGS = [
     Bug("pending shown", f"{RECORDS}/column_sequences.sql",
         {"({{ order.row }} is not null and not {{ deleted }})": "(not {{ deleted }})"},
         "spanner", REBUILD, "not the live ones"),
-    Bug("a stale update of some columns dropped", f"{STATE}/get_apply_statements.sql",
+    Bug("a stale update of some columns dropped", f"{STATE}/merge_newest.sql",
         {"where cardinality(_change_writers) > 0":
          "where _change_base_sequence is null or _change_sequence > _change_base_sequence"},
         "spanner", INCREMENTS, "not as folded"),
@@ -114,13 +115,13 @@ MORE_BUGS = [
     Bug("a hash that ignores NULL", f"{RECORDS}/sequence_sections.sql",
         {"{%- do values.append(value ~ ' is null') -%}": ""},
         "oracle", REBUILD, "sequence of several identities"),
-    Bug("quarantine appended", f"{STATE}/get_apply_statements.sql",
+    Bug("quarantine appended", f"{MATERIALIZATIONS}/get_apply_statements.sql",
         {"replace where _change_batch between {{ range.first }} and {{ range.last }}": ""},
         "mysql", REPLAY, "quarantined"),
     Bug("amounts rounded", f"{RECORDS}/typed_value.sql",
         {"{%- if round %} when": "{%- if true %} when"},
         "postgresql", REBUILD, "keys|not as folded"),
-    Bug("no guard on merge", f"{STATE}/get_apply_statements.sql",
+    Bug("no guard on merge", f"{STATE}/merge_newest.sql",
         {"where _change_base_sequence is null or _change_sequence > _change_base_sequence": "",
          "when matched and newest._change_sequence > base._change_sequence then": "when matched then"},
         "oracle", INCREMENTS, "not as folded"),
@@ -142,14 +143,14 @@ MORE_BUGS = [
     Bug("NULL keys", f"{RECORDS}/checked_records.sql",
         {"{{ reconcile.identifier(key) }} is null, ": "false, "},
         "sqlserver", REBUILD, "keys"),
-    Bug("a batch not delivered", f"{STATE}/range_to_apply.sql",
+    Bug("a batch not delivered", f"{MATERIALIZATIONS}/range_to_apply.sql",
         {"objects | join(', ') ~ ') and batch between ' ~ first ~ ' and '":
          "objects | join(', ') ~ ') and batch between ' ~ first ~ ' and -1 + '"},
         "sqlserver", REBUILD, "counts"),
     Bug("copies in the base not counted", f"{RECORDS}/change_counts.sql",
         {"if(array_contains(_change_sequences, _change_base_sequence), 1, 0)": "0"},
         "postgresql", REPLAY, "counts"),
-    Bug("ranges that overlap", f"{STATE}/range_to_apply.sql",
+    Bug("ranges that overlap", f"{MATERIALIZATIONS}/range_to_apply.sql",
         {"(applied.ledger_batch if applied": "(applied.ledger_batch - 1 if applied",
          "'replay' if first <= [applied.base_batch, applied.ledger_batch] | max else 'apply'": "'apply'"},
         "mysql", INCREMENTS, "after"),

@@ -1,21 +1,21 @@
 {#- The rows of a table as its source has them: see "Base tables" in docs/design.md. -#}
 {%- materialization current_state, adapter='spark' -%}
-  {%- set settings = reconcile.current_state_settings() -%}
-  {%- set relations = reconcile.current_state_relations(this) -%}
+  {%- set settings = reconcile.model_settings() -%}
+  {%- set relations = reconcile.model_relations(this) -%}
   {{ run_hooks(pre_hooks) }}
 
   {%- set range = reconcile.range_to_apply(relations, settings) -%}
   {%- if range.has_records or range.kind == 'rebuild' -%}
-    {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, settings, range)) -%}
+    {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, settings, range, reconcile.newest_rows(relations, settings, range))) -%}
     {%- set account = reconcile.column_counts if settings.partial_records else reconcile.change_counts -%}
-    {%- set counts = reconcile.one_row(account(relations.changes_cache, relations.newest_cache, range.delivered)) -%}
+    {%- set counts = reconcile.one_row(account(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
     {%- do reconcile.run_statements(
-          reconcile.get_rebuild_statements(relations, settings, counts) if range.kind == 'rebuild'
-          else reconcile.get_apply_statements(relations, settings, range, counts)) -%}
+          reconcile.get_rebuild_statements(relations, settings, reconcile.current_state_columns(settings)) if range.kind == 'rebuild'
+          else reconcile.get_apply_statements(relations, range, counts, reconcile.merge_newest(relations, settings, counts))) -%}
     {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts)) -%}
     {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
   {%- endif -%}
-  {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings)) -%}
+  {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, reconcile.live_rows(relations, settings))) -%}
 
   {%- call noop_statement('main', reconcile.summary(range, counts)) -%}{%- endcall -%}
   {%- set target_relation = this.incorporate(type='view') -%}

@@ -1,5 +1,5 @@
-{%- macro get_rebuild_statements(relations, settings, counts) -%}
-  {{ return([reconcile._create_quarantine(relations), reconcile._create_base(relations, settings)]) }}
+{%- macro get_rebuild_statements(relations, settings, columns) -%}
+  {{ return([reconcile._create_quarantine(relations), reconcile._create_base(relations, settings, columns)]) }}
 {%- endmacro %}
 
 {%- macro _create_quarantine(relations) -%}
@@ -16,7 +16,7 @@ from {{ relations.changes_cache }}
 where _change_error is not null
 {%- endmacro %}
 
-{%- macro _create_base(relations, settings) -%}
+{%- macro _create_base(relations, settings, columns) -%}
 create or replace table {{ reconcile.qualified(relations.base) }}
 using delta
 {{ partition_cols(label='partitioned by') }}
@@ -27,8 +27,8 @@ tblproperties (
     {%- endfor %}
 )
 as
-select {{ reconcile._base_columns(settings) | join(', ') }}
-from {{ relations.newest_cache }}
+select {{ columns | join(', ') }}
+from {{ relations.fold_cache }}
 {%- endmacro %}
 
 {#- Deletion vectors: a merge marks rows instead of writing their files again. Column mapping: only for names Parquet cannot hold. -#}
@@ -40,11 +40,4 @@ from {{ relations.newest_cache }}
   {%- do properties.update(config.get('tblproperties') or {}) -%}
   {%- do properties.update({'reconcile.declaration': settings.declaration}) -%}
   {{ return(properties) }}
-{%- endmacro %}
-
-{%- macro _base_columns(settings) -%}
-  {%- set names = [] -%}
-  {%- for column in settings.columns -%}{%- do names.append(reconcile.identifier(column.name)) -%}{%- endfor -%}
-  {{ return(names + ['_change_sequence', '_change_time', '_change_batch', '_deleted']
-      + (['_change_row_sequence', '_change_column_sequences'] if settings.partial_records else [])) }}
 {%- endmacro %}

@@ -1,14 +1,6 @@
 {#- Made anew when they are missing or their definition changed, or a type of the base table: a view casts to the types that it was
     made with. A run with nothing to apply writes nothing. -#}
-{%- macro get_view_statements(relations, settings) -%}
-  {%- set live -%}
-select
-    {%- for column in settings.columns %}
-    {{ reconcile.identifier(column.name) }}{{ ',' if not loop.last }}
-    {%- endfor %}
-from {{ reconcile.qualified(relations.base) }}
-where {{ reconcile.is_live(reconcile.order_of('_change'), '_deleted') if settings.partial_records else 'not _deleted' }}
-  {%- endset -%}
+{%- macro get_view_statements(relations, settings, live) -%}
   {%- set statements = [] -%}
   {%- for name, query, comments in [('changes', sql, ''), ('live', live, reconcile._comments(settings))] -%}
     {%- set built = settings.built[name] -%}

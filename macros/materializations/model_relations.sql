@@ -1,5 +1,5 @@
 {#- What a model consists of. The caches are temporary views of the session, one pair for each model. -#}
-{%- macro current_state_relations(this) -%}
+{%- macro model_relations(this) -%}
   {%- set name = local_md5(reconcile.ledger_name(this))[:12] -%}
   {{ return({
       'live': this,
@@ -7,6 +7,6 @@
       'changes': this.incorporate(path={'identifier': this.identifier ~ '__changes'}, type='view'),
       'quarantine': this.incorporate(path={'identifier': this.identifier ~ '__quarantine'}, type='table'),
       'changes_cache': 'reconcile_changes_' ~ name,
-      'newest_cache': 'reconcile_newest_' ~ name,
+      'fold_cache': 'reconcile_fold_' ~ name,
   }) }}
 {%- endmacro %}

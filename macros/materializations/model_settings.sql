@@ -1,6 +1,6 @@
 {#- The declarations of the model, validated: {columns, unique_key, file_format, inputs, partial_records, declaration}, and `built`: what its relations
-    were built from, by their names in `current_state_relations`, none where there is no such relation yet. -#}
-{%- macro current_state_settings() -%}
+    were built from, by their names in `model_relations`, none where there is no such relation yet. -#}
+{%- macro model_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
   {%- set keys = config.get('unique_key') or [] -%}
   {%- set keys = [keys] if keys is string else keys -%}
@@ -65,7 +65,7 @@
 
 {#- What has the name of one of the model's relations and was not made by this package is not replaced. -#}
 {%- macro _built(complaints) -%}
-  {%- set relations = reconcile.current_state_relations(this) -%}
+  {%- set relations = reconcile.model_relations(this) -%}
   {%- set built = {} -%}
   {%- for name, property in [('live', 'reconcile.definition'), ('base', 'reconcile.declaration'),
                              ('changes', 'reconcile.definition'), ('quarantine', 'reconcile.quarantine')] -%}

@@ -1,0 +1,32 @@
+{#- A row is only ever replaced by a newer record, and a deleted row stays as a tombstone: no order of arrival can bring it back.
+    Where its columns change apart, each is (see `joined_columns`), and no record is too old for that.
+    Without new keys nothing is inserted, and Delta needs no outer join, for which it shuffles the base table. -#}
+{%- macro merge_newest(relations, settings, counts) -%}
+{%- set columns = reconcile.current_state_columns(settings) -%}
+merge into {{ reconcile.qualified(relations.base) }} as base
+using (
+    select {{ reconcile.broadcast_hint('record', counts.merged) }}*
+    from {{ relations.fold_cache }} as record
+    {%- if settings.partial_records %}
+    where cardinality(_change_writers) > 0
+    {%- else %}
+    where _change_base_sequence is null or _change_sequence > _change_base_sequence
+    {%- endif %}
+) as newest
+on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}
+{%- if settings.partial_records %}
+when matched then update set
+    {%- for column, value in reconcile.joined_columns(settings.columns, settings.unique_key).items() %}
+    {{ column }} = {{ value }}{{ ',' if not loop.last }}
+    {%- endfor %}
+{%- else %}
+when matched and newest._change_sequence > base._change_sequence then update set
+    {%- for column in columns %}
+    {{ column }} = newest.{{ column }}{{ ',' if not loop.last }}
+    {%- endfor %}
+{%- endif %}
+{%- if counts.new_keys %}
+when not matched then insert ({{ columns | join(', ') }})
+values ({% for column in columns %}newest.{{ column }}{{ ', ' if not loop.last }}{% endfor %})
+{%- endif %}
+{%- endmacro %}

@@ -1,0 +1,33 @@
+{#- What the records of a range come to, beside the base table's rows, for the counts and the MERGE. -#}
+{%- macro newest_rows(relations, settings, range) -%}
+{%- set newest = reconcile._newest_beside_base(relations, settings, range) -%}
+{{ reconcile.columns_beside_base(newest) if settings.partial_records else newest }}
+{%- endmacro %}
+
+{#- `_change_base_sequence` and its like are NULL where the base table has no such key.
+    The semi join comes first because an outer join can only broadcast, or else shuffles, the side that grows: the base table.
+    Subqueries, not CTEs: through a CTE Spark does not see that what it reads is cached. -#}
+{%- macro _newest_beside_base(relations, settings, range) -%}
+{%- set known = {'_change_sequence': 'string', '_deleted': 'boolean'} -%}
+{%- if settings.partial_records -%}
+  {%- do known.update({'_change_row_sequence': 'string', '_change_column_sequences': 'map<string, string>'}) -%}
+{%- endif -%}
+{%- set fold = reconcile.newest_columns if settings.partial_records else reconcile.newest_records -%}
+select
+    newest.*,
+    {%- for column, type in known.items() %}
+    {{ 'cast(null as ' ~ type ~ ')' if range.kind == 'rebuild' else 'base.' ~ column }} as {{ '_change_base' ~ column | replace('_change', '') }}{{ ',' if not loop.last }}
+    {%- endfor %}
+from (
+    {{ fold(relations.changes_cache, settings.columns, settings.unique_key) | indent(4) }}
+) as newest
+{%- if range.kind != 'rebuild' %}
+left join (
+    select {{ reconcile.broadcast_hint('change', range.delivered) }}{{ reconcile.key_columns(settings.unique_key) }}, {{ known | join(', ') }}
+    from {{ reconcile.qualified(relations.base) }} as known
+    left semi join {{ relations.changes_cache }} as change
+        on {{ reconcile.keys_match(settings.unique_key, 'change', 'known') }}
+) as base
+    on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}
+{%- endif -%}
+{%- endmacro %}

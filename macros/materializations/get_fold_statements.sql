@@ -1,0 +1,36 @@
+{#- A batch is parsed once and folded once, whatever is then asked of it: `fold` is the SELECT that folds what the changes' cache holds. Two settings,
+    wherever the session was configured: inferring filters from the source macro's chain of projections takes Spark half a minute and gains
+    nothing; and a cached view that is kept as text is parsed and analyzed, the whole chain of it, each time it is read. -#}
+{%- macro get_fold_statements(relations, settings, range, fold) -%}
+  {%- set fields = reconcile._fields_of_model() -%}
+  {{ return(reconcile.get_uncache_statements(relations) + [
+      'set spark.sql.constraintPropagation.enabled = false',
+      'set spark.sql.legacy.storeAnalyzedPlanForView = true',
+      reconcile._cache(relations.changes_cache,
+          reconcile.checked_records(sql, fields, settings.columns, settings.unique_key, range.first, range.last, settings.partial_records)),
+      reconcile._cache(relations.fold_cache, fold),
+  ]) }}
+{%- endmacro %}
+
+{%- macro _cache(name, query) -%}
+cache table {{ name }} as
+{{ query }}
+{%- endmacro %}
+
+{%- macro get_uncache_statements(relations) -%}
+  {{ return(['drop view if exists ' ~ relations.fold_cache, 'drop view if exists ' ~ relations.changes_cache]) }}
+{%- endmacro %}
+
+{%- macro _fields_of_model() -%}
+  {%- set fields = adapter.get_column_schema_from_query(sql) | map(attribute='name') | list -%}
+  {%- set complaints = [] -%}
+  {%- for field in ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch', '_change_columns', '_change_error']
+        if field not in fields -%}
+    {%- do complaints.append('its SELECT has no column ' ~ field ~ '; see "Change records" in docs/design.md') -%}
+  {%- endfor -%}
+  {%- for column in reconcile.declared_columns() if column.name not in fields -%}
+    {%- do complaints.append('its SELECT has no column ' ~ column.name ~ ', which its YAML declares') -%}
+  {%- endfor -%}
+  {%- do reconcile.raise_complaints(complaints) -%}
+  {{ return(fields) }}
+{%- endmacro %}
