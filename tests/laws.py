@@ -58,6 +58,8 @@ class StagedHistories:
 class Lakehouse:
     """A project with one model for each source, over a view of the staged histories that grows batch by batch."""
 
+    materialized = "current_state"
+
     def __init__(
         self, spark: SparkSession, root: Path, schema: str, staged: StagedHistories, package: Path = PACKAGE,
         sources: Iterable[str] = (),
@@ -71,7 +73,7 @@ class Lakehouse:
             macro = "spanner_change_stream" if source == "spanner" else f"datastream_{source}"
             self.project.model(
                 source,
-                f"{{{{ config(materialized='current_state', unique_key={list(KEY)}) }}}}\n"
+                f"{{{{ config(materialized='{self.materialized}', unique_key={list(KEY)}) }}}}\n"
                 f"{{{{ reconcile.{macro}(source('lake', 'changes'), object='{source}') }}}}",
                 COLUMNS,
             )
@@ -96,7 +98,7 @@ class Lakehouse:
     def base(self, source: str) -> dict[Key, Any]:
         rows = self.spark.table(f"{self.schema}.{source}__base").collect()
         found = {tuple(row[name] for name in KEY): row.asDict() for row in rows}
-        _demand(len(found) == len(rows), f"{source}: the base has a key twice")
+        demand(len(found) == len(rows), f"{source}: the base has a key twice")
         return found
 
     # --- the laws ---
@@ -116,7 +118,7 @@ class Lakehouse:
             for batch, record in delivered:
                 if not record.bad:
                     first_batch[record.identity] = min(batch, first_batch.get(record.identity, batch))
-            _demand(base.keys() == expected.keys(), f"{source}: keys {_some(base.keys() ^ expected.keys())}")
+            demand(base.keys() == expected.keys(), f"{source}: keys {some(base.keys() ^ expected.keys())}")
             wrong = {}
             for key, rivals in expected.items():
                 row = base[key]
@@ -127,10 +129,10 @@ class Lakehouse:
                 }
                 if seen not in allowed:
                     wrong[key] = (seen, allowed)
-            _demand(not wrong, f"{source}: {len(wrong)} keys are not as folded: {_some(wrong.items())}")
+            demand(not wrong, f"{source}: {len(wrong)} keys are not as folded: {some(wrong.items())}")
             live = {tuple(row) for row in self.spark.table(f"{self.schema}.{source}").collect()}
             kept = {tuple(base[key][name] for name in COLUMNS) for key, rivals in expected.items() if rivals[0].live}
-            _demand(live == kept, f"{source}: the view's rows are not the live ones: {_some(live ^ kept)}")
+            demand(live == kept, f"{source}: the view's rows are not the live ones: {some(live ^ kept)}")
 
     def check_quarantine(self) -> None:
         """Laws 3 and 4: what is bad is in quarantine as often as it was delivered."""
@@ -138,7 +140,7 @@ class Lakehouse:
             rows = self.spark.table(f"{self.schema}.{source}__quarantine").collect()
             seen = Counter((row._change_batch, row.record) for row in rows)
             bad = Counter((b, record.text) for b, record in self.staged.upto(source, self.batch) if record.bad)
-            _demand(seen == bad, f"{source}: quarantined {_some((seen - bad) | (bad - seen))}")
+            demand(seen == bad, f"{source}: quarantined {some((seen - bad) | (bad - seen))}")
 
     def check_ledger(self) -> None:
         """Law 3: each account is that of replaying its range in plain Python, and no batch is in none.
@@ -151,21 +153,21 @@ class Lakehouse:
             identities = {(r.identity, sequences[r.uuid]) for _, r in self.staged.upto(source, self.batch) if not r.bad}
             for side, what in enumerate(("identity with several sequences", "sequence of several identities")):
                 often = Counter((identity[0], (identity, sequence)[side]) for identity, sequence in identities)
-                _demand(max(often.values()) == 1, f"{source}: one {what}: {often.most_common(1)}")
+                demand(max(often.values()) == 1, f"{source}: one {what}: {often.most_common(1)}")
             base: dict[Key, Row] = {}
             covered = 0
             for line in self.accounts[source]:
                 gapless = {"apply": covered + 1, "replay": min(line.first_batch, covered + 1), "rebuild": 1}[line.kind]
-                _demand(line.first_batch == gapless, f"{source}: {line.kind} from {line.first_batch} after {covered}")
+                demand(line.first_batch == gapless, f"{source}: {line.kind} from {line.first_batch} after {covered}")
                 covered = line.last_batch
                 records = self.staged.upto(source, line.last_batch, line.first_batch)
                 expected = _account(records, sequences, {} if line.kind == "rebuild" else base)
                 base = expected.pop("base")  # type: ignore[assignment]
                 seen = {name: line[name] for name in expected}
-                _demand(seen == expected, f"{source}: {line.kind} counts {seen}, should be {expected}")
+                demand(seen == expected, f"{source}: {line.kind} counts {seen}, should be {expected}")
                 classes = ("applied", "superseded", "duplicate", "quarantined", "pending")
-                _demand(line.delivered == sum(line[name] for name in classes), f"{source}: {line} does not add up")
-            _demand(covered == self.batch, f"{source}: batches up to {covered} of {self.batch} are accounted for")
+                demand(line.delivered == sum(line[name] for name in classes), f"{source}: {line} does not add up")
+            demand(covered == self.batch, f"{source}: batches up to {covered} of {self.batch} are accounted for")
 
 
 class Row(NamedTuple):
@@ -239,21 +241,21 @@ def check_same(one: Mapping[Key, Any], other: Mapping[Key, Any], what: str, apar
     different = [
         (key, one.get(key), other.get(key))
         for key in one.keys() | other.keys()
-        if _without(one.get(key), apart_from) != _without(other.get(key), apart_from)
+        if without(one.get(key), apart_from) != without(other.get(key), apart_from)
     ]
-    _demand(not different, f"{what}: {len(different)} rows differ: {_some(different)}")
+    demand(not different, f"{what}: {len(different)} rows differ: {some(different)}")
 
 
-def _without(row: Mapping[str, Any] | None, names: Collection[str]) -> dict[str, Any] | None:
+def without(row: Mapping[str, Any] | None, names: Collection[str]) -> dict[str, Any] | None:
     return None if row is None else {name: value for name, value in row.items() if name not in names}
 
 
-def _demand(held: bool, otherwise: str) -> None:
+def demand(held: bool, otherwise: str) -> None:
     if not held:
         raise LawBroken(otherwise)
 
 
-def _some(items: Iterable[Any]) -> str:
+def some(items: Iterable[Any]) -> str:
     """Show a few; histories do not depend on each other, so the one with the lowest number is as good as any."""
     listed = sorted(map(str, items))
     return "; ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

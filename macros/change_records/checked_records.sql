@@ -1,7 +1,7 @@
 {#- The change records of some batches, with what every materialization asks of them whatever the source: a key, a place in the
     order, whole rows. `sql` is the model's SELECT, `fields` the columns it has. Where `partial_records` are taken, `_change_columns` are the
-    columns beside the key that an update carries, in one order; NULL for what sets the whole row, as an insert, a delete and an update of all do. -#}
-{%- macro checked_records(sql, fields, columns, keys, first, last, partial_records=false) -%}
+    columns beside the key that an update carries, in one order; NULL for what sets the whole row, as an insert, a delete and an update of all do. `timed`: a record must have a time. -#}
+{%- macro checked_records(sql, fields, columns, keys, first, last, partial_records=false, timed=false) -%}
 {%- set carried -%}
 array_sort(array_distinct(filter(_change_columns, name -> name not in ({% for key in keys %}{{ reconcile.literal(key) }}{{ ', ' if not loop.last }}{% endfor %}))))
 {%- endset -%}
@@ -30,6 +30,9 @@ from (
             if(_change_error is null and {{ reconcile.identifier(key) }} is null, {{ reconcile.literal('key ' ~ key ~ ' is missing or NULL') }}, null)
             {%- endfor %},
             if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            {%- if timed %}
+            if(_change_error is null and _change_time is null, 'the record has no time, from which its version would be valid', null),
+            {%- endif %}
             {%- if partial_records %}
             if(
                 _change_error is null and _change_columns is not null

@@ -97,18 +97,13 @@ select
     {%- endfor %}
     row_number() over (
         partition by {{ reconcile.key_columns(keys) }}
-        order by {% for column in columns %}{{ reconcile._comparable(reconcile.identifier(column.name), column) }}{{ ', ' if not loop.last }}{% endfor %}
+        order by {% for column in columns %}{{ reconcile.comparable(reconcile.identifier(column.name), column.type) }}{{ ', ' if not loop.last }}{% endfor %}
     ) as _change_copy
 from {{ reconcile.qualified(relation) }}
 {%- endmacro %}
 
 {%- macro _differs(column) -%}
-not {{ reconcile._comparable('model_rows.' ~ reconcile.identifier(column.name), column) }} <=> {{ reconcile._comparable('source_rows.' ~ reconcile.identifier(column.name), column) }}
-{%- endmacro %}
-
-{#- Maps compare as their sorted entries. -#}
-{%- macro _comparable(value, column) -%}
-{{ 'array_sort(map_entries(' ~ value ~ '))' if column.type.startswith('map') else value }}
+not {{ reconcile.comparable('model_rows.' ~ reconcile.identifier(column.name), column.type) }} <=> {{ reconcile.comparable('source_rows.' ~ reconcile.identifier(column.name), column.type) }}
 {%- endmacro %}
 
 {%- macro _shown(side, column) -%}

@@ -1,8 +1,8 @@
 {#- Made anew when they are missing or their definition changed, or a type of the base table: a view casts to the types that it was
-    made with. A run with nothing to apply writes nothing. -#}
-{%- macro get_view_statements(relations, settings, live) -%}
+    made with. A run with nothing to apply writes nothing. `names`: the columns of the live view beside the declared ones. -#}
+{%- macro get_view_statements(relations, settings, live, names=[]) -%}
   {%- set statements = [] -%}
-  {%- for name, query, comments in [('changes', sql, ''), ('live', live, reconcile._comments(settings))] -%}
+  {%- for name, query, comments in [('changes', sql, ''), ('live', live, reconcile._comments(settings, names))] -%}
     {%- set built = settings.built[name] -%}
     {%- set definition = local_md5(settings.declaration ~ comments ~ query) -%}
     {%- if built != definition and not (built and flags.EMPTY) -%}
@@ -15,12 +15,15 @@
 {%- endmacro %}
 
 {#- A view takes its comments when it is made; dbt-spark's persist_docs would alter it as a table. -#}
-{%- macro _comments(settings) -%}
+{%- macro _comments(settings, names) -%}
 {%- set persisted = config.get('persist_docs') or {} -%}
 {%- if persisted.columns %}
 (
     {%- for column in settings.columns %}
-    {{ reconcile.identifier(column.name) }} comment {{ reconcile.literal(model.columns[column.name].description) }}{{ ',' if not loop.last }}
+    {{ reconcile.identifier(column.name) }} comment {{ reconcile.literal(model.columns[column.name].description) }}{{ ',' if names or not loop.last }}
+    {%- endfor %}
+    {%- for name in names %}
+    {{ name }}{{ ',' if not loop.last }}
     {%- endfor %}
 )
 {%- endif -%}

@@ -1,7 +1,8 @@
-{#- The declarations of the model, validated: {columns, unique_key, file_format, inputs, partial_records, declaration}, and `built`: what its relations
+{#- The declarations of the model, validated: {materialized, columns, unique_key, file_format, inputs, partial_records, declaration}, and `built`: what its relations
     were built from, by their names in `model_relations`, none where there is no such relation yet. -#}
 {%- macro model_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
+  {%- set materialized = config.get('materialized') -%}
   {%- set keys = config.get('unique_key') or [] -%}
   {%- set keys = [keys] if keys is string else keys -%}
   {%- set complaints = [] -%}
@@ -16,6 +17,9 @@
   {%- endfor -%}
   {%- for column in columns if column.name in keys and column.round -%}
     {%- do complaints.append("unique_key " ~ column.name ~ ": rounded keys of different rows would be one; declare a type that holds every digit, as string") -%}
+  {%- endfor -%}
+  {%- for column in columns if materialized == 'history' and column.name | lower in ['valid_from', 'valid_to', 'is_current'] -%}
+    {%- do complaints.append("column " ~ column.name ~ ": a history has a column of this name of its own; give the source's another one in a SELECT of your own") -%}
   {%- endfor -%}
   {%- set file_format = config.get('file_format') or 'delta' -%}
   {%- if file_format != 'delta' -%}
@@ -33,14 +37,14 @@
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return({
-      'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built, 'partial_records': partial_records,
-      'declaration': tojson(reconcile._declaration(columns, keys, inputs, partial_records), sort_keys=true),
+      'materialized': materialized, 'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built, 'partial_records': partial_records,
+      'declaration': tojson(reconcile._declaration(materialized, columns, keys, inputs, partial_records), sort_keys=true),
   }) }}
 {%- endmacro %}
 
 {#- A digest of each thing that the rows of the base table follow from. Digests, because Spark shows `*****` for the properties of
     tables that speak of a url or a token. -#}
-{%- macro _declaration(columns, keys, inputs, partial_records) -%}
+{%- macro _declaration(materialized, columns, keys, inputs, partial_records) -%}
   {%- set types = {} -%}
   {%- for column in columns -%}
     {%- do types.update({column.name: column.type.said ~ (', rounded' if column.round else '')}) -%}
@@ -48,6 +52,9 @@
   {%- set aspects = {
       'columns': types, 'unique_key': keys | sort, 'sources': inputs.objects,
       'staging': reconcile.ledger_name(inputs.relations[0]) if inputs.objects else none, 'sequence': reconcile.sequence_version()} -%}
+  {%- if materialized != 'current_state' -%}
+    {%- do aspects.update({'materialized': materialized}) -%}
+  {%- endif -%}
   {%- if partial_records -%}
     {%- do aspects.update({'partial_records': true}) -%}
   {%- endif -%}

@@ -1,0 +1,25 @@
+{#- Every version of every row of a table, as its source had them: see "Base tables" in docs/design.md. -#}
+{%- materialization history, adapter='spark' -%}
+  {%- set settings = reconcile.model_settings() -%}
+  {%- set relations = reconcile.model_relations(this) -%}
+  {{ run_hooks(pre_hooks) }}
+
+  {%- set range = reconcile.range_to_apply(relations, settings) -%}
+  {%- if range.has_records or range.kind == 'rebuild' -%}
+    {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, settings, range, reconcile.mended_versions(relations, settings, range))) -%}
+    {%- set counts = reconcile.one_row(reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
+    {%- do reconcile.run_statements(
+          reconcile.get_rebuild_statements(relations, settings, reconcile.history_columns(settings)) if range.kind == 'rebuild'
+          else reconcile.get_apply_statements(relations, range, counts, reconcile.merge_versions(relations, settings, counts))) -%}
+    {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts)) -%}
+    {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
+  {%- endif -%}
+  {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, reconcile.shown_versions(relations, settings),
+        ['valid_from', 'valid_to', 'is_current', '_change_type', '_change_sequence', '_change_id'])) -%}
+
+  {%- call noop_statement('main', reconcile.summary(range, counts)) -%}{%- endcall -%}
+  {%- set target_relation = this.incorporate(type='view') -%}
+  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
+  {{ run_hooks(post_hooks) }}
+  {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine]}) }}
+{%- endmaterialization %}

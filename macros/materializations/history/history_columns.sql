@@ -1,0 +1,10 @@
+{#- The columns of the base table of a `history`, as SQL: one row for each change record, deletes too. -#}
+{%- macro history_columns(settings) -%}
+  {{ return(reconcile.identifiers(settings.columns) + ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch']
+      + (['_change_columns'] if settings.partial_records else []) + reconcile.mended_columns(settings)) }}
+{%- endmacro %}
+
+{#- Those of them that follow from the records before and behind, beside the values of a partial record. -#}
+{%- macro mended_columns(settings) -%}
+  {{ return(['valid_from', 'valid_to', '_change_repeats', '_change_valid_to'] + (['_change_is_known'] if settings.partial_records else [])) }}
+{%- endmacro %}

@@ -1,0 +1,138 @@
+{#- The records of a range of batches among all records of their keys, each with its validity: those that are new, and those that
+    the base table has and that follow differently now. Three sorts of a few records: no window looks at rows behind and before at
+    once, since Spark would then begin anew for each row.
+
+    A version is valid from its record's time, or from the next record's where that is earlier (a backfill row is older than every change, and was yet read
+    after some), up to the next record's; so an interval may be empty, and none overlap. It repeats the version before it if that is
+    valid up to its beginning, and every column is the same. -#}
+{%- macro mended_versions(relations, settings, range) -%}
+{%- set key = reconcile.key_columns(settings.unique_key) -%}
+{%- set values = settings.columns | rejectattr('name', 'in', settings.unique_key) | list -%}
+{%- set names = reconcile.identifiers(values) -%}
+{%- set backwards = 'partition by ' ~ key ~ ' order by _change_sequence desc rows between unbounded preceding and' -%}
+{%- set forwards = 'partition by ' ~ key ~ ' order by _change_sequence rows between unbounded preceding and' -%}
+{%- set own = reconcile.mended_columns(settings) + ['_change_id', '_change_time'] -%}
+select
+    *,
+    _change_known is null as _change_is_new,
+    _change_known is not null and not (
+        {%- for column in own %}
+        {{ column }} <=> _change_known.{{ column }}{{ ' and' if not loop.last }}
+        {%- endfor %}
+        {%- for column in values if settings.partial_records %}
+        and {{ reconcile.comparable(reconcile.identifier(column.name), column.type.name) }} <=> {{ reconcile.comparable('_change_known.' ~ reconcile.identifier(column.name), column.type.name) }}
+        {%- endfor %}
+    ) as _change_is_mended
+from (
+    select
+        *,
+        last_value(if(_change_is_version and not coalesce(_change_is_repeated, false), struct(valid_to), null), true) over ({{ backwards }} current row).valid_to as _change_valid_to
+    from (
+        select
+            *,
+            last_value(if(_change_is_version, _change_repeats, null), true) over ({{ backwards }} 1 preceding) as _change_is_repeated
+        from (
+            select
+                *,
+                coalesce(
+                    _change_is_version and _change_before.valid_to = valid_from
+                    {%- for column in values %}
+                    and {{ reconcile.comparable(reconcile.identifier(column.name), column.type.name) }} <=> {{ reconcile.comparable('_change_before.' ~ reconcile.identifier(column.name), column.type.name) }}
+                    {%- endfor %},
+                    false
+                ) as _change_repeats
+            from (
+                select
+                    *,
+                    last_value(if(_change_is_version, struct(valid_to{% for name in names %}, {{ name }}{% endfor %}), null), true) over ({{ forwards }} 1 preceding) as _change_before,
+                    coalesce(lag(_change_is_version) over (partition by {{ key }} order by _change_sequence), false) as _change_was_live
+                from (
+                    {{ reconcile._versions(relations, settings, range) | indent(20) }}
+                )
+            )
+        )
+    )
+)
+{%- endmacro %}
+
+{#- The records with the columns that people read: what a partial record does not carry is as it was before. -#}
+{%- macro _versions(relations, settings, range) -%}
+{%- set key = reconcile.key_columns(settings.unique_key) -%}
+{%- set validity -%}
+select
+    *,
+    min(_change_time) over (partition by {{ key }} order by _change_sequence desc rows between unbounded preceding and current row) as valid_from,
+    min(_change_time) over (partition by {{ key }} order by _change_sequence desc rows between unbounded preceding and 1 preceding) as valid_to
+from (
+    {{ reconcile._distinct_records(relations, settings, range) | indent(4) }}
+)
+{%- endset -%}
+{%- if settings.partial_records -%}
+{%- set forwards = 'partition by ' ~ key ~ ' order by _change_sequence rows between unbounded preceding and current row' -%}
+select *, _change_is_known as _change_is_version
+from (
+    select
+        * except (_change_carried),
+        {%- for column in settings.columns if column.name not in settings.unique_key %}
+        {%- set name = reconcile.identifier(column.name) %}
+        last_value(if(_change_columns is null or array_contains(_change_columns, {{ reconcile.literal(column.name) }}), struct(_change_carried.{{ name }} as value), null), true) over ({{ forwards }}).value as {{ name }},
+        {%- endfor %}
+        coalesce(last_value(if(_change_columns is null, _change_type, null), true) over ({{ forwards }}) <> 'delete', false) as _change_is_known
+    from (
+        {{ validity | indent(8) }}
+    )
+)
+{%- else -%}
+select * except (_change_carried), {% for column in settings.columns if column.name not in settings.unique_key %}_change_carried.{{ reconcile.identifier(column.name) }}, {% endfor %}_change_type <> 'delete' as _change_is_version
+from (
+    {{ validity | indent(4) }}
+)
+{%- endif -%}
+{%- endmacro %}
+
+{#- One row for each record of the keys that the range has, whether it has come again or not: `_change_known` is what the base table says of it, NULL
+    if nothing; `_change_records` the copies in the range. Of copies the least time, id and batch count, whichever came first. -#}
+{%- macro _distinct_records(relations, settings, range) -%}
+{%- set key = reconcile.key_columns(settings.unique_key) -%}
+{%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
+{%- set carried = 'struct(' ~ (values or ['null as nothing']) | join(', ') ~ ')' -%}
+{%- set known = reconcile.mended_columns(settings) + (values if settings.partial_records else []) + ['_change_id', '_change_time'] -%}
+{%- set fields = ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch'] + (['_change_columns'] if settings.partial_records else []) -%}
+select
+    {{ key }},
+    _change_sequence,
+    first(_change_type) as _change_type,
+    {%- if settings.partial_records %}
+    first(_change_columns) as _change_columns,
+    {%- endif %}
+    min(struct(_change_time, _change_id))._change_time as _change_time,
+    min(struct(_change_time, _change_id))._change_id as _change_id,
+    min(_change_batch) as _change_batch,
+    first(_change_carried) as _change_carried,
+    first(_change_known, true) as _change_known,
+    count_if(_change_known is null) as _change_records
+from (
+    select {{ key }}, {{ fields | join(', ') }}, {% if values %}if(_change_type = 'delete', null, {{ carried }}){% else %}{{ carried }}{% endif %} as _change_carried, cast(null as {{ reconcile._type_of_known(settings) }}) as _change_known
+    from {{ relations.changes_cache }}
+    where _change_error is null
+    {%- if range.kind != 'rebuild' %}
+    union all
+    select {{ key }}, {{ fields | join(', ') }}, {{ carried }} as _change_carried, struct({{ known | join(', ') }}) as _change_known
+    from {{ reconcile.qualified(relations.base) }} as known
+    left semi join {{ relations.changes_cache }} as change
+        on {{ reconcile.keys_match(settings.unique_key, 'change', 'known') }}
+    {%- endif %}
+)
+group by {{ key }}, _change_sequence
+{%- endmacro %}
+
+{%- macro _type_of_known(settings) -%}
+{%- set types = [] -%}
+{%- for column in reconcile.mended_columns(settings) -%}
+  {%- do types.append(column ~ (': boolean' if column in ['_change_repeats', '_change_is_known'] else ': timestamp')) -%}
+{%- endfor -%}
+{%- for column in settings.columns if settings.partial_records and column.name not in settings.unique_key -%}
+  {%- do types.append(reconcile.identifier(column.name) ~ ': ' ~ column.type.ddl) -%}
+{%- endfor -%}
+struct<{{ (types + ['_change_id: string', '_change_time: timestamp']) | join(', ') }}>
+{%- endmacro %}

@@ -1,0 +1,27 @@
+{#- As `change_counts`, for a history: `versions` as `mended_versions` gives them. Every record that the base table did not have is applied, however late
+    it comes; but a partial one is pending while nothing tells what its row was before. -#}
+{%- macro version_counts(changes, versions, delivered) -%}
+select
+    {{ delivered }} as delivered,
+    (select count_if(_change_error is not null) from {{ changes }}) as quarantined,
+    coalesce(sum(_change_records - if(_change_is_new, 1, 0)), 0) as duplicate,
+    0 as superseded,
+    count_if(_change_is_new and _change_effect = 'none') as pending,
+    count_if(_change_is_new and _change_effect <> 'none') as applied,
+    {%- for effect in ['inserted', 'updated', 'deleted', 'tombstoned'] %}
+    count_if(_change_is_new and _change_effect = '{{ effect }}') as {{ effect }},
+    {%- endfor %}
+    count_if(_change_is_new) as new_keys,
+    count_if(_change_is_new or _change_is_mended) as merged,
+    max(if(_change_is_new, _change_batch, null)) as base_batch
+from (
+    select
+        *,
+        case
+            when _change_is_version then if(_change_was_live, 'updated', 'inserted')
+            when _change_type = 'delete' then if(_change_was_live, 'deleted', 'tombstoned')
+            else 'none'
+        end as _change_effect
+    from {{ versions }}
+)
+{%- endmacro %}

@@ -1,0 +1,103 @@
+"""The laws of histories, on histories that hypothesis invents, through the SQL that users get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from histories import COORDINATES, generate
+from laws import StagedHistories, check_same
+from pyspark.sql import SparkSession
+from version_laws import Histories
+
+
+class Proof:
+    """One set of histories, delivered twice in different orders and splits, and the base tables after each step."""
+
+    def __init__(
+        self, spark: SparkSession, root: Path, name: str, sources: Iterable[str], histories: int, seed: int
+    ) -> None:
+        records = {source: generate(source, histories, seed) for source in sources}
+        one = StagedHistories(spark, f"{name}_records", records, delivery=0, again=True)
+        other = StagedHistories(spark, f"{name}_records", records, delivery=1)
+        self.number_of_histories = sum(len({record.key[0] for record in told}) for told in records.values())
+        self.one = Histories(spark, root / "one", f"{name}_one", one)
+        self.other = Histories(spark, root / "other", f"{name}_other", other)
+        self.sources = list(records)
+        self.bases: dict[str, dict[str, Any]] = {}
+        self._steps: Iterator[tuple[str, Histories]] = self._walk()
+
+    def after(self, step: str) -> dict[str, Any]:
+        """Go on to a step unless that is done, checking the state after each, and return the base tables after it."""
+        while step not in self.bases:
+            done, lakehouse = next(self._steps)
+            lakehouse.check_state()
+            lakehouse.check_quarantine()
+            self.bases[done] = {source: lakehouse.base(source) for source in self.sources}
+        return self.bases[step]
+
+    def _walk(self) -> Iterator[tuple[str, Histories]]:
+        self.one.run(1)
+        yield "first batch", self.one
+        self.one.run(3)
+        yield "all batches", self.one
+        self.other.run(1)
+        yield "another first batch", self.other
+        self.other.run(2)
+        yield "all in another order", self.other
+        self.one.forget_last_account()
+        self.one.run(4)
+        yield "applied again", self.one
+        self.one.run(4, "--full-refresh")
+        yield "rebuilt", self.one
+
+
+TODAY = date.today().toordinal()
+CASES = [
+    pytest.param(([*COORDINATES, "spanner"], 50, 1), id="5x50"),
+    pytest.param(([*COORDINATES, "spanner"], 250, TODAY), id=f"5x250-seed-{TODAY}", marks=pytest.mark.soak),
+]
+
+
+@pytest.fixture(scope="module", params=CASES)
+def proof(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    sources, histories, seed = request.param
+    return Proof(spark, tmp_path_factory.mktemp("histories"), f"histories_{seed}", sources, histories, seed)
+
+
+def test_histories_are_many(proof: Proof) -> None:
+    assert proof.number_of_histories >= 200
+
+
+def test_every_version_is_that_of_replaying_what_was_delivered(proof: Proof) -> None:
+    proof.after("first batch")
+    proof.after("all batches")
+
+
+def test_another_order_and_another_split_give_the_same_versions(proof: Proof) -> None:
+    one, other = proof.after("all batches"), proof.after("all in another order")
+    for source in proof.sources:
+        check_same(one[source], other[source], source, apart_from=["_change_batch"])
+
+
+def test_applying_everything_again_changes_nothing(proof: Proof) -> None:
+    before, after = proof.after("all batches"), proof.after("applied again")
+    for source in proof.sources:
+        check_same(before[source], after[source], source)
+        last = [line for line in proof.one.accounts[source] if line.kind != "rebuild"][-1]
+        assert (last.kind, last.first_batch, last.last_batch, last.applied) == ("replay", 2, 4, 0)
+
+
+def test_a_rebuild_gives_the_very_versions_of_the_increments(proof: Proof) -> None:
+    before, after = proof.after("applied again"), proof.after("rebuilt")
+    for source in proof.sources:
+        check_same(before[source], after[source], source)
+
+
+def test_the_ledger_balances(proof: Proof) -> None:
+    proof.after("rebuilt")
+    proof.one.check_ledger()
+    proof.other.check_ledger()
