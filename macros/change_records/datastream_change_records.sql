@@ -6,7 +6,7 @@
 {#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
 {%- do config(meta={'reconcile_object ' ~ object: {'coordinates': coordinates | list, 'generations': generations}}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
-{%- do reconcile._validate_generations(generations) -%}
+{%- do reconcile.validate_generations(generations, coordinates) -%}
 {%- set columns = reconcile.declared_columns(columns) -%}
 with staged as (
     select record, batch, origin
@@ -62,7 +62,7 @@ judged as (
                 when is_backfill is null then concat('read method ', coalesce(concat('\'', read_method, '\' is unknown'), 'is missing'))
                 when is_backfill and {{ reconcile.identifier('section read_timestamp') }} is null then 'read_timestamp, which orders backfill rows, is missing or unreadable'
             end
-            {%- if generations and 'source_timestamp' not in coordinates %},
+            {%- if generations | reject('mapping') | list and 'source_timestamp' not in coordinates %},
             if(not is_backfill and changed_at is null, 'source_timestamp, which tells the generation, is missing or unreadable', null)
             {%- endif %}
             {%- for name in coordinates %},
@@ -79,7 +79,7 @@ select
     {%- endfor %}
     change_type as _change_type,
     concat(
-        {{ reconcile.hex_of_generation(generations, 'if(is_backfill, read_at, changed_at)') }},
+        {{ reconcile.hex_of_generation(generations, coordinates) }},
         if(is_backfill, concat('/0/', {{ reconcile.identifier('section read_timestamp') }}), concat_ws('/', '/1'{% for name in coordinates %}, {{ reconcile.identifier('section ' ~ name) }}{% endfor %})),
         '/', {{ reconcile.tie_sections('change_type', columns, 'value ') }}
     ) as _change_sequence,
@@ -92,19 +92,6 @@ select
     record as _change_record,
     origin as _change_origin
 from judged
-{%- endmacro %}
-
-{%- macro _validate_generations(generations) -%}
-  {%- set complaints = [] -%}
-  {%- if generations is string or generations is mapping or generations is not iterable -%}
-    {%- do complaints.append("generations is no list; write it as ['2026-11-21 00:00:00+00']") -%}
-  {%- else -%}
-    {%- set moment = '[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?(Z|[-+][0-9]{2}(:?[0-9]{2})?)' -%}
-    {%- for beginning in generations if not modules.re.fullmatch(moment, beginning | string) -%}
-      {%- do complaints.append("generation '" ~ beginning ~ "' is no time with a zone; write it as '2026-11-21 00:00:00+00'") -%}
-    {%- endfor -%}
-  {%- endif -%}
-  {%- do reconcile.raise_complaints(complaints) -%}
 {%- endmacro %}
 
 {#- The text of `field`, which is that of column number `i`. A variant keeps a number of up to 38 digits, but not its trailing

@@ -41,19 +41,6 @@ if({{ text }} <> '', lpad(hex(xxhash64({{ text }})), 16, '0'), null)
 lpad(hex({{ number }}), 8, '0')
 {%- endmacro %}
 
-{#- How many generations have begun at the record's time. -#}
-{%- macro hex_of_generation(generations, timestamp) -%}
-{%- set begun = [] -%}
-{%- for beginning in generations -%}
-  {%- do begun.append('if(' ~ timestamp ~ ' >= to_timestamp(' ~ reconcile.literal(beginning) ~ '), 1, 0)') -%}
-{%- endfor -%}
-{%- if begun -%}
-lpad(hex({{ begun | join(' + ') }}), 4, '0')
-{%- else -%}
-'0000'
-{%- endif -%}
-{%- endmacro %}
-
 {#- The last two sections settle ties without chance: a delete lies below an insert or update, then a hash of the type of
     change and the values. NULLs are hashed as flags, since a hash of (NULL, 'a') equals that of ('a', NULL); floating
     point as text, since 0.0 and -0.0 hash alike; maps as sorted entries, since they do not hash at all. In the order of the
