@@ -24,6 +24,7 @@ COLUMNS = {
     "other": "string",
 }
 Values = tuple[Decimal | None, str | None, str | None]
+NOTHING: Values = (None, None, None)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BEGINNING = 1795260792000  # milliseconds
 VALUE_COLUMNS = tuple(name for name in COLUMNS if name not in KEY)
@@ -179,6 +180,7 @@ class _Teller:
     def __init__(self, source: str, number: int, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         self.source, self.number, self.draw = source, number, draw
         self.records: list[Record] = []
+        self.values: list[Values] = []  # a row is often what it was before
 
     def uuid(self) -> str:
         return f"{self.source}-{self.number}-{len(self.records)}"
@@ -246,14 +248,27 @@ def histories(draw: Callable[[st.SearchStrategy[Any]], Any], source: str, number
     steps = draw(
         st.lists(
             st.sampled_from(
-                [*["change"] * 6, "backfill", "backfill", "move", "halves", "reinsert", "bulk delete", "tie", "bad"]
+                [
+                    *["change"] * 6,
+                    "backfill",
+                    "backfill",
+                    "move",
+                    "halves",
+                    "reinsert",
+                    "again",
+                    "bulk delete",
+                    "tie",
+                    "bad",
+                ]
             ),
             min_size=3,
             max_size=9,
         )
     )
     for step in steps:
-        at, this, values = draw(coordinates), draw(part), draw(_VALUES)
+        at, this = draw(coordinates), draw(part)
+        values = draw(st.one_of(_VALUES, st.sampled_from(teller.values or [NOTHING])))
+        teller.values.append(values)
         if step == "change":
             supplemented = (
                 {"read_method": "oracle-supplementation"} if source == "oracle" and draw(st.booleans()) else {}
@@ -275,6 +290,11 @@ def histories(draw: Callable[[st.SearchStrategy[Any]], Any], source: str, number
             before, after = sorted([at, (order, time, metadata)], key=lambda it: it[0])
             teller.change(this, "DELETE", before, values)
             teller.change(this, "INSERT", after, draw(_VALUES))
+        elif step == "again":  # as it was before it was deleted
+            inserted, deleted, again = sorted([at, draw(coordinates), draw(coordinates)], key=lambda it: it[0])
+            teller.change(this, "INSERT", inserted, values)
+            teller.change(this, "DELETE", deleted, values)
+            teller.change(this, "INSERT", again, values)
         elif step == "bulk delete":  # one redo record for many rows
             for each in parts:
                 teller.change(each, "DELETE", at, values)
@@ -358,7 +378,7 @@ def _changed(draw: Any, number: int, after: int, sequence: int, parts: list[tupl
     mods, rows = [], []
     for place, part in enumerate(parts):
         carried = draw(st.sets(st.sampled_from([*VALUE_COLUMNS, "undeclared"]))) if partial else set(VALUE_COLUMNS)
-        row = draw(_VALUES)
+        row = draw(st.one_of(_VALUES, st.sampled_from([(None, "a", "b"), NOTHING])))
         keys: Any = {"history": str(number), "id": str(part[0]), "part": part[1]}
         said = {} if mod_type == "DELETE" else _said(row, carried)
         bad = bool(whole_record)

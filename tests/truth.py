@@ -64,9 +64,9 @@ VALUES = {
 }
 
 
-def true_rows(table: str) -> Counter[tuple[Any, ...]]:
-    """Return the rows of a table of the source, counted."""
-    header, *rows = _parsed((CAPTURE / "truth" / f"{table}.csv").read_bytes().decode())
+def true_rows(table: str, then: str = "truth") -> Counter[tuple[Any, ...]]:
+    """Return the rows of a table of the source in the end, or in the middle (`snapshot`), counted."""
+    header, *rows = _parsed((CAPTURE / then / f"{table}.csv").read_bytes().decode())
     columns = COLUMNS[table]
     assert header == list(columns)
     types = [VALUES.get(data_type, Decimal) for data_type in columns.values()]
@@ -100,6 +100,14 @@ def object_of(source: str, table: str) -> str:
 def delivered(source: str, delivery: int) -> Counter[str]:
     """Return the number of records of each object in one delivery, counted in its JSON files."""
     return Counter(json.loads(line)["object"] for line in _lines(source, delivery))
+
+
+def lines(source: str, table: str) -> Iterator[str]:
+    """Yield the delivered records of a table, as often as they were."""
+    for delivery in DELIVERIES:
+        for line in _lines(source, delivery):
+            if json.loads(line)["object"] == object_of(source, table):
+                yield line
 
 
 def _lines(source: str, delivery: int) -> Iterator[str]:

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from histories import COLUMNS, EPOCH, KEY, VALUE_COLUMNS, Record, Values
+from histories import COLUMNS, EPOCH, KEY, NOTHING, VALUE_COLUMNS, Record, Values
 from laws import COUNTS, Key, Lakehouse, demand, some
-
-NOTHING: Values = (None, None, None)
 
 
 class Version(NamedTuple):

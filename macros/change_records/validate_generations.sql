@@ -13,11 +13,11 @@
     {%- set last = {'moment': none, 'place': none} -%}
     {%- for beginning in generations -%}
       {%- set wrong = reconcile._wrong_with_position(beginning, told_by, example) if beginning is mapping
-            else [] if reconcile._moment(beginning)
+            else [] if reconcile.moment(beginning)
             else ["is no time with a zone; write it as '2026-11-21 00:00:00+00'"] if beginning is string
             else ["is neither a time nor a position; write it as '2026-11-21 00:00:00+00', or as " ~ example] -%}
       {%- if not wrong -%}
-        {%- set moment = reconcile._moment(beginning.read_timestamp if beginning is mapping else beginning) -%}
+        {%- set moment = reconcile.moment(beginning.read_timestamp if beginning is mapping else beginning) -%}
         {%- set place = reconcile._place(beginning, told_by) if beginning is mapping -%}
         {%- if last.moment and moment < last.moment -%}
           {%- do wrong.append('begins before the one that it stands behind; write generations in the order in which they began') -%}
@@ -69,7 +69,7 @@
   {%- endfor -%}
   {%- if 'read_timestamp' not in position -%}
     {%- do wrong.append('has no read_timestamp, from which on backfill rows belong to it; write it as ' ~ example) -%}
-  {%- elif not reconcile._moment(position.read_timestamp) -%}
+  {%- elif not reconcile.moment(position.read_timestamp) -%}
     {%- do wrong.append("has read_timestamp '" ~ position.read_timestamp ~ "', which is no time with a zone; write it as " ~ example) -%}
   {%- endif -%}
   {{ return(wrong) }}
@@ -87,27 +87,9 @@
 {#- The value of a coordinate, in a list; none if it has not the form. -#}
 {%- macro _value_of(said, form) -%}
   {%- if not form -%}
-    {%- set moment = reconcile._moment(said) -%}
+    {%- set moment = reconcile.moment(said) -%}
     {{ return([moment] if moment else none) }}
   {%- endif -%}
   {%- set found = modules.re.fullmatch(form, said | string) -%}
   {{ return([(found[1] if found.re.groups else found[0]) | int] if found else none) }}
-{%- endmacro %}
-
-{#- A time with a zone, as UTC; none if it is none. The day is counted on from the first, since Python ends the run at a 30th of February. -#}
-{%- macro _moment(text) -%}
-  {%- set found = modules.re.fullmatch(
-        '(19[7-9][0-9]|2[0-9]{3})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[ T]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9])([.][0-9]{1,6})?'
-        ~ '(?:Z|([-+])(0[0-9]|1[0-4])(?::?([0-5][0-9]))?)', text | string) -%}
-  {%- if found -%}
-    {%- set month = modules.datetime.datetime(found[1] | int, found[2] | int, 1) -%}
-    {%- set day = month + modules.datetime.timedelta(days=found[3] | int - 1) -%}
-    {%- if day.month == month.month -%}
-      {%- set ahead = modules.datetime.timedelta(hours=(found[9] or 0) | int, minutes=(found[10] or 0) | int) -%}
-      {%- set wall = day + modules.datetime.timedelta(
-            hours=found[4] | int, minutes=found[5] | int, seconds=found[6] | int, microseconds=((found[7] or '.') ~ '000000')[1:7] | int) -%}
-      {{ return(wall + ahead if found[8] == '-' else wall - ahead) }}
-    {%- endif -%}
-  {%- endif -%}
-  {{ return(none) }}
 {%- endmacro %}

@@ -3,6 +3,10 @@
 {%- macro begin_run() -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and reconcile.reconciled_nodes() -%}
     {%- do reconcile._check_spark() -%}
+    {%- if reconcile.as_of() -%}
+      {%- do reconcile._begin_as_of() -%}
+      {{ return('') }}
+    {%- endif -%}
     {%- do run_query('create schema if not exists ' ~ reconcile.identifier(target.schema)) -%}
     {%- do run_query(reconcile.get_create_ledger_statement()) -%}
     {%- set cuts = {} -%}
@@ -13,6 +17,37 @@
     {%- endfor -%}
     {%- do graph.update({'reconcile_cuts': cuts}) -%}
   {%- endif -%}
+{%- endmacro %}
+
+{#- A run at an earlier moment touches nothing but the schemas that are for it. -#}
+{%- macro _begin_as_of() -%}
+  {%- set as_of = reconcile.as_of() -%}
+  {%- set reconciled = reconcile.reconciled_nodes() | map(attribute='unique_id') | list -%}
+  {%- set others = [] -%}
+  {%- for id in selected_resources if id.split('.')[0] in ['model', 'seed', 'snapshot'] and id not in reconciled -%}{%- do others.append(id) -%}{%- endfor -%}
+  {%- if others -%}
+    {{ exceptions.raise_compiler_error('as_of builds only models of this package, and ' ~ others | sort | join(', ') ~ (' is' if others | length == 1 else ' are')
+        ~ ' selected too; name the models with --select.') }}
+  {%- endif -%}
+  {%- set schemas, staging, orders = [], [], [] -%}
+  {%- for node in reconcile.reconciled_nodes() if node.unique_id in selected_resources -%}
+    {%- set inputs = reconcile.model_inputs(node) -%}
+    {%- do schemas.append(reconcile.destination(api.Relation.create(schema=node.schema, identifier=node.alias)).schema) -%}
+    {%- do staging.extend(inputs.relations | map('string') | list) -%}
+    {%- for object in inputs.objects.values() -%}{%- do orders.append(object.coordinates | join(', ')) -%}{%- endfor -%}
+  {%- endfor -%}
+  {%- if as_of.position == 'batch' and staging | unique | list | length > 1 -%}
+    {{ exceptions.raise_compiler_error('as_of: {batch: ' ~ as_of.value ~ '} is a batch of one staging table, and the selected models read ' ~ staging | unique | sort | join(', ')
+        ~ ', whose batches are numbered apart; name models of one with --select, or a time.') }}
+  {%- elif as_of.position == 'sequence' and orders | unique | list | length > 1 -%}
+    {{ exceptions.raise_compiler_error('as_of: {sequence: ...} is a place in one order, and the selected models have several (' ~ orders | unique | sort | join('; ')
+        ~ '); name models of one source with --select.') }}
+  {%- elif as_of.position == 'pg_snapshot' and orders | unique | reject('equalto', 'source_timestamp, lsn') | list -%}
+    {{ exceptions.raise_compiler_error('as_of: {pg_snapshot: ...} is a moment of PostgreSQL, and a selected model reads another source; name models of PostgreSQL with --select.') }}
+  {%- endif -%}
+  {%- for schema in schemas | unique -%}
+    {%- do run_query('create schema if not exists ' ~ reconcile.identifier(schema)) -%}
+  {%- endfor -%}
 {%- endmacro %}
 
 {%- macro _check_spark() -%}

@@ -1,5 +1,5 @@
 {%- macro get_ledger_statements(relations, settings, range, counts) -%}
-  {%- if range.last < range.first -%}{{ return([]) }}{%- endif -%}
+  {%- if range.last < range.first or settings.as_of -%}{{ return([]) }}{%- endif -%}
   {{ return([reconcile._ledger_row(relations, settings, range, counts)]) }}
 {%- endmacro %}
 
@@ -25,9 +25,9 @@ select
 {%- endmacro %}
 
 {#- What dbt says of the model when it is done. -#}
-{%- macro summary(range, counts) -%}
+{%- macro summary(settings, range, counts) -%}
 {%- if counts -%}
-{{ range.kind | upper }} batches {{ range.first }}-{{ range.last }}: {{ counts.applied }} of {{ counts.delivered }} applied
+{{ 'AS OF ' ~ settings.as_of.said ~ ':' if settings.as_of else range.kind | upper }} batches {{ range.first }}-{{ range.last }}: {{ counts.applied }} of {{ counts.delivered }} applied
 {%- if counts.quarantined %}, {{ counts.quarantined }} quarantined{% endif -%}
 {%- if counts.pending %}, {{ counts.pending }} pending{% endif -%}
 {%- else -%}

@@ -7,7 +7,7 @@
       'set spark.sql.constraintPropagation.enabled = false',
       'set spark.sql.legacy.storeAnalyzedPlanForView = true',
       reconcile._cache(relations.changes_cache,
-          reconcile.checked_records(sql, fields, settings.columns, settings.unique_key, range.first, range.last, settings.partial_records, settings.materialized == 'history')),
+          reconcile.checked_records(reconcile.records_as_of(sql, settings.as_of), fields, settings.columns, settings.unique_key, range.first, range.last, settings.partial_records, settings.materialized == 'history')),
       reconcile._cache(relations.fold_cache, fold),
   ]) }}
 {%- endmacro %}

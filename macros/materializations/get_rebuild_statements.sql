@@ -20,7 +20,7 @@ where _change_error is not null
 create or replace table {{ reconcile.qualified(relations.base) }}
 using delta
 {{ partition_cols(label='partitioned by') }}
-{{ location_clause() }}
+{{ location_clause() if not settings.as_of }}
 tblproperties (
     {%- for property, value in reconcile._base_properties(settings).items() %}
     {{ reconcile.literal(property) }} = {{ reconcile.literal(value) }}{{ ',' if not loop.last }}
@@ -39,5 +39,6 @@ from {{ relations.fold_cache }}
   {%- endif -%}
   {%- do properties.update(config.get('tblproperties') or {}) -%}
   {%- do properties.update({'reconcile.declaration': settings.declaration}) -%}
+  {%- if settings.as_of -%}{%- do properties.update({'reconcile.as_of': settings.as_of.said}) -%}{%- endif -%}
   {{ return(properties) }}
 {%- endmacro %}

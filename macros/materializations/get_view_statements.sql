@@ -2,7 +2,7 @@
     made with. A run with nothing to apply writes nothing. `names`: the columns of the live view beside the declared ones. -#}
 {%- macro get_view_statements(relations, settings, live, names=[]) -%}
   {%- set statements = [] -%}
-  {%- for name, query, comments in [('changes', sql, ''), ('live', live, reconcile._comments(settings, names))] -%}
+  {%- for name, query, comments in [('changes', reconcile.records_as_of(sql, settings.as_of), ''), ('live', live, reconcile._comments(settings, names))] -%}
     {%- set built = settings.built[name] -%}
     {%- set definition = local_md5(settings.declaration ~ comments ~ query) -%}
     {%- if built != definition and not (built and flags.EMPTY) -%}

@@ -1,5 +1,6 @@
 {#- What a model consists of. The caches are temporary views of the session, one pair for each model. -#}
 {%- macro model_relations(this) -%}
+  {%- set this = reconcile.destination(this) -%}
   {%- set name = local_md5(reconcile.ledger_name(this))[:12] -%}
   {{ return({
       'live': this,

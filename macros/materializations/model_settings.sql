@@ -1,7 +1,8 @@
-{#- The declarations of the model, validated: {materialized, columns, unique_key, file_format, inputs, partial_records, declaration}, and `built`: what its relations
+{#- The declarations of the model, validated: {materialized, as_of, columns, unique_key, file_format, inputs, partial_records, declaration}, and `built`: what its relations
     were built from, by their names in `model_relations`, none where there is no such relation yet. -#}
 {%- macro model_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
+  {%- set as_of = reconcile.as_of() -%}
   {%- set materialized = config.get('materialized') -%}
   {%- set keys = config.get('unique_key') or [] -%}
   {%- set keys = [keys] if keys is string else keys -%}
@@ -37,7 +38,7 @@
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return({
-      'materialized': materialized, 'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built, 'partial_records': partial_records,
+      'materialized': materialized, 'as_of': as_of, 'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built, 'partial_records': partial_records,
       'declaration': tojson(reconcile._declaration(materialized, columns, keys, inputs, partial_records), sort_keys=true),
   }) }}
 {%- endmacro %}

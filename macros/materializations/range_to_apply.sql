@@ -1,8 +1,8 @@
 {#- Which batches this run applies: {kind, first, last, delivered, has_records, base_batch, started}. What has been applied is known from the base
     table; the ledger only tells that trailing batches left no trace in it. Reading too much is harmless, too little is not. -#}
 {%- macro range_to_apply(relations, settings) -%}
-  {%- set last = reconcile._cut(settings) -%}
-  {%- if should_full_refresh() or not settings.built.base -%}
+  {%- set last = reconcile.batch_as_of(settings) if settings.as_of and not flags.EMPTY else reconcile._cut(settings) -%}
+  {%- if settings.as_of or should_full_refresh() or not settings.built.base -%}
     {%- set first = 1 -%}
     {%- set kind = 'rebuild' -%}
     {%- set applied = {'base_batch': 0} -%}

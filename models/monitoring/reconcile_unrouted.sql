@@ -1,2 +1,2 @@
-{{ config(materialized='view') }}
+{{ config(enabled=var('as_of', none) is none, materialized='view') }}
 {{ reconcile.unrouted_records() }}

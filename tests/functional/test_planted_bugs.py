@@ -10,9 +10,10 @@ from histories import COORDINATES, generate
 from laws import Lakehouse, LawBroken, StagedHistories
 from projects import copy_of_the_package
 from pyspark.sql import SparkSession
+from version_laws import Histories
 
 RECORDS, MATERIALIZATIONS = "macros/change_records", "macros/materializations"
-STATE = f"{MATERIALIZATIONS}/current_state"
+STATE, HISTORY = f"{MATERIALIZATIONS}/current_state", f"{MATERIALIZATIONS}/history"
 REBUILD, INCREMENTS, REPLAY = "rebuild", "increments", "replay"
 
 
@@ -25,6 +26,7 @@ class Bug(NamedTuple):
     source: str
     after: str
     shows: str
+    models: type[Lakehouse] = Lakehouse
 
 
 BUGS = [
@@ -61,9 +63,48 @@ BUGS = [
     Bug("an old value shines through a delete", f"{RECORDS}/column_sequences.sql",
         {"sequence > coalesce(' ~ row ~ \", ''))\"": "sequence is not null)'"},
         "spanner", INCREMENTS, "not as folded"),
+    Bug("neighbours of a late record left as they were", f"{HISTORY}/mended_versions.sql",
+        {"_change_known is not null and not (": "false and not ("},
+        "oracle", INCREMENTS, "not as replayed", Histories),
+    Bug("equal versions folded across a delete", f"{HISTORY}/mended_versions.sql",
+        {"_change_before.valid_to = valid_from": "_change_before is not null"},
+        "postgresql", REBUILD, "not as replayed", Histories),
+    Bug("what a partial record does not carry is NULL", f"{HISTORY}/mended_versions.sql",
+        {"_change_columns is null or array_contains": "_change_columns is not null or array_contains"},
+        "spanner", REBUILD, "not as replayed", Histories),
 ]  # fmt: skip
 
 MORE_BUGS = [
+    Bug("a version begins when its record says", f"{HISTORY}/mended_versions.sql",
+        {"between unbounded preceding and current row) as valid_from":
+         "between current row and current row) as valid_from"},
+        "mysql", REBUILD, "not as replayed", Histories),
+    Bug("a delete opens a version", f"{HISTORY}/mended_versions.sql",
+        {"_change_type <> 'delete' as _change_is_version": "true as _change_is_version"},
+        "sqlserver", REBUILD, "not as replayed", Histories),
+    Bug("folded in storage", f"{HISTORY}/mended_versions.sql",
+        {"_change_known is null as _change_is_new": "_change_known is null and not _change_repeats as _change_is_new"},
+        "oracle", INCREMENTS, "records|counts", Histories),
+    Bug("a run ends with its first version", f"{HISTORY}/mended_versions.sql",
+        {"if(_change_is_version and not coalesce(_change_is_repeated, false), struct(valid_to), null)":
+         "if(_change_is_version, struct(valid_to), null)"},
+        "mysql", REBUILD, "not as replayed", Histories),
+    Bug("the id of whichever copy", f"{HISTORY}/mended_versions.sql",
+        {"min(struct(_change_time, _change_id))._change_id": "max(_change_id)"},
+        "postgresql", REBUILD, "not as replayed", Histories),
+    Bug("columns carried through a delete", f"{HISTORY}/mended_versions.sql",
+        {"_change_columns is null or array_contains":
+         "_change_type <> 'delete' and _change_columns is null or array_contains"},
+        "spanner", REBUILD, "not as replayed", Histories),
+    Bug("copies of what the base has counted as new", f"{HISTORY}/version_counts.sql",
+        {"_change_records - if(_change_is_new, 1, 0)": "_change_records - 1"},
+        "mysql", REPLAY, "counts", Histories),
+    Bug("pending versions shown", f"{HISTORY}/shown_versions.sql",
+        {"'_change_is_known' if settings.partial_records else ": ""},
+        "spanner", REBUILD, "the view's versions", Histories),
+    Bug("repeated versions shown", f"{HISTORY}/shown_versions.sql",
+        {"    and not _change_repeats\n": ""},
+        "sqlserver", REBUILD, "the view's versions", Histories),
     Bug("fold by row", f"{RECORDS}/newest_columns.sql",
         {"if({{ last }}.sequence > coalesce(_change_whole._change_sequence, ''), {{ last }}.value, ":
          "if({{ last }}.sequence = _change_newest._change_sequence, {{ last }}.value, "},
@@ -180,7 +221,7 @@ def test_the_laws_find(spark: SparkSession, staged: StagedHistories, tmp_path: P
     (package / bug.file).write_text(text)
 
     schema = "planted_" + "".join(character if character.isalnum() else "_" for character in bug.name.lower())
-    lakehouse = Lakehouse(spark, tmp_path / "project", schema, staged, package, [bug.source])
+    lakehouse = bug.models(spark, tmp_path / "project", schema, staged, package, [bug.source])
     if bug.after != REBUILD:
         lakehouse.run(1)
     lakehouse.run(staged.last)

@@ -2,7 +2,7 @@
 {%- materialization current_state, adapter='spark' -%}
   {%- set settings = reconcile.model_settings() -%}
   {%- set relations = reconcile.model_relations(this) -%}
-  {{ run_hooks(pre_hooks) }}
+  {{ run_hooks([] if settings.as_of else pre_hooks) }}
 
   {%- set range = reconcile.range_to_apply(relations, settings) -%}
   {%- if range.has_records or range.kind == 'rebuild' -%}
@@ -17,9 +17,9 @@
   {%- endif -%}
   {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, reconcile.live_rows(relations, settings))) -%}
 
-  {%- call noop_statement('main', reconcile.summary(range, counts)) -%}{%- endcall -%}
-  {%- set target_relation = this.incorporate(type='view') -%}
+  {%- call noop_statement('main', reconcile.summary(settings, range, counts)) -%}{%- endcall -%}
+  {%- set target_relation = relations.live.incorporate(type='view') -%}
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
-  {{ run_hooks(post_hooks) }}
+  {{ run_hooks([] if settings.as_of else post_hooks) }}
   {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine]}) }}
 {%- endmaterialization %}

@@ -1,0 +1,84 @@
+{#- Fails on every version of a `history` that overlaps the next one, that ends before it begins, or behind which there is a gap that no delete explains; on
+    rows with several current versions, or with none though their newest record is no delete; and on records kept twice. Asks the base table's records, and
+    what people read, without the windows that made them. -#}
+{%- test history_is_sound(model) -%}
+{%- if execute -%}
+{%- set node = reconcile.node_of(model) -%}
+{%- if node.config.materialized != 'history' -%}
+  {{ exceptions.raise_compiler_error('Test history_is_sound: ' ~ reconcile.ledger_name(model) ~ ' is no history but a ' ~ node.config.materialized ~ '; this test is for models of materialization history.') }}
+{%- endif -%}
+{%- set keys = node.config.unique_key -%}
+{%- set keys = [keys] if keys is string else keys -%}
+{%- set key = reconcile.key_columns(keys) -%}
+{%- set known = '_change_is_known' if reconcile.takes_partial_records(node) else "_change_type <> 'delete'" -%}
+with records as (
+    select {{ key }}, _change_sequence, _change_time, valid_from, valid_to, {{ known }} as is_version
+    from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__base'})) }}
+),
+
+neighbours as (
+    select
+        *,
+        lead(valid_from) over (partition by {{ key }} order by _change_sequence) as next_from,
+        row_number() over (partition by {{ key }} order by _change_sequence desc) = 1 as is_newest,
+        count(*) over (partition by {{ key }}, _change_sequence) as copies
+    from records
+),
+
+versions as (
+    select
+        {{ key }},
+        _change_sequence,
+        valid_from,
+        valid_to,
+        is_current,
+        lead(valid_from) over (partition by {{ key }} order by _change_sequence) as next_from,
+        lead(_change_sequence) over (partition by {{ key }} order by _change_sequence) as next_sequence,
+        count_if(is_current) over (partition by {{ key }}) as current_versions
+    from {{ reconcile.qualified(model) }}
+),
+
+-- what ends a row without beginning another version
+ends as (
+    select {{ key }}, _change_sequence as ended_by
+    from records
+    where not is_version
+),
+
+gaps as (
+    select versions.*
+    from versions
+    left anti join ends
+        on {{ reconcile.keys_match(keys, 'versions', 'ends') }} and ended_by > _change_sequence and ended_by < next_sequence
+    where valid_to < next_from
+)
+
+select {{ key }}, _change_sequence, valid_from, valid_to, 'is kept twice' as finding
+from neighbours
+where copies > 1
+union all
+select {{ key }}, _change_sequence, valid_from, valid_to, 'its record ends otherwise than the next one begins'
+from neighbours
+where not valid_to <=> next_from or valid_from > _change_time or valid_from is null
+union all
+select {{ key }}, _change_sequence, valid_from, valid_to, 'ends before it begins'
+from versions
+where valid_to < valid_from
+union all
+select {{ key }}, _change_sequence, valid_from, valid_to, 'overlaps the next version'
+from versions
+where next_from < valid_to or (valid_to is null and next_from is not null)
+union all
+select {{ key }}, _change_sequence, valid_from, valid_to, 'a gap follows that no delete explains'
+from gaps
+union all
+select {{ key }}, _change_sequence, valid_from, valid_to, 'one of several current versions'
+from versions
+where is_current and current_versions > 1
+union all
+select {{ key }}, newest._change_sequence, newest.valid_from, newest.valid_to, 'no version is current, though the newest record is no delete'
+from neighbours as newest
+left anti join (select * from versions where is_current) as current using ({{ key }})
+where newest.is_newest and newest.is_version
+{%- endif -%}
+{%- endtest %}
