@@ -1,8 +1,25 @@
-{#- Fails on every row of which only some columns are known: an update of these has come, and nothing that says what the row was before. -#}
+{#- Fails on every row of which only some columns are known: an update of these has come, and nothing that says what the row was before. And on every
+    row delete that came alone: no record tells of a row that was at its address before. -#}
 {%- test no_pending_rows(model) -%}
 {%- if execute -%}
+{%- set node = reconcile.node_of(model) -%}
+{%- set row_deletes = model.incorporate(path={'identifier': model.identifier ~ '__row_deletes'}, type='table') -%}
+{%- if reconcile.takes_row_ids(node) and load_relation(row_deletes) %}
+{%- set key = [node.config.unique_key] if node.config.unique_key is string else node.config.unique_key %}
+select *
+from {{ reconcile.qualified(row_deletes) }} as row_delete
+where not exists (
+    select 1
+    from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }} as change
+    where
+        change._row_id = row_delete._row_id
+        and change._change_sequence < row_delete._change_sequence
+        and change.{{ reconcile.identifier(key[0]) }} is not null
+)
+{%- else %}
 select *
 from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__base'})) }}
-where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if reconcile.takes_partial_records(reconcile.node_of(model)) else 'false' }}
+where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if reconcile.takes_partial_records(node) else 'false' }}
+{%- endif %}
 {%- endif -%}
 {%- endtest %}
