@@ -4,8 +4,8 @@
 {%- if execute -%}
 {%- set node = reconcile.node_of(model) -%}
 {%- set row_deletes = model.incorporate(path={'identifier': model.identifier ~ '__row_deletes'}, type='table') -%}
-{%- if reconcile.takes_row_ids(node) and load_relation(row_deletes) %}
-{%- set key = [node.config.unique_key] if node.config.unique_key is string else node.config.unique_key %}
+{%- set keys = [node.config.unique_key] if node.config.unique_key is string else node.config.unique_key -%}
+{%- if reconcile.takes_row_ids(node) and '_row_id' not in keys and load_relation(row_deletes) %}
 select *
 from {{ reconcile.qualified(row_deletes) }} as row_delete
 where not exists (
@@ -14,7 +14,7 @@ where not exists (
     where
         change._row_id = row_delete._row_id
         and change._change_sequence < row_delete._change_sequence
-        and change.{{ reconcile.identifier(key[0]) }} is not null
+        and change.{{ reconcile.identifier(keys[0]) }} is not null
 )
 {%- else %}
 select *
