@@ -282,10 +282,10 @@ BUGS = [
         "_row_id is not null", "false", "row deletes are not|quarantined"),
     Bug("the row is marked as deleted", f"{STATE}/get_row_delete_statements.sql",
         "  {{ return(statements) }}\n{%- endmacro %}",
-        "{%- if range.kind != 'rebuild' -%}{%- do statements.append('update ' ~ reconcile.qualified(relations.base)"
-        " ~ ' as base set _deleted = true, note = null where exists (select 1 from ' ~ relations.changes_cache"
-        " ~ ' as come where come.id is null and come._change_error is null and come._row_id = base._row_id"
-        " and come._change_sequence > base._change_sequence)') -%}{%- endif -%}"
+        "{%- if range.kind != 'rebuild' -%}{%- do statements.append('merge into ' ~ reconcile.qualified(relations.base)"
+        " ~ ' as base using (select _row_id, max(_change_sequence) as sequence from ' ~ relations.changes_cache"
+        " ~ ' where id is null and _change_error is null group by _row_id) as come on come._row_id = base._row_id"
+        " when matched and sequence > _change_sequence then update set _deleted = true, note = null') -%}{%- endif -%}"
         "{{ return(statements) }}{%- endmacro %}",
         "not as folded"),
     Bug("the first row delete is the last", f"{STATE}/get_row_delete_statements.sql",
