@@ -1,6 +1,7 @@
 {#- The account of a range, before it is merged: `newest` as `newest_records` gives it, with the base table's `_change_base_sequence` and
-    `_change_base_deleted`, NULL where the base has no such key. Each count has a predicate of its own; none is a difference. -#}
-{%- macro change_counts(changes, newest, delivered) -%}
+    `_change_base_deleted`, NULL where the base has no such key. `lost` is SQL for the rows whose record the base takes and which it yet does not set, as
+    a row delete undoes it. Each count has a predicate of its own; none is a difference. -#}
+{%- macro change_counts(changes, newest, delivered, lost=none) -%}
 select
     {{ delivered }} as delivered,
     (select count_if(_change_error is not null) from {{ changes }}) as quarantined,
@@ -13,12 +14,13 @@ select
     count_if(_change_is_applied and _deleted and _change_was_live) as deleted,
     count_if(_change_is_applied and _deleted and not _change_was_live) as tombstoned,
     count_if(_change_base_sequence is null) as new_keys,
-    count_if(_change_is_applied) as merged,
-    max(if(_change_is_applied, _change_batch, null)) as base_batch
+    count_if(_change_is_merged) as merged,
+    max(if(_change_is_merged, _change_batch, null)) as base_batch
 from (
     select
         *,
-        _change_base_sequence is null or _change_sequence > _change_base_sequence as _change_is_applied,
+        _change_base_sequence is null or _change_sequence > _change_base_sequence as _change_is_merged,
+        _change_is_merged{{ ' and not ' ~ lost if lost }} as _change_is_applied,
         coalesce(not _change_base_deleted, false) as _change_was_live
     from {{ newest }}
 )

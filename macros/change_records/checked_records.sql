@@ -1,7 +1,8 @@
 {#- The change records of some batches, with what every materialization asks of them whatever the source: a key, a place in the
     order, whole rows. `sql` is the model's SELECT, `fields` the columns it has. Where `partial_records` are taken, `_change_columns` are the
-    columns beside the key that an update carries, in one order; NULL for what sets the whole row, as an insert, a delete and an update of all do. `timed`: a record must have a time. -#}
-{%- macro checked_records(sql, fields, columns, keys, first, last, partial_records=false, timed=false) -%}
+    columns beside the key that an update carries, in one order; NULL for what sets the whole row, as an insert, a delete and an update of all do. `timed`: a record must have a time.
+    Where the source gives `row_ids`, a delete that names its row by this alone needs no key. -#}
+{%- macro checked_records(sql, fields, columns, keys, first, last, partial_records=false, timed=false, row_ids=false) -%}
 {%- set carried -%}
 array_sort(array_distinct(filter(_change_columns, name -> name not in ({% for key in keys %}{{ reconcile.literal(key) }}{{ ', ' if not loop.last }}{% endfor %}))))
 {%- endset -%}
@@ -17,6 +18,9 @@ select
     {%- if partial_records %}
     if(_change_type = 'update' and cardinality({{ carried }}) < {{ columns | length - keys | length }}, {{ carried }}, null) as _change_columns,
     {%- endif %}
+    {%- if row_ids %}
+    _row_id,
+    {%- endif %}
     _change_complaint as _change_error,
     if(_change_complaint is null, null, {{ '_change_record' if '_change_record' in fields else 'to_json(struct(*))' }}) as _change_record,
     {{ '_change_origin' if '_change_origin' in fields else 'cast(null as string)' }} as _change_origin
@@ -27,7 +31,7 @@ from (
             '; ',
             _change_error
             {%- for key in keys %},
-            if(_change_error is null and {{ reconcile.identifier(key) }} is null, {{ reconcile.literal('key ' ~ key ~ ' is missing or NULL') }}, null)
+            if(_change_error is null and {{ reconcile.identifier(key) }} is null{{ ' and not ' ~ reconcile.is_row_delete(keys) if row_ids and key != '_row_id' }}, {{ reconcile.literal('the record has no _row_id, which is the key: backfill rows have none' if row_ids and key == '_row_id' else 'key ' ~ key ~ ' is missing or NULL') }}, null)
             {%- endfor %},
             if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
             {%- if timed %}

@@ -1,10 +1,11 @@
 {#- What the four Datastream sources share: the envelope, the payload, and the form of the result. A source adds the names of
-    its `metadata`, its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable) and its `transaction`.
+    its `metadata`, its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable), its `transaction` and, if it has such, the `row_id` of a change.
+    A delete that has one needs no payload.
     No window function, no join, no aggregate: a filter on _change_batch must reach the scan of the staging table. Any other filter
     must not: Spark would put the whole parsing of a record into it, once for each mention. `explode(array(...))` stops them. -#}
-{%- macro datastream_change_records(relation, object, generations, columns, metadata, coordinates, transaction) -%}
+{%- macro datastream_change_records(relation, object, generations, columns, metadata, coordinates, transaction, row_id=none) -%}
 {#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
-{%- do config(meta={'reconcile_object ' ~ object: {'coordinates': coordinates | list, 'generations': generations}}) -%}
+{%- do config(meta={'reconcile_object ' ~ object: dict({'coordinates': coordinates | list, 'generations': generations}, **({'row_ids': true} if row_id else {}))}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- do reconcile.validate_generations(generations, coordinates) -%}
 {%- set columns = reconcile.declared_columns(columns) -%}
@@ -56,7 +57,7 @@ judged as (
             '; ',
             case
                 when metadata is null then 'the record has no source_metadata'
-                when payload is null then 'the record has no payload'
+                when payload is null{{ " and not (change_type <=> 'delete' and " ~ row_id ~ ' is not null)' if row_id }} then 'the record has no payload'
                 when _corrupt_record is not null then 'the record does not have the form of a Datastream event'
                 when change_type is null then concat('change type ', coalesce(concat('\'', metadata.change_type, '\' is unknown'), 'is missing'))
                 when is_backfill is null then concat('read method ', coalesce(concat('\'', read_method, '\' is unknown'), 'is missing'))
@@ -89,6 +90,9 @@ select
     batch as _change_batch,
     cast(null as array<string>) as _change_columns,
     error as _change_error,
+    {%- if row_id %}
+    if(is_backfill, null, nullif({{ row_id }}, '')) as _row_id,
+    {%- endif %}
     record as _change_record,
     origin as _change_origin
 from judged

@@ -1,11 +1,27 @@
-{#- Fails on every row of which only some columns are known: an update of these has come, and nothing that says what the row was before. Of a
-    history, on every such version. -#}
+{#- Fails on every row of which only some columns are known: an update of these has come, and nothing that says what the row was before; of a
+    history on every such version. And on every
+    row delete that came alone: no record tells of a row that was at its address before. -#}
 {%- test no_pending_rows(model) -%}
 {%- if execute -%}
 {%- set node = reconcile.node_of(model) -%}
-{%- set pending = "not _change_is_known and _change_type <> 'delete'" if node.config.materialized == 'history' else reconcile.is_pending(reconcile.order_of('_change'), '_deleted') -%}
+{%- set row_deletes = model.incorporate(path={'identifier': model.identifier ~ '__row_deletes'}, type='table') -%}
+{%- set keys = [node.config.unique_key] if node.config.unique_key is string else node.config.unique_key -%}
+{%- if reconcile.takes_row_ids(node) and '_row_id' not in keys and load_relation(row_deletes) %}
+select *
+from {{ reconcile.qualified(row_deletes) }} as row_delete
+where not exists (
+    select 1
+    from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }} as change
+    where
+        change._row_id = row_delete._row_id
+        and change._change_sequence < row_delete._change_sequence
+        and change.{{ reconcile.identifier(keys[0]) }} is not null
+)
+{%- else %}
+{%- set pending = "not _change_is_known and _change_type <> 'delete'" if node.config.materialized == 'history' else reconcile.is_pending(reconcile.order_of('_change'), '_deleted') %}
 select *
 from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__base'})) }}
 where {{ pending if reconcile.takes_partial_records(node) else 'false' }}
+{%- endif %}
 {%- endif -%}
 {%- endtest %}

@@ -9,7 +9,7 @@ select {{ columns }}, _change_coordinates as coordinates, count(distinct _change
 from (
     select {{ columns }}, _change_sequence, _change_id, left(_change_sequence, char_length(_change_sequence) - 17) as _change_coordinates
     from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }}
-    where _change_error is null
+    where _change_error is null{% for name in keys %} and {{ reconcile.identifier(name) }} is not null{% endfor %}
 )
 group by {{ columns }}, _change_coordinates
 having count(distinct _change_sequence) > 1

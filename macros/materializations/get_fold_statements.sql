@@ -2,12 +2,12 @@
     wherever the session was configured: inferring filters from the source macro's chain of projections takes Spark half a minute and gains
     nothing; and a cached view that is kept as text is parsed and analyzed, the whole chain of it, each time it is read. -#}
 {%- macro get_fold_statements(relations, settings, range, fold) -%}
-  {%- set fields = reconcile._fields_of_model() -%}
+  {%- set fields = reconcile._fields_of_model(settings) -%}
   {{ return(reconcile.get_uncache_statements(relations) + [
       'set spark.sql.constraintPropagation.enabled = false',
       'set spark.sql.legacy.storeAnalyzedPlanForView = true',
       reconcile._cache(relations.changes_cache,
-          reconcile.checked_records(reconcile.records_as_of(sql, settings.as_of), fields, settings.columns, settings.unique_key, range.first, range.last, settings.partial_records, settings.materialized == 'history')),
+          reconcile.checked_records(reconcile.records_as_of(sql, settings.as_of), fields, settings.columns, settings.unique_key, range.first, range.last, settings.partial_records, settings.materialized == 'history', settings.row_ids)),
       reconcile._cache(relations.fold_cache, fold),
   ]) }}
 {%- endmacro %}
@@ -21,7 +21,7 @@ cache table {{ name }} as
   {{ return(['drop view if exists ' ~ relations.fold_cache, 'drop view if exists ' ~ relations.changes_cache]) }}
 {%- endmacro %}
 
-{%- macro _fields_of_model() -%}
+{%- macro _fields_of_model(settings) -%}
   {%- set fields = adapter.get_column_schema_from_query(sql) | map(attribute='name') | list -%}
   {%- set complaints = [] -%}
   {%- for field in ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch', '_change_columns', '_change_error']
@@ -31,6 +31,9 @@ cache table {{ name }} as
   {%- for column in reconcile.declared_columns() if column.name not in fields -%}
     {%- do complaints.append('its SELECT has no column ' ~ column.name ~ ', which its YAML declares') -%}
   {%- endfor -%}
+  {%- if settings.row_ids and '_row_id' not in fields -%}
+    {%- do complaints.append('its SELECT has no column _row_id, which `meta: {row_ids: true}` says it has') -%}
+  {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return(fields) }}
 {%- endmacro %}

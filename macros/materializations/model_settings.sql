@@ -1,4 +1,4 @@
-{#- The declarations of the model, validated: {materialized, as_of, columns, unique_key, file_format, inputs, partial_records, declaration}, and `built`: what its relations
+{#- The declarations of the model, validated: {materialized, as_of, columns, unique_key, file_format, inputs, partial_records, row_ids, row_deletes, declaration}, and `built`: what its relations
     were built from, by their names in `model_relations`, none where there is no such relation yet. -#}
 {%- macro model_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
@@ -10,7 +10,7 @@
   {%- if not keys -%}
     {%- do complaints.append("no unique_key is configured; add `unique_key='id'`, or a list of columns") -%}
   {%- endif -%}
-  {%- for key in keys if key not in columns | map(attribute='name') -%}
+  {%- for key in keys if key not in columns | map(attribute='name') and key != '_row_id' -%}
     {%- do complaints.append("unique_key " ~ key ~ ": no such column is declared; add it to the model's YAML, spelled the same") -%}
   {%- endfor -%}
   {%- for column in columns if column.name in keys and column.type.name in ['array', 'map'] -%}
@@ -28,24 +28,44 @@
   {%- endif -%}
   {%- set inputs = reconcile.model_inputs(model) -%}
   {%- set partial_records = reconcile.takes_partial_records(model) -%}
+  {%- set row_ids = reconcile.takes_row_ids(model) -%}
+  {%- do complaints.extend(reconcile._complaints_of_row_ids(columns, keys, inputs, partial_records, row_ids)) -%}
+  {%- set row_deletes = row_ids and '_row_id' not in keys -%}
   {%- if inputs.objects and inputs.relations | length != 1 -%}
     {%- do complaints.append('it depends on ' ~ inputs.relations | length ~ ' relations; a model with a source macro reads one staging table and nothing else') -%}
   {%- endif -%}
   {%- if not modules.re.fullmatch('[A-Za-z0-9_]{1,240}', this.identifier) -%}
     {%- do complaints.append("Spark's catalog takes no name like '" ~ this.identifier ~ "', only up to 240 ASCII letters, digits and _; give the model an alias") -%}
   {%- else -%}
-    {%- set built = reconcile._built(complaints) -%}
+    {%- set built = reconcile._built(complaints, row_deletes) -%}
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return({
       'materialized': materialized, 'as_of': as_of, 'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built, 'partial_records': partial_records,
-      'declaration': tojson(reconcile._declaration(materialized, columns, keys, inputs, partial_records), sort_keys=true),
+      'row_ids': row_ids, 'row_deletes': row_deletes,
+      'declaration': tojson(reconcile._declaration(materialized, columns, keys, inputs, partial_records, row_ids), sort_keys=true),
   }) }}
+{%- endmacro %}
+
+{%- macro _complaints_of_row_ids(columns, keys, inputs, partial_records, row_ids) -%}
+  {%- set complaints = [] -%}
+  {%- if '_row_id' in keys and not row_ids -%}
+    {%- do complaints.append("unique_key _row_id: its source gives no row ids; Oracle's does, and a SELECT of your own that has a column _row_id says so by `meta: {row_ids: true}`") -%}
+  {%- elif '_row_id' in keys and keys | length > 1 -%}
+    {%- do complaints.append("unique_key _row_id: it names a row alone; remove the other columns from the key") -%}
+  {%- endif -%}
+  {%- for column in columns if column.name | lower == '_row_id' and (row_ids or inputs.objects.values() | selectattr('row_ids', 'defined') | list) -%}
+    {%- do complaints.append("column " ~ column.name ~ ": the source gives the address of a row under this name; rename it") -%}
+  {%- endfor -%}
+  {%- if row_ids and partial_records -%}
+    {%- do complaints.append("row_ids and partial_records do not go together; say `meta: {row_ids: false}` or `meta: {partial_records: false}`") -%}
+  {%- endif -%}
+  {{ return(complaints) }}
 {%- endmacro %}
 
 {#- A digest of each thing that the rows of the base table follow from. Digests, because Spark shows `*****` for the properties of
     tables that speak of a url or a token. -#}
-{%- macro _declaration(materialized, columns, keys, inputs, partial_records) -%}
+{%- macro _declaration(materialized, columns, keys, inputs, partial_records, row_ids) -%}
   {%- set types = {} -%}
   {%- for column in columns -%}
     {%- do types.update({column.name: column.type.said ~ (', rounded' if column.round else '')}) -%}
@@ -58,6 +78,9 @@
   {%- endif -%}
   {%- if partial_records -%}
     {%- do aspects.update({'partial_records': true}) -%}
+  {%- endif -%}
+  {%- if row_ids -%}
+    {%- do aspects.update({'row_ids': true}) -%}
   {%- endif -%}
   {%- set digests = {} -%}
   {%- for aspect, value in aspects.items() -%}
@@ -72,11 +95,12 @@
 {%- endmacro %}
 
 {#- What has the name of one of the model's relations and was not made by this package is not replaced. -#}
-{%- macro _built(complaints) -%}
+{%- macro _built(complaints, row_deletes) -%}
   {%- set relations = reconcile.model_relations(this) -%}
   {%- set built = {} -%}
   {%- for name, property in [('live', 'reconcile.definition'), ('base', 'reconcile.declaration'),
-                             ('changes', 'reconcile.definition'), ('quarantine', 'reconcile.quarantine')] -%}
+                             ('changes', 'reconcile.definition'), ('quarantine', 'reconcile.quarantine')]
+                             + ([('row_deletes', 'reconcile.row_deletes')] if row_deletes else []) -%}
     {%- set existing = load_relation(relations[name]) -%}
     {%- do built.update({name: reconcile.table_property(relations[name], property) if existing else none}) -%}
     {%- if existing and built[name] is none -%}

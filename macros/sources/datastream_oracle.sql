@@ -2,15 +2,17 @@
 
     Order: scn, then rs_id, then ssn. Not rs_id and ssn alone, as Datastream's documentation has it: rs_id is a place in one
     redo thread and falls while scn rises. A bulk DELETE gives many rows one (rs_id, ssn); their keys tell them apart.
-    What Datastream reads again after a rollback (`oracle-supplementation`) is a change if it has an scn. -#}
+    What Datastream reads again after a rollback (`oracle-supplementation`) is a change if it has an scn.
+    A delete without a key, of an insert that was rolled back, has only the address of its row: see `is_row_delete`. -#}
 {%- macro datastream_oracle(relation, object, generations=[], columns=none) -%}
 {{- reconcile.datastream_change_records(
       relation, object, generations, columns,
-      metadata=['scn', 'rs_id', 'ssn', 'tx_id'],
+      metadata=['scn', 'rs_id', 'ssn', 'tx_id', 'row_id'],
       coordinates={
         'scn': reconcile.hex_of_number('metadata.scn'),
         'rs_id': reconcile.hex_of_fields('metadata.rs_id', '.', 3),
         'ssn': reconcile.hex_of_number('metadata.ssn'),
       },
-      transaction='metadata.tx_id') -}}
+      transaction='metadata.tx_id',
+      row_id='metadata.row_id') -}}
 {%- endmacro %}

@@ -8,7 +8,15 @@
   {%- if range.has_records or range.kind == 'rebuild' -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, settings, range, reconcile.newest_rows(relations, settings, range))) -%}
     {%- set account = reconcile.column_counts if settings.partial_records else reconcile.change_counts -%}
-    {%- set counts = reconcile.one_row(account(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
+    {%- set come = reconcile.come_row_deletes(relations, settings) -%}
+    {%- if come or settings.built.row_deletes -%}
+      {%- do reconcile.run_statements(reconcile.get_cache_rows_statements(relations, settings, range)) -%}
+      {%- set counts = reconcile.one_row(reconcile.counts_with_row_deletes(relations, settings, range)) -%}
+      {%- do reconcile.run_statements(reconcile.get_row_delete_statements(relations, settings, range, come)) -%}
+      {%- do settings.built.update({'row_deletes': true}) -%}
+    {%- else -%}
+      {%- set counts = reconcile.one_row(account(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
+    {%- endif -%}
     {%- do reconcile.run_statements(
           reconcile.get_rebuild_statements(relations, settings, reconcile.current_state_columns(settings)) if range.kind == 'rebuild'
           else reconcile.get_apply_statements(relations, range, counts, reconcile.merge_newest(relations, settings, counts))) -%}
@@ -21,5 +29,5 @@
   {%- set target_relation = relations.live.incorporate(type='view') -%}
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
   {{ run_hooks([] if settings.as_of else post_hooks) }}
-  {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine]}) }}
+  {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine] + ([relations.row_deletes] if settings.built.row_deletes else [])}) }}
 {%- endmaterialization %}

@@ -12,14 +12,20 @@
 {%- if settings.partial_records -%}
   {%- do known.update({'_change_row_sequence': 'string', '_change_column_sequences': 'map<string, string>'}) -%}
 {%- endif -%}
-{%- set fold = reconcile.newest_columns if settings.partial_records else reconcile.newest_records -%}
+{%- if settings.row_deletes -%}
+  {%- do known.update({'_row_id': 'string'}) -%}
+{%- endif -%}
 select
     newest.*,
     {%- for column, type in known.items() %}
     {{ 'cast(null as ' ~ type ~ ')' if range.kind == 'rebuild' else 'base.' ~ column }} as {{ '_change_base' ~ column | replace('_change', '') }}{{ ',' if not loop.last }}
     {%- endfor %}
 from (
-    {{ fold(relations.changes_cache, settings.columns, settings.unique_key) | indent(4) }}
+    {%- if settings.partial_records %}
+    {{ reconcile.newest_columns(relations.changes_cache, settings.columns, settings.unique_key) | indent(4) }}
+    {%- else %}
+    {{ reconcile.newest_records(relations.changes_cache, settings.columns, settings.unique_key, settings.row_ids) | indent(4) }}
+    {%- endif %}
 ) as newest
 {%- if range.kind != 'rebuild' %}
 left join (

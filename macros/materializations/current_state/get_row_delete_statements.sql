@@ -1,0 +1,50 @@
+{#- Row deletes are kept beside the base table and touch none of its rows, so that what comes later, and in any order, settles everything anew. They
+    are written before the MERGE: should the run die in between, the same range comes again. The table is made when the first one comes. -#}
+{%- macro get_row_delete_statements(relations, settings, range, come) -%}
+  {%- set statements = ['drop view if exists ' ~ relations.rows_cache] -%}
+  {%- if range.kind == 'rebuild' -%}
+    {%- do statements.append(reconcile._create_row_deletes(relations, settings, replace=true)) -%}
+  {%- elif come and settings.built.row_deletes -%}
+    {%- do statements.append(reconcile._merge_row_deletes(relations, settings)) -%}
+  {%- elif come -%}
+    {%- do statements.append(reconcile._create_row_deletes(relations, settings, replace=false)) -%}
+  {%- endif -%}
+  {{ return(statements) }}
+{%- endmacro %}
+
+{#- How many row deletes a range holds: one query, of models alone whose source gives row ids. -#}
+{%- macro come_row_deletes(relations, settings) -%}
+  {{ return(0 if not settings.row_deletes else run_query(
+      'select count(*) from ' ~ relations.changes_cache ~ ' where _change_error is null and ' ~ reconcile.identifier(settings.unique_key[0]) ~ ' is null')[0][0] | int) }}
+{%- endmacro %}
+
+{%- macro get_cache_rows_statements(relations, settings, range) -%}
+  {{ return([
+      'drop view if exists ' ~ relations.rows_cache,
+      reconcile._cache(relations.rows_cache, reconcile.rows_beside_row_deletes(relations, settings, range)),
+  ]) }}
+{%- endmacro %}
+
+{%- macro _create_row_deletes(relations, settings, replace) -%}
+create {{ 'or replace ' if replace }}table {{ reconcile.qualified(relations.row_deletes) }}
+using delta
+tblproperties ('reconcile.row_deletes' = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }})
+as
+{{ reconcile._distinct_row_deletes(relations, settings) }}
+{%- endmacro %}
+
+{%- macro _merge_row_deletes(relations, settings) -%}
+merge into {{ reconcile.qualified(relations.row_deletes) }} as known
+using (
+    {{ reconcile._distinct_row_deletes(relations, settings) | indent(4) }}
+) as come
+on come._row_id = known._row_id and come._change_sequence = known._change_sequence
+when not matched then insert *
+{%- endmacro %}
+
+{%- macro _distinct_row_deletes(relations, settings) -%}
+select _row_id, _change_sequence, _change_time, _change_id, _change_batch
+from (
+    {{ reconcile.row_deletes(relations.changes_cache, settings.unique_key) | indent(4) }}
+)
+{%- endmacro %}

@@ -1,0 +1,296 @@
+"""Histories of Oracle rows with addresses, and deletes that name nothing else; checks of what they come to."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from datastream import Staged, event, stage
+from histories import KINDS
+from laws import COUNTS, demand, some
+from projects import PACKAGE, Project
+from pyspark.sql import SparkSession
+
+OBJECT = "SHOP.ROWS"
+COLUMNS = {"history": "int", "id": "bigint", "note": "string"}
+BEGINNING = datetime(2026, 11, 21, 11, tzinfo=UTC)
+Key = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of a row, of a row delete (`key` is None), or one that must be quarantined."""
+
+    uuid: str
+    text: str
+    key: Key | None
+    rank: tuple[int, ...]  # 0 and the time of reading, or 1, scn, ssn; 0 for a delete, 1 for what lies above it
+    kind: str
+    address: str | None
+    note: str | None
+    bad: bool = False
+    batch: int = 1
+
+    @property
+    def identity(self) -> Any:
+        return (self.key or self.address, self.rank)
+
+
+def change(
+    history: int, key: int | None, change_type: str, scn: int, address: str | None, note: str | None = None,
+    ssn: int = 0, uuid: str = "", bad: bool = False, payload: Mapping[str, Any] | str | None = None, **said: Any,
+) -> Record:  # fmt: skip
+    """Return a change; without a key it is a row delete, unless it is bad. Addresses are the history's own."""
+    row_id = address and f"AAA{history:06}{address}"
+    uuid = uuid or f"{history}-{key}-{change_type}-{scn}-{ssn}-{address}-{note}{'-bad' * bad}"
+    if payload is None:
+        payload = {"HISTORY": None if key is None else history, "ID": key, "NOTE": note}
+    metadata = {"scn": scn, "rs_id": "0x0073cb.0000194d.0020", "ssn": ssn, "row_id": row_id}
+    said = {"source_timestamp": _iso(0), **said}
+    text = event("oracle", payload, change_type, metadata=metadata, uuid=uuid, object=OBJECT, **said)
+    kind = KINDS[change_type]
+    above = int(kind != "delete")
+    return Record(
+        uuid, text, None if key is None else (history, key), (1, scn, ssn, above), kind, row_id,
+        None if kind == "delete" else note, bad,
+    )  # fmt: skip
+
+
+def backfill(history: int, key: int, after: int, note: str) -> Record:
+    """Return a row as a backfill read it; what it may say of an address does not count."""
+    uuid = f"{history}-{key}-backfill-{after}-{note}"
+    row = {"HISTORY": history, "ID": key, "NOTE": note}
+    text = event(
+        "oracle", row, uuid=uuid, object=OBJECT, read_method="oracle-backfill", read_timestamp=_iso(after),
+        metadata={"row_id": f"AAA{history:06}a"}, without=["scn", "rs_id", "ssn"],
+    )  # fmt: skip
+    return Record(uuid, text, (history, key), (0, after, 0, 1), "insert", None, note)
+
+
+def invent(number: int, chance: random.Random) -> list[Record]:
+    """Return the records of a history; they need not make sense, but the changes of a key have an order."""
+    # numbers that compare otherwise as text; each once, but for row deletes
+    numbers = chance.sample([8, 9, 10, 11, 99, 100, 101, 999, 1000, 1001, 1002], k=11)
+    told: list[Record] = []
+    for step in range(chance.randint(2, 7)):
+        scn, key, address = numbers.pop(), chance.randint(1, 2), chance.choice("aab")
+        kind = chance.choice(["change", "change", "change", "undone", "undone", "undone", "backfill", "moved", "bad"])
+        if kind == "change":
+            change_type = chance.choice(["INSERT", "INSERT", "UPDATE", "UPDATE-INSERT", "DELETE"])
+            told.append(change(number, key, change_type, scn, address, f"note {step}"))
+        elif kind == "undone":
+            at = chance.choice(
+                [scn, *(record.rank[1] for record in told if record.rank[0] and record.rank[2:] == (0, 1))]
+            )
+            payload = chance.choice([None, None, {}, "null"])
+            told.append(change(number, None, "DELETE", at, address, payload=payload))
+        elif kind == "backfill":
+            told.append(backfill(number, key, step, f"note {step}"))
+        elif kind == "moved":
+            told.append(change(number, key, "UPDATE-DELETE", scn, address))
+            told.append(change(number, 3 - key, "UPDATE-INSERT", scn, address, f"note {step}", ssn=1))
+        else:
+            no_key = {"HISTORY": number, "ID": None, "NOTE": None}
+            told.append(
+                chance.choice([
+                    change(number, None, "DELETE", scn, None, bad=True),
+                    change(number, None, "DELETE", scn, address, payload=no_key, bad=True),
+                    change(number, None, "UPDATE", scn, address, bad=True),
+                ])
+            )  # fmt: skip
+    for record in chance.choices(told, k=chance.choice([0, 0, 1, 2])):
+        told.append(again(record, f"{record.uuid}-again" if chance.random() < 0.5 else record.uuid))
+    chance.shuffle(told)
+    return told
+
+
+def again(record: Record, uuid: str) -> Record:
+    """Return a copy of a record, with a uuid of its own."""
+    return replace(record, uuid=uuid, text=record.text.replace(f'"{record.uuid}"', f'"{uuid}"'))
+
+
+def newest(records: Iterable[Record]) -> dict[Key, Record]:
+    """Return the newest record of each key, in its first batch."""
+    found: dict[Key, Record] = {}
+    for record in records:
+        if record.key is not None and not record.bad:
+            known = found.get(record.key)
+            if known is None or (record.rank, -record.batch) > (known.rank, -known.batch):
+                found[record.key] = record
+    return found
+
+
+def row_deletes(records: Iterable[Record]) -> dict[tuple[str, tuple[int, ...]], int]:
+    """Return the first batch of each row delete, by address and rank."""
+    found: dict[Any, int] = {}
+    for record in records:
+        if record.key is None and not record.bad:
+            found[record.identity] = min(record.batch, found.get(record.identity, record.batch))
+    return found
+
+
+def is_live(row: Record | None, undone: Iterable[tuple[str, tuple[int, ...]]]) -> bool:
+    """The whole semantics: the newest record is no delete, and no row delete of its address is newer."""
+    if row is None or row.kind == "delete":
+        return False
+    return not any(address == row.address and rank > row.rank for address, rank in undone)
+
+
+class Rows:
+    """A project with one model of an Oracle table, over a view of staged records that grows batch by batch."""
+
+    def __init__(
+        self, spark: SparkSession, root: Path, schema: str, records: Iterable[Record], package: Path = PACKAGE
+    ) -> None:
+        self.spark, self.schema, self.batch, self.records = spark, schema, 0, list(records)
+        self.accounts: list[Any] = []
+        self.project = Project(root, schema, package)
+        self.project.source(f"{schema}_staging", "changes")
+        self.project.model(
+            "tbl",
+            "{{ config(materialized='current_state', unique_key=['history', 'id']) }}\n"
+            f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='{OBJECT}') }}}}",
+            COLUMNS,
+            data_tests=["reconcile.ledger_balances", "reconcile.no_pending_rows", "reconcile.one_payload_per_sequence"],
+        )
+        spark.sql(f"create schema if not exists {schema}_staging")
+        rows = [Staged(record.text, OBJECT, record.batch) for record in self.records]
+        stage(spark, f"{schema}_staging.all_changes", sorted(rows, key=lambda row: row.batch))
+
+    def upto(self, batch: int, first: int = 1) -> list[Record]:
+        return [record for record in self.records if first <= record.batch <= batch]
+
+    def run(self, upto: int, *arguments: str) -> None:
+        self.batch = upto
+        self.spark.sql(
+            f"create or replace view {self.schema}_staging.changes as "
+            f"select * from {self.schema}_staging.all_changes where batch <= {upto}"
+        )
+        self.project.dbt("run", "--select", "tbl", *arguments)
+        ledger = self.spark.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at").collect()
+        self.accounts.append(ledger[-1])
+
+    def failing_tests(self) -> set[str]:
+        """Run the model's tests, and return the names of those that fail."""
+        outcome = self.project.dbt("test", "--select", "tbl", succeed=False)
+        results = [result for result in outcome.result.results if result.node.resource_type == "test"]
+        demand({result.status for result in results} <= {"pass", "fail"}, f"a test has an error: {results}")
+        return {result.node.test_metadata.name for result in results if result.status == "fail"}
+
+    def base(self) -> dict[Key, dict[str, Any]]:
+        rows = self.spark.table(f"{self.schema}.tbl__base").collect()
+        found = {(row.history, row.id): row.asDict() for row in rows}
+        demand(len(found) == len(rows), "the base has a key twice")
+        return found
+
+    def live(self) -> set[tuple[Any, ...]]:
+        return {tuple(row) for row in self.spark.table(f"{self.schema}.tbl").collect()}
+
+    def has_row_deletes(self) -> bool:
+        return bool(self.spark.catalog.tableExists(f"{self.schema}.tbl__row_deletes"))
+
+    def known_row_deletes(self) -> set[tuple[Any, ...]]:
+        """Return address, sequence and batch of the row deletes that are kept."""
+        if not self.has_row_deletes():
+            return set()
+        rows = self.spark.table(f"{self.schema}.tbl__row_deletes").collect()
+        found = {(row._row_id, row._change_sequence, row._change_batch) for row in rows}
+        demand(len(found) == len(rows), "a row delete is kept twice")
+        return found
+
+    def sequences(self) -> dict[str, str]:
+        changes = self.spark.table(f"{self.schema}.tbl__changes").select("_change_id", "_change_sequence")
+        return {row._change_id: row._change_sequence for row in changes.collect()}
+
+    # --- the laws ---
+
+    def check(self) -> None:
+        self.check_state()
+        self.check_ledger()
+
+    def check_state(self) -> None:
+        """Law 1: base, row deletes, live rows and quarantine follow from the records that were delivered."""
+        delivered = self.upto(self.batch)
+        rows, undone = newest(delivered), row_deletes(delivered)
+        seen = {key: (r["_deleted"], r["note"], r["_row_id"], r["_change_batch"]) for key, r in self.base().items()}
+        kept = {key: (row.kind == "delete", row.note, row.address, row.batch) for key, row in rows.items()}
+        demand(seen == kept, f"rows are not as folded: {some(seen.items() ^ kept.items())}")
+        sequences = self.sequences()
+        expected = {
+            (record.address, sequences[record.uuid], undone[record.identity])
+            for record in delivered
+            if record.identity in undone and record.key is None
+        }
+        known = self.known_row_deletes()
+        demand(known == expected, f"row deletes are not those delivered: {some(known ^ expected)}")
+        live = self.live()
+        right = {(*key, row.note) for key, row in rows.items() if is_live(row, undone)}
+        demand(live == right, f"the view's rows are not the live ones: {some(live ^ right)}")
+        quarantined = Counter(row.record for row in self.spark.table(f"{self.schema}.tbl__quarantine").collect())
+        bad = Counter(record.text for record in delivered if record.bad)
+        demand(quarantined == bad, f"quarantined {some((quarantined - bad) | (bad - quarantined))}")
+
+    def check_ledger(self) -> None:
+        """Law 3: each account is that of replaying its range in plain Python."""
+        before: list[Record] = []
+        for line in self.accounts:
+            known = [] if line.kind == "rebuild" else before
+            come = self.upto(line.last_batch, line.first_batch)
+            expected = account(known, come)
+            seen = {name: line[name] for name in COUNTS}
+            demand(seen == expected, f"{line.kind} of {line.last_batch}: counts {seen}, should be {expected}")
+            classes = ("applied", "superseded", "duplicate", "quarantined", "pending")
+            demand(line.delivered == sum(line[name] for name in classes), f"{line} does not add up")
+            before = known + come
+
+
+def account(known: list[Record], come: list[Record]) -> dict[str, int]:
+    """Return the ledger's counts of the records that come, given those that were applied before."""
+    count = Counter(delivered=len(come), quarantined=sum(record.bad for record in come))
+    before, after = newest(known), newest(known + come)
+    undone_before, undone_after = row_deletes(known), row_deletes(known + come)
+    copies: dict[Any, list[Record]] = {}
+    for record in come:
+        if not record.bad:
+            copies.setdefault(record.identity, []).append(record)
+    for identity, same in copies.items():
+        record = same[0]
+        is_known = (
+            identity in undone_before if record.key is None
+            else record.key in before and before[record.key].rank == record.rank
+        )  # fmt: skip
+        count["duplicate"] += len(same) - 1 + is_known
+        if is_known:
+            continue
+        latest = max((rank for address, rank in undone_after if address == record.address), default=())
+        if record.key is None:
+            there = [key for key, row in after.items() if row.address == record.address and row.rank < record.rank]
+            seen = {r.address for r in come if r.key and not r.bad} | {row.address for row in before.values()}
+            if record.rank < latest:
+                count["superseded"] += 1
+            elif there:
+                gone = [key for key in there if after[key].kind != "delete" and is_live(before.get(key), undone_before)]
+                count["applied"] += 1
+                count["deleted" if gone else "tombstoned"] += 1
+            else:
+                count["superseded" if record.address in seen else "pending"] += 1
+            continue
+        was_live, lives = is_live(before.get(record.key), undone_before), is_live(after[record.key], undone_after)
+        undone_now = latest > record.rank and (record.address, latest) not in undone_before
+        is_undone = record.kind != "delete" and not lives
+        if after[record.key].rank != record.rank or (is_undone and (undone_now or not was_live)):
+            count["superseded"] += 1
+        else:
+            count["applied"] += 1
+            effects = {(0, 0): "tombstoned", (0, 1): "inserted", (1, 0): "deleted", (1, 1): "updated"}
+            count[effects[was_live, lives]] += 1
+    return {name: count[name] for name in COUNTS}
+
+
+def _iso(seconds: int) -> str:
+    return (BEGINNING + timedelta(seconds=seconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
