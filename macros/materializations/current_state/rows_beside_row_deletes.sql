@@ -8,7 +8,9 @@ select
     _change_is_undone or _deleted and not _change_is_delete and coalesce(_change_base_deleted, true) as _change_is_lost
 from (
     select
-        {{ reconcile.key_columns(settings.unique_key) }},
+        {%- for key in settings.unique_key %}
+        fold.{{ reconcile.identifier(key) }},
+        {%- endfor %}
         fold._row_id,
         fold._change_sequence,
         fold._change_batch,
