@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -51,7 +52,7 @@ def change(
     if payload is None:
         payload = {"HISTORY": None if key is None else history, "ID": key, "NOTE": note}
     metadata = {"scn": scn, "rs_id": "0x0073cb.0000194d.0020", "ssn": ssn, "row_id": row_id}
-    said = {"source_timestamp": _iso(0), **said}
+    said = {"source_timestamp": _iso(scn), **said}
     text = event("oracle", payload, change_type, metadata=metadata, uuid=uuid, object=OBJECT, **said)
     kind = KINDS[change_type]
     above = int(kind != "delete")
@@ -144,6 +145,8 @@ def is_live(row: Record | None, undone: Iterable[tuple[str, tuple[int, ...]]]) -
 class Rows:
     """A project with one model of an Oracle table, over a view of staged records that grows batch by batch."""
 
+    materialized, tests = "current_state", ["ledger_balances", "no_pending_rows", "one_payload_per_sequence"]
+
     def __init__(
         self, spark: SparkSession, root: Path, schema: str, records: Iterable[Record], package: Path = PACKAGE
     ) -> None:
@@ -153,10 +156,10 @@ class Rows:
         self.project.source(f"{schema}_staging", "changes")
         self.project.model(
             "tbl",
-            "{{ config(materialized='current_state', unique_key=['history', 'id']) }}\n"
+            f"{{{{ config(materialized='{self.materialized}', unique_key=['history', 'id']) }}}}\n"
             f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='{OBJECT}') }}}}",
             COLUMNS,
-            data_tests=["reconcile.ledger_balances", "reconcile.no_pending_rows", "reconcile.one_payload_per_sequence"],
+            data_tests=[f"reconcile.{name}" for name in self.tests],
         )
         spark.sql(f"create schema if not exists {schema}_staging")
         rows = [Staged(record.text, OBJECT, record.batch) for record in self.records]
@@ -247,6 +250,135 @@ class Rows:
             classes = ("applied", "superseded", "duplicate", "quarantined", "pending")
             demand(line.delivered == sum(line[name] for name in classes), f"{line} does not add up")
             before = known + come
+
+
+@dataclass(frozen=True)
+class Version:
+    """What a record makes of its row; `undone` is the place of the row delete that ended it."""
+
+    record: Record
+    valid_from: int
+    valid_to: int | None
+    undone: tuple[int, ...] | None
+    was_live: bool
+
+    @property
+    def is_version(self) -> bool:
+        return self.record.kind != "delete"
+
+
+class RowVersions(Rows):
+    """The same with a model that keeps every version."""
+
+    materialized, tests = "history", ["ledger_balances", "no_pending_rows", "history_is_sound"]
+
+    def base(self) -> Any:
+        """Return the rows of the base table, by key and sequence."""
+        rows = self.spark.table(f"{self.schema}.tbl__base").collect()
+        found = {(row.history, row.id, row._change_sequence): row.asDict() for row in rows}
+        demand(len(found) == len(rows), "the base has a version twice")
+        return found
+
+    def check_state(self) -> None:
+        """Law 1: the versions are those of a replay, and end where a row delete says so."""
+        delivered = self.upto(self.batch)
+        sequences = self.sequences()
+        expected = {
+            (*version.record.key, sequences[version.record.uuid]): (
+                version.record.kind, version.record.note, version.valid_from, version.valid_to,
+            )
+            for versions in replay(delivered).values()
+            for version in versions
+            if version.record.key
+        }  # fmt: skip
+        seen = {
+            identity: (row["_change_type"], row["note"], _after(row["valid_from"]), _after(row["valid_to"]))
+            for identity, row in self.base().items()
+        }
+        demand(seen == expected, f"versions are not as replayed: {some(seen.items() ^ expected.items())}")
+        current = {row[:3] for row in self.live_versions()}
+        undone = row_deletes(delivered)
+        right = {(*key, row.note) for key, row in newest(delivered).items() if is_live(row, undone)}
+        demand(current == right, f"the current versions are not the live rows: {some(current ^ right)}")
+
+    def live_versions(self) -> set[tuple[Any, ...]]:
+        return {tuple(row) for row in self.spark.table(f"{self.schema}.tbl").where("is_current").collect()}
+
+    def check_ledger(self) -> None:
+        """Law 3: each account is that of replaying its range in plain Python."""
+        before: list[Record] = []
+        for line in self.accounts:
+            known = [] if line.kind == "rebuild" else before
+            come = self.upto(line.last_batch, line.first_batch)
+            expected = account_of_versions(known, come)
+            seen = {name: line[name] for name in COUNTS}
+            demand(seen == expected, f"{line.kind} of {line.last_batch}: counts {seen}, should be {expected}")
+            before = known + come
+
+
+def replay(records: Iterable[Record]) -> dict[Key, list[Version]]:
+    """Return the versions of each key, in the order of the log."""
+    told = list(records)
+    undoing = {record.identity: record for record in told if record.key is None and not record.bad}
+    by_key: dict[Key, dict[Any, Record]] = {}
+    for record in told:
+        if record.key is not None and not record.bad:
+            by_key.setdefault(record.key, {}).setdefault(record.rank, record)
+    versions: dict[Key, list[Version]] = {}
+    for key, copies in by_key.items():
+        order = [copies[rank] for rank in sorted(copies)]
+        live = False
+        for place, record in enumerate(order):
+            ranks = [record.rank, *(later.rank for later in order[place + 1 : place + 2])]
+            ends = sorted(
+                (r.rank, _time(r))
+                for r in undoing.values()
+                if record.kind != "delete" and r.address == record.address
+                and r.rank > record.rank and (len(ranks) == 1 or r.rank < ranks[1])
+            )  # fmt: skip
+            valid_from = min(map(_time, order[place:]))
+            valid_to = min([*map(_time, order[place + 1 :]), *(time for _, time in ends[:1])], default=None)
+            valid_to = valid_to if valid_to is None else max(valid_from, valid_to)
+            versions.setdefault(key, []).append(
+                Version(record, valid_from, valid_to, ends[0][0] if ends else None, live)
+            )
+            live = record.kind != "delete" and not ends
+    return versions
+
+
+def account_of_versions(known: list[Record], come: list[Record]) -> dict[str, int]:
+    """Return the ledger's counts of the records that come to a history, given those that were applied before."""
+    count = Counter(delivered=len(come), quarantined=sum(record.bad for record in come))
+    after = [version for versions in replay(known + come).values() for version in versions]
+    identities = {record.identity for record in known if not record.bad}
+    for record in come:
+        if record.bad:
+            continue
+        if record.identity in identities:
+            count["duplicate"] += 1
+            continue
+        identities.add(record.identity)
+        if record.key is None:
+            there = [v for v in after if v.record.address == record.address and v.record.rank < record.rank]
+            ended = any(version.undone == record.rank for version in there)
+            count["applied" if ended else "superseded" if there else "pending"] += 1
+            count["deleted"] += ended
+            continue
+        version = next(v for v in after if v.record.identity == record.identity)
+        count["applied"] += 1
+        effects = ("inserted", "updated") if version.is_version else ("tombstoned", "deleted")
+        count[effects[version.was_live]] += 1
+    return {name: count[name] for name in COUNTS}
+
+
+def _time(record: Record) -> int:
+    """Return the seconds after the beginning that a record tells; a backfill row tells those of its reading."""
+    told = datetime.fromisoformat(json.loads(record.text)["source_timestamp"].replace("Z", "+00:00"))
+    return (told - BEGINNING) // timedelta(seconds=1)
+
+
+def _after(time: datetime | None) -> int | None:
+    return None if time is None else (time.astimezone(UTC) - BEGINNING) // timedelta(seconds=1)
 
 
 def account(known: list[Record], come: list[Record]) -> dict[str, int]:

@@ -10,9 +10,11 @@
 {%- set keys = node.config.unique_key -%}
 {%- set keys = [keys] if keys is string else keys -%}
 {%- set key = reconcile.key_columns(keys) -%}
+{%- set row_deletes = model.incorporate(path={'identifier': model.identifier ~ '__row_deletes'}, type='table') -%}
+{%- set has_row_deletes = reconcile.takes_row_ids(node) and '_row_id' not in keys and load_relation(row_deletes) -%}
 {%- set known = '_change_is_known' if reconcile.takes_partial_records(node) else "_change_type <> 'delete'" -%}
 with records as (
-    select {{ key }}, _change_sequence, _change_time, valid_from, valid_to, {{ known }} as is_version
+    select {{ key }}, _change_sequence, _change_time, valid_from, valid_to, {{ known }} as is_version{{ ', _row_id' if has_row_deletes }}
     from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__base'})) }}
 ),
 
@@ -20,9 +22,28 @@ neighbours as (
     select
         *,
         lead(valid_from) over (partition by {{ key }} order by _change_sequence) as next_from,
+        lead(_change_sequence) over (partition by {{ key }} order by _change_sequence) as next_sequence,
         row_number() over (partition by {{ key }} order by _change_sequence desc) = 1 as is_newest,
         count(*) over (partition by {{ key }}, _change_sequence) as copies
     from records
+),
+
+-- the versions that a row delete ended
+undone as (
+    {%- if has_row_deletes %}
+    select {{ key }}, neighbours._change_sequence, row_delete._change_sequence as ended_by
+    from neighbours
+    inner join {{ reconcile.qualified(row_deletes) }} as row_delete
+        on
+            neighbours._row_id = row_delete._row_id
+            and row_delete._change_sequence > neighbours._change_sequence
+            and (next_sequence is null or row_delete._change_sequence < next_sequence)
+    where is_version
+    {%- else %}
+    select {{ key }}, _change_sequence, _change_sequence as ended_by
+    from records
+    where false
+    {%- endif %}
 ),
 
 versions as (
@@ -43,6 +64,9 @@ ends as (
     select {{ key }}, _change_sequence as ended_by
     from records
     where not is_version
+    union all
+    select {{ key }}, ended_by
+    from undone
 ),
 
 gaps as (
@@ -59,7 +83,13 @@ where copies > 1
 union all
 select {{ key }}, _change_sequence, valid_from, valid_to, 'its record ends otherwise than the next one begins'
 from neighbours
+left anti join undone using ({{ key }}, _change_sequence)
 where not valid_to <=> next_from or valid_from > _change_time or valid_from is null
+union all
+select {{ key }}, _change_sequence, valid_from, valid_to, 'its row delete does not end it before the next one begins'
+from neighbours
+left semi join undone using ({{ key }}, _change_sequence)
+where valid_to is null or valid_to > next_from
 union all
 select {{ key }}, _change_sequence, valid_from, valid_to, 'ends before it begins'
 from versions
@@ -79,6 +109,7 @@ union all
 select {{ key }}, newest._change_sequence, newest.valid_from, newest.valid_to, 'no version is current, though the newest record is no delete'
 from neighbours as newest
 left anti join (select * from versions where is_current) as current using ({{ key }})
+left anti join undone on {{ reconcile.keys_match(keys, 'newest', 'undone') }} and newest._change_sequence = undone._change_sequence
 where newest.is_newest and newest.is_version
 {%- endif -%}
 {%- endtest %}

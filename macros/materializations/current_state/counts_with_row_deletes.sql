@@ -55,7 +55,7 @@ from (
         from (
             {{ reconcile.row_deletes(relations.changes_cache, settings.unique_key) | indent(12) }}
         )
-        {%- if reconcile._knows_row_deletes(settings, range) %}
+        {%- if reconcile.knows_row_deletes(settings, range) %}
         union all
         select _row_id, _change_sequence, 0, true
         from {{ reconcile.qualified(relations.row_deletes) }}
@@ -84,7 +84,7 @@ from (
     left semi join (
         select _row_id
         from {{ relations.changes_cache }}
-        where _change_error is null and {{ key }} is null
+        where {{ reconcile.is_row_delete_record(settings.unique_key) }}
     ) as row_delete
         on known._row_id = row_delete._row_id
 ) as base

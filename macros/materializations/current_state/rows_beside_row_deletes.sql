@@ -39,16 +39,12 @@ select _row_id, max(known) as known, max(come) as come
 from (
     select _row_id, cast(null as string) as known, _change_sequence as come
     from {{ relations.changes_cache }}
-    where _change_error is null and {{ reconcile.identifier(settings.unique_key[0]) }} is null
-    {%- if reconcile._knows_row_deletes(settings, range) %}
+    where {{ reconcile.is_row_delete_record(settings.unique_key) }}
+    {%- if reconcile.knows_row_deletes(settings, range) %}
     union all
     select _row_id, _change_sequence, null
     from {{ reconcile.qualified(relations.row_deletes) }}
     {%- endif %}
 )
 group by _row_id
-{%- endmacro %}
-
-{%- macro _knows_row_deletes(settings, range) -%}
-  {{ return(range.kind != 'rebuild' and settings.built.row_deletes) }}
 {%- endmacro %}

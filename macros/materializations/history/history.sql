@@ -7,7 +7,13 @@
   {%- set range = reconcile.range_to_apply(relations, settings) -%}
   {%- if range.has_records or range.kind == 'rebuild' -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, settings, range, reconcile.mended_versions(relations, settings, range))) -%}
-    {%- set counts = reconcile.one_row(reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
+    {%- set come = reconcile.come_row_deletes(relations, settings) -%}
+    {%- set counts = reconcile.one_row(
+          reconcile.version_counts_with_row_deletes(relations, settings, range) if come
+          else reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
+    {%- if come or settings.built.row_deletes -%}
+      {%- do reconcile.run_statements(reconcile.get_row_delete_statements(relations, settings, range, come)) -%}
+    {%- endif -%}
     {%- do reconcile.run_statements(
           reconcile.get_rebuild_statements(relations, settings, reconcile.history_columns(settings)) if range.kind == 'rebuild'
           else reconcile.get_apply_statements(relations, range, counts, reconcile.merge_versions(relations, settings, counts))) -%}
@@ -21,5 +27,5 @@
   {%- set target_relation = relations.live.incorporate(type='view') -%}
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
   {{ run_hooks([] if settings.as_of else post_hooks) }}
-  {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine]}) }}
+  {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine] + ([relations.row_deletes] if come or settings.built.row_deletes else [])}) }}
 {%- endmaterialization %}

@@ -1,6 +1,7 @@
 {#- The columns of the base table of a `history`, as SQL: one row for each change record, deletes too. -#}
 {%- macro history_columns(settings) -%}
   {{ return(reconcile.identifiers(settings.columns) + ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch']
+      + (['_row_id'] if settings.row_ids else [])
       + (['_change_columns'] if settings.partial_records else []) + reconcile.mended_columns(settings)) }}
 {%- endmacro %}
 

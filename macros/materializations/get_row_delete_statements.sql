@@ -15,7 +15,7 @@
 {#- How many row deletes a range holds: one query, of models alone whose source gives row ids. -#}
 {%- macro come_row_deletes(relations, settings) -%}
   {{ return(0 if not settings.row_deletes else run_query(
-      'select count(*) from ' ~ relations.changes_cache ~ ' where _change_error is null and ' ~ reconcile.identifier(settings.unique_key[0]) ~ ' is null')[0][0] | int) }}
+      'select count(*) from ' ~ relations.changes_cache ~ ' where ' ~ reconcile.is_row_delete_record(settings.unique_key))[0][0] | int) }}
 {%- endmacro %}
 
 {%- macro get_cache_rows_statements(relations, settings, range) -%}
@@ -39,6 +39,7 @@ using (
     {{ reconcile._distinct_row_deletes(relations, settings) | indent(4) }}
 ) as come
 on come._row_id = known._row_id and come._change_sequence = known._change_sequence
+when matched and struct(come._change_time, come._change_id) < struct(known._change_time, known._change_id) then update set _change_time = come._change_time, _change_id = come._change_id
 when not matched then insert *
 {%- endmacro %}
 
