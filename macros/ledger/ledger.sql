@@ -7,7 +7,7 @@
 create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
     relation string comment 'schema.name of the model',
     object string comment 'the source object, or several with commas',
-    kind string comment 'apply: batches never seen; replay: batches applied again; rebuild: all batches, from nothing',
+    kind string comment 'apply: batches never seen; replay: batches applied again; rebuild: all batches, from nothing or a base snapshot; purge: of the staging table in relation, records of these batches were deleted',
     first_batch bigint,
     last_batch bigint,
     delivered bigint comment 'records of the object in these batches, counted from staging alone',

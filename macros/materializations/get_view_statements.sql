@@ -1,8 +1,8 @@
 {#- Made anew when they are missing or their definition changed, or a type of the base table: a view casts to the types that it was
-    made with. A run with nothing to apply writes nothing. -#}
-{%- macro get_view_statements(relations, settings, live) -%}
+    made with. A run with nothing to apply writes nothing. `quarantine`: where that is a view as well. -#}
+{%- macro get_view_statements(relations, settings, live, quarantine=none) -%}
   {%- set statements = [] -%}
-  {%- for name, query, comments in [('changes', sql, ''), ('live', live, reconcile._comments(settings))] -%}
+  {%- for name, query, comments in [('changes', sql, ''), ('live', live, reconcile._comments(settings)), ('quarantine', quarantine, '')] if query -%}
     {%- set built = settings.built[name] -%}
     {%- set definition = local_md5(settings.declaration ~ comments ~ query) -%}
     {%- if built != definition and not (built and flags.EMPTY) -%}

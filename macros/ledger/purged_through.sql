@@ -1,0 +1,28 @@
+{#- What was purged of a staging table: {object: batch}, the last batch of which records of the object were deleted; nothing for the others. -#}
+{%- macro purged_through(staging, objects) -%}
+  {%- set purged = {} -%}
+  {%- for row in run_query(reconcile._purges(staging)) if row[0] in objects -%}
+    {%- do purged.update({row[0]: row[1] | int}) -%}
+  {%- endfor -%}
+  {{ return(purged) }}
+{%- endmacro %}
+
+{#- Whoever deletes the records of an object up to a batch writes this before, when every model that reads the object has applied that batch. -#}
+{%- macro get_purge_statement(staging, object, batch) -%}
+insert into {{ reconcile.qualified(reconcile.ledger()) }} by name
+select
+    {{ reconcile.literal(reconcile.ledger_name(staging)) }} as relation,
+    {{ reconcile.literal(object) }} as object,
+    'purge' as kind,
+    1 as first_batch,
+    {{ batch }} as last_batch,
+    '{{ invocation_id }}' as invocation_id,
+    current_timestamp() as recorded_at
+{%- endmacro %}
+
+{%- macro _purges(staging) -%}
+select object, max(last_batch) as batch
+from {{ reconcile.qualified(reconcile.ledger()) }}
+where relation = {{ reconcile.literal(reconcile.ledger_name(staging)) }} and kind = 'purge'
+group by object
+{%- endmacro %}
