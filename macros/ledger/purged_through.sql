@@ -7,6 +7,11 @@
   {{ return(purged) }}
 {%- endmacro %}
 
+{#- The last batch of which anything was purged that a model reads, 0 where nothing was; `inputs` as `model_inputs` gives them. -#}
+{%- macro last_purged(inputs) -%}
+  {{ return(reconcile.purged_through(inputs.relations[0], inputs.objects).values() | max | default(0, true) if inputs.objects else 0) }}
+{%- endmacro %}
+
 {#- Whoever deletes the records of an object up to a batch writes this before, when every model that reads the object has applied that batch. -#}
 {%- macro get_purge_statement(staging, object, batch) -%}
 insert into {{ reconcile.qualified(reconcile.ledger()) }} by name

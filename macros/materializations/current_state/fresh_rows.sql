@@ -6,11 +6,11 @@
 {{ reconcile._live_columns(settings, reconcile._rows_behind(relations, settings, known, batch)) }}
 {%- endmacro %}
 
-{#- The rows of which only some columns are known, likewise. -#}
-{%- macro pending_rows(relations, settings, known, batch) -%}
+{#- The rows of a `current_view` of which only some columns are known. -#}
+{%- macro pending_rows(relations, settings) -%}
 select *
 from (
-    {{ reconcile._rows_behind(relations, settings, known, batch) | indent(4) }}
+    {{ reconcile._rows_behind(relations, settings, settings.known, settings.batch) | indent(4) }}
 )
 where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if settings.partial_records else 'false' }}
 {%- endmacro %}
