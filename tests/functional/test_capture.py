@@ -13,7 +13,7 @@ from projects import Project
 from pyspark.sql import SparkSession
 from reconcile_jobs import datastream
 from reconcile_jobs.staging import TableName
-from truth import CAPTURE, COLUMNS, DELIVERIES, KEYS, SOURCES, delivered, differences, object_of
+from truth import CAPTURE, COLUMNS, DELIVERIES, KEYS, SOURCES, delivered, differences, object_of, rows_of
 
 MODELS = [(source, table) for source in SOURCES for table in COLUMNS]
 COUNTS = ["delivered", "applied", "superseded", "duplicate", "quarantined", "pending"]
@@ -23,7 +23,8 @@ class Shop:
     """A project with a model for each table of each source, and what was delivered to it in one format."""
 
     def __init__(
-        self, spark: SparkSession, root: Path, name: str, form: str, sources: Sequence[str] = SOURCES, options: str = "",
+        self, spark: SparkSession, root: Path, name: str, form: str, sources: Sequence[str] = SOURCES,
+        options: str = "",
     ) -> None:  # fmt: skip
         self.spark, self.root, self.form, self.sources = spark, root, form, sources
         self.schema, self.lake = f"shop_{name}", f"lake_{name}"
@@ -155,6 +156,38 @@ def test_avro_equals_json_record_by_record(json_shop, avro_shop, source, table):
     )
     assert json_side.total() == sum(delivered(source, delivery)[object_of(source, table)] for delivery in DELIVERIES)
     assert json_side == avro_side
+
+
+@pytest.fixture(scope="module", params=["postgresql", pytest.param("oracle", marks=pytest.mark.soak)])
+def fresh_shop(request, spark, tmp_path_factory) -> Shop:
+    """One source, its models fresh, and beside each the same as a `current_view`."""
+    root = tmp_path_factory.mktemp("fresh")
+    shop = Shop(spark, root, f"fresh_{request.param}", "json", [request.param], ", meta={'fresh': true}")
+    for source, table in shop.models:
+        text = (root / "project" / "models" / f"{source}_{table}.sql").read_text()
+        text = text.replace("current_state", "current_view").replace(", meta={'fresh': true}", "")
+        shop.project.model(f"{source}_{table}_view", text, COLUMNS[table])
+    return shop
+
+
+def test_fresh_views_equal_a_merge_of_everything_after_every_delivery(fresh_shop):
+    """The merge lags behind by one delivery. A current_view shows the same, and the truth in the end."""
+    shop = fresh_shop
+    models = [f"{source}_{table}" for source, table in shop.models]
+    for delivery in DELIVERIES:
+        shop.deliver(delivery)
+        if delivery > 1:
+            fresh = {model: rows_of(shop.spark, f"{shop.schema}.{model}") for model in models}
+            for model in models:
+                assert rows_of(shop.spark, f"{shop.schema}.{model}_view") == fresh[model]
+        shop.run(*(["--select", *models] if delivery > 1 else []))
+        for source, table in shop.models:
+            model = f"{source}_{table}"
+            live = f"select {', '.join(COLUMNS[table])} from {shop.schema}.{model}__base where not _deleted"
+            shop.spark.sql(live).createOrReplaceTempView("merged")
+            assert delivery == 1 or rows_of(shop.spark, "merged") == fresh[model]
+        shop.spark.catalog.dropTempView("merged")
+    assert shop.differences() == {}
 
 
 @pytest.mark.soak
