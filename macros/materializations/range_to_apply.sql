@@ -81,7 +81,7 @@
   {%- if last < applied and settings.inputs.objects and not flags.EMPTY -%}
     {%- set staging = settings.inputs.relations[0] -%}
     {%- set staged = run_query('select max(batch) from ' ~ reconcile.qualified(staging))[0][0] | int(0) -%}
-    {%- if staged < applied -%}
+    {%- if [staged, reconcile.last_purged(settings.inputs)] | max < applied -%}
       {%- do reconcile.raise_complaints([
             'batch ' ~ applied ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', and the last one of ' ~ reconcile.ledger_name(staging)
             ~ ' is ' ~ staged ~ ': that table was restored or made anew; rebuild with `' ~ reconcile._rebuilding() ~ '`']) -%}

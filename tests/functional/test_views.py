@@ -344,6 +344,7 @@ def test_what_reads_staging_from_its_beginning_is_refused_once_that_was_purged(t
     things.spark.sql(f"delete from {things.staging} where batch <= 2")
 
     # Increments go on.
+    things.project.dbt("run")
     things.append(3, {3: "three"})
     things.project.dbt("run")
     assert things.rows() == [(1, "one"), (3, "three")]
