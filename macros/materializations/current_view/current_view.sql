@@ -8,7 +8,7 @@
   {%- set fields = reconcile._fields_of_model() -%}
   {%- set purged = reconcile.purged_staging(settings, reconcile.current_state_columns(settings)) -%}
   {%- set statements = reconcile.get_view_statements(
-        relations, settings, reconcile.fresh_rows(relations, settings, purged.snapshot, purged.batch), reconcile.quarantined_rows(relations, settings, fields)) -%}
+        relations, settings, reconcile.fresh_rows(relations, settings, purged.snapshot, purged.batch), reconcile._quarantined_rows(relations, settings, fields)) -%}
   {%- do reconcile.run_statements(statements) -%}
 
   {%- call noop_statement('main', 'MADE ANEW' if statements else 'nothing new') -%}{%- endcall -%}
@@ -19,7 +19,7 @@
 {%- endmaterialization %}
 
 {#- As the quarantine table has them. -#}
-{%- macro quarantined_rows(relations, settings, fields) -%}
+{%- macro _quarantined_rows(relations, settings, fields) -%}
 select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
 from (
     {{ reconcile.checked_records(
