@@ -3,7 +3,14 @@
     that files of the staging table are skipped. Should the table hold more by now, as between a MERGE and the new view, the records that it
     knows are only applied again. -#}
 {%- macro fresh_rows(relations, settings, known, batch) -%}
-{{ reconcile._live_columns(settings, reconcile._rows_behind(relations, settings, known, batch)) }}
+select
+    {%- for column in reconcile.identifiers(settings.columns) %}
+    {{ column }}{{ ',' if not loop.last }}
+    {%- endfor %}
+from (
+    {{ reconcile._rows_behind(relations, settings, known, batch) | indent(4) }}
+)
+where {{ reconcile.is_live(reconcile.order_of('_change'), '_deleted') if settings.partial_records else 'not _deleted' }}
 {%- endmacro %}
 
 {#- The rows of a `current_view` of which only some columns are known. -#}
@@ -13,17 +20,6 @@ from (
     {{ reconcile._rows_behind(relations, settings, settings.known, settings.batch) | indent(4) }}
 )
 where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if settings.partial_records else 'false' }}
-{%- endmacro %}
-
-{%- macro _live_columns(settings, rows) -%}
-select
-    {%- for column in reconcile.identifiers(settings.columns) %}
-    {{ column }}{{ ',' if not loop.last }}
-    {%- endfor %}
-from (
-    {{ rows | indent(4) }}
-)
-where {{ reconcile.is_live(reconcile.order_of('_change'), '_deleted') if settings.partial_records else 'not _deleted' }}
 {%- endmacro %}
 
 {%- macro _rows_behind(relations, settings, known, batch) -%}
