@@ -62,7 +62,7 @@ class Lakehouse:
 
     def __init__(
         self, spark: SparkSession, root: Path, schema: str, staged: StagedHistories, package: Path = PACKAGE,
-        sources: Iterable[str] = (),
+        sources: Iterable[str] = (), config: str = "",
     ) -> None:  # fmt: skip
         self.spark, self.schema, self.staged, self.batch = spark, schema, staged, 0
         self.sources = list(sources or staged.records)
@@ -73,7 +73,7 @@ class Lakehouse:
             macro = "spanner_change_stream" if source == "spanner" else f"datastream_{source}"
             self.project.model(
                 source,
-                f"{{{{ config(materialized='{self.materialized}', unique_key={list(KEY)}) }}}}\n"
+                f"{{{{ config(materialized='{self.materialized}', unique_key={list(KEY)}{config}) }}}}\n"
                 f"{{{{ reconcile.{macro}(source('lake', 'changes'), object='{source}') }}}}",
                 COLUMNS,
             )
@@ -81,15 +81,19 @@ class Lakehouse:
 
     def run(self, upto: int, *arguments: str) -> None:
         """Let the batches up to this one be there, and run dbt."""
+        self.deliver(upto)
+        self.project.dbt("run", "--select", *self.sources, *arguments)
+        ledger = self.spark.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at").collect()
+        for source in self.sources:
+            self.accounts[source].append([row for row in ledger if row.relation == f"{self.schema}.{source}"][-1])
+
+    def deliver(self, upto: int) -> None:
+        """Let the batches up to this one be there."""
         self.batch = upto
         self.spark.sql(
             f"create or replace view {self.schema}_staging.changes as "
             f"select * from {self.staged.table} where batch <= {upto}"
         )
-        self.project.dbt("run", "--select", *self.sources, *arguments)
-        ledger = self.spark.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at").collect()
-        for source in self.sources:
-            self.accounts[source].append([row for row in ledger if row.relation == f"{self.schema}.{source}"][-1])
 
     def forget_last_account(self) -> None:
         """Leave the base table as it is and the ledger as if the last run had died before it."""
@@ -133,6 +137,19 @@ class Lakehouse:
             live = {tuple(row) for row in self.spark.table(f"{self.schema}.{source}").collect()}
             kept = {tuple(base[key][name] for name in COLUMNS) for key, rivals in expected.items() if rivals[0].live}
             demand(live == kept, f"{source}: the view's rows are not the live ones: {some(live ^ kept)}")
+
+    def check_live(self, source: str, relation: str) -> set[Any]:
+        """Law 1, of a view alone: its rows are the live ones of the fold of the delivered records. Return them."""
+        rows = [tuple(row) for row in self.spark.table(f"{self.schema}.{relation}").collect()]
+        live, expected = set(rows), fold(record for _, record in self.staged.upto(source, self.batch))
+        demand(len(live) == len(rows), f"{relation}: a row comes twice")
+        keys = {row[: len(KEY)] for row in rows}
+        demand(len(keys) == len(rows), f"{relation}: a key comes twice")
+        there = {key for key, rivals in expected.items() if rivals[0].live}
+        demand(keys == there, f"{relation}: the live keys are others: {some(keys ^ there)}")
+        allowed = {(*key, *folded.values) for key in there for folded in expected[key]}
+        demand(live <= allowed, f"{relation}: rows are not as folded: {some(live - allowed)}")
+        return live
 
     def check_quarantine(self) -> None:
         """Laws 3 and 4: what is bad is in quarantine as often as it was delivered."""

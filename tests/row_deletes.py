@@ -168,12 +168,15 @@ class Rows:
     def upto(self, batch: int, first: int = 1) -> list[Record]:
         return [record for record in self.records if first <= record.batch <= batch]
 
-    def run(self, upto: int, *arguments: str) -> None:
+    def deliver(self, upto: int) -> None:
         self.batch = upto
         self.spark.sql(
             f"create or replace view {self.schema}_staging.changes as "
             f"select * from {self.schema}_staging.all_changes where batch <= {upto}"
         )
+
+    def run(self, upto: int, *arguments: str) -> None:
+        self.deliver(upto)
         self.project.dbt("run", "--select", "tbl", *arguments)
         ledger = self.spark.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at").collect()
         self.accounts.append(ledger[-1])

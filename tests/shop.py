@@ -22,14 +22,14 @@ class Shop:
 
     def __init__(
         self, spark: SparkSession, root: Path, name: str, form: str, sources: Sequence[str] = SOURCES,
-        materialized: str = "current_state", tests: Sequence[str] = (),
+        materialized: str = "current_state", options: str = "", tests: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.spark, self.root, self.form, self.sources = spark, root, form, sources
         self.schema, self.lake = f"shop_{name}", f"lake_{name}"
         self.project = Project(root / "project", self.schema, threads=2)
         self.project.source(self.lake, *sources)
         for source, table in self.models:
-            config = f"config(materialized='{materialized}', unique_key={KEYS[table]})"
+            config = f"config(materialized='{materialized}', unique_key={KEYS[table]}{options})"
             call = f"reconcile.datastream_{source}(source('lake', '{source}'), object='{object_of(source, table)}')"
             self.project.model(
                 f"{source}_{table}", f"{{{{ {config} }}}}\n{{{{ {call} }}}}\n", COLUMNS[table], data_tests=list(tests)

@@ -1,4 +1,4 @@
-{#- The change records of some batches, with what every materialization asks of them whatever the source: a key, a place in the
+{#- The change records of some batches, or of all from `first` on where `last` is none, with what every materialization asks of them whatever the source: a key, a place in the
     order, whole rows. `sql` is the model's SELECT, `fields` the columns it has. Where `partial_records` are taken, `_change_columns` are the
     columns beside the key that an update carries, in one order; NULL for what sets the whole row, as an insert, a delete and an update of all do. `timed`: a record must have a time.
     Where the source gives `row_ids`, a delete that names its row by this alone needs no key. -#}
@@ -50,6 +50,6 @@ from (
     from (
 {{ sql }}
     )
-    where _change_batch between {{ first }} and {{ last }}
+    where _change_batch {{ '>= ' ~ first if last is none else 'between ' ~ first ~ ' and ' ~ last }}
 )
 {%- endmacro %}

@@ -1,5 +1,5 @@
 {#- The columns of the base table's row `base`, joined with those of `newest`, as `columns_beside_base` gives it: {column: SQL}. Each column has its
-    value from the newer record; nothing here depends on which of the two came first. -#}
+    value from the newer record; nothing here depends on which of the two came first. Where there is no such row `base` is all NULL. -#}
 {%- macro joined_columns(columns, keys) -%}
   {%- set known, come = reconcile.order_of('base._change'), reconcile.order_of('newest._change') -%}
   {%- set joined = reconcile.joined_order(known, come) -%}
@@ -11,9 +11,9 @@
   {%- endfor -%}
   {{ return(dict(values, **{
       '_change_sequence': joined.newest,
-      '_change_time': 'if(newest._change_sequence > base._change_sequence, newest._change_time, base._change_time)',
+      '_change_time': "if(newest._change_sequence > coalesce(base._change_sequence, ''), newest._change_time, base._change_time)",
       '_change_batch': 'greatest(base._change_batch, array_max(transform(newest._change_writers, record -> record.batch)))',
-      '_deleted': "if(newest._change_row_sequence > coalesce(base._change_row_sequence, ''), newest._deleted, base._deleted)",
+      '_deleted': "if(newest._change_row_sequence > coalesce(base._change_row_sequence, ''), newest._deleted, coalesce(base._deleted, false))",
       '_change_row_sequence': joined.row,
       '_change_column_sequences': joined.columns,
   })) }}

@@ -1,6 +1,5 @@
 {#- Fails on every row of which only some columns are known: an update of these has come, and nothing that says what the row was before; of a
-    history on every such version. And on every
-    row delete that came alone: no record tells of a row that was at its address before. -#}
+    history on every such version. And on every row delete that came alone: no record tells of a row that was at its address before. -#}
 {%- test no_pending_rows(model) -%}
 {%- if execute -%}
 {%- set node = reconcile.node_of(model) -%}
@@ -17,6 +16,8 @@ where not exists (
         and change._change_sequence < row_delete._change_sequence
         and change.{{ reconcile.identifier(keys[0]) }} is not null
 )
+{%- elif node.config.materialized == 'current_view' %}
+{{ reconcile.pending_rows(reconcile.model_relations(model), reconcile._settings_of_view(node)) }}
 {%- else %}
 {%- set pending = "not _change_is_known and _change_type <> 'delete'" if node.config.materialized == 'history' else reconcile.is_pending(reconcile.order_of('_change'), '_deleted') %}
 select *
@@ -25,3 +26,16 @@ where {{ pending if reconcile.takes_partial_records(node) else 'false' }}
 {%- endif %}
 {%- endif -%}
 {%- endtest %}
+
+{#- What the rows of a `current_view` follow from, as it was last run. -#}
+{%- macro _settings_of_view(node) -%}
+  {%- set keys = [node.config.unique_key] if node.config.unique_key is string else node.config.unique_key -%}
+  {%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) -%}
+  {%- set name = ((node.config.meta or {}).get('base_snapshot') or '').split('.') -%}
+  {%- set row_ids = reconcile.takes_row_ids(node) -%}
+  {{ return({
+      'columns': reconcile.declared_columns(node.columns.values() | list), 'unique_key': keys,
+      'partial_records': reconcile.takes_partial_records(node), 'row_ids': row_ids, 'row_deletes': row_ids and '_row_id' not in keys,
+      'known': api.Relation.create(schema=name[0], identifier=name[1]) if purged and name[1] else none, 'batch': purged,
+  }) }}
+{%- endmacro %}

@@ -3,12 +3,12 @@
 {%- macro begin_run() -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and reconcile.reconciled_nodes() -%}
     {%- do reconcile._check_spark() -%}
+    {%- do run_query('create schema if not exists ' ~ reconcile.identifier(target.schema)) -%}
+    {%- do run_query(reconcile.get_create_ledger_statement()) -%}
     {%- if reconcile.as_of() -%}
       {%- do reconcile._begin_as_of() -%}
       {{ return('') }}
     {%- endif -%}
-    {%- do run_query('create schema if not exists ' ~ reconcile.identifier(target.schema)) -%}
-    {%- do run_query(reconcile.get_create_ledger_statement()) -%}
     {%- set cuts = {} -%}
     {%- for node in reconcile.reconciled_nodes() -%}
       {%- for relation in reconcile.model_inputs(node).relations if reconcile.ledger_name(relation) not in cuts -%}

@@ -1,5 +1,6 @@
+{#- A rebuild from a base snapshot is written down even where nothing came behind it: the next range begins there. -#}
 {%- macro get_ledger_statements(relations, settings, range, counts) -%}
-  {%- if range.last < range.first or settings.as_of -%}{{ return([]) }}{%- endif -%}
+  {%- if range.last < range.first and not range.snapshot or settings.as_of -%}{{ return([]) }}{%- endif -%}
   {{ return([reconcile._ledger_row(relations, settings, range, counts)]) }}
 {%- endmacro %}
 

@@ -7,7 +7,7 @@
 create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
     relation string comment 'schema.name of the model',
     object string comment 'the source object, or several with commas',
-    kind string comment 'apply: batches never seen; replay: batches applied again; rebuild: all batches, from nothing',
+    kind string comment 'apply: batches never seen; replay: batches applied again; rebuild: all batches, from nothing or a base snapshot; purge: of the staging table in relation, records of these batches were deleted',
     first_batch bigint,
     last_batch bigint,
     delivered bigint comment 'records of the object in these batches, counted from staging alone',
@@ -33,7 +33,7 @@ create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
     its largest now. A rebuild begins a new account. -#}
 {%- macro applied_batches(relations) -%}
   {%- set account = reconcile.one_row(reconcile._account(relations)) -%}
-  {%- do account.update({'base_batch': reconcile._largest_batch(relations, account.ledger_base_batch)}) -%}
+  {%- do account.update({'base_batch': reconcile.largest_batch(relations.base, account.ledger_base_batch)}) -%}
   {{ return(account) }}
 {%- endmacro %}
 
@@ -49,8 +49,8 @@ where rebuilt_at is null or recorded_at >= rebuilt_at
 
 {#- A table with deletion vectors answers no maximum from its statistics, but files that end before `known` are skipped by them: only
     a base table that was restored is read whole. -#}
-{%- macro _largest_batch(relations, known) -%}
-  {%- set query = 'select max(_change_batch) from ' ~ reconcile.qualified(relations.base) -%}
+{%- macro largest_batch(table, known=0) -%}
+  {%- set query = 'select max(_change_batch) from ' ~ reconcile.qualified(table) -%}
   {{ return(run_query(query ~ ' where _change_batch >= ' ~ known)[0][0] or run_query(query)[0][0] or 0) }}
 {%- endmacro %}
 

@@ -26,7 +26,7 @@
 {#- The nodes of all models that this package materializes, in this project and its packages; none while dbt parses. -#}
 {%- macro reconciled_nodes() -%}
   {{ return([] if not execute else graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
-      | selectattr('config.materialized', 'in', ['current_state', 'history']) | list) }}
+      | selectattr('config.materialized', 'in', ['current_state', 'current_view', 'history']) | list) }}
 {%- endmacro %}
 
 {#- The node whose relation this is. -#}

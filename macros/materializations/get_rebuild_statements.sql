@@ -1,5 +1,8 @@
-{%- macro get_rebuild_statements(relations, settings, columns) -%}
-  {{ return([reconcile._create_quarantine(relations), reconcile._create_base(relations, settings, columns)]) }}
+{#- `rows`: a SELECT of all rows of the base table. Where staging was purged the quarantine keeps what came of the records that are gone. -#}
+{%- macro get_rebuild_statements(relations, settings, range, rows) -%}
+  {{ return([
+      reconcile._replace_quarantine(relations, range) if range.snapshot and settings.built.quarantine else reconcile._create_quarantine(relations),
+      reconcile._create_base(relations, settings, rows)]) }}
 {%- endmacro %}
 
 {%- macro _create_quarantine(relations) -%}
@@ -16,7 +19,7 @@ from {{ relations.changes_cache }}
 where _change_error is not null
 {%- endmacro %}
 
-{%- macro _create_base(relations, settings, columns) -%}
+{%- macro _create_base(relations, settings, rows) -%}
 create or replace table {{ reconcile.qualified(relations.base) }}
 using delta
 {{ partition_cols(label='partitioned by') }}
@@ -27,8 +30,7 @@ tblproperties (
     {%- endfor %}
 )
 as
-select {{ columns | join(', ') }}
-from {{ relations.fold_cache }}
+{{ rows }}
 {%- endmacro %}
 
 {#- Deletion vectors: a merge marks rows instead of writing their files again. Column mapping: only for names Parquet cannot hold. -#}

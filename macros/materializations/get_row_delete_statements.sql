@@ -2,7 +2,7 @@
     are written before the MERGE: should the run die in between, the same range comes again. The table is made when the first one comes. -#}
 {%- macro get_row_delete_statements(relations, settings, range, come) -%}
   {%- set statements = ['drop view if exists ' ~ relations.rows_cache] -%}
-  {%- if range.kind == 'rebuild' -%}
+  {%- if range.kind == 'rebuild' and not reconcile.knows_row_deletes(settings, range) -%}
     {%- do statements.append(reconcile._create_row_deletes(relations, settings, replace=true)) -%}
   {%- elif come and settings.built.row_deletes -%}
     {%- do statements.append(reconcile._merge_row_deletes(relations, settings)) -%}

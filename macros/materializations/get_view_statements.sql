@@ -1,8 +1,9 @@
 {#- Made anew when they are missing or their definition changed, or a type of the base table: a view casts to the types that it was
-    made with. A run with nothing to apply writes nothing. `names`: the columns of the live view beside the declared ones. -#}
-{%- macro get_view_statements(relations, settings, live, names=[]) -%}
+    made with. A run with nothing to apply writes nothing. `names`: the columns of the live view beside the declared ones.
+    `quarantine`: where that is a view as well. -#}
+{%- macro get_view_statements(relations, settings, live, names=[], quarantine=none) -%}
   {%- set statements = [] -%}
-  {%- for name, query, comments in [('changes', reconcile.records_as_of(sql, settings.as_of), ''), ('live', live, reconcile._comments(settings, names))] -%}
+  {%- for name, query, comments in [('changes', reconcile.records_as_of(sql, settings.as_of), ''), ('live', live, reconcile._comments(settings, names)), ('quarantine', quarantine, '')] if query -%}
     {%- set built = settings.built[name] -%}
     {%- set definition = local_md5(settings.declaration ~ comments ~ query) -%}
     {%- if built != definition and not (built and flags.EMPTY) -%}

@@ -1,4 +1,4 @@
-{#- Whether row deletes of before the range are known, which a rebuild does not ask. -#}
+{#- Whether row deletes of before the range are known, which a rebuild does not ask unless it begins with a base snapshot. -#}
 {%- macro knows_row_deletes(settings, range) -%}
-  {{ return(range.kind != 'rebuild' and settings.built.row_deletes) }}
+  {{ return(settings.built.row_deletes and (range.kind != 'rebuild' or range.snapshot)) }}
 {%- endmacro %}

@@ -1,4 +1,4 @@
-{#- The declarations of the model, validated: {materialized, as_of, columns, unique_key, file_format, inputs, partial_records, row_ids, row_deletes, declaration}, and `built`: what its relations
+{#- The declarations of the model, validated: {materialized, as_of, columns, unique_key, file_format, inputs, partial_records, row_ids, row_deletes, fresh, base_snapshot, declaration}, and `built`: what its relations
     were built from, by their names in `model_relations`, none where there is no such relation yet. -#}
 {%- macro model_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
@@ -31,6 +31,13 @@
   {%- set row_ids = reconcile.takes_row_ids(model) -%}
   {%- do complaints.extend(reconcile._complaints_of_row_ids(columns, keys, inputs, partial_records, row_ids)) -%}
   {%- set row_deletes = row_ids and '_row_id' not in keys -%}
+  {%- set meta = model.config.get('meta') or {} -%}
+  {%- if meta.get('fresh', false) is not boolean -%}
+    {%- do complaints.append("meta fresh: '" ~ meta.fresh ~ "' is neither true nor false") -%}
+  {%- endif -%}
+  {%- if meta.get('base_snapshot') and not modules.re.fullmatch('[^.]+[.][^.]+', meta.base_snapshot | string) -%}
+    {%- do complaints.append("meta base_snapshot: '" ~ meta.base_snapshot ~ "' is no table; write it as schema.table") -%}
+  {%- endif -%}
   {%- if inputs.objects and inputs.relations | length != 1 -%}
     {%- do complaints.append('it depends on ' ~ inputs.relations | length ~ ' relations; a model with a source macro reads one staging table and nothing else') -%}
   {%- endif -%}
@@ -42,7 +49,7 @@
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return({
       'materialized': materialized, 'as_of': as_of, 'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built, 'partial_records': partial_records,
-      'row_ids': row_ids, 'row_deletes': row_deletes,
+      'row_ids': row_ids, 'row_deletes': row_deletes, 'fresh': meta.get('fresh', false) and not as_of, 'base_snapshot': meta.get('base_snapshot'),
       'declaration': tojson(reconcile._declaration(materialized, columns, keys, inputs, partial_records, row_ids), sort_keys=true),
   }) }}
 {%- endmacro %}
@@ -94,20 +101,31 @@
 {{ return(1) }}
 {%- endmacro %}
 
-{#- What has the name of one of the model's relations and was not made by this package is not replaced. -#}
+{#- What has the name of one of the model's relations and was not made by this package is not replaced; and what another materialization made,
+    only where it is a view that nothing is lost with. -#}
 {%- macro _built(complaints, row_deletes) -%}
   {%- set relations = reconcile.model_relations(this) -%}
-  {%- set built = {} -%}
+  {%- set is_view = config.get('materialized') == 'current_view' -%}
+  {%- set built, leftover = {}, [] -%}
   {%- for name, property in [('live', 'reconcile.definition'), ('base', 'reconcile.declaration'),
-                             ('changes', 'reconcile.definition'), ('quarantine', 'reconcile.quarantine')]
-                             + ([('row_deletes', 'reconcile.row_deletes')] if row_deletes else []) -%}
+                             ('changes', 'reconcile.definition'), ('quarantine', 'reconcile.definition' if is_view else 'reconcile.quarantine')]
+                             + ([('row_deletes', 'reconcile.row_deletes')] if row_deletes and not is_view else []) -%}
     {%- set existing = load_relation(relations[name]) -%}
     {%- do built.update({name: reconcile.table_property(relations[name], property) if existing else none}) -%}
-    {%- if existing and built[name] is none -%}
+    {%- if name == 'base' and is_view -%}
+      {%- do leftover.append('table ' ~ reconcile.ledger_name(relations.base)) if built.base -%}
+    {%- elif name == 'quarantine' and existing and built[name] is none
+          and reconcile.table_property(relations[name], 'reconcile.quarantine' if is_view else 'reconcile.definition') -%}
+      {%- do leftover.append(existing.type ~ ' ' ~ reconcile.ledger_name(relations[name])) -%}
+    {%- elif existing and built[name] is none -%}
       {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " exists and is a " ~ existing.type
             ~ " of somebody else's, which is not replaced; drop or rename it, or give the model an alias") -%}
     {%- endif -%}
   {%- endfor -%}
+  {%- if leftover -%}
+    {%- do complaints.append('it was of another materialization, and is made as a ' ~ config.get('materialized') ~ ' only once nothing is left of that one; run `drop '
+          ~ leftover | join('; drop ') ~ '`') -%}
+  {%- endif -%}
   {{ return(built) }}
 {%- endmacro %}
 

@@ -1,21 +1,25 @@
-{#- Which batches this run applies: {kind, first, last, delivered, has_records, base_batch, started}. What has been applied is known from the base
-    table; the ledger only tells that trailing batches left no trace in it. Reading too much is harmless, too little is not. -#}
-{%- macro range_to_apply(relations, settings) -%}
+{#- Which batches this run applies: {kind, first, last, delivered, has_records, base_batch, snapshot, started}. What has been applied is known from the base
+    table; the ledger only tells that trailing batches left no trace in it. Reading too much is harmless, too little is not.
+    `columns` are those of the base table; a rebuild begins with `snapshot`, a relation of them, where staging was purged. -#}
+{%- macro range_to_apply(relations, settings, columns) -%}
   {%- set last = reconcile.batch_as_of(settings) if settings.as_of and not flags.EMPTY else reconcile._cut(settings) -%}
   {%- if settings.as_of or should_full_refresh() or not settings.built.base -%}
-    {%- set first = 1 -%}
+    {%- set purged = reconcile.purged_staging(settings, columns, last) -%}
+    {%- set first = purged.batch + 1 -%}
+    {%- set last = [last, purged.batch] | max -%}
     {%- set kind = 'rebuild' -%}
-    {%- set applied = {'base_batch': 0} -%}
+    {%- set applied = {'base_batch': reconcile.largest_batch(purged.snapshot) if purged.snapshot else 0} -%}
   {%- else -%}
     {%- do reconcile._refuse_changed_declaration(relations, settings) -%}
     {%- set applied = reconcile.applied_batches(relations) -%}
     {%- do reconcile._refuse_staging_begun_anew(relations, settings, last, [applied.base_batch, applied.ledger_batch] | max) -%}
     {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else [applied.base_batch, applied.ledger_batch] | min) + 1 -%}
+    {%- do reconcile.refuse_purged_range(relations, settings, first, applied) -%}
     {%- set kind = 'replay' if first <= [applied.base_batch, applied.ledger_batch] | max else 'apply' -%}
   {%- endif -%}
   {%- set delivered = reconcile._delivered(settings, first, last) -%}
   {{ return({'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0,
-             'base_batch': applied.base_batch, 'started': modules.datetime.datetime.now()}) }}
+             'base_batch': applied.base_batch, 'snapshot': purged.snapshot if purged else none, 'started': modules.datetime.datetime.now()}) }}
 {%- endmacro %}
 
 {#- All models of a run stop at the batch that `begin_run` saw. -#}
@@ -30,10 +34,14 @@
   {%- elif staging -%}
     {{ return(0 if flags.EMPTY else cuts[staging[0]]) }}
   {%- endif -%}
+  {%- do reconcile.refuse_missing_staging(settings) -%}
+  {{ return(run_query('select max(_change_batch) from (' ~ sql ~ '\n)')[0][0] | int(0)) }}
+{%- endmacro %}
+
+{%- macro refuse_missing_staging(settings) -%}
   {%- for relation in settings.inputs.relations if settings.inputs.objects and not load_relation(relation) -%}
     {%- do reconcile.raise_complaints(['the staging table ' ~ reconcile.ledger_name(relation) ~ ' does not exist; fill it with ingestion/append.py first']) -%}
   {%- endfor -%}
-  {{ return(run_query('select max(_change_batch) from (' ~ sql ~ '\n)')[0][0] | int(0)) }}
 {%- endmacro %}
 
 {#- Counted from staging alone, so that a record which a source macro drops is missed; only a model that reads no staging table by a
@@ -73,7 +81,7 @@
   {%- if last < applied and settings.inputs.objects and not flags.EMPTY -%}
     {%- set staging = settings.inputs.relations[0] -%}
     {%- set staged = run_query('select max(batch) from ' ~ reconcile.qualified(staging))[0][0] | int(0) -%}
-    {%- if staged < applied -%}
+    {%- if [staged, reconcile.last_purged(settings.inputs)] | max < applied -%}
       {%- do reconcile.raise_complaints([
             'batch ' ~ applied ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', and the last one of ' ~ reconcile.ledger_name(staging)
             ~ ' is ' ~ staged ~ ': that table was restored or made anew; rebuild with `' ~ reconcile._rebuilding() ~ '`']) -%}

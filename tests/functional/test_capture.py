@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from shop import COUNTS, MODELS, Shop
-from truth import COLUMNS, DELIVERIES, delivered, object_of
+from truth import COLUMNS, DELIVERIES, delivered, object_of, rows_of
 
 # In `make test` these come delivery by delivery, the others all at once; in `make soak` the others do, these backwards.
 STEPWISE = ("oracle", "mysql")
@@ -88,6 +88,39 @@ def test_avro_equals_json_record_by_record(json_shop, avro_shop, source, table):
     )
     assert json_side.total() == sum(delivered(source, delivery)[object_of(source, table)] for delivery in DELIVERIES)
     assert json_side == avro_side
+
+
+@pytest.fixture(scope="module", params=["postgresql", pytest.param("oracle", marks=pytest.mark.soak)])
+def fresh_shop(request, spark, tmp_path_factory) -> Shop:
+    """One source, its models fresh, and beside each the same as a `current_view`."""
+    root = tmp_path_factory.mktemp("fresh")
+    shop = Shop(spark, root, f"fresh_{request.param}", "json", [request.param], options=", meta={'fresh': true}")
+    for source, table in shop.models:
+        text = (root / "project" / "models" / f"{source}_{table}.sql").read_text()
+        text = text.replace("current_state", "current_view").replace(", meta={'fresh': true}", "")
+        shop.project.model(f"{source}_{table}_view", text, COLUMNS[table])
+    return shop
+
+
+def test_fresh_views_equal_a_merge_of_everything_after_every_delivery(fresh_shop):
+    """The merge lags behind by one delivery. A current_view shows the same before the last merge, and the truth."""
+    shop = fresh_shop
+    models = [f"{source}_{table}" for source, table in shop.models]
+    for delivery in DELIVERIES:
+        shop.deliver(delivery)
+        if delivery > 1:
+            fresh = {model: rows_of(shop.spark, f"{shop.schema}.{model}") for model in models}
+        if delivery == DELIVERIES[-1]:
+            for model in models:
+                assert rows_of(shop.spark, f"{shop.schema}.{model}_view") == fresh[model]
+        shop.run(*(["--select", *models] if delivery > 1 else []))
+        for source, table in shop.models:
+            model = f"{source}_{table}"
+            live = f"select {', '.join(COLUMNS[table])} from {shop.schema}.{model}__base where not _deleted"
+            shop.spark.sql(live).createOrReplaceTempView("merged")
+            assert delivery == 1 or rows_of(shop.spark, "merged") == fresh[model]
+        shop.spark.catalog.dropTempView("merged")
+    assert shop.differences() == {}
 
 
 @pytest.mark.soak

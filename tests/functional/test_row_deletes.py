@@ -13,7 +13,19 @@ from datastream import Staged, stage
 from laws import LawBroken, check_same
 from projects import Project, copy_of_the_package
 from pyspark.sql import SparkSession
-from row_deletes import COLUMNS, OBJECT, Record, Rows, RowVersions, again, change, invent
+from row_deletes import (
+    COLUMNS,
+    OBJECT,
+    Record,
+    Rows,
+    RowVersions,
+    again,
+    change,
+    invent,
+    is_live,
+    newest,
+    row_deletes,
+)  # fmt: skip
 
 # --- what can happen, in the order of the log, and the rows that are there in the end ---------------------------------
 
@@ -171,6 +183,25 @@ def test_in_a_history_a_row_delete_ends_the_version_at_its_address(spark: SparkS
     one.run(4, "--full-refresh")
     one.check()
     check_same(before, one.base(), "rebuilt")
+
+
+def test_views_of_live_staging_undo_what_was_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
+    """Row deletes that are merged undo staged rows, and staged ones undo merged rows."""
+    rows = Rows(spark, tmp_path / "project", "row_deletes_fresh", invented(150, seed=4, split=3))
+    model = (rows.project.root / "models" / "tbl.sql").read_text()
+    rows.project.model("tbl", model.replace("['history', 'id']", "['history', 'id'], meta={'fresh': true}"), COLUMNS)
+    rows.project.model("tbl_view", model.replace("current_state", "current_view"), COLUMNS)
+    rows.run(1)
+    rows.project.dbt("run", "--select", "tbl_view")
+    for batch in (1, 2, 3):
+        rows.deliver(batch)
+        undone = row_deletes(rows.upto(batch))
+        right = {(*key, row.note) for key, row in newest(rows.upto(batch)).items() if is_live(row, undone)}
+        assert rows.live() == right
+        assert {tuple(row) for row in spark.table(f"{rows.schema}.tbl_view").collect()} == right
+        if batch == 2:
+            rows.run(2)
+            rows.check()
 
 
 # --- a model without row deletes pays nothing -------------------------------------------------------------------------

@@ -75,12 +75,12 @@ union all
 select _row_id, _change_sequence, false, false
 from {{ relations.changes_cache }}
 where _change_error is null and {{ key }} is not null
-{%- if range.kind != 'rebuild' %}
+{%- if reconcile.known_table(relations, range) %}
 union all
-select base._row_id, base._change_sequence, replaced.{{ key }} is null, not base._deleted{{ ' and coalesce(base._change_sequence >= known._change_sequence, true)' if settings.built.row_deletes }}
+select base._row_id, base._change_sequence, replaced.{{ key }} is null, not base._deleted{{ ' and coalesce(base._change_sequence >= known._change_sequence, true)' if reconcile.knows_row_deletes(settings, range) }}
 from (
     select {{ reconcile.broadcast_hint('row_delete', range.delivered) }}{{ reconcile.key_columns(settings.unique_key) }}, _row_id, _change_sequence, _deleted
-    from {{ reconcile.qualified(relations.base) }} as known
+    from {{ reconcile.qualified(reconcile.known_table(relations, range)) }} as known
     left semi join (
         select _row_id
         from {{ relations.changes_cache }}
@@ -94,7 +94,7 @@ left join (
     where _change_base_sequence is null or _change_sequence > _change_base_sequence
 ) as replaced
     on {{ reconcile.keys_match(settings.unique_key, 'replaced', 'base') }}
-{%- if settings.built.row_deletes %}
+{%- if reconcile.knows_row_deletes(settings, range) %}
 left join (
     select _row_id, max(_change_sequence) as _change_sequence
     from {{ reconcile.qualified(relations.row_deletes) }}

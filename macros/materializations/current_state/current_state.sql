@@ -2,32 +2,35 @@
 {%- materialization current_state, adapter='spark' -%}
   {%- set settings = reconcile.model_settings() -%}
   {%- set relations = reconcile.model_relations(this) -%}
+  {%- set columns = reconcile.current_state_columns(settings) -%}
   {{ run_hooks([] if settings.as_of else pre_hooks) }}
 
-  {%- set range = reconcile.range_to_apply(relations, settings) -%}
+  {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
   {%- if range.has_records or range.kind == 'rebuild' -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, settings, range, reconcile.newest_rows(relations, settings, range))) -%}
-    {%- set account = reconcile.column_counts if settings.partial_records else reconcile.change_counts -%}
     {%- set come = reconcile.come_row_deletes(relations, settings) -%}
     {%- if come or settings.built.row_deletes -%}
       {%- do reconcile.run_statements(reconcile.get_cache_rows_statements(relations, settings, range)) -%}
       {%- set counts = reconcile.one_row(reconcile.counts_with_row_deletes(relations, settings, range)) -%}
       {%- do reconcile.run_statements(reconcile.get_row_delete_statements(relations, settings, range, come)) -%}
-      {%- do settings.built.update({'row_deletes': true}) -%}
     {%- else -%}
+      {%- set account = reconcile.column_counts if settings.partial_records else reconcile.change_counts -%}
       {%- set counts = reconcile.one_row(account(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
     {%- endif -%}
     {%- do reconcile.run_statements(
-          reconcile.get_rebuild_statements(relations, settings, reconcile.current_state_columns(settings)) if range.kind == 'rebuild'
+          reconcile.get_rebuild_statements(relations, settings, range, reconcile.rebuilt_rows(relations, settings, range, columns)) if range.kind == 'rebuild'
           else reconcile.get_apply_statements(relations, range, counts, reconcile.merge_newest(relations, settings, counts))) -%}
     {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts)) -%}
     {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
   {%- endif -%}
-  {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, reconcile.live_rows(relations, settings))) -%}
+  {%- set has_row_deletes = come or settings.built.row_deletes -%}
+  {%- set live = reconcile.fresh_rows(relations, settings, relations.base, has_row_deletes, range.last if counts else range.first - 1) if settings.fresh
+        else reconcile.live_rows(relations, settings, has_row_deletes) -%}
+  {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, live)) -%}
 
   {%- call noop_statement('main', reconcile.summary(settings, range, counts)) -%}{%- endcall -%}
   {%- set target_relation = relations.live.incorporate(type='view') -%}
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
   {{ run_hooks([] if settings.as_of else post_hooks) }}
-  {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine] + ([relations.row_deletes] if settings.built.row_deletes else [])}) }}
+  {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine] + ([relations.row_deletes] if has_row_deletes else [])}) }}
 {%- endmaterialization %}

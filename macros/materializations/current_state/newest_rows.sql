@@ -1,4 +1,5 @@
-{#- What the records of a range come to, beside the base table's rows, for the counts and the MERGE. -#}
+{#- What the records of a range come to, beside the base table's rows, for the counts and the MERGE; or beside those of the base
+    snapshot that a rebuild begins with. -#}
 {%- macro newest_rows(relations, settings, range) -%}
 {%- set newest = reconcile._newest_beside_base(relations, settings, range) -%}
 {{ reconcile.columns_beside_base(newest) if settings.partial_records else newest }}
@@ -8,6 +9,7 @@
     The semi join comes first because an outer join can only broadcast, or else shuffles, the side that grows: the base table.
     Subqueries, not CTEs: through a CTE Spark does not see that what it reads is cached. -#}
 {%- macro _newest_beside_base(relations, settings, range) -%}
+{%- set table = reconcile.known_table(relations, range) -%}
 {%- set known = {'_change_sequence': 'string', '_deleted': 'boolean'} -%}
 {%- if settings.partial_records -%}
   {%- do known.update({'_change_row_sequence': 'string', '_change_column_sequences': 'map<string, string>'}) -%}
@@ -18,22 +20,24 @@
 select
     newest.*,
     {%- for column, type in known.items() %}
-    {{ 'cast(null as ' ~ type ~ ')' if range.kind == 'rebuild' else 'base.' ~ column }} as {{ '_change_base' ~ column | replace('_change', '') }}{{ ',' if not loop.last }}
+    {{ 'cast(null as ' ~ type ~ ')' if not table else 'base.' ~ column }} as {{ '_change_base' ~ column | replace('_change', '') }}{{ ',' if not loop.last }}
     {%- endfor %}
 from (
-    {%- if settings.partial_records %}
-    {{ reconcile.newest_columns(relations.changes_cache, settings.columns, settings.unique_key) | indent(4) }}
-    {%- else %}
-    {{ reconcile.newest_records(relations.changes_cache, settings.columns, settings.unique_key, settings.row_ids) | indent(4) }}
-    {%- endif %}
+    {{ reconcile.fold_of(relations.changes_cache, settings) | indent(4) }}
 ) as newest
-{%- if range.kind != 'rebuild' %}
+{%- if table %}
 left join (
     select {{ reconcile.broadcast_hint('change', range.delivered) }}{{ reconcile.key_columns(settings.unique_key) }}, {{ known | join(', ') }}
-    from {{ reconcile.qualified(relations.base) }} as known
+    from {{ reconcile.qualified(table) }} as known
     left semi join {{ relations.changes_cache }} as change
         on {{ reconcile.keys_match(settings.unique_key, 'change', 'known') }}
 ) as base
     on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}
 {%- endif -%}
+{%- endmacro %}
+
+{#- What checked records come to, one row for each key. -#}
+{%- macro fold_of(changes, settings) -%}
+{{ reconcile.newest_columns(changes, settings.columns, settings.unique_key) if settings.partial_records
+      else reconcile.newest_records(changes, settings.columns, settings.unique_key, settings.row_ids) }}
 {%- endmacro %}

@@ -2,9 +2,10 @@
 {%- materialization history, adapter='spark' -%}
   {%- set settings = reconcile.model_settings() -%}
   {%- set relations = reconcile.model_relations(this) -%}
+  {%- set columns = reconcile.history_columns(settings) -%}
   {{ run_hooks([] if settings.as_of else pre_hooks) }}
 
-  {%- set range = reconcile.range_to_apply(relations, settings) -%}
+  {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
   {%- if range.has_records or range.kind == 'rebuild' -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, settings, range, reconcile.mended_versions(relations, settings, range))) -%}
     {%- set come = reconcile.come_row_deletes(relations, settings) -%}
@@ -15,17 +16,19 @@
       {%- do reconcile.run_statements(reconcile.get_row_delete_statements(relations, settings, range, come)) -%}
     {%- endif -%}
     {%- do reconcile.run_statements(
-          reconcile.get_rebuild_statements(relations, settings, reconcile.history_columns(settings)) if range.kind == 'rebuild'
+          reconcile.get_rebuild_statements(relations, settings, range, reconcile.rebuilt_versions(relations, settings, range, columns)) if range.kind == 'rebuild'
           else reconcile.get_apply_statements(relations, range, counts, reconcile.merge_versions(relations, settings, counts))) -%}
     {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts)) -%}
     {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
   {%- endif -%}
-  {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, reconcile.shown_versions(relations, settings),
-        ['valid_from', 'valid_to', 'is_current', '_change_type', '_change_sequence', '_change_id'])) -%}
+  {%- set shown = reconcile.shown_versions(relations, settings) -%}
+  {%- set beside = ['valid_from', 'valid_to', 'is_current', '_change_type', '_change_sequence', '_change_id'] -%}
+  {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, shown, beside)) -%}
 
   {%- call noop_statement('main', reconcile.summary(settings, range, counts)) -%}{%- endcall -%}
   {%- set target_relation = relations.live.incorporate(type='view') -%}
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
   {{ run_hooks([] if settings.as_of else post_hooks) }}
-  {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine] + ([relations.row_deletes] if come or settings.built.row_deletes else [])}) }}
+  {%- set has_row_deletes = come or settings.built.row_deletes -%}
+  {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine] + ([relations.row_deletes] if has_row_deletes else [])}) }}
 {%- endmaterialization %}

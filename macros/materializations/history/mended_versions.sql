@@ -157,12 +157,12 @@ from (
     select {{ key }}, {{ fields | join(', ') }}, {% if values %}if(_change_type = 'delete', null, {{ carried }}){% else %}{{ carried }}{% endif %} as _change_carried, cast(null as {{ reconcile._type_of_known(settings) }}) as _change_known
     from {{ relations.changes_cache }}
     where _change_error is null{{ ' and not ' ~ reconcile.is_row_delete_record(settings.unique_key) if settings.row_deletes }}
-    {%- if range.kind != 'rebuild' %}
+    {%- if reconcile.known_table(relations, range) %}
     union all
     select {{ key }}, {{ fields | join(', ') }}, {{ carried }} as _change_carried, struct({{ known | join(', ') }}) as _change_known
-    from {{ reconcile.qualified(relations.base) }} as known
+    from {{ reconcile.qualified(reconcile.known_table(relations, range)) }} as known
     left semi join (
-        {{ reconcile._touched_keys(relations, settings) | indent(8) }}
+        {{ reconcile._touched_keys(relations, settings, range) | indent(8) }}
     ) as touched
         on {{ reconcile.keys_match(settings.unique_key, 'touched', 'known') }}
     {%- endif %}
@@ -171,14 +171,14 @@ group by {{ key }}, _change_sequence
 {%- endmacro %}
 
 {#- The keys of a range, and of the rows at an address that a row delete of it names. -#}
-{%- macro _touched_keys(relations, settings) -%}
+{%- macro _touched_keys(relations, settings, range) -%}
 select {{ reconcile.key_columns(settings.unique_key) }}
 from {{ relations.changes_cache }}
 where _change_error is null
 {%- if settings.row_deletes %}
 union all
 select {{ reconcile.key_columns(settings.unique_key) }}
-from {{ reconcile.qualified(relations.base) }} as known
+from {{ reconcile.qualified(reconcile.known_table(relations, range)) }} as known
 left semi join (
     select _row_id
     from {{ relations.changes_cache }}

@@ -1,0 +1,42 @@
+{#- The rows of a table with the base table's columns, `known`, brought up to date by `newest`, the newest rows of change records as the fold gives
+    them: what a MERGE of them would make of the table, in either of two arms. `columns` are those wanted, as SQL. Whatever part of `newest` the
+    table holds already changes nothing. The keys that `newest` touches come to the table's rows, not these to them, so the table is scanned in place: by a
+    hint, unless there are too many `records` for that. A view cannot know how many there will be. -#}
+{%- macro folded_rows(known, newest, settings, columns, records=1) -%}
+{%- set hint = reconcile.broadcast_hint('touched', records) -%}
+{%- if settings.partial_records -%}
+{%- set joined = reconcile.joined_columns(settings.columns, settings.unique_key) -%}
+select {{ hint }}{{ columns | join(', ') }}
+from {{ known }} as known
+left anti join {{ newest }} as touched
+    on {{ reconcile.keys_match(settings.unique_key, 'touched', 'known') }}
+union all
+select
+    {%- for column in columns %}
+    {{ joined.get(column, 'newest.' ~ column) }} as {{ column }}{{ ',' if not loop.last }}
+    {%- endfor %}
+from {{ newest }} as newest
+left join (
+    select {{ hint }}known.*
+    from {{ known }} as known
+    left semi join {{ newest }} as touched
+        on {{ reconcile.keys_match(settings.unique_key, 'touched', 'known') }}
+) as base
+    on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}
+{%- else -%}
+select {{ hint }}{{ columns | join(', ') }}
+from {{ known }} as known
+left anti join {{ newest }} as touched
+    on {{ reconcile.keys_match(settings.unique_key, 'touched', 'known') }} and touched._change_sequence > known._change_sequence
+union all
+select {{ columns | join(', ') }}
+from {{ newest }} as newest
+left anti join (
+    select {{ hint }}{{ reconcile.key_columns(settings.unique_key) }}
+    from {{ known }} as known
+    left semi join {{ newest }} as touched
+        on {{ reconcile.keys_match(settings.unique_key, 'touched', 'known') }} and touched._change_sequence <= known._change_sequence
+) as kept
+    on {{ reconcile.keys_match(settings.unique_key, 'newest', 'kept') }}
+{%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,55 @@
+{#- The live rows as a merge of everything up to now would leave them: the rows of `known`, a table with the base table's columns that holds what was
+    delivered up to `batch`, brought up to date by the change records behind it; or these alone, where `known` is none. The batch is a literal, so
+    that files of the staging table are skipped. Should the table hold more by now, as between a MERGE and the new view, the records that it
+    knows are only applied again. `last`: the last batch that counts, at an earlier moment. -#}
+{%- macro fresh_rows(relations, settings, known, has_row_deletes, batch, last=none) -%}
+with {{ reconcile._rows_behind(relations, settings, known, batch, last) }}
+{%- if settings.row_deletes %},
+
+row_deletes as (
+    select _row_id, _change_sequence
+    from changes
+    where {{ reconcile.is_row_delete_record(settings.unique_key) }}
+    {%- if has_row_deletes %}
+    union all
+    select _row_id, _change_sequence
+    from {{ reconcile.qualified(relations.row_deletes) }}
+    {%- endif %}
+)
+{%- endif %}
+
+{{ reconcile.shown_rows(settings, 'fresh', 'row_deletes' if settings.row_deletes) }}
+{%- endmacro %}
+
+{#- The rows of a `current_view` of which only some columns are known. -#}
+{%- macro pending_rows(relations, settings) -%}
+with {{ reconcile._rows_behind(relations, settings, settings.known, settings.batch, none) }}
+
+select *
+from fresh
+where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if settings.partial_records else 'false' }}
+{%- endmacro %}
+
+{#- Common table expressions, of which the last is `fresh`. -#}
+{%- macro _rows_behind(relations, settings, known, batch, last) -%}
+{%- set changes = reconcile.checked_records(
+      'select * from ' ~ reconcile.qualified(relations.changes), [], settings.columns, settings.unique_key, batch + 1, last, settings.partial_records, row_ids=settings.row_ids) -%}
+{%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted'] + (['_change_row_sequence'] if settings.partial_records else [])
+      + (['_row_id'] if settings.row_ids else []) -%}
+changes as (
+    {{ changes | indent(4) }}
+),
+
+newest as (
+    {{ reconcile.fold_of('changes', settings) | indent(4) }}
+),
+
+fresh as (
+    {%- if known is none %}
+    select {{ columns | join(', ') }}
+    from newest
+    {%- else %}
+    {{ reconcile.folded_rows(reconcile.qualified(known), 'newest', settings, columns) | indent(4) }}
+    {%- endif %}
+)
+{%- endmacro %}

@@ -1,0 +1,31 @@
+{#- The rows of a table as its source has them, folded from all of staging whenever they are read: see "Base tables" in docs/design.md. -#}
+{%- materialization current_view, adapter='spark' -%}
+  {%- set settings = reconcile.model_settings() -%}
+  {%- set relations = reconcile.model_relations(this) -%}
+  {{ run_hooks([] if settings.as_of else pre_hooks) }}
+
+  {%- do reconcile.refuse_missing_staging(settings) -%}
+  {%- set fields = reconcile._fields_of_model(settings) -%}
+  {%- set last = reconcile.batch_as_of(settings) if settings.as_of and not flags.EMPTY else none -%}
+  {%- set purged = reconcile.purged_staging(settings, reconcile.current_state_columns(settings), last) -%}
+  {%- set statements = reconcile.get_view_statements(
+        relations, settings, reconcile.fresh_rows(relations, settings, purged.snapshot, false, purged.batch, last),
+        quarantine=reconcile._quarantined_rows(relations, settings, fields, last)) -%}
+  {%- do reconcile.run_statements(statements) -%}
+
+  {%- call noop_statement('main', 'MADE ANEW' if statements else 'nothing new') -%}{%- endcall -%}
+  {%- set target_relation = relations.live.incorporate(type='view') -%}
+  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
+  {{ run_hooks([] if settings.as_of else post_hooks) }}
+  {{ return({'relations': [target_relation, relations.changes, relations.quarantine.incorporate(type='view')]}) }}
+{%- endmaterialization %}
+
+{#- As the quarantine table has them. -#}
+{%- macro _quarantined_rows(relations, settings, fields, last) -%}
+select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
+from (
+    {{ reconcile.checked_records(
+          'select * from ' ~ reconcile.qualified(relations.changes), fields, settings.columns, settings.unique_key, 1, last, settings.partial_records, row_ids=settings.row_ids) | indent(4) }}
+)
+where _change_error is not null
+{%- endmacro %}

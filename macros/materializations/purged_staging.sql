@@ -1,0 +1,69 @@
+{#- For what reads staging from its beginning: {batch, snapshot}, the batch behind which records are still there and the relation that holds what they came
+    to before, 0 and none where nothing was purged. Without a base snapshot it is refused; so is one that is no such table. `upto`: the last batch that
+    is read. At an earlier moment the snapshot must be older than that, which only its batches can tell. -#}
+{%- macro purged_staging(settings, columns, upto) -%}
+  {%- set last = {'object': none, 'batch': 0} -%}
+  {%- if settings.inputs.objects -%}
+    {%- set staging = settings.inputs.relations[0] -%}
+    {%- for object, batch in reconcile.purged_through(staging, settings.inputs.objects).items() if batch > last.batch -%}
+      {%- do last.update({'object': object, 'batch': batch}) -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {%- if not last.batch -%}
+    {{ return({'batch': 0, 'snapshot': none}) }}
+  {%- endif -%}
+  {%- set gone = reconcile.ledger_name(staging) ~ ' was purged of ' ~ last.object ~ ' up to batch ' ~ last.batch -%}
+  {%- if settings.as_of and (settings.as_of.position not in ['batch', 'appended_at'] or upto < last.batch) -%}
+    {%- do reconcile.raise_complaints([gone ~ ', and the rows as of ' ~ settings.as_of.said ~ ' cannot be told any more; ask for a later batch']) -%}
+  {%- elif not settings.base_snapshot -%}
+    {%- do reconcile.raise_complaints([gone ~ ', and these rows follow from all of its records; declare what they had come to, a copy of a base table of then, as `meta: {base_snapshot: schema.table}`']) -%}
+  {%- endif -%}
+  {%- set snapshot = reconcile._base_snapshot(settings, columns, gone) -%}
+  {%- if settings.as_of and reconcile.largest_batch(snapshot) > upto -%}
+    {%- do reconcile.raise_complaints([gone ~ ', and its base snapshot ' ~ settings.base_snapshot ~ ' is newer than ' ~ settings.as_of.said ~ '; ask for a later batch, or name an older copy']) -%}
+  {%- elif settings.as_of and settings.row_deletes and load_relation(this.incorporate(path={'identifier': this.identifier ~ '__row_deletes'})) -%}
+    {%- do reconcile.raise_complaints([gone ~ ', and what row deletes had undone before cannot be told of an earlier moment']) -%}
+  {%- endif -%}
+  {{ return({'batch': last.batch, 'snapshot': snapshot}) }}
+{%- endmacro %}
+
+{#- `columns`: those that the base table has, as SQL. -#}
+{%- macro _base_snapshot(settings, columns, gone) -%}
+  {%- set name = settings.base_snapshot.split('.') -%}
+  {%- set snapshot = load_relation(api.Relation.create(schema=name[0], identifier=name[1])) -%}
+  {%- set complaints = [] -%}
+  {%- if not snapshot -%}
+    {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' does not exist, and ' ~ gone ~ '; name a copy of a base table of then') -%}
+  {%- else -%}
+    {%- set types = {
+          '_change_sequence': 'string', '_change_time': 'timestamp', '_change_batch': 'bigint', '_deleted': 'boolean',
+          '_change_row_sequence': 'string', '_change_column_sequences': 'map<string,string>'} -%}
+    {%- set declared = settings.columns | map(attribute='name') | list -%}
+    {%- for column in adapter.get_column_schema_from_query(sql) if column.name in declared -%}
+      {%- do types.update({reconcile.identifier(column.name): column.dtype}) -%}
+    {%- endfor -%}
+    {%- set there = {} -%}
+    {%- for column in adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(snapshot)) -%}
+      {%- do there.update({column.name: column.dtype, reconcile.identifier(column.name): column.dtype}) -%}
+    {%- endfor -%}
+    {%- for column in columns if column not in there -%}
+      {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' has no column ' ~ column ~ '; name a copy of the whole base table') -%}
+    {%- endfor -%}
+    {%- for column in columns if column in there and types.get(column, there[column]) != there[column] -%}
+      {%- do complaints.append('column ' ~ column ~ ' of its base snapshot ' ~ settings.base_snapshot ~ ' is ' ~ there[column] ~ ' and not ' ~ types[column] ~ '; make it anew with that type') -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {%- do reconcile.raise_complaints(complaints) -%}
+  {{ return(snapshot) }}
+{%- endmacro %}
+
+{#- Increments go on behind what was purged; but a base table that was restored to a version before, or was never filled, cannot be brought up to date. -#}
+{%- macro refuse_purged_range(relations, settings, first, applied) -%}
+  {%- if settings.inputs.objects and (applied.base_batch < applied.ledger_base_batch or [applied.base_batch, applied.ledger_batch] | max == 0) -%}
+    {%- for object, batch in reconcile.purged_through(settings.inputs.relations[0], settings.inputs.objects).items() if batch >= first -%}
+      {%- do reconcile.raise_complaints([
+            reconcile.ledger_name(relations.base) ~ ' lacks batch ' ~ first ~ ', and ' ~ reconcile.ledger_name(settings.inputs.relations[0]) ~ ' was purged of '
+            ~ object ~ ' up to batch ' ~ batch ~ '; restore a newer version of it, or declare a base snapshot and rebuild with `' ~ reconcile._rebuilding() ~ '`']) -%}
+    {%- endfor -%}
+  {%- endif -%}
+{%- endmacro %}
