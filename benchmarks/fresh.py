@@ -27,6 +27,8 @@ from merge import COLUMNS, rows  # noqa: E402
 from projects import Project  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
+# rounds that are not counted: so long the JVM still compiles what parses
+WARM_UP = 3
 NAMES = ", ".join(COLUMNS)
 # of a row of the first batch, lower than that of any change
 SEQUENCE = "concat('0000/0/', lpad(hex(1795260792000), 16, '0'), '/1', lpad(hex(xxhash64(id)), 16, '0'))"
@@ -89,16 +91,18 @@ def measure(spark: SparkSession, base_rows: int, changes: int, repeats: int) -> 
         base, fresh = f"(select * from {schema}.orders__base where not _deleted)", f"{schema}.orders"
         for what, read in (("drop", drop_rows), ("add up", add_up)):
             seconds: dict[str, list[float]] = {base: [], fresh: []}
-            for _ in range(repeats + 1):
+            for _ in range(WARM_UP + repeats):
                 for relation, took in seconds.items():
                     began = time.monotonic()
                     read(spark, relation)
                     took.append(time.monotonic() - began)
-            # The first round warms up.
-            sides = [took[1:] for took in seconds.values()]
+            sides = [took[WARM_UP:] for took in seconds.values()]
+            first = seconds[fresh][0]
             ratio = statistics.median(two / one for one, two in zip(*sides, strict=True))
             one, two = map(statistics.median, sides)
-            print(f"{base_rows:>11,} {changes:>8,} {what:>8}{one:11.2f}{two:11.2f}{ratio:9.2f}", flush=True)
+            print(
+                f"{base_rows:>11,} {changes:>8,} {what:>8}{one:11.2f}{two:11.2f}{ratio:9.2f}{first:13.2f}", flush=True
+            )
         before, there = add_up(spark, fresh), add_up(spark, base)
         project.dbt("run")
         after = add_up(spark, base)
@@ -115,7 +119,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory, contextlib.chdir(directory):
         spark = SparkSession.builder.getOrCreate()
-        print(f"{'base rows':>11} {'changes':>8} {'read':>8}{'base':>11}{'fresh':>11}{'ratio':>9}")
+        print(f"{'base rows':>11} {'changes':>8} {'read':>8}{'base':>11}{'fresh':>11}{'ratio':>9}{'first fresh':>13}")
         for base_rows in arguments.rows:
             measure(spark, base_rows, arguments.changes, arguments.repeats)
         spark.stop()
