@@ -38,7 +38,7 @@ test: setup  ## at most 20 minutes on two cores: two workers, each with a Spark 
 soak: setup  ## the long matrices: at most 25 minutes
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m soak
 
-matrix: setup  ## each dialect and value capture type of Spanner by itself: half an hour, for a release
+matrix: setup  ## all planted bugs, each value capture type of Spanner by itself, more orders of delivery: an hour and more, for a release
 	python -m pytest -m matrix
 
 clean:

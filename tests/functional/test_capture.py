@@ -90,7 +90,7 @@ def test_avro_equals_json_record_by_record(json_shop, avro_shop, source, table):
     assert json_side == avro_side
 
 
-@pytest.fixture(scope="module", params=["postgresql", pytest.param("oracle", marks=pytest.mark.soak)])
+@pytest.fixture(scope="module", params=["postgresql", pytest.param("oracle", marks=pytest.mark.matrix)])
 def fresh_shop(request, spark, tmp_path_factory) -> Shop:
     """One source, its models fresh, and beside each the same as a `current_view`."""
     root = tmp_path_factory.mktemp("fresh")

@@ -58,7 +58,7 @@ class Proof:
 TODAY = date.today().toordinal()
 CASES = [
     pytest.param(([*COORDINATES, "spanner"], 50, 1), id="5x50"),
-    pytest.param(([*COORDINATES, "spanner"], 250, TODAY), id=f"5x250-seed-{TODAY}", marks=pytest.mark.soak),
+    pytest.param(([*COORDINATES, "spanner"], 150, TODAY), id=f"5x150-seed-{TODAY}", marks=pytest.mark.soak),
 ]
 
 

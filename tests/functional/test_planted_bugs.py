@@ -208,7 +208,7 @@ def staged(spark: SparkSession) -> StagedHistories:
 
 @pytest.mark.parametrize(
     "bug",
-    [*BUGS, *(pytest.param(bug, marks=pytest.mark.soak) for bug in MORE_BUGS)],
+    [*BUGS, *(pytest.param(bug, marks=pytest.mark.matrix) for bug in MORE_BUGS)],
     ids=[bug.name for bug in [*BUGS, *MORE_BUGS]],
 )
 def test_the_laws_find(spark: SparkSession, staged: StagedHistories, tmp_path: Path, bug: Bug) -> None:

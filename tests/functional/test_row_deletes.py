@@ -356,7 +356,7 @@ BUGS = [
 
 @pytest.mark.parametrize(
     "bug",
-    [pytest.param(bug, marks=[pytest.mark.soak] if place > 2 else []) for place, bug in enumerate(BUGS)],
+    [pytest.param(bug, marks=[pytest.mark.matrix] if place > 2 else []) for place, bug in enumerate(BUGS)],
     ids=[bug.name for bug in BUGS],
 )
 def test_the_checks_find(spark: SparkSession, tmp_path: Path, bug: Bug) -> None:

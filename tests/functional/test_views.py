@@ -45,7 +45,7 @@ class Views(Lakehouse):
 
 CASES = [
     pytest.param((["postgresql", "spanner"], 40, 100), id="two"),
-    pytest.param(([*COORDINATES, "spanner"], 100, 400), id="all", marks=pytest.mark.soak),
+    pytest.param(([*COORDINATES, "spanner"], 100, 400), id="all", marks=pytest.mark.matrix),
 ]
 
 
@@ -170,7 +170,7 @@ def planted(spark: SparkSession) -> StagedHistories:
 
 
 @pytest.mark.parametrize(
-    "bug", [*list(BUGS)[1:3], *(pytest.param(b, marks=pytest.mark.soak) for b in [*BUGS][:1] + [*BUGS][3:])]
+    "bug", [*list(BUGS)[1:3], *(pytest.param(b, marks=pytest.mark.matrix) for b in [*BUGS][:1] + [*BUGS][3:])]
 )
 def test_the_checks_find(spark: SparkSession, planted: StagedHistories, tmp_path: Path, bug: str) -> None:
     file, right, wrong, source, shows = BUGS[bug]
