@@ -1,11 +1,12 @@
 {#- What the four Datastream sources share: the envelope, the payload, and the form of the result. A source adds the names of
     its `metadata`, its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable), its `transaction` and, if it has such, the `row_id` of a change.
+    `snapshots`: whether transactions can be told as a snapshot of the source saw them.
     A delete that has one needs no payload.
     No window function, no join, no aggregate: a filter on _change_batch must reach the scan of the staging table. Any other filter
     must not: Spark would put the whole parsing of a record into it, once for each mention. `explode(array(...))` stops them. -#}
-{%- macro datastream_change_records(relation, object, generations, columns, metadata, coordinates, transaction, row_id=none) -%}
+{%- macro datastream_change_records(relation, object, generations, columns, metadata, coordinates, transaction, row_id=none, snapshots=false) -%}
 {#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
-{%- do config(meta={'reconcile_object ' ~ object: dict({'coordinates': coordinates | list, 'generations': generations}, **({'row_ids': true} if row_id else {}))}) -%}
+{%- do config(meta={'reconcile_object ' ~ object: dict({'coordinates': coordinates | list, 'generations': generations}, **dict({'row_ids': true} if row_id else {}, **({'snapshots': true} if snapshots else {})))}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- do reconcile.validate_generations(generations, coordinates) -%}
 {%- set columns = reconcile.declared_columns(columns) -%}
@@ -91,7 +92,7 @@ select
     cast(null as array<string>) as _change_columns,
     error as _change_error,
     {%- if row_id %}
-    if(is_backfill, null, nullif({{ row_id }}, '')) as _row_id,
+    {{ "nullif(" ~ row_id ~ ", '')" if config.get('unique_key') in ['_row_id', ['_row_id']] else "if(is_backfill, null, nullif(" ~ row_id ~ ", ''))" }} as _row_id,
     {%- endif %}
     record as _change_record,
     origin as _change_origin

@@ -16,6 +16,11 @@ where not exists (
         and change._change_sequence < row_delete._change_sequence
         and change.{{ reconcile.identifier(keys[0]) }} is not null
 )
+and not exists (
+    select 1
+    from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__base'})) }} as base
+    where base._row_id = row_delete._row_id and base._change_sequence < row_delete._change_sequence
+)
 {%- elif node.config.materialized == 'current_view' %}
 {{ reconcile.pending_rows(reconcile.model_relations(model), reconcile._settings_of_view(node)) }}
 {%- else %}

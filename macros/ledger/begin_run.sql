@@ -5,10 +5,6 @@
     {%- do reconcile._check_spark() -%}
     {%- do run_query('create schema if not exists ' ~ reconcile.identifier(target.schema)) -%}
     {%- do run_query(reconcile.get_create_ledger_statement()) -%}
-    {%- if reconcile.as_of() -%}
-      {%- do reconcile._begin_as_of() -%}
-      {{ return('') }}
-    {%- endif -%}
     {%- set cuts = {} -%}
     {%- for node in reconcile.reconciled_nodes() -%}
       {%- for relation in reconcile.model_inputs(node).relations if reconcile.ledger_name(relation) not in cuts -%}
@@ -16,25 +12,39 @@
       {%- endfor -%}
     {%- endfor -%}
     {%- do graph.update({'reconcile_cuts': cuts}) -%}
+    {%- if reconcile.as_of() -%}{%- do reconcile._begin_as_of() -%}{%- endif -%}
   {%- endif -%}
 {%- endmacro %}
 
 {#- A run at an earlier moment touches nothing but the schemas that are for it. -#}
 {%- macro _begin_as_of() -%}
   {%- set as_of = reconcile.as_of() -%}
+  {%- if flags.WHICH != 'run' -%}
+    {{ exceptions.raise_compiler_error('as_of is for dbt run: tests would speak of the present tables, and seeds and snapshots know no earlier moment.') }}
+  {%- endif -%}
   {%- set reconciled = reconcile.reconciled_nodes() | map(attribute='unique_id') | list -%}
   {%- set others = [] -%}
-  {%- for id in selected_resources if id.split('.')[0] in ['model', 'seed', 'snapshot'] and id not in reconciled -%}{%- do others.append(id) -%}{%- endfor -%}
+  {%- for id in selected_resources if id.startswith('model.') and id not in reconciled and graph.nodes[id].config.materialized != 'ephemeral' -%}{%- do others.append(id) -%}{%- endfor -%}
   {%- if others -%}
     {{ exceptions.raise_compiler_error('as_of builds only models of this package, and ' ~ others | sort | join(', ') ~ (' is' if others | length == 1 else ' are')
         ~ ' selected too; name the models with --select.') }}
   {%- endif -%}
-  {%- set schemas, staging, orders = [], [], [] -%}
+  {%- set present = [] -%}
+  {%- for node in reconcile.reconciled_nodes() -%}{%- do present.append((node.schema ~ '.' ~ node.alias) | lower) -%}{%- endfor -%}
+  {%- set schemas, staging, orders, snapshots, built = [], [], [], [], {} -%}
   {%- for node in reconcile.reconciled_nodes() if node.unique_id in selected_resources -%}
     {%- set inputs = reconcile.model_inputs(node) -%}
-    {%- do schemas.append(reconcile.destination(api.Relation.create(schema=node.schema, identifier=node.alias)).schema) -%}
+    {%- set destination = reconcile.destination(api.Relation.create(schema=node.schema, identifier=node.alias)) -%}
+    {%- set name = reconcile.ledger_name(destination) | lower -%}
+    {%- if name in present -%}
+      {{ exceptions.raise_compiler_error('as_of would build ' ~ node.name ~ ' as ' ~ name ~ ', which is a model of the present; name another schema by the variable as_of_schema.') }}
+    {%- elif name in built -%}
+      {{ exceptions.raise_compiler_error('as_of would build both ' ~ built[name] ~ ' and ' ~ node.name ~ ' as ' ~ name ~ '; build one after the other, each into an as_of_schema of its own.') }}
+    {%- endif -%}
+    {%- do built.update({name: node.name}) -%}
+    {%- do schemas.append(destination.schema) -%}
     {%- do staging.extend(inputs.relations | map('string') | list) -%}
-    {%- for object in inputs.objects.values() -%}{%- do orders.append(object.coordinates | join(', ')) -%}{%- endfor -%}
+    {%- for object in inputs.objects.values() -%}{%- do orders.append(object.coordinates | join(', ')) -%}{%- do snapshots.append('snapshots' in object) -%}{%- endfor -%}
   {%- endfor -%}
   {%- if as_of.position == 'batch' and staging | unique | list | length > 1 -%}
     {{ exceptions.raise_compiler_error('as_of: {batch: ' ~ as_of.value ~ '} is a batch of one staging table, and the selected models read ' ~ staging | unique | sort | join(', ')
@@ -42,7 +52,7 @@
   {%- elif as_of.position == 'sequence' and orders | unique | list | length > 1 -%}
     {{ exceptions.raise_compiler_error('as_of: {sequence: ...} is a place in one order, and the selected models have several (' ~ orders | unique | sort | join('; ')
         ~ '); name models of one source with --select.') }}
-  {%- elif as_of.position == 'pg_snapshot' and orders | unique | reject('equalto', 'source_timestamp, lsn') | list -%}
+  {%- elif as_of.position == 'pg_snapshot' and false in snapshots -%}
     {{ exceptions.raise_compiler_error('as_of: {pg_snapshot: ...} is a moment of PostgreSQL, and a selected model reads another source; name models of PostgreSQL with --select.') }}
   {%- endif -%}
   {%- for schema in schemas | unique -%}

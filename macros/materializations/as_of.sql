@@ -15,31 +15,42 @@
   {%- if not (modules.re.fullmatch(forms[position][0], value | string) if forms[position][0] else reconcile.moment(value | string)) -%}
     {{ exceptions.raise_compiler_error("as_of: {" ~ position ~ ": " ~ value ~ "} is not " ~ forms[position][1] ~ ".") }}
   {%- endif -%}
+  {%- if not modules.re.fullmatch('[A-Za-z0-9_]+', var('as_of_schema', none) or '_') -%}
+    {{ exceptions.raise_compiler_error("as_of_schema: '" ~ var('as_of_schema') ~ "' is no name of a schema that Spark's catalog takes; write it of ASCII letters, digits and _.") }}
+  {%- endif -%}
   {{ return({'position': position, 'value': value | string, 'said': position ~ ' ' ~ value}) }}
 {%- endmacro %}
 
 {#- The relation that a model is built as: itself, or at an earlier moment the one of its name in a schema that is for that. -#}
 {%- macro destination(relation) -%}
   {%- if not reconcile.as_of() -%}{{ return(relation) }}{%- endif -%}
-  {%- set schema = var('as_of_schema', none) or relation.schema ~ '_as_of' -%}
-  {%- if schema == relation.schema -%}
-    {{ exceptions.raise_compiler_error("as_of_schema is " ~ schema ~ ", which is the schema of " ~ reconcile.ledger_name(relation) ~ " itself; name another one.") }}
-  {%- endif -%}
-  {{ return(relation.incorporate(path={'schema': schema})) }}
+  {{ return(relation.incorporate(path={'schema': var('as_of_schema', none) or relation.schema ~ '_as_of'})) }}
 {%- endmacro %}
 
-{#- The last batch that is read for an earlier moment. -#}
+{#- The property by which what was built of an earlier moment is known, as SQL to go behind others. -#}
+{%- macro as_of_property(settings) -%}
+{{ ", 'reconcile.as_of' = " ~ reconcile.literal(settings.as_of.said) if settings.as_of }}
+{%- endmacro %}
+
+{#- The last batch that is read for an earlier moment, none behind the batch that `begin_run` saw. -#}
 {%- macro batch_as_of(settings) -%}
-  {%- set as_of = settings.as_of -%}
+  {%- do reconcile.refuse_missing_staging(settings) -%}
+  {%- set last = reconcile._batch_as_of(settings, settings.as_of) -%}
+  {%- do settings.as_of.update({'last': last}) -%}
+  {{ return(last) }}
+{%- endmacro %}
+
+{%- macro _batch_as_of(settings, as_of) -%}
+  {%- set cut = reconcile._cut(settings) -%}
   {%- if not settings.inputs.objects -%}
     {%- if as_of.position == 'appended_at' -%}
       {%- do reconcile.raise_complaints(['as_of: {appended_at: ...} asks when records were appended, and it reads no staging table by a source macro; name another position']) -%}
     {%- endif -%}
-    {{ return(as_of.value | int if as_of.position == 'batch' else reconcile._cut(settings)) }}
+    {{ return(as_of.value | int if as_of.position == 'batch' else cut) }}
   {%- endif -%}
   {%- set staging = settings.inputs.relations[0] -%}
   {%- set by_then = 'appended_at <= to_timestamp(' ~ reconcile.literal(as_of.value) ~ ')' if as_of.position == 'appended_at' else 'true' -%}
-  {%- set staged = reconcile.one_row('select max(batch) as last, max(if(' ~ by_then ~ ', batch, null)) as by_then from ' ~ reconcile.qualified(staging)) -%}
+  {%- set staged = reconcile.one_row('select max(batch) as last, max(if(' ~ by_then ~ ', batch, null)) as by_then from ' ~ reconcile.qualified(staging) ~ ' where batch <= ' ~ cut) -%}
   {%- if as_of.position == 'batch' and as_of.value | int > staged.last | int(0) -%}
     {%- do reconcile.raise_complaints(['as_of asks for ' ~ as_of.said ~ ', and the last one of ' ~ reconcile.ledger_name(staging) ~ ' is ' ~ staged.last | int(0)]) -%}
   {%- elif staged.by_then is none -%}
@@ -48,16 +59,18 @@
   {{ return(as_of.value | int if as_of.position == 'batch' else staged.by_then | int) }}
 {%- endmacro %}
 
-{#- The SELECT of a model's change records at an earlier moment: `sql` itself where there is none. -#}
+{#- The SELECT of a model's change records at an earlier moment: `sql` itself where there is none. A filter on the sequence, which holds a hash of all
+    values, would take the parsing of a record into it: `explode` stops it. -#}
 {%- macro records_as_of(sql, as_of) -%}
-{%- if not as_of or as_of.position in ['batch', 'appended_at'] -%}
+{%- if not as_of -%}
 {{ sql }}
 {%- else -%}
-select * except (_change_error), nullif(concat_ws('; ', _change_error, {{ reconcile._as_of_complaint(as_of) }}), '') as _change_error
+select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, {{ reconcile._as_of_complaint(as_of) }}), '') as _change_error
 from (
 {{ sql }}
 )
-where {{ reconcile._is_as_of(as_of) }}
+lateral view explode(array(_change_sequence)) as _change_place
+where _change_batch <= {{ as_of.last | default(0) }} and {{ reconcile._is_as_of(as_of) }}
 {%- endif -%}
 {%- endmacro %}
 
@@ -66,7 +79,7 @@ where {{ reconcile._is_as_of(as_of) }}
 {%- if as_of.position == 'commit_time' -%}
 coalesce(_change_time <= to_timestamp({{ reconcile.literal(as_of.value) }}), true)
 {%- elif as_of.position == 'sequence' -%}
-coalesce(left(_change_sequence, {{ as_of.value | length }}) <= {{ reconcile.literal(as_of.value) }}, true)
+coalesce(left(_change_place, {{ as_of.value | length }}) <= {{ reconcile.literal(as_of.value) }}, true)
 {%- elif as_of.position == 'pg_snapshot' -%}
 coalesce({{ reconcile._is_seen(as_of.value) }}, true)
 {%- else -%}

@@ -1,14 +1,14 @@
 {#- `rows`: a SELECT of all rows of the base table. Where staging was purged the quarantine keeps what came of the records that are gone. -#}
 {%- macro get_rebuild_statements(relations, settings, range, rows) -%}
   {{ return([
-      reconcile._replace_quarantine(relations, range) if range.snapshot and settings.built.quarantine else reconcile._create_quarantine(relations),
+      reconcile._replace_quarantine(relations, range) if range.snapshot and settings.built.quarantine else reconcile._create_quarantine(relations, settings),
       reconcile._create_base(relations, settings, rows)]) }}
 {%- endmacro %}
 
-{%- macro _create_quarantine(relations) -%}
+{%- macro _create_quarantine(relations, settings) -%}
 create or replace table {{ reconcile.qualified(relations.quarantine) }}
 using delta
-tblproperties ('reconcile.quarantine' = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }})
+tblproperties ('reconcile.quarantine' = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}{{ reconcile.as_of_property(settings) }})
 as
 {{ reconcile._quarantined_records(relations) }}
 {%- endmacro %}

@@ -28,7 +28,7 @@
 {%- macro _create_row_deletes(relations, settings, replace) -%}
 create {{ 'or replace ' if replace }}table {{ reconcile.qualified(relations.row_deletes) }}
 using delta
-tblproperties ('reconcile.row_deletes' = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }})
+tblproperties ('reconcile.row_deletes' = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}{{ reconcile.as_of_property(settings) }})
 as
 {{ reconcile._distinct_row_deletes(relations, settings) }}
 {%- endmacro %}

@@ -5,11 +5,11 @@
   {%- set statements = [] -%}
   {%- for name, query, comments in [('changes', reconcile.records_as_of(sql, settings.as_of), ''), ('live', live, reconcile._comments(settings, names)), ('quarantine', quarantine, '')] if query -%}
     {%- set built = settings.built[name] -%}
-    {%- set definition = local_md5(settings.declaration ~ comments ~ query) -%}
+    {%- set definition = local_md5(settings.declaration ~ comments ~ reconcile.as_of_property(settings) ~ query) -%}
     {%- if built != definition and not (built and flags.EMPTY) -%}
       {%- do statements.append(
             'create or replace view ' ~ reconcile.qualified(relations[name]) ~ comments ~ '\ntblproperties (\'reconcile.definition\' = \''
-            ~ definition ~ '\')\nas\n' ~ query) -%}
+            ~ definition ~ '\'' ~ reconcile.as_of_property(settings) ~ ')\nas\n' ~ query) -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(statements) }}

@@ -32,9 +32,13 @@
   {%- do complaints.extend(reconcile._complaints_of_row_ids(columns, keys, inputs, partial_records, row_ids)) -%}
   {%- set row_deletes = row_ids and '_row_id' not in keys -%}
   {%- set meta = model.config.get('meta') or {} -%}
-  {%- if meta.get('fresh', false) is not boolean -%}
-    {%- do complaints.append("meta fresh: '" ~ meta.fresh ~ "' is neither true nor false") -%}
-  {%- endif -%}
+  {%- for name, of in [('fresh', 'current_state'), ('fold_unchanged', 'history')] if name in meta -%}
+    {%- if meta[name] is not boolean -%}
+      {%- do complaints.append('meta ' ~ name ~ ": '" ~ meta[name] ~ "' is neither true nor false") -%}
+    {%- elif materialized != of -%}
+      {%- do complaints.append('meta ' ~ name ~ ' is of models of materialization ' ~ of ~ ', and this one is a ' ~ materialized ~ '; remove it') -%}
+    {%- endif -%}
+  {%- endfor -%}
   {%- if meta.get('base_snapshot') and not modules.re.fullmatch('[^.]+[.][^.]+', meta.base_snapshot | string) -%}
     {%- do complaints.append("meta base_snapshot: '" ~ meta.base_snapshot ~ "' is no table; write it as schema.table") -%}
   {%- endif -%}
@@ -56,7 +60,7 @@
 
 {%- macro _complaints_of_row_ids(columns, keys, inputs, partial_records, row_ids) -%}
   {%- set complaints = [] -%}
-  {%- if '_row_id' in keys and not row_ids -%}
+  {%- if '_row_id' in keys and not row_ids and '_row_id' not in columns | map(attribute='name') -%}
     {%- do complaints.append("unique_key _row_id: its source gives no row ids; Oracle's does, and a SELECT of your own that has a column _row_id says so by `meta: {row_ids: true}`") -%}
   {%- elif '_row_id' in keys and keys | length > 1 -%}
     {%- do complaints.append("unique_key _row_id: it names a row alone; remove the other columns from the key") -%}
@@ -112,7 +116,12 @@
                              + ([('row_deletes', 'reconcile.row_deletes')] if row_deletes and not is_view else []) -%}
     {%- set existing = load_relation(relations[name]) -%}
     {%- do built.update({name: reconcile.table_property(relations[name], property) if existing else none}) -%}
-    {%- if name == 'base' and is_view -%}
+    {%- set of_then = reconcile.table_property(relations[name], 'reconcile.as_of') if existing else none -%}
+    {%- if existing and reconcile.as_of() and not of_then -%}
+      {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " exists and was not built of an earlier moment, so it is not replaced; name another schema by the variable as_of_schema") -%}
+    {%- elif of_then and not reconcile.as_of() -%}
+      {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " was built as of " ~ of_then ~ "; drop it, or build into another schema") -%}
+    {%- elif name == 'base' and is_view -%}
       {%- do leftover.append('table ' ~ reconcile.ledger_name(relations.base)) if built.base -%}
     {%- elif name == 'quarantine' and existing and built[name] is none
           and reconcile.table_property(relations[name], 'reconcile.quarantine' if is_view else 'reconcile.definition') -%}

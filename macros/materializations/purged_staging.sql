@@ -21,8 +21,8 @@
   {%- set snapshot = reconcile._base_snapshot(settings, columns, gone) -%}
   {%- if settings.as_of and reconcile.largest_batch(snapshot) > upto -%}
     {%- do reconcile.raise_complaints([gone ~ ', and its base snapshot ' ~ settings.base_snapshot ~ ' is newer than ' ~ settings.as_of.said ~ '; ask for a later batch, or name an older copy']) -%}
-  {%- elif settings.as_of and settings.row_deletes and load_relation(this.incorporate(path={'identifier': this.identifier ~ '__row_deletes'})) -%}
-    {%- do reconcile.raise_complaints([gone ~ ', and what row deletes had undone before cannot be told of an earlier moment']) -%}
+  {%- elif settings.row_deletes and (settings.as_of or not settings.built.base) -%}
+    {%- do reconcile.raise_complaints([gone ~ ', and a base snapshot does not say which of its rows a delete without a key had undone; rebuild the model that was there before, or say `meta: {row_ids: false}` if the source writes no such deletes']) -%}
   {%- endif -%}
   {{ return({'batch': last.batch, 'snapshot': snapshot}) }}
 {%- endmacro %}
@@ -53,6 +53,10 @@
       {%- do complaints.append('column ' ~ column ~ ' of its base snapshot ' ~ settings.base_snapshot ~ ' is ' ~ there[column] ~ ' and not ' ~ types[column] ~ '; make it anew with that type') -%}
     {%- endfor -%}
   {%- endif -%}
+  {%- set built = fromjson(reconcile.table_property(snapshot, 'reconcile.declaration') or '{}') if snapshot else {} -%}
+  {%- for aspect, declared in fromjson(settings.declaration).items() if built and aspect in ['unique_key', 'sources', 'sequence'] and built.get(aspect) != declared -%}
+    {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' was built with another ' ~ aspect ~ ', by which its rows cannot be compared with new records; name a copy of a table with this one') -%}
+  {%- endfor -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return(snapshot) }}
 {%- endmacro %}

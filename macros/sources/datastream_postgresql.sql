@@ -9,5 +9,5 @@
         'source_timestamp': reconcile.hex_of_time('changed_at'),
         'lsn': reconcile.hex_of_fields('metadata.lsn', '/', 2),
       },
-      transaction='metadata.tx_id') -}}
+      transaction='metadata.tx_id', snapshots=true) -}}
 {%- endmacro %}

@@ -1,2 +1,2 @@
-{{ config(enabled=var('as_of', none) is none, materialized='view') }}
+{{ config(materialized='ephemeral' if var('as_of', none) else 'view') }}
 {{ reconcile.unrouted_records() }}

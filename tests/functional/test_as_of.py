@@ -178,9 +178,33 @@ def test_as_of_refuses_what_would_touch_more(timeline: Timeline) -> None:
             outcome = timeline.project.dbt("run", "--select", *selected, "--vars", variables, succeed=False)
             said = str(outcome.exception) + str([result.message for result in getattr(outcome.result, "results", [])])
             assert not outcome.success and sentence in said
-        variables = json.dumps({"as_of": {"batch": 1}, "as_of_schema": timeline.schema})
-        outcome = timeline.project.dbt("run", "--select", "orders", "--vars", variables, succeed=False)
-        assert not outcome.success
+        other = timeline.project.root / "models" / "other.sql"
+        other.write_text(other.read_text().replace("datastream_oracle", "datastream_sqlserver"))
+        taken = f"{timeline.schema}_taken"
+        timeline.spark.sql(f"create schema {taken}")
+        timeline.spark.sql(
+            f"create table {taken}.orders__base using delta tblproperties ('reconcile.declaration' = '{{}}') "
+            "as select 1 as one"
+        )
+        for command, variables, sentence in [
+            ("run --select other", {"as_of": {"pg_snapshot": "1:1:"}}, "a selected model reads another source"),
+            (
+                "run --select orders",
+                {"as_of": {"batch": 1}, "as_of_schema": timeline.schema.upper()},
+                "a model of the present",
+            ),
+            (
+                "run --select orders",
+                {"as_of": {"batch": 1}, "as_of_schema": taken},
+                "was not built of an earlier moment",
+            ),
+            ("run --select orders", {"as_of": {"batch": 1}, "as_of_schema": "a b"}, "is no name of a schema"),
+            ("build --select orders", {"as_of": {"batch": 1}}, "as_of is for dbt run"),
+        ]:
+            outcome = timeline.project.dbt(*command.split(), "--vars", json.dumps(variables), succeed=False)
+            said = str(outcome.exception) + str([result.message for result in getattr(outcome.result, "results", [])])
+            assert not outcome.success and sentence in said, said
+        assert timeline.spark.table(f"{taken}.orders__base").columns == ["one"]
     finally:
         for file in ("big.sql", "other.sql", "other.yml"):
             (timeline.project.root / "models" / file).unlink()

@@ -182,7 +182,7 @@ MORE_BUGS = [
         {"like '%-backfill%'": "rlike '-backfill|-supplementation'"},
         "oracle", REBUILD, "not as folded"),
     Bug("NULL keys", f"{RECORDS}/checked_records.sql",
-        {"{{ reconcile.identifier(key) }} is null, ": "false, "},
+        {"if(_change_error is null and {{ reconcile.identifier(key) }} is null{{": "if(false{{"},
         "sqlserver", REBUILD, "keys"),
     Bug("a batch not delivered", f"{MATERIALIZATIONS}/range_to_apply.sql",
         {"objects | join(', ') ~ ') and batch between ' ~ first ~ ' and '":

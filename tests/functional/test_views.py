@@ -123,7 +123,9 @@ def test_a_rebuild_from_a_base_snapshot_gives_the_rows_of_the_increments(views: 
         assert "`meta: {base_snapshot: schema.table}`" in message
     for source in views.sources:
         views.declare(source, fresh=True, base_snapshot=f"{schema}_kept.{source}")
-        views.declare(f"{source}_view", base_snapshot=f"{schema}_kept.{source}")
+        # What a delete without a key had undone a snapshot does not tell: these histories have no such deletes.
+        without = {"row_ids": False} if source == "oracle" else {}
+        views.declare(f"{source}_view", base_snapshot=f"{schema}_kept.{source}", **without)
     views.run(4, "--full-refresh")
     for source in views.sources:
         check_same(before[source], views.base(source), source)
@@ -144,7 +146,7 @@ def test_a_rebuild_from_a_base_snapshot_gives_the_rows_of_the_increments(views: 
 STATE = "macros/materializations/current_state"
 BUGS = {
     "a batch left out": (
-        f"{STATE}/fresh_rows.sql", "batch + 1, none", "batch + 2, none", "mysql", "live keys|as folded",
+        f"{STATE}/fresh_rows.sql", "batch + 1, last", "batch + 2, last", "mysql", "live keys|as folded",
     ),
     "no anti join": (
         f"{STATE}/folded_rows.sql", " and touched._change_sequence > known._change_sequence", " and false",
@@ -154,7 +156,7 @@ BUGS = {
         f"{STATE}/folded_rows.sql", " and touched._change_sequence <= known._change_sequence", " and false",
         "mysql", "twice|as folded",
     ),
-    "deleted rows shown": (f"{STATE}/fresh_rows.sql", "else 'not _deleted'", "else 'true'", "mysql", "live keys"),
+    "deleted rows shown": (f"{STATE}/live_rows.sql", "else 'not _deleted'", "else 'true'", "mysql", "live keys"),
     "partial records for whole rows": (
         f"{STATE}/folded_rows.sql", "joined.get(column, 'newest.' ~ column)", "'newest.' ~ column",
         "spanner", "live keys|as folded",

@@ -7,7 +7,8 @@
 
   {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
   {%- if range.has_records or range.kind == 'rebuild' -%}
-    {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, settings, range, reconcile.newest_rows(relations, settings, range))) -%}
+    {%- do reconcile.run_statements(reconcile.get_changes_statements(relations, settings, range)) -%}
+    {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, reconcile.newest_rows(relations, settings, range))) -%}
     {%- set come = reconcile.come_row_deletes(relations, settings) -%}
     {%- if come or settings.built.row_deletes -%}
       {%- do reconcile.run_statements(reconcile.get_cache_rows_statements(relations, settings, range)) -%}

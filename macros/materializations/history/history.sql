@@ -7,8 +7,9 @@
 
   {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
   {%- if range.has_records or range.kind == 'rebuild' -%}
-    {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, settings, range, reconcile.mended_versions(relations, settings, range))) -%}
+    {%- do reconcile.run_statements(reconcile.get_changes_statements(relations, settings, range)) -%}
     {%- set come = reconcile.come_row_deletes(relations, settings) -%}
+    {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, reconcile.mended_versions(relations, settings, range, come))) -%}
     {%- set counts = reconcile.one_row(
           reconcile.version_counts_with_row_deletes(relations, settings, range) if come
           else reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
@@ -22,7 +23,7 @@
     {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
   {%- endif -%}
   {%- set shown = reconcile.shown_versions(relations, settings) -%}
-  {%- set beside = ['valid_from', 'valid_to', 'is_current', '_change_type', '_change_sequence', '_change_id'] -%}
+  {%- set beside = ['valid_from', 'valid_to', 'is_current', '_change_type', '_change_sequence', '_change_id'] + (['_row_id'] if '_row_id' in settings.unique_key and settings.row_ids else []) -%}
   {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, shown, beside)) -%}
 
   {%- call noop_statement('main', reconcile.summary(settings, range, counts)) -%}{%- endcall -%}

@@ -5,7 +5,7 @@
     A version is valid from its record's time, or from the next record's where that is earlier (a backfill row is older than every change, and was yet read
     after some), up to the next record's; so an interval may be empty, and none overlap. It repeats the version before it if that is
     valid up to its beginning, and every column is the same. A version whose row a row delete undoes is valid up to that. -#}
-{%- macro mended_versions(relations, settings, range) -%}
+{%- macro mended_versions(relations, settings, range, come) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set values = settings.columns | rejectattr('name', 'in', settings.unique_key) | list -%}
 {%- set names = reconcile.identifiers(values) -%}
@@ -47,7 +47,7 @@ from (
                     last_value(if(_change_is_version, struct(valid_to{% for name in names %}, {{ name }}{% endfor %}), null), true) over ({{ forwards }} 1 preceding) as _change_before,
                     coalesce(lag({{ '_change_is_version and _change_undone is null' if settings.row_deletes else '_change_is_version' }}) over (partition by {{ key }} order by _change_sequence), false) as _change_was_live
                 from (
-                    {{ reconcile._versions(relations, settings, range) | indent(20) }}
+                    {{ reconcile._versions(relations, settings, range, come) | indent(20) }}
                 )
             )
         )
@@ -56,7 +56,7 @@ from (
 {%- endmacro %}
 
 {#- The records with the columns that people read: what a partial record does not carry is as it was before. -#}
-{%- macro _versions(relations, settings, range) -%}
+{%- macro _versions(relations, settings, range, come) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set validity -%}
 select
@@ -67,7 +67,7 @@ select
     min(_change_time) over (partition by {{ key }} order by _change_sequence desc rows between unbounded preceding and current row) as valid_from,
     min(_change_time) over (partition by {{ key }} order by _change_sequence desc rows between unbounded preceding and 1 preceding) as valid_to
 from (
-    {{ reconcile._distinct_records(relations, settings, range) | indent(4) }}
+    {{ reconcile._distinct_records(relations, settings, range, come) | indent(4) }}
 )
 {%- endset -%}
 {%- if settings.row_deletes -%}{%- set validity = reconcile._undone(relations, settings, range, validity) -%}{%- endif -%}
@@ -130,7 +130,7 @@ from (
 
 {#- One row for each record of the keys that the range has, whether it has come again or not: `_change_known` is what the base table says of it, NULL
     if nothing; `_change_records` the copies in the range. Of copies the least time, id and batch count, whichever came first. -#}
-{%- macro _distinct_records(relations, settings, range) -%}
+{%- macro _distinct_records(relations, settings, range, come) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
 {%- set carried = 'struct(' ~ (values or ['null as nothing']) | join(', ') ~ ')' -%}
@@ -159,10 +159,10 @@ from (
     where _change_error is null{{ ' and not ' ~ reconcile.is_row_delete_record(settings.unique_key) if settings.row_deletes }}
     {%- if reconcile.known_table(relations, range) %}
     union all
-    select {{ key }}, {{ fields | join(', ') }}, {{ carried }} as _change_carried, struct({{ known | join(', ') }}) as _change_known
+    select {{ reconcile.broadcast_hint('touched', range.delivered) }}{{ key }}, {{ fields | join(', ') }}, {{ carried }} as _change_carried, struct({{ known | join(', ') }}) as _change_known
     from {{ reconcile.qualified(reconcile.known_table(relations, range)) }} as known
     left semi join (
-        {{ reconcile._touched_keys(relations, settings, range) | indent(8) }}
+        {{ reconcile._touched_keys(relations, settings, range, come) | indent(8) }}
     ) as touched
         on {{ reconcile.keys_match(settings.unique_key, 'touched', 'known') }}
     {%- endif %}
@@ -171,13 +171,13 @@ group by {{ key }}, _change_sequence
 {%- endmacro %}
 
 {#- The keys of a range, and of the rows at an address that a row delete of it names. -#}
-{%- macro _touched_keys(relations, settings, range) -%}
+{%- macro _touched_keys(relations, settings, range, come) -%}
 select {{ reconcile.key_columns(settings.unique_key) }}
 from {{ relations.changes_cache }}
 where _change_error is null
-{%- if settings.row_deletes %}
+{%- if come %}
 union all
-select {{ reconcile.key_columns(settings.unique_key) }}
+select {{ reconcile.broadcast_hint('row_delete', come) }}{{ reconcile.key_columns(settings.unique_key) }}
 from {{ reconcile.qualified(reconcile.known_table(relations, range)) }} as known
 left semi join (
     select _row_id

@@ -12,6 +12,9 @@ select
     _change_type,
     _change_sequence,
     _change_id
+    {%- if '_row_id' in settings.unique_key and settings.row_ids %},
+    _row_id
+    {%- endif %}
 from {{ reconcile.qualified(relations.base) }}
 where
     {{ '_change_is_known' if settings.partial_records else "_change_type <> 'delete'" }}
