@@ -14,20 +14,22 @@ import pytest
 from histories import COORDINATES, generate
 from laws import Lakehouse, StagedHistories, check_same
 from pyspark.sql import SparkSession
+from version_laws import Histories
 
 
 class Proof:
     """One set of histories, delivered twice in different orders and splits, and the base tables after each step."""
 
     def __init__(
-        self, spark: SparkSession, root: Path, name: str, sources: Iterable[str], histories: int, seed: int
-    ) -> None:
+        self, spark: SparkSession, root: Path, name: str, models: type[Lakehouse], sources: Iterable[str],
+        histories: int, seed: int,
+    ) -> None:  # fmt: skip
         records = {source: generate(source, histories, seed) for source in sources}
         one = StagedHistories(spark, f"{name}_records", records, delivery=0, again=True)
         other = StagedHistories(spark, f"{name}_records", records, delivery=1)
         self.number_of_histories = sum(len({record.key[0] for record in told}) for told in records.values())
-        self.one = Lakehouse(spark, root / "one", f"{name}_one", one)
-        self.other = Lakehouse(spark, root / "other", f"{name}_other", other)
+        self.one = models(spark, root / "one", f"{name}_one", one)
+        self.other = models(spark, root / "other", f"{name}_other", other)
         self.sources = list(records)
         self.bases: dict[str, dict[str, Any]] = {}
         self._steps: Iterator[tuple[str, Lakehouse]] = self._walk()
@@ -57,21 +59,25 @@ class Proof:
         yield "rebuilt", self.one
 
 
-# sources, histories of each, and hypothesis' seed: of the long ones another one each day, which their names tell
+# materialization, sources, histories of each, and hypothesis' seed: of the long ones another one each day, which their
+# names tell
 TODAY = date.today().toordinal()
+ALL = [*COORDINATES, "spanner"]
 CASES = [
-    pytest.param((COORDINATES, 60, 1), id="4x60"),
-    pytest.param((["spanner"], 200, 1), id="spanner-200"),
-    pytest.param((COORDINATES, 150, TODAY), id=f"4x150-seed-{TODAY}", marks=pytest.mark.soak),
-    pytest.param((["spanner"], 1000, TODAY), id=f"spanner-1000-seed-{TODAY}", marks=pytest.mark.soak),
+    pytest.param((Lakehouse, COORDINATES, 60, 1), id="4x60"),
+    pytest.param((Lakehouse, ["spanner"], 200, 1), id="spanner-200"),
+    pytest.param((Histories, ALL, 50, 1), id="history-5x50"),
+    pytest.param((Lakehouse, COORDINATES, 150, TODAY), id=f"4x150-seed-{TODAY}", marks=pytest.mark.soak),
+    pytest.param((Lakehouse, ["spanner"], 1000, TODAY), id=f"spanner-1000-seed-{TODAY}", marks=pytest.mark.soak),
+    pytest.param((Histories, ALL, 150, TODAY), id=f"history-5x150-seed-{TODAY}", marks=pytest.mark.soak),
 ]
 
 
 @pytest.fixture(scope="module", params=CASES)
 def proof(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    sources, histories, seed = request.param
-    name = f"laws_{'_'.join(sources)}_{seed}"
-    return Proof(spark, tmp_path_factory.mktemp("laws"), name, sources, histories, seed)
+    models, sources, histories, seed = request.param
+    name = f"laws_{models.materialized}_{'_'.join(sources)}_{seed}"
+    return Proof(spark, tmp_path_factory.mktemp("laws"), name, models, sources, histories, seed)
 
 
 def test_histories_are_many(proof: Proof) -> None:
