@@ -61,14 +61,11 @@ def prepare(spark: SparkSession, project: Project, schema: str, base_rows: int, 
     spark.sql(f"create table {schema}.changes using delta as {staged(1, 2, 1, typed)}")
     project.source(schema, "changes")
     change = CHANGE.replace("'update' as", "change_type as")
-    project.model(
-        "orders",
-        "{{ config(materialized='current_state', unique_key='id', meta={'fresh': true}) }}\n"
-        f"select {NAMES},{change} from {{{{ source('lake', 'changes') }}}}"
-        if typed
-        else "{{ reconcile.datastream_postgresql(source('lake', 'changes'), object='shop.orders') }}",
-        COLUMNS,
-    )
+    query = "{{ reconcile.datastream_postgresql(source('lake', 'changes'), object='shop.orders') }}"
+    if typed:
+        query = f"select {NAMES},{change} from {{{{ source('lake', 'changes') }}}}"
+    config = "{{ config(materialized='current_state', unique_key='id', meta={'fresh': true}) }}"
+    project.model("orders", f"{config}\n{query}", COLUMNS)
     project.dbt("run")
     spark.sql(f"delete from {schema}.orders__base")
     spark.sql(
