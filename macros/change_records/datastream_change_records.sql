@@ -1,12 +1,14 @@
 {#- What the four Datastream sources share: the envelope, the payload, and the form of the result. A source adds the names of
-    its `metadata`, its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable), its `transaction` and, if it has such, the `row_id` of a change.
-    `snapshots`: whether transactions can be told as a snapshot of the source saw them.
-    A delete that has one needs no payload.
+    its `metadata`, its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable), its `transaction` and, if it has such, the `row_id` of a change: a
+    delete that has one needs no payload. `snapshots`: whether transactions can be told as a snapshot of the source saw them.
     No window function, no join, no aggregate: a filter on _change_batch must reach the scan of the staging table. Any other filter
     must not: Spark would put the whole parsing of a record into it, once for each mention. `explode(array(...))` stops them. -#}
 {%- macro datastream_change_records(relation, object, generations, columns, metadata, coordinates, transaction, row_id=none, snapshots=false) -%}
 {#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
-{%- do config(meta={'reconcile_object ' ~ object: dict({'coordinates': coordinates | list, 'generations': generations}, **dict({'row_ids': true} if row_id else {}, **({'snapshots': true} if snapshots else {})))}) -%}
+{%- set order = {'coordinates': coordinates | list, 'generations': generations} -%}
+{%- if row_id -%}{%- do order.update({'row_ids': true}) -%}{%- endif -%}
+{%- if snapshots -%}{%- do order.update({'snapshots': true}) -%}{%- endif -%}
+{%- do config(meta={'reconcile_object ' ~ object: order}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- do reconcile.validate_generations(generations, coordinates) -%}
 {%- set columns = reconcile.declared_columns(columns) -%}

@@ -7,3 +7,9 @@
 {{ left }}.{{ reconcile.identifier(key) }} = {{ right }}.{{ reconcile.identifier(key) }}{{ ' and ' if not loop.last }}
 {%- endfor -%}
 {%- endmacro %}
+
+{#- The unique_key of a node, as a list. -#}
+{%- macro keys_of(node) -%}
+  {%- set keys = node.config.unique_key -%}
+  {{ return([keys] if keys is string else keys) }}
+{%- endmacro %}

@@ -7,8 +7,7 @@
 {%- if node.config.materialized != 'history' -%}
   {{ exceptions.raise_compiler_error('Test history_is_sound: ' ~ reconcile.ledger_name(model) ~ ' is no history but a ' ~ node.config.materialized ~ '; this test is for models of materialization history.') }}
 {%- endif -%}
-{%- set keys = node.config.unique_key -%}
-{%- set keys = [keys] if keys is string else keys -%}
+{%- set keys = reconcile.keys_of(node) -%}
 {%- set key = reconcile.key_columns(keys) -%}
 {%- set row_deletes = model.incorporate(path={'identifier': model.identifier ~ '__row_deletes'}, type='table') -%}
 {%- set has_row_deletes = reconcile.takes_row_ids(node) and '_row_id' not in keys and load_relation(row_deletes) -%}

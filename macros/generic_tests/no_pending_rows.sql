@@ -4,7 +4,7 @@
 {%- if execute -%}
 {%- set node = reconcile.node_of(model) -%}
 {%- set row_deletes = model.incorporate(path={'identifier': model.identifier ~ '__row_deletes'}, type='table') -%}
-{%- set keys = [node.config.unique_key] if node.config.unique_key is string else node.config.unique_key -%}
+{%- set keys = reconcile.keys_of(node) -%}
 {%- if reconcile.takes_row_ids(node) and '_row_id' not in keys and load_relation(row_deletes) %}
 select *
 from {{ reconcile.qualified(row_deletes) }} as row_delete
@@ -34,7 +34,7 @@ where {{ pending if reconcile.takes_partial_records(node) else 'false' }}
 
 {#- What the rows of a `current_view` follow from, as it was last run. -#}
 {%- macro _settings_of_view(node) -%}
-  {%- set keys = [node.config.unique_key] if node.config.unique_key is string else node.config.unique_key -%}
+  {%- set keys = reconcile.keys_of(node) -%}
   {%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) -%}
   {%- set name = ((node.config.meta or {}).get('base_snapshot') or '').split('.') -%}
   {%- set row_ids = reconcile.takes_row_ids(node) -%}

@@ -74,7 +74,7 @@ where _change_batch <= {{ as_of.last | default(0) }} and {{ reconcile._is_as_of(
 {%- endif -%}
 {%- endmacro %}
 
-{#- The change records of an earlier moment, as a condition. What cannot be placed is kept, and quarantined (see `_as_of_complaint`). Batches are told by the range that is read. -#}
+{#- The change records of an earlier moment, as a condition. What cannot be placed is kept, and quarantined (see `_as_of_complaint`). Batches bound what is read in any case. -#}
 {%- macro _is_as_of(as_of) -%}
 {%- if as_of.position == 'commit_time' -%}
 coalesce(_change_time <= to_timestamp({{ reconcile.literal(as_of.value) }}), true)

@@ -13,5 +13,5 @@
 {%- macro _replace_quarantine(relations, range) -%}
 insert into {{ reconcile.qualified(relations.quarantine) }}
 replace where _change_batch between {{ range.first }} and {{ range.last }}
-{{ reconcile._quarantined_records(relations) }}
+{{ reconcile.quarantined_records(relations.changes_cache) }}
 {%- endmacro %}

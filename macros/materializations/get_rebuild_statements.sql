@@ -10,12 +10,13 @@ create or replace table {{ reconcile.qualified(relations.quarantine) }}
 using delta
 tblproperties ('reconcile.quarantine' = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}{{ reconcile.as_of_property(settings) }})
 as
-{{ reconcile._quarantined_records(relations) }}
+{{ reconcile.quarantined_records(relations.changes_cache) }}
 {%- endmacro %}
 
-{%- macro _quarantined_records(relations) -%}
+{#- What is in quarantine, of checked records: a table or a subquery. -#}
+{%- macro quarantined_records(changes) -%}
 select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
-from {{ relations.changes_cache }}
+from {{ changes }}
 where _change_error is not null
 {%- endmacro %}
 

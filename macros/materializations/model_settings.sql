@@ -115,8 +115,9 @@
                              ('changes', 'reconcile.definition'), ('quarantine', 'reconcile.definition' if is_view else 'reconcile.quarantine')]
                              + ([('row_deletes', 'reconcile.row_deletes')] if row_deletes and not is_view else []) -%}
     {%- set existing = load_relation(relations[name]) -%}
-    {%- do built.update({name: reconcile.table_property(relations[name], property) if existing else none}) -%}
-    {%- set of_then = reconcile.table_property(relations[name], 'reconcile.as_of') if existing else none -%}
+    {%- set properties = reconcile.table_properties(relations[name]) if existing else {} -%}
+    {%- do built.update({name: properties.get(property)}) -%}
+    {%- set of_then = properties.get('reconcile.as_of') -%}
     {%- if existing and reconcile.as_of() and not of_then -%}
       {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " exists and was not built of an earlier moment, so it is not replaced; name another schema by the variable as_of_schema") -%}
     {%- elif of_then and not reconcile.as_of() -%}
@@ -124,7 +125,7 @@
     {%- elif name == 'base' and is_view -%}
       {%- do leftover.append('table ' ~ reconcile.ledger_name(relations.base)) if built.base -%}
     {%- elif name == 'quarantine' and existing and built[name] is none
-          and reconcile.table_property(relations[name], 'reconcile.quarantine' if is_view else 'reconcile.definition') -%}
+          and properties.get('reconcile.quarantine' if is_view else 'reconcile.definition') -%}
       {%- do leftover.append(existing.type ~ ' ' ~ reconcile.ledger_name(relations[name])) -%}
     {%- elif existing and built[name] is none -%}
       {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " exists and is a " ~ existing.type
@@ -138,9 +139,10 @@
   {{ return(built) }}
 {%- endmacro %}
 
-{%- macro table_property(relation, property) -%}
-  {%- for row in run_query('show tblproperties ' ~ reconcile.qualified(relation)) if row[0] == property -%}
-    {{ return(row[1]) }}
+{%- macro table_properties(relation) -%}
+  {%- set properties = {} -%}
+  {%- for row in run_query('show tblproperties ' ~ reconcile.qualified(relation)) -%}
+    {%- do properties.update({row[0]: row[1]}) -%}
   {%- endfor -%}
-  {{ return(none) }}
+  {{ return(properties) }}
 {%- endmacro %}

@@ -53,7 +53,7 @@
       {%- do complaints.append('column ' ~ column ~ ' of its base snapshot ' ~ settings.base_snapshot ~ ' is ' ~ there[column] ~ ' and not ' ~ types[column] ~ '; make it anew with that type') -%}
     {%- endfor -%}
   {%- endif -%}
-  {%- set built = fromjson(reconcile.table_property(snapshot, 'reconcile.declaration') or '{}') if snapshot else {} -%}
+  {%- set built = fromjson(reconcile.table_properties(snapshot).get('reconcile.declaration', '{}')) if snapshot else {} -%}
   {%- for aspect, declared in fromjson(settings.declaration).items() if built and aspect in ['unique_key', 'sources', 'sequence'] and built.get(aspect) != declared -%}
     {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' was built with another ' ~ aspect ~ ', by which its rows cannot be compared with new records; name a copy of a table with this one') -%}
   {%- endfor -%}

@@ -1,17 +1,9 @@
 {#- As `change_counts`, where row deletes are known or come with the range: `rows_cache` holds what `rows_beside_row_deletes` gives. -#}
 {%- macro counts_with_row_deletes(relations, settings, range) -%}
-{%- set classes = ['duplicate', 'superseded', 'pending', 'applied', 'deleted', 'tombstoned'] -%}
-select
-    keyed.* except ({{ classes | join(', ') }}),
-    {%- for class in classes %}
-    keyed.{{ class }} + keyless.{{ class }} as {{ class }}{{ ',' if not loop.last }}
-    {%- endfor %}
-from (
-    {{ reconcile.change_counts(relations.changes_cache, relations.rows_cache, range.delivered, lost='_change_is_lost') | indent(4) }}
-) as keyed
-cross join (
-    {{ reconcile._row_delete_counts(relations, settings, range) | indent(4) }}
-) as keyless
+{{ reconcile.added_counts(
+      reconcile.change_counts(relations.changes_cache, relations.rows_cache, range.delivered, lost='_change_is_lost'),
+      reconcile._row_delete_counts(relations, settings, range),
+      ['duplicate', 'superseded', 'pending', 'applied', 'deleted', 'tombstoned']) }}
 {%- endmacro %}
 
 {#- The newest row delete of an address is applied if a row is there that is older; it is superseded if only newer rows are there, or if those that were

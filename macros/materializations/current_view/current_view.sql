@@ -22,10 +22,7 @@
 
 {#- As the quarantine table has them. -#}
 {%- macro _quarantined_rows(relations, settings, fields, last) -%}
-select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
-from (
-    {{ reconcile.checked_records(
-          'select * from ' ~ reconcile.qualified(relations.changes), fields, settings.columns, settings.unique_key, 1, last, settings.partial_records, row_ids=settings.row_ids) | indent(4) }}
-)
-where _change_error is not null
+{%- set changes = reconcile.checked_records(
+      'select * from ' ~ reconcile.qualified(relations.changes), fields, settings.columns, settings.unique_key, 1, last, settings.partial_records, row_ids=settings.row_ids) -%}
+{{ reconcile.quarantined_records('(\n    ' ~ changes | indent(4) ~ '\n)') }}
 {%- endmacro %}

@@ -23,8 +23,7 @@
     {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
   {%- endif -%}
   {%- set shown = reconcile.shown_versions(relations, settings) -%}
-  {%- set beside = ['valid_from', 'valid_to', 'is_current', '_change_type', '_change_sequence', '_change_id'] + (['_row_id'] if '_row_id' in settings.unique_key and settings.row_ids else []) -%}
-  {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, shown, beside)) -%}
+  {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, shown, reconcile.version_columns(settings) | list)) -%}
 
   {%- call noop_statement('main', reconcile.summary(settings, range, counts)) -%}{%- endcall -%}
   {%- set target_relation = relations.live.incorporate(type='view') -%}

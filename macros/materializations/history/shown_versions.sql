@@ -1,24 +1,30 @@
 {#- The versions as people read them: those that changed a column, unless the model says `meta: {fold_unchanged: false}`. -#}
 {%- macro shown_versions(relations, settings) -%}
-{%- set folded = (config.get('meta') or {}).get('fold_unchanged', true) -%}
-{%- set valid_to = '_change_valid_to' if folded else 'valid_to' -%}
 select
     {%- for column in reconcile.identifiers(settings.columns) %}
     {{ column }},
     {%- endfor %}
-    valid_from,
-    {{ '_change_valid_to as valid_to' if folded else 'valid_to' }},
-    {{ valid_to }} is null as is_current,
-    _change_type,
-    _change_sequence,
-    _change_id
-    {%- if '_row_id' in settings.unique_key and settings.row_ids %},
-    _row_id
-    {%- endif %}
+    {%- for name, value in reconcile.version_columns(settings).items() %}
+    {{ value ~ (' as ' ~ name if value != name) }}{{ ',' if not loop.last }}
+    {%- endfor %}
 from {{ reconcile.qualified(relations.base) }}
 where
     {{ '_change_is_known' if settings.partial_records else "_change_type <> 'delete'" }}
-    {%- if folded %}
+    {%- if reconcile._folds_unchanged() %}
     and not _change_repeats
     {%- endif %}
+{%- endmacro %}
+
+{#- The columns of the view beside the declared ones: {name: SQL}. -#}
+{%- macro version_columns(settings) -%}
+  {%- set valid_to = '_change_valid_to' if reconcile._folds_unchanged() else 'valid_to' -%}
+  {%- set columns = {'valid_from': 'valid_from', 'valid_to': valid_to, 'is_current': valid_to ~ ' is null'} -%}
+  {%- for name in ['_change_type', '_change_sequence', '_change_id'] + (['_row_id'] if settings.row_ids and '_row_id' in settings.unique_key else []) -%}
+    {%- do columns.update({name: name}) -%}
+  {%- endfor -%}
+  {{ return(columns) }}
+{%- endmacro %}
+
+{%- macro _folds_unchanged() -%}
+  {{ return((config.get('meta') or {}).get('fold_unchanged', true)) }}
 {%- endmacro %}

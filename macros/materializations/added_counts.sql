@@ -1,0 +1,14 @@
+{#- The account of the records that name their row, and that of row deletes, as one: the `classes` of both are added up. -#}
+{%- macro added_counts(keyed, row_deletes, classes) -%}
+select
+    keyed.* except ({{ classes | join(', ') }}),
+    {%- for class in classes %}
+    keyed.{{ class }} + keyless.{{ class }} as {{ class }}{{ ',' if not loop.last }}
+    {%- endfor %}
+from (
+    {{ keyed | indent(4) }}
+) as keyed
+cross join (
+    {{ row_deletes | indent(4) }}
+) as keyless
+{%- endmacro %}
