@@ -14,6 +14,8 @@ from typing import Any
 
 import grpc
 import pytest
+from google.api_core.exceptions import FailedPrecondition
+from google.api_core.retry import Retry, if_exception_type
 from google.cloud.spanner_admin_database_v1 import CreateDatabaseRequest, DatabaseAdminClient, UpdateDatabaseDdlRequest
 from google.cloud.spanner_admin_database_v1.services.database_admin.transports import DatabaseAdminGrpcTransport
 from google.cloud.spanner_admin_instance_v1 import CreateInstanceRequest, Instance, InstanceAdminClient
@@ -117,7 +119,9 @@ class Database:
         options = "" if self.postgresql else "OPTIONS "
         statement = f"ALTER CHANGE STREAM {stream} SET {options}(value_capture_type = '{kind}')"
         request = UpdateDatabaseDdlRequest(database=self.name.path, statements=[statement])
-        self._admin.update_database_ddl(request).result(30)
+        # The emulator refuses to change a schema while a transaction is going on, which a workload sees to.
+        refused = Retry(if_exception_type(FailedPrecondition), initial=0.05, maximum=0.2, timeout=60)
+        refused(self._admin.update_database_ddl)(request).result(30)
 
     def rows(self, table: str, columns: list[str]) -> list[list[Any]]:
         """Return all rows of a table by a strong read, values as Spanner's JSON has them."""
