@@ -35,9 +35,9 @@ said as (
             when upper(source_metadata.change_type) in ('UPDATE', 'UPDATE-INSERT') then 'update'
             when upper(source_metadata.change_type) in ('DELETE', 'UPDATE-DELETE') then 'delete'
         end as change_type,
-        case when read_method like '%-backfill%' then true when read_method rlike '-cdc-|-cdc$|-supplementation$' then false end as is_backfill,
+        case when read_method like '%-backfill%' then true when read_method like '%-cdc-%' or read_method like '%-cdc' or read_method like '%-supplementation' then false end as is_backfill,
         {{ reconcile.typed_value('source_timestamp', {'name': 'timestamp'}, round=true) }} as changed_at,
-        {{ reconcile.typed_value('read_timestamp', {'name': 'timestamp'}, round=true) }} as read_at
+        if(read_method like '%-backfill%', {{ reconcile.typed_value('read_timestamp', {'name': 'timestamp'}, round=true) }}, null) as read_at
     from events
 ),
 
@@ -50,7 +50,7 @@ placed as (
     from said
 ),
 
-{{ reconcile.typed_payload('placed', columns, reconcile._delivered_text(columns)) }},
+{{ reconcile.typed_payload('placed', columns, reconcile._delivered_texts(columns)) }},
 
 judged as (
     select *
@@ -101,26 +101,40 @@ select
 from judged
 {%- endmacro %}
 
-{#- The text of `field`, which is that of column number `i`. A variant keeps a number of up to 38 digits, but not its trailing
-    zeros; what is longer or has an exponent it keeps as the nearest double, or as infinity. The record itself has the digits. -#}
-{%- macro _delivered_text(columns) -%}
-{%- set readers = {'string': [], 'float': [], 'number': [], 'other': []} -%}
+{#- The texts of `fields`. A variant keeps a number of up to 38 digits, but not its trailing zeros; what is longer or has an exponent it
+    keeps as the nearest double, or as infinity. The record itself has the digits. Most records have none such, and one cast is all they take. -#}
+{%- macro _delivered_texts(columns) -%}
+{%- set inexact, kinds = [], {} -%}
 {%- for column in columns -%}
-  {%- set reader = 'string' if column.type.name == 'string' else 'float' if column.type.name in ['float', 'double']
-        else 'number' if column.type.name in ['tinyint', 'smallint', 'int', 'bigint', 'decimal'] else 'other' -%}
-  {%- do readers[reader].append(loop.index0) -%}
+  {%- do inexact.append(reconcile._is_inexact(column.type, 'fields[' ~ loop.index0 ~ ']')) -%}
+  {%- do kinds.setdefault(reconcile._is_inexact(column.type, 'field'), []).append(loop.index0) -%}
 {%- endfor -%}
-{%- set inexact = {
-    'number': "schema_of_variant(field) = 'DOUBLE'",
-    'string': "schema_of_variant(field) rlike '^(DOUBLE|DECIMAL)'",
-    'float': "schema_of_variant(field) = 'DOUBLE' and cast(field as string) like '%Infinity'"} -%}
-case
-    when field is null then null
-    {%- for reader in ['number', 'string', 'float'] if readers[reader] %}
-    when i in ({{ readers[reader] | join(', ') }}) and {{ inexact[reader] }} then {{ reconcile._digits('names[i]', 'field') }}
-    {%- endfor %}
-    else cast(field as string)
-end
+{%- set inexact = inexact | select | list -%}
+{%- if not inexact -%}
+cast(fields as array<string>)
+{%- else -%}
+if(
+    array_contains(array({{ inexact | join(', ') }}), true),
+    transform(fields, (field, i) -> case
+        {%- for is_inexact, numbers in kinds.items() if is_inexact %}
+        when i in ({{ numbers | join(', ') }}) and {{ is_inexact }} then {{ reconcile._digits('names[i]', 'field') }}
+        {%- endfor %}
+        else cast(field as string)
+    end),
+    cast(fields as array<string>)
+)
+{%- endif -%}
+{%- endmacro %}
+
+{#- Whether the variant of a column of this type may have lost digits; '' where it cannot. -#}
+{%- macro _is_inexact(type, field) -%}
+{%- if type.name == 'string' -%}
+schema_of_variant({{ field }}) rlike '^(DOUBLE|DECIMAL)'
+{%- elif type.name in ['float', 'double'] -%}
+schema_of_variant({{ field }}) = 'DOUBLE' and cast({{ field }} as string) like '%Infinity'
+{%- elif type.name in ['tinyint', 'smallint', 'int', 'bigint', 'decimal'] -%}
+schema_of_variant({{ field }}) = 'DOUBLE'
+{%- endif -%}
 {%- endmacro %}
 
 {#- The digits behind the column's name, wherever it stands in the payload and in whatever case. Should they differ from place

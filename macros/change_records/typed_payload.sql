@@ -1,14 +1,15 @@
 {#- The columns of a payload, typed: common table expressions, of which the last is `checked`. `events` names the one before, which has
-    `payload map<string, variant>`, one for each record; `text` is SQL for the text of `field`, which is that of column number `i`.
+    `payload map<string, variant>`, one for each record; `texts` is SQL for the array of the texts of `fields`.
     They add `lower_names`, `names`, `fields`, `texts`, `lost` (each by the columns' numbers) and the value of each column, `value <name>`. -#}
-{%- macro typed_payload(events, columns, text) -%}
+{%- macro typed_payload(events, columns, texts) -%}
 -- a field is found by its column's exact name, else by its name in any case
 located as (
     select
         *,
         array({% for column in columns %}{{ reconcile.literal(column.name) }}{{ ', ' if not loop.last }}{% endfor %}) as names,
+        array({% for column in columns %}payload[{{ reconcile.literal(column.name) }}]{{ ', ' if not loop.last }}{% endfor %}) as named_fields,
         case
-            when cardinality(payload) <> {{ columns | length }} or exists(names, name -> payload[name] is null)
+            when cardinality(payload) <> {{ columns | length }} or array_contains(array({% for column in columns %}map_contains_key(payload, {{ reconcile.literal(column.name) }}){{ ', ' if not loop.last }}{% endfor %}), false)
                 then transform(map_keys(payload), name -> lower(name))
         end as lower_names
     from {{ events }}
@@ -17,7 +18,7 @@ located as (
 fields as (
     select
         *,
-        transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1))) as fields
+        if(lower_names is null, named_fields, transform(names, (name, i) -> coalesce(named_fields[i], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields
     from located
 ),
 
@@ -25,7 +26,7 @@ fields as (
 texts as (
     select
         *,
-        transform(fields, (field, i) -> {{ text | indent(8) }}) as texts
+        {{ texts | indent(8) }} as texts
     from fields
 ),
 

@@ -61,7 +61,7 @@ placed as (
     from said
 ),
 
-{{ reconcile.typed_payload('placed', columns, reconcile._spanner_text(columns)) }},
+{{ reconcile.typed_payload('placed', columns, reconcile._spanner_texts(columns)) }},
 
 judged as (
     select *
@@ -123,8 +123,8 @@ try_cast({{ reconcile._container("mod['" ~ part ~ "']") }} as map<string, varian
 
 {#- Spanner delivers whole numbers and NUMERIC as text, and a number of JSON is a FLOAT64 or FLOAT32: no digit needs to be sought in the record.
     The emulator delivers an array that is NULL as the text NULL. -#}
-{%- macro _spanner_text(columns) -%}
+{%- macro _spanner_texts(columns) -%}
 {%- set arrays = [] -%}
 {%- for column in columns -%}{%- do arrays.append(loop.index0) if column.type.name == 'array' -%}{%- endfor -%}
-{{ 'if(i in (' ~ arrays | join(', ') ~ ") and cast(field as string) = 'NULL', null, cast(field as string))" if arrays else 'cast(field as string)' }}
+{{ 'transform(fields, (field, i) -> if(i in (' ~ arrays | join(', ') ~ ") and cast(field as string) = 'NULL', null, cast(field as string)))" if arrays else 'cast(fields as array<string>)' }}
 {%- endmacro %}

@@ -40,16 +40,31 @@ changes as (
     {{ changes | indent(4) }}
 ),
 
-newest as (
+{%- if known is none %}
+fresh as (
+    select {{ columns | join(', ') }}
+    from (
+        {{ reconcile.fold_of('changes', settings) | indent(8) }}
+    )
+)
+{%- else %}
+folded as (
     {{ reconcile.fold_of('changes', settings) | indent(4) }}
 ),
 
+{#- Named several times below; what is not deterministic Spark plans and computes once. #}
+newest as (
+    select *
+    from folded
+    where spark_partition_id() >= 0
+),
+
+newer as (
+    {{ reconcile.newer_rows(reconcile.qualified(known), 'newest', 'folded', settings, columns) | indent(4) }}
+),
+
 fresh as (
-    {%- if known is none %}
-    select {{ columns | join(', ') }}
-    from newest
-    {%- else %}
-    {{ reconcile.folded_rows(reconcile.qualified(known), 'newest', settings, columns) | indent(4) }}
-    {%- endif %}
+    {{ reconcile.folded_rows(reconcile.qualified(known), 'newest', 'newer', settings, columns) | indent(4) }}
 )
+{%- endif %}
 {%- endmacro %}

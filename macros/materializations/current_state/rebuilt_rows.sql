@@ -1,7 +1,12 @@
 {#- All rows of the base table, rebuilt: what the fold of all records gives, or of those behind a base snapshot with the rows of that. -#}
 {%- macro rebuilt_rows(relations, settings, range, columns) -%}
 {%- if range.snapshot -%}
-{{ reconcile.folded_rows(reconcile.qualified(range.snapshot), relations.fold_cache, settings, columns, range.delivered) }}
+{%- set snapshot = reconcile.qualified(range.snapshot) -%}
+with newer as (
+    {{ reconcile.newer_rows(snapshot, relations.fold_cache, relations.fold_cache, settings, columns, range.delivered) | indent(4) }}
+)
+
+{{ reconcile.folded_rows(snapshot, relations.fold_cache, 'newer', settings, columns, range.delivered) }}
 {%- else -%}
 select {{ columns | join(', ') }}
 from {{ relations.fold_cache }}
