@@ -57,11 +57,22 @@ class Project:
         (self.root / path).write_text(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True))
 
 
-def copy_of_the_package(root: Path) -> Path:
-    """Copy what dbt reads of the package, for a test that changes it."""
+def with_planted_bug(file: str, changes: dict[str, str]) -> str:
+    """Return the text of a file of the package with a bug: each of some passages, of which there is one, is another."""
+    text = (PACKAGE / file).read_text()
+    for found, planted in changes.items():
+        assert text.count(found) == 1, f"{file} has changed: plant this bug anew where now is {found!r}"
+        text = text.replace(found, planted)
+    return text
+
+
+def package_with_planted_bug(root: Path, file: str, changes: dict[str, str]) -> Path:
+    """Copy what dbt reads of the package, with a bug."""
+    root.mkdir()
     for part in PARTS_OF_A_PACKAGE:
         source = PACKAGE / part
         (shutil.copytree if source.is_dir() else shutil.copy)(source, root / part)
+    (root / file).write_text(with_planted_bug(file, changes))
     return root
 
 

@@ -10,7 +10,7 @@ import pytest
 from datastream import Staged, event, stage
 from histories import COLUMNS, COORDINATES, KEY, generate
 from laws import Lakehouse, LawBroken, StagedHistories, check_same
-from projects import Project, copy_of_the_package
+from projects import Project, package_with_planted_bug, with_planted_bug
 from pyspark.sql import SparkSession
 
 
@@ -175,16 +175,17 @@ def planted(spark: SparkSession) -> StagedHistories:
     )
 
 
+def test_every_bug_can_be_planted() -> None:
+    for file, right, wrong, *_ in BUGS.values():
+        with_planted_bug(file, {right: wrong})
+
+
 @pytest.mark.parametrize(
     "bug", [*list(BUGS)[1:4], *(pytest.param(b, marks=pytest.mark.matrix) for b in [*BUGS][:1] + [*BUGS][4:])]
 )
 def test_the_checks_find(spark: SparkSession, planted: StagedHistories, tmp_path: Path, bug: str) -> None:
     file, right, wrong, source, shows = BUGS[bug]
-    (tmp_path / "package").mkdir()
-    package = copy_of_the_package(tmp_path / "package")
-    text = (package / file).read_text()
-    assert text.count(right) == 1, f"{file} has changed: plant this bug anew where now is {right!r}"
-    (package / file).write_text(text.replace(right, wrong))
+    package = package_with_planted_bug(tmp_path / "package", file, {right: wrong})
     schema = "planted_" + bug.replace(" ", "_")
     lakehouse = Lakehouse(spark, tmp_path / "project", schema, planted, package, [source], ", meta={'fresh': true}")
     lakehouse.run(1)
