@@ -5,22 +5,22 @@ export SPARK_CONF_DIR := $(CURDIR)/conf
 export DBT_PROFILES_DIR := $(CURDIR)
 export DBT_SEND_ANONYMOUS_USAGE_STATS := false
 
-.PHONY: setup demo lint test soak matrix lock clean
+.PHONY: setup demo lint test soak matrix lock wheel clean
 
 setup: .venv/ready  ## make .venv with everything in it
 
-.venv/ready: requirements.lock conf/packages
+.venv/ready: requirements.lock conf/packages tests/packages
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { echo "make: Python 3.11 is needed, and '$(PYTHON)' is not that; name it with 'make PYTHON=...'" >&2; exit 2; }
 	@command -v java >/dev/null || { echo "make: Java 17 is needed, and 'java' is not on PATH" >&2; exit 2; }
 	@test -x .venv/bin/pip || $(PYTHON) -m venv .venv
 	@echo "setup: installing requirements.lock into .venv"
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@# Spark's own start would fetch the jars too; fetched here, the demo is not kept waiting.
-	@SPARK_HOME="$$(.venv/bin/python -c 'import pyspark; print(pyspark.__path__[0])')" bash conf/spark-env.sh
+	@# Spark's own start would fetch the jars too; fetched here, demo and tests are not kept waiting.
+	@RECONCILE_PACKAGES="$$(cat tests/packages)" SPARK_HOME="$$(.venv/bin/python -c 'import pyspark; print(pyspark.__path__[0])')" bash conf/spark-env.sh
 	@touch $@
 
 lock: pyproject.toml  ## choose anew the versions that setup installs
-	.venv/bin/pip-compile --quiet --no-strip-extras --extra dev --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
+	.venv/bin/pip-compile --quiet --no-strip-extras --extra dev --extra thrift --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
 
 demo: setup  ## ingest the capture, merge it, prove parity: under 4 minutes on two cores
 	@python demo/run.py
@@ -32,14 +32,26 @@ lint: setup
 	@# Its session has a metastore of its own, so that linting leaves no lakehouse/ behind.
 	SPARK_SUBMIT_OPTS=-XX:TieredStopAtLevel=1 PYSPARK_SUBMIT_ARGS='--conf "spark.driver.extraJavaOptions=-Dderby.system.home=target/lint" --conf spark.sql.warehouse.dir=target/lint/warehouse pyspark-shell' sqlfluff lint --quiet models
 
+# The tests that run on tables of either format: with Iceberg's the quick ones in `make test`, long ones in `make soak`, and all in `make matrix`.
+ICEBERG_QUICK := $(addprefix tests/functional/test_,iceberg.py iceberg_staging.py file_formats.py reference_events.py names.py)
+ICEBERG_LONG := tests/functional/test_laws.py
+ICEBERG_LONGER := $(addprefix tests/functional/test_,quarantine.py snapshot_csv.py row_deletes.py views.py generations.py capture.py capture_histories.py as_of.py base_table_sizes.py planted_bugs.py spanner.py append_datastream.py append_spanner.py) tests/kills
+
 test: setup  ## at most 20 minutes on two cores: two workers, each with a Spark session, since the driver plans on one core
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not soak and not matrix"
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not soak and not matrix" --file-format iceberg $(ICEBERG_QUICK)
 
 soak: setup  ## the long matrices: at most 25 minutes
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m soak
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "soak and not matrix"
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not soak and not matrix" --file-format iceberg $(ICEBERG_LONG)
 
-matrix: setup  ## all planted bugs, each value capture type of Spanner by itself, more orders of delivery: an hour and more, for a release
+matrix: setup  ## more histories, orders of delivery, kills and planted bugs, long runs against Spanner's emulator, all that Iceberg's tables can have: hours, for a release
 	python -m pytest -m matrix
+	python -m pytest -m "soak or matrix" --file-format iceberg $(ICEBERG_QUICK) $(ICEBERG_LONG)
+	python -m pytest --file-format iceberg $(ICEBERG_LONGER)
+
+wheel: setup  ## the package reconcile_jobs as a wheel, for executors: see README
+	@python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . && ls dist
 
 clean:
-	rm -rf lakehouse target logs dbt_packages
+	rm -rf lakehouse target logs dbt_packages dist build

@@ -1,11 +1,11 @@
 """Records a second of the append, and of parsing and folding change records, against plain Spark doing the same.
 
-Appending: `append.py datastream` on JSON lines, against Spark's text source written to a Delta table that is
-partitioned by the object, found by `get_json_object`. Parsing: the source macro's SELECT, and the fold behind it,
+Appending: `append.py datastream` on JSON lines, against Spark's text source written to a table of the same format,
+partitioned by the object, which `get_json_object` finds. Parsing: the source macro's SELECT, and the fold behind it,
 against `from_json` with the columns' types, of the same records. Both sides take turns in one session; ratios are
 medians of pairs.
 
-    python benchmarks/ingest.py [--copies 40] [--repeats 5]
+    python benchmarks/ingest.py [--copies 40] [--repeats 5] [--file-format iceberg]
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import gzip
 import itertools
-import os
 import shutil
 import statistics
 import sys
@@ -25,8 +24,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "ingestion")]
-os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "conf"))
 
+import file_formats  # noqa: E402
 from projects import Project  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 from reconcile_jobs import datastream  # noqa: E402
@@ -69,7 +68,7 @@ def report(name: str, records: int, ours: list[float], plain: list[float]) -> No
 
 
 def measure_append(spark: SparkSession, landing: Path, records: int, repeats: int) -> None:
-    """The job against text to partitioned Delta."""
+    """The job against text to a partitioned table."""
     ours, plain = [], []
     number = itertools.count()
 
@@ -81,7 +80,7 @@ def measure_append(spark: SparkSession, landing: Path, records: int, repeats: in
         text = spark.read.text(str(landing)).selectExpr(
             "value as record", "get_json_object(value, '$.object') as object"
         )
-        text.write.format("delta").partitionBy("object").mode("overwrite").saveAsTable("bench.plain")
+        text.write.format(file_formats.file_format()).partitionBy("object").mode("overwrite").saveAsTable("bench.plain")
 
     for _ in range(repeats + 1):
         ours.append(seconds(append))
@@ -116,7 +115,9 @@ def main() -> None:
         "--copies", type=int, default=40, help="how often the capture is repeated (15,000 records each)"
     )
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--file-format", choices=list(file_formats.CONFIGURATIONS), default="delta")
     arguments = parser.parse_args()
+    file_formats.choose(arguments.file_format)
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         directory = Path(name)
         spark = SparkSession.builder.getOrCreate()

@@ -20,8 +20,14 @@ while IFS=: read -r group artifact version; do
     [ -f "$jar" ] || echo "dbt-reconcile: $group:$artifact:$version could not be fetched; put the jar there by hand and run again" >&2
   fi
   SPARK_DIST_CLASSPATH="${SPARK_DIST_CLASSPATH:+$SPARK_DIST_CLASSPATH:}$jar"
-done < "$reconcile_conf/packages"
+# RECONCILE_PACKAGES: more of them, as a JDBC driver.
+done < <(cat "$reconcile_conf/packages"; printf "%s\n" ${RECONCILE_PACKAGES-})
 export SPARK_DIST_CLASSPATH
+
+# conf/shared takes its places from the environment, and without them Spark would fail with a page of Java.
+for name in $(sed -n 's/^[^#]*${env\.\(RECONCILE_[A-Z_]*\)}.*/\1/p' "$reconcile_conf/spark-defaults.conf" 2>/dev/null); do
+  [ -n "${!name}" ] || { echo "dbt-reconcile: $name is not set, which $reconcile_conf takes from the environment; \`metastore.py --help\` says what it is" >&2; exit 2; }
+done
 
 # One machine: listen on loopback only, which also spares Spark's guess at the machine's address and its warning.
 export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from dataclasses import asdict
@@ -10,7 +9,6 @@ from importlib import import_module
 
 from reconcile_jobs.append_arguments import arguments
 from reconcile_jobs.console import Console
-from reconcile_jobs.errors import explained
 from reconcile_jobs.shutdown import Shutdown
 
 # Imported when they are asked for: each has a Job, whose fields are its options, and run.
@@ -32,14 +30,5 @@ def main(words: list[str], console: Console, shutdown: Shutdown) -> None:
 
 
 if __name__ == "__main__":
-    console, shutdown, code = Console("append"), Shutdown(), 0
-    sys.stderr = console.err
-    try:
-        main(sys.argv[1:], console, shutdown)
-    except Exception as problem:
-        if os.environ.get("RECONCILE_TRACEBACK"):
-            raise
-        failure = explained(problem)
-        console.say(str(failure))
-        code = failure.exit_code
-    shutdown.end(code)
+    console, shutdown = Console("append"), Shutdown()
+    shutdown.end(console.exit_code(lambda: main(sys.argv[1:], console, shutdown)))

@@ -1,9 +1,8 @@
-"""Load a source's own rows into a snapshot table: `spark-submit snapshot.py csv --help`."""
+"""Load a source's own rows into a snapshot table: `spark-submit snapshot.py csv --help`, or jdbc, spanner."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from typing import NoReturn
@@ -11,8 +10,11 @@ from typing import NoReturn
 from reconcile_jobs import session
 from reconcile_jobs.console import Console
 from reconcile_jobs.csv_records import Dialect
-from reconcile_jobs.errors import UsageError, explained
+from reconcile_jobs.errors import UsageError
+from reconcile_jobs.jdbc.connection import Source, secret_properties
+from reconcile_jobs.jdbc.kinds import database_of
 from reconcile_jobs.snapshot_csv import columns_of, load_csv
+from reconcile_jobs.snapshot_jdbc import Partitions, Snapshot, load_jdbc
 from reconcile_jobs.staging import TableName
 
 CSV_HELP = r"""
@@ -28,15 +30,56 @@ is \x9f7a; timestamps are 2026-11-21 11:33:13.049844+00, and UTC without a zone.
 and refuse longer texts. 'not null' in the schema is checked.
 """
 
+JDBC_HELP = r"""
+All rows are of one position, which is kept as a property of the table, reconcile.snapshot.position, and printed:
+
+  PostgreSQL  the snapshot of a transaction, as pg_current_snapshot() writes it; all partitions read by it
+  Oracle      an SCN; all partitions read AS OF it. --at 15869128507100 goes back to one
+  MySQL       file and place in the binary log; one connection. MySQL holds FLUSH TABLES WITH READ LOCK while it takes
+              the snapshot (rights: RELOAD, BACKUP_ADMIN), MariaDB needs none. URLs begin with jdbc:mariadb:
+  SQL Server  the newest LSN that change data capture knew; one connection. It needs ALLOW_SNAPSHOT_ISOLATION
+
+User and password come from RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or with whatever else the driver takes,
+such as oracle.net.wallet_location, from the file of --properties: lines name=value, mode 600. Never
+from the command line.
+
+The drivers are not part of this package: spark-submit --packages org.postgresql:postgresql:42.7.8, or
+com.oracle.database.jdbc:ojdbc11:23.9.0.25.07, org.mariadb.jdbc:mariadb-java-client:3.5.6,
+com.microsoft.sqlserver:mssql-jdbc:13.2.1.jre11; on one machine RECONCILE_PACKAGES=... fetches them once.
+
+The source itself writes each value as text, with all its digits, and it becomes one of the column's type: numeric(18,4)
+is decimal(18,4); a numeric, a NUMBER or a FLOAT of Oracle's without digits is a string, times without a zone are
+timestamp_ntz. --columns 'id, total decimal(38,10), placed_at timestamp' takes these columns only and gives some another
+type; a time without a zone is then in UTC. A value that its type does not hold exactly, an eleventh decimal place or
+the date infinity, ends the job with exit code 1, and the table stays as it was. char(n) is what the source
+gives: PostgreSQL and Oracle pad it, MySQL does not.
+"""
+
+SPANNER_HELP = r"""
+All rows are those of one timestamp, which is kept as a property of the table, reconcile.snapshot.position, and printed:
+now, a strong read, or a time within the database's version_retention_period. At the time of a batch's cut, cut_time in
+the ledger, a base table that stopped at that batch has the very same rows.
+
+Types: a NUMERIC is decimal(38,9), one of the PostgreSQL dialect a string, arrays are arrays, JSON is a string.
+--columns 'OrderId, Total decimal(20,4)' takes these columns only, and gives some another type. A value that its type
+does not hold exactly, nanoseconds in a timestamp, ends the job with exit code 1; declare it as a string.
+The credentials are Google's application default ones, or none for an emulator at SPANNER_EMULATOR_HOST.
+"""
+
 
 class _Parser(argparse.ArgumentParser):
     # argparse writes to Python's standard error, which spark-submit turns into its standard output.
     def error(self, message: str) -> NoReturn:
+        what, colon, unknown = message.partition("unrecognized arguments: ")
+        if colon:
+            # The names alone: a value may be a password.
+            names = [word.partition("=")[0] for word in unknown.split() if word.startswith("-")]
+            message = f"{what}{colon}{', '.join(names) or 'values without a name'}"
         raise UsageError(f"{message}; see `{self.prog} --help`.")
 
 
 def main(arguments: list[str], console: Console) -> None:
-    """Load what the arguments name, and print one line of JSON: rows, into, seconds."""
+    """Load what the arguments name, and print one line of JSON: rows, into, seconds, and of a database the position."""
     started = time.monotonic()
     parser = _Parser(prog="snapshot.py", description=__doc__)
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
@@ -51,7 +94,44 @@ def main(arguments: list[str], console: Console) -> None:
     )
     csv.add_argument("--delimiter", default=",", metavar="CHARACTER", help=r"between values; \t is a tab (default: ,)")
     csv.add_argument("--no-header", action="store_true", help="files begin with a row, in the order of the schema")
+    jdbc = kinds.add_parser(
+        "jdbc", help="a table of a database", epilog=JDBC_HELP, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    jdbc.add_argument("--url", required=True, help="jdbc:postgresql://host:5432/shop, without a password")
+    jdbc.add_argument("--table", required=True, metavar="SCHEMA.TABLE", help="the table, quoted as the database does")
+    jdbc.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
+    jdbc.add_argument("--at", default="now", metavar="POSITION", help="now (default), or of Oracle an SCN")
+    jdbc.add_argument("--columns", metavar="LIST", help="those to take (default: all), some with a type")
+    jdbc.add_argument("--partition-column", metavar="NAME", help="a column of numbers; its ranges are read at once")
+    jdbc.add_argument("--partitions", type=int, metavar="N", help="how many ranges, each by a connection")
+    jdbc.add_argument("--properties", metavar="FILE", help="properties of the connection, in a file of mode 600")
+    # Named on the command line a password has been seen; it is not shown again in the complaint.
+    jdbc.add_argument("--password", "--user", dest="secret", help=argparse.SUPPRESS)
+    spanner = kinds.add_parser(
+        "spanner",
+        help="a table of Spanner",
+        epilog=SPANNER_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    spanner.add_argument("--project", required=True, help="the Google Cloud project of the instance")
+    spanner.add_argument("--instance", required=True, help="the Spanner instance")
+    spanner.add_argument("--database", required=True, help="the database, of either dialect")
+    spanner.add_argument("--table", required=True, help="the table, as it is spelled there")
+    spanner.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
+    spanner.add_argument(
+        "--at", default="now", metavar="TIME", help="now (default), or as 2026-05-01T09:00:00.123456789Z"
+    )
+    spanner.add_argument("--columns", metavar="LIST", help="those to take (default: all), some with a type")
     options = parser.parse_args(arguments)
+    if options.kind == "jdbc":
+        _jdbc(options, console, started)
+    elif options.kind == "spanner":
+        _spanner(options, console, started)
+    else:
+        _csv(options, console, started)
+
+
+def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
     delimiter = options.delimiter.replace("\\t", "\t")
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise UsageError(f"--delimiter {options.delimiter!r} is not one character, and neither quote nor line break.")
@@ -72,6 +152,48 @@ def main(arguments: list[str], console: Console) -> None:
     console.result({"rows": rows, "into": str(into), "seconds": round(time.monotonic() - started, 1)})
 
 
+def _jdbc(options: argparse.Namespace, console: Console, started: float) -> None:
+    if options.secret is not None:
+        raise UsageError(
+            "User and password are not given on the command line, where everybody sees them: let RECONCILE_JDBC_USER "
+            "and RECONCILE_JDBC_PASSWORD hold them, or the file of --properties."
+        )
+    database = database_of(options.url)
+    database.table(options.table)
+    partitions = None
+    if (options.partition_column is None) != (options.partitions is None):
+        raise UsageError("--partition-column and --partitions go together; give both, or neither.")
+    if options.partitions is not None:
+        if not 1 <= options.partitions <= 1000:
+            raise UsageError(f"--partitions {options.partitions} is not a number from 1 to 1000.")
+        partitions = Partitions(options.partition_column, options.partitions)
+    source = Source(database, options.url, secret_properties(options.properties))
+    into = _table(options.into)
+
+    spark = session.start(f"snapshot {into}")
+    console.say(f"{options.table} of {database.name} is being read into {into}")
+    snapshot = load_jdbc(spark, source, options.table, into, options.at, options.columns, partitions)
+    _tell(snapshot, into, console, started)
+
+
+def _spanner(options: argparse.Namespace, console: Console, started: float) -> None:
+    from reconcile_jobs.snapshot_spanner import load_spanner
+    from reconcile_jobs.spanner.queries import DatabaseName
+
+    database = DatabaseName.here(options.project, options.instance, options.database)
+    into = _table(options.into)
+
+    spark = session.start(f"snapshot {into}")
+    console.say(f"{options.table} of Spanner is being read into {into}")
+    snapshot = load_spanner(spark, database, options.table, into, options.at, options.columns)
+    _tell(snapshot, into, console, started)
+
+
+def _tell(snapshot: Snapshot, into: TableName, console: Console, started: float) -> None:
+    seconds = round(time.monotonic() - started, 1)
+    console.result({"rows": snapshot.rows, "into": str(into), "position": snapshot.position, "seconds": seconds})
+
+
 def _table(name: str) -> TableName:
     try:
         return TableName.parse(name)
@@ -81,12 +203,4 @@ def _table(name: str) -> TableName:
 
 if __name__ == "__main__":
     console = Console("snapshot")
-    sys.stderr = console.err
-    try:
-        main(sys.argv[1:], console)
-    except Exception as problem:
-        if os.environ.get("RECONCILE_TRACEBACK"):
-            raise
-        known = explained(problem)
-        console.say(str(known))
-        sys.exit(known.exit_code)
+    sys.exit(console.exit_code(lambda: main(sys.argv[1:], console)))

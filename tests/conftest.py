@@ -1,19 +1,37 @@
-"""What the tests share: one Spark session for each worker, configured by conf/ as users' sessions are."""
+"""What the tests share: one Spark session for each worker, configured as users' are, by conf/ or one of its kin."""
 
 import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import file_formats
 import pytest
 from pyspark.sql import SparkSession
 
-os.environ["SPARK_CONF_DIR"] = str(Path(__file__).resolve().parents[1] / "conf")
+# JDBC drivers, for snapshots of real databases.
+os.environ["RECONCILE_PACKAGES"] = (Path(__file__).parent / "packages").read_text()
 os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
 # The Makefile's profiles are the demo's; each project of a test has its own.
 os.environ.pop("DBT_PROFILES_DIR", None)
 # On two cores compiling thoroughly costs tests more than it gains. Spark's scripts read this variable.
 os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """A run has tables of one format."""
+    parser.addoption("--file-format", choices=list(file_formats.CONFIGURATIONS), default="delta")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the format before a test module asks for it."""
+    file_formats.choose(config.getoption("--file-format"))
+
+
+@pytest.fixture(scope="session")
+def file_format() -> str:
+    """The format of the run's tables."""
+    return file_formats.file_format()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

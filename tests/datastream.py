@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from file_formats import file_format
 from pyspark.sql import SparkSession
 
 READ_METHODS = {  # of a source's changes and of its backfill rows
@@ -86,7 +87,7 @@ def stage(spark: SparkSession, table: str, rows: Iterable[Staged]) -> None:
         spark.createDataFrame(list(rows), columns)
         .selectExpr("record", "source", "object", "origin", "batch", "current_timestamp() as appended_at")
         .coalesce(1)
-        .write.format("delta")
+        .write.format(file_format())
         .mode("append")
         .partitionBy("object")
         .saveAsTable(table)

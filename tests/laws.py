@@ -11,6 +11,7 @@ from datastream import Staged, stage
 from histories import COLUMNS, KEY, Record, fold
 from projects import PACKAGE, Project
 from pyspark.sql import SparkSession
+from tables import stored
 
 Key = tuple[Any, ...]
 COUNTS = (
@@ -100,7 +101,7 @@ class Lakehouse:
         self.spark.sql(f"delete from {self.schema}.reconcile_ledger where kind <> 'rebuild'")
 
     def base(self, source: str) -> dict[Key, Any]:
-        rows = self.spark.table(f"{self.schema}.{source}__base").collect()
+        rows = stored(self.spark, f"{self.schema}.{source}__base").collect()
         found = {tuple(row[name] for name in KEY): row.asDict() for row in rows}
         demand(len(found) == len(rows), f"{source}: the base has a key twice")
         return found

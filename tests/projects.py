@@ -11,19 +11,30 @@ from typing import Any
 
 import yaml
 from dbt.cli.main import dbtRunner
+from file_formats import file_format
 
 PACKAGE = Path(__file__).parent.parent
+_SESSION = {"method": "session", "host": "none"}
 PARTS_OF_A_PACKAGE = ("macros", "models", "dbt_project.yml")
 
 
 class Project:
-    """A dbt project under `root` whose models and tests live in `schema`; `package` is the package it installs."""
+    """A dbt project under `root` whose models and tests live in `schema`; `package` is the package it installs.
 
-    def __init__(self, root: Path, schema: str, package: Path = PACKAGE, threads: int = 1) -> None:
+    `target`: what its profile says beside type, schema and threads; of itself, a Spark session in dbt's own process.
+    """
+
+    def __init__(
+        self, root: Path, schema: str, package: Path = PACKAGE, threads: int = 1,
+        target: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         self.root, self.schema = root, schema
         (root / "models").mkdir(parents=True)
-        self._write("dbt_project.yml", {"name": "shop", "version": "1.0.0", "profile": "shop", "models": {"shop": {}}})
-        target = {"type": "spark", "method": "session", "host": "none", "schema": schema, "threads": threads}
+        self._write(
+            "dbt_project.yml",
+            {"name": "shop", "version": "1.0.0", "profile": "shop", "models": {"+file_format": file_format()}},
+        )
+        target = {"type": "spark", "schema": schema, "threads": threads, **(target or _SESSION)}
         self._write("profiles.yml", {"shop": {"target": "local", "outputs": {"local": target}}})
         self._write("packages.yml", {"packages": [{"local": str(package)}]})
         # What `dbt deps` does of it; tests/consumer shows that it does.

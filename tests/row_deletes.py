@@ -16,6 +16,7 @@ from histories import KINDS
 from laws import COUNTS, demand, some
 from projects import PACKAGE, Project
 from pyspark.sql import SparkSession
+from tables import stored
 
 OBJECT = "SHOP.ROWS"
 COLUMNS = {"history": "int", "id": "bigint", "note": "string"}
@@ -189,7 +190,7 @@ class Rows:
         return {result.node.test_metadata.name for result in results if result.status == "fail"}
 
     def base(self) -> dict[Key, dict[str, Any]]:
-        rows = self.spark.table(f"{self.schema}.tbl__base").collect()
+        rows = stored(self.spark, f"{self.schema}.tbl__base").collect()
         found = {(row.history, row.id): row.asDict() for row in rows}
         demand(len(found) == len(rows), "the base has a key twice")
         return found
@@ -204,7 +205,7 @@ class Rows:
         """Return address, sequence and batch of the row deletes that are kept."""
         if not self.has_row_deletes():
             return set()
-        rows = self.spark.table(f"{self.schema}.tbl__row_deletes").collect()
+        rows = stored(self.spark, f"{self.schema}.tbl__row_deletes").collect()
         found = {(row._row_id, row._change_sequence, row._change_batch) for row in rows}
         demand(len(found) == len(rows), "a row delete is kept twice")
         return found
@@ -277,7 +278,7 @@ class RowVersions(Rows):
 
     def base(self) -> Any:
         """Return the rows of the base table, by key and sequence."""
-        rows = self.spark.table(f"{self.schema}.tbl__base").collect()
+        rows = stored(self.spark, f"{self.schema}.tbl__base").collect()
         found = {(row.history, row.id, row._change_sequence): row.asDict() for row in rows}
         demand(len(found) == len(rows), "the base has a version twice")
         return found

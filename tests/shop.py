@@ -11,6 +11,7 @@ from projects import Project
 from pyspark.sql import SparkSession
 from reconcile_jobs import datastream
 from reconcile_jobs.staging import TableName
+from tables import commits
 from truth import CAPTURE, COLUMNS, KEYS, SOURCES, delivered, differences, object_of
 
 MODELS = [(source, table) for source in SOURCES for table in COLUMNS]
@@ -63,10 +64,7 @@ class Shop:
         """Return the number of commits of every table that dbt writes."""
         tables = ["reconcile_ledger"]
         tables += [f"{s}_{t}__{part}" for s, t in self.models for part in ("base", "quarantine")]
-        return {
-            table: self.spark.sql(f"describe history {self.schema}.{table} limit 1").collect()[0]["version"]
-            for table in tables
-        }
+        return {table: commits(self.spark, f"{self.schema}.{table}") for table in tables}
 
     def ledger(self, source: str, table: str) -> list[dict[str, Any]]:
         rows = self.spark.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at")

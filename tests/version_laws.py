@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from histories import COLUMNS, EPOCH, KEY, NOTHING, VALUE_COLUMNS, Record, Values
 from laws import COUNTS, Key, Lakehouse, demand, some
+from tables import stored
 
 
 class Version(NamedTuple):
@@ -86,7 +87,7 @@ class Histories(Lakehouse):
     def base(self, source: str) -> dict[Key, Any]:
         """Return the rows of the base table by key and sequence."""
         names = [*KEY, "_change_sequence"]
-        rows = self.spark.table(f"{self.schema}.{source}__base").collect()
+        rows = stored(self.spark, f"{self.schema}.{source}__base").collect()
         found = {tuple(row[name] for name in names): row.asDict() for row in rows}
         demand(len(found) == len(rows), f"{source}: the base has a version twice")
         return found

@@ -6,7 +6,10 @@ import io
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Any, TextIO
+
+from reconcile_jobs.errors import explained
 
 __all__ = ["Console", "jvm"]
 
@@ -42,6 +45,19 @@ class Console:
         self._out: TextIO = _JvmStream("out") if submitted else sys.stdout  # type: ignore[assignment]
         # conf/spark-env.sh looks at the terminal, which spark-submit hides from Python.
         self.terminal = bool(os.environ.get("RECONCILE_TERMINAL")) if submitted else sys.stderr.isatty()
+
+    def exit_code(self, job: Callable[[], None]) -> int:
+        """Run a job and return its exit code; what it fails with is one sentence on standard error."""
+        sys.stderr = self.err
+        try:
+            job()
+        except Exception as problem:
+            if os.environ.get("RECONCILE_TRACEBACK"):
+                raise
+            failure = explained(problem)
+            self.say(str(failure))
+            return failure.exit_code
+        return 0
 
     def say(self, sentence: str) -> None:
         """Write a sentence to standard error."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["DataError", "Fault", "JobError", "UsageError", "causes", "explained"]
+__all__ = ["DataError", "Fault", "JobError", "Undecided", "UsageError", "causes", "explained"]
 
 
 class JobError(Exception):
@@ -26,6 +26,12 @@ class UsageError(JobError):
     """What was asked for, or the configuration, makes it impossible; exit code 2."""
 
     exit_code = 2
+
+
+class Undecided(JobError):
+    """Nothing can decide it, now or any more; exit code 3."""
+
+    exit_code = 3
 
 
 class Fault(JobError):
@@ -81,9 +87,21 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
         "notebook in this directory has ended, and run this again.",
     ),
     (
-        r"(?:ClassNotFoundException|Cannot find catalog plugin class).*delta",
+        r"Version information not found in metastore",
         UsageError,
-        "Spark does not find Delta Lake: let SPARK_CONF_DIR point at the package's conf directory.",
+        "The metastore has not been made yet: run `spark-submit` with the package's ingestion/metastore.py once.",
+    ),
+    (
+        r"(?s)MetaStore.*?PSQLException: ([^\n]+)",  # a source may be a PostgreSQL too
+        Fault,
+        "The metastore's database does not let us in ({0}): see that it runs and that the environment's "
+        "RECONCILE_METASTORE_URL, _USER and _PASSWORD are right, and run this again.",
+    ),
+    (
+        r"(?:ClassNotFoundException|Cannot find catalog plugin class).*(delta|iceberg)",
+        UsageError,
+        "Spark does not find the classes of {0}: let SPARK_CONF_DIR point at the package's conf directory, or at "
+        "conf/iceberg there.",
     ),
     (
         r"(?:CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY|another query with same id|concurrent.*streaming quer)",
@@ -96,7 +114,7 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
         "Spark has no connector for paths that begin with {0}: put its jar on the class path, as conf/packages does.",
     ),
     (
-        r"INVALID_SCHEMA_OR_RELATION_NAME\] ?(`.*?`)",
+        r"(?:INVALID_SCHEMA_OR_RELATION_NAME\] ?|Invalid Hive object for )(`.*?`|[^\n]+)",
         UsageError,
         "The metastore does not take {0} as a name of a table or schema: it wants ASCII letters, digits and _.",
     ),
@@ -106,7 +124,8 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
         "Access was denied ({0}): give the job's user the right to read the path and to write the warehouse.",
     ),
     (
-        r"((?:MetadataChanged|ConcurrentTransaction|ConcurrentAppend|ProtocolChanged|ConcurrentWrite)Exception)",
+        r"((?:MetadataChanged|ConcurrentTransaction|ConcurrentAppend|ProtocolChanged|ConcurrentWrite"
+        r"|DuplicateWAPCommit|CherrypickAncestorCommit|CommitFailed)Exception)",
         Fault,
         "Somebody else changed the staging table at the same moment ({0}), and nothing of this batch was appended: "
         "run the same command again.",

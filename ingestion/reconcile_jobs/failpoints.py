@@ -7,7 +7,8 @@ import signal
 
 __all__ = ["NAMES", "reach"]
 
-NAMES = ("before_data_commit", "after_data_commit", "before_checkpoint", "after_checkpoint")
+# In the order in which an append comes to them; before_publish only in an Iceberg table.
+NAMES = ("before_data_commit", "before_publish", "after_data_commit", "before_checkpoint", "after_checkpoint")
 
 
 def reach(name: str) -> None:

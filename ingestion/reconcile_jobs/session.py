@@ -1,13 +1,14 @@
-"""The Spark session of a job: refused where Delta is missing, silent, and the same whatever the cluster's defaults."""
+"""The Spark session of a job: refused without Delta or Iceberg, silent, the same whatever the cluster's defaults."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from reconcile_jobs.errors import UsageError, explained
+from reconcile_jobs.table_formats import configured_format
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,7 +17,7 @@ __all__ = ["settings", "ship_by_value", "start"]
 
 
 def start(name: str) -> SparkSession:
-    """Start the session that spark-submit configured. Raises UsageError where that is no Delta session.
+    """Start the session that spark-submit configured. Raises UsageError without Delta or Iceberg.
 
     Spark's own log falls silent: what a failure means, the job says itself.
     """
@@ -25,26 +26,21 @@ def start(name: str) -> SparkSession:
 
     configured = SparkConf()
     # Under python rather than spark-submit, the configuration is not known before the session.
-    if configured.contains("spark.submit.deployMode") and not _is_delta(configured.get):
-        raise UsageError(_NO_DELTA)
+    if configured.contains("spark.submit.deployMode") and configured_format(configured.get) is None:
+        raise UsageError(_NO_FORMAT)
     try:
         spark = SparkSession.builder.appName(name).getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
-        if not _is_delta(spark.conf.get):
-            raise UsageError(_NO_DELTA)
+        if configured_format(spark.conf.get) is None:
+            raise UsageError(_NO_FORMAT)
     except Exception as problem:
         raise explained(problem) from problem
     return spark
 
 
-def _is_delta(setting: Callable[[str, str], str | None]) -> bool:
-    names = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog")
-    return all("delta" in (setting(name, "") or "").lower() for name in names)
-
-
-_NO_DELTA = (
-    "Spark is not configured for Delta Lake: let SPARK_CONF_DIR point at the package's conf directory, "
-    "as in `export SPARK_CONF_DIR=dbt_packages/reconcile/conf`."
+_NO_FORMAT = (
+    "Spark is configured neither for Delta Lake nor for Iceberg: let SPARK_CONF_DIR point at the package's conf "
+    "directory, as in `export SPARK_CONF_DIR=dbt_packages/reconcile/conf`, or at conf/iceberg there."
 )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-from reconcile_jobs import session
+from reconcile_jobs import session, snapshot_table
 from reconcile_jobs.csv_records import Broken, Dialect, records
 from reconcile_jobs.errors import DataError, UsageError, explained
 from reconcile_jobs.exact_text import ExactText, NotExact, reader_of
@@ -86,7 +86,7 @@ def load_csv(
     Raises UsageError where there is no file, or the table is there and no snapshot; DataError where a file is no CSV or
     a value is not exactly one of its type; other JobErrors for what else fails. The table is then as it was.
     """
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, PySparkException
     from pyspark.sql import functions
 
@@ -110,19 +110,14 @@ def load_csv(
         lambda batches: _unless_dropped(typed_rows(_lines(batches), columns, dialect, header)),
         ", ".join(f"{quoted(column.name)} {column.text.stored_type}" for column in columns),
     )
-    writer = (
-        rows.writeTo(into.sql)
-        .using("delta")
-        .tableProperty("comment", "A source's own rows, from its CSV export; each load replaces them all")
-        .tableProperty("reconcile.snapshot", "csv")
-        .tableProperty("reconcile.snapshot.path", path)
+    writer = snapshot_table.writer(
+        rows,
+        into,
+        "A source's own rows, from its CSV export; each load replaces them all",
+        {"reconcile.snapshot": "csv", "reconcile.snapshot.path": path},
     )
-    if any(re.search(r"[ ,;{}()\n\t=]", column.name) for column in columns):
-        # Parquet has no such names; Delta then keeps its own.
-        writer = writer.tableProperty("delta.columnMapping.mode", "name")
     try:
-        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {into.schema_sql}")
-        _refuse_other_tables(spark, into)
+        snapshot_table.prepare(spark, into)
         with session.settings(spark, _WHOLE_FILES):
             _refuse_torn(lines, files, header)
             writer.createOrReplace()
@@ -247,13 +242,6 @@ def _refuse_torn(lines: DataFrame, files: Sequence[str], header: bool) -> None:
     seen = {_plain(row["file_path"]) for row in lines.select("_metadata.file_path").distinct().collect()}
     if header and (empty := sorted(set(map(_plain, files)) - seen)):
         raise DataError(f"{empty[0]} is empty: it has not even a header. Export it again, or use --no-header.")
-
-
-def _refuse_other_tables(spark: SparkSession, into: TableName) -> None:
-    if spark.catalog.tableExists(into.sql):
-        properties = {row["key"] for row in spark.sql(f"SHOW TBLPROPERTIES {into.sql}").collect()}
-        if "reconcile.snapshot" not in properties:
-            raise UsageError(f"{into} is there already and is no snapshot; choose another name, or drop it yourself.")
 
 
 def _refusal(problem: Exception) -> DataError | None:

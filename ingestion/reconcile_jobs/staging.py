@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from reconcile_jobs import failpoints
 from reconcile_jobs.errors import UsageError
+from reconcile_jobs.table_formats import format_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,15 +34,11 @@ _LAST_BATCH = "reconcile.last_batch"  # the largest number that was given out
 _APPEND = "reconcile.append"  # query id, micro-batch and files that it was given to
 _EMPTY = " was empty"  # behind an append that had nothing, and gave its number back
 
-_CREATED_WITH = {
-    # Nobody looks for records by their first characters, and Delta would gather these for every file.
-    "delta.dataSkippingStatsColumns": "batch,appended_at",
-    # Directories named after objects would end at 255 bytes; these names are short, whatever the objects are called.
-    "delta.randomizeFilePrefixes": "true",
-}
-
 # What follows each record while it is parsed: were there a second document behind it, this would not come second.
 _AFTER = "<after the record>"
+
+# What would be NULL as the name of a directory, and so is in Delta: it is NULL in every format.
+_NO_NAMES = "('', '__HIVE_DEFAULT_PARTITION__')"
 
 
 def quoted(*parts: str) -> str:
@@ -112,12 +109,14 @@ class Staging:
         """
         self.name = name
         self._spark = spark
+        self._format = format_of(spark)
         self._job = job
         self._without_checkpoint = without_checkpoint
         if not spark.catalog.tableExists(name.sql):
             self._create()
         self._properties = self._read_properties()
         self._refuse_others()
+        self._set(dict(self._format.append_properties))
         if _LAST_BATCH in self._properties:
             self._last = int(self._properties[_LAST_BATCH])
         else:  # a table filled or copied by hand
@@ -182,9 +181,9 @@ class Staging:
         The frame may have the `object` of each record; else it is read from the record.
 
         The number is given out before the data, in the table's properties, and belongs to this micro-batch: killed in
-        between, the same micro-batch takes it again, and no other ever does. Delta drops what it has already seen.
+        between, the same micro-batch takes it again, and no other ever does. What the table has had is dropped.
         `files` are all that the micro-batch is to bring. Raises UsageError where another job has come between, and for
-        a checkpoint that was set back: Delta would take new files for seen.
+        a checkpoint that was set back: new files would be taken for seen.
         """
         self._refuse_second_writer()
         content = hashlib.sha256("\n".join(sorted(files)).encode()).hexdigest()[:16]
@@ -201,16 +200,9 @@ class Staging:
         self._set({_LAST_BATCH: str(batch), _APPEND: append, _CHECKPOINT: f"{query_id} {location}"})
         self._last = batch
         failpoints.reach("before_data_commit")
-        (
-            self._rows(records, source, batch)
-            .write.format("delta")
-            .mode("append")
-            .option("txnAppId", query_id)
-            .option("txnVersion", epoch)
-            .saveAsTable(self.name.sql)
-        )
+        self._format.append(self._spark, self._rows(records, source, batch), self.name.sql, query_id, epoch, batch)
         failpoints.reach("after_data_commit")
-        # Counted in the table: what Delta dropped as seen is counted as well as what it took.
+        # Counted in the table: what was dropped as seen is counted as well as what was taken.
         rows, without_object = (
             self._spark.table(self.name.sql)
             .where(f"batch = {batch}")
@@ -248,8 +240,8 @@ class Staging:
             "record",
             f.lit(source).alias("source"),
             f.expr(
-                f"nullif(if(size(parsed) = 2 and parsed[1].object = '{_AFTER}' and is_valid_utf8(record), "
-                f"{text_or_not}, null), '')"
+                f"if(size(parsed) = 2 and parsed[1].object = '{_AFTER}' and is_valid_utf8(record) "
+                f"and {name} not in {_NO_NAMES}, {text_or_not}, null)"
             ).alias("object"),
             "origin",
             f.lit(batch).cast("bigint").alias("batch"),
@@ -260,9 +252,14 @@ class Staging:
         if not self._spark.catalog.databaseExists(self.name.schema_sql):
             self._spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self.name.schema_sql}")
         columns = ", ".join(f"{column} {kind}" for column, kind in _COLUMNS.items())
-        properties = _CREATED_WITH | {_JOB: self._job, _LAST_BATCH: "0"}
+        properties = {
+            **self._format.staging_properties,
+            **self._format.append_properties,
+            _JOB: self._job,
+            _LAST_BATCH: "0",
+        }
         self._spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {self.name.sql} ({columns}) USING delta PARTITIONED BY (object) "
+            f"CREATE TABLE IF NOT EXISTS {self.name.sql} ({columns}) USING {self._format.name} PARTITIONED BY (object) "
             f"COMMENT 'Change records as delivered; one writing job' TBLPROPERTIES ({_pairs(properties)})"
         )
 
@@ -290,8 +287,7 @@ class Staging:
             )
 
     def _read_properties(self) -> dict[str, str]:
-        # SHOW TBLPROPERTIES blots out whatever speaks of a url or a token, as a path may.
-        return dict(self._spark.sql(f"DESCRIBE DETAIL {self.name.sql}").select("properties").collect()[0][0])
+        return self._format.properties(self._spark, self.name.sql)
 
     def _set(self, properties: dict[str, str]) -> None:
         if any(self._properties.get(key) != value for key, value in properties.items()):

@@ -9,12 +9,13 @@
 {%- endif -%}
 {%- set keys = reconcile.keys_of(node) -%}
 {%- set key = reconcile.key_columns(keys) -%}
+{%- set settings = reconcile._settings_of_node(node) -%}
 {%- set row_deletes = model.incorporate(path={'identifier': model.identifier ~ '__row_deletes'}, type='table') -%}
 {%- set has_row_deletes = reconcile.takes_row_ids(node) and '_row_id' not in keys and load_relation(row_deletes) -%}
 {%- set known = '_change_is_known' if reconcile.takes_partial_records(node) else "_change_type <> 'delete'" -%}
 with records as (
     select {{ key }}, _change_sequence, _change_time, valid_from, valid_to, {{ known }} as is_version{{ ', _row_id' if has_row_deletes }}
-    from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__base'})) }}
+    from {{ reconcile.stored_rows(model.incorporate(path={'identifier': model.identifier ~ '__base'}), settings) }}
 ),
 
 neighbours as (
@@ -32,7 +33,7 @@ undone as (
     {%- if has_row_deletes %}
     select {{ key }}, neighbours._change_sequence, row_delete._change_sequence as ended_by
     from neighbours
-    inner join {{ reconcile.qualified(row_deletes) }} as row_delete
+    inner join {{ reconcile.stored_row_deletes(row_deletes, settings) }} as row_delete
         on
             neighbours._row_id = row_delete._row_id
             and row_delete._change_sequence > neighbours._change_sequence

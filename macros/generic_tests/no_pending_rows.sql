@@ -5,9 +5,11 @@
 {%- set node = reconcile.node_of(model) -%}
 {%- set row_deletes = model.incorporate(path={'identifier': model.identifier ~ '__row_deletes'}, type='table') -%}
 {%- set keys = reconcile.keys_of(node) -%}
+{%- set settings = reconcile._settings_of_node(node) -%}
+{%- set base = reconcile.stored_rows(model.incorporate(path={'identifier': model.identifier ~ '__base'}), settings) -%}
 {%- if reconcile.takes_row_ids(node) and '_row_id' not in keys and load_relation(row_deletes) %}
 select *
-from {{ reconcile.qualified(row_deletes) }} as row_delete
+from {{ reconcile.stored_row_deletes(row_deletes, settings) }} as row_delete
 where not exists (
     select 1
     from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }} as change
@@ -18,7 +20,7 @@ where not exists (
 )
 and not exists (
     select 1
-    from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__base'})) }} as base
+    from {{ base }} as base
     where base._row_id = row_delete._row_id and base._change_sequence < row_delete._change_sequence
 )
 {%- elif node.config.materialized == 'current_view' %}
@@ -26,21 +28,26 @@ and not exists (
 {%- else %}
 {%- set pending = "not _change_is_known and _change_type <> 'delete'" if node.config.materialized == 'history' else reconcile.is_pending(reconcile.order_of('_change'), '_deleted') %}
 select *
-from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__base'})) }}
+from {{ base }}
 where {{ pending if reconcile.takes_partial_records(node) else 'false' }}
 {%- endif %}
 {%- endif -%}
 {%- endtest %}
 
-{#- What the rows of a `current_view` follow from, as it was last run. -#}
-{%- macro _settings_of_view(node) -%}
+{#- What the columns of a model's tables follow from. -#}
+{%- macro _settings_of_node(node) -%}
   {%- set keys = reconcile.keys_of(node) -%}
-  {%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) -%}
-  {%- set name = ((node.config.meta or {}).get('base_snapshot') or '').split('.') -%}
   {%- set row_ids = reconcile.takes_row_ids(node) -%}
   {{ return({
-      'columns': reconcile.declared_columns(node.columns.values() | list), 'unique_key': keys,
+      'materialized': node.config.materialized, 'columns': reconcile.declared_columns(node.columns.values() | list), 'unique_key': keys, 'file_format': reconcile.file_format(node),
       'partial_records': reconcile.takes_partial_records(node), 'row_ids': row_ids, 'row_deletes': row_ids and '_row_id' not in keys,
-      'known': api.Relation.create(schema=name[0], identifier=name[1]) if purged and name[1] else none, 'batch': purged,
   }) }}
+{%- endmacro %}
+
+{#- What the rows of a `current_view` follow from, as it was last run. -#}
+{%- macro _settings_of_view(node) -%}
+  {%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) -%}
+  {%- set name = ((node.config.meta or {}).get('base_snapshot') or '').split('.') -%}
+  {{ return(dict(reconcile._settings_of_node(node), **{
+      'known': api.Relation.create(schema=name[0], identifier=name[1]) if purged and name[1] else none, 'batch': purged})) }}
 {%- endmacro %}

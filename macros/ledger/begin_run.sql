@@ -2,9 +2,10 @@
     ledger, and takes the cut: the last batch of each staging table, at which all models of this run stop. -#}
 {%- macro begin_run() -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and reconcile.reconciled_nodes() -%}
-    {%- do reconcile._check_spark() -%}
+    {%- set file_format = reconcile.file_format_of_all() -%}
+    {%- do reconcile.check_session(file_format) -%}
     {%- do run_query('create schema if not exists ' ~ reconcile.identifier(target.schema)) -%}
-    {%- do run_query(reconcile.get_create_ledger_statement()) -%}
+    {%- do run_query(reconcile.get_create_ledger_statement(file_format)) -%}
     {%- set cuts = {} -%}
     {%- for node in reconcile.reconciled_nodes() -%}
       {%- for relation in reconcile.model_inputs(node).relations if reconcile.ledger_name(relation) not in cuts -%}
@@ -58,15 +59,6 @@
   {%- for schema in schemas | unique -%}
     {%- do run_query('create schema if not exists ' ~ reconcile.identifier(schema)) -%}
   {%- endfor -%}
-{%- endmacro %}
-
-{%- macro _check_spark() -%}
-  {%- set extensions = run_query('set spark.sql.extensions')[0][1] | string -%}
-  {%- if 'DeltaSparkSessionExtension' not in extensions -%}
-    {{ exceptions.raise_compiler_error(
-        "This Spark session does not know Delta: set SPARK_CONF_DIR to the package's conf/ directory "
-        ~ "(dbt_packages/reconcile/conf) and run again.") }}
-  {%- endif -%}
 {%- endmacro %}
 
 {#- NULL where there is no such table or it is no staging table: a model may also read what users write themselves. -#}

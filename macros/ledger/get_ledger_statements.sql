@@ -23,6 +23,9 @@ select
     {{ (modules.datetime.datetime.now() - range.started).total_seconds() }} as seconds,
     '{{ invocation_id }}' as invocation_id,
     current_timestamp() as recorded_at
+{%- if range.kind != 'rebuild' %}
+where {{ reconcile.ledger_is_unchanged(relations, range) }}
+{%- endif %}
 {%- endmacro %}
 
 {#- What dbt says of the model when it is done. -#}

@@ -3,7 +3,7 @@
 {%- endmacro %}
 
 {#- One row for each model and range of batches that was applied; see docs/design.md. Counts are of change records. -#}
-{%- macro get_create_ledger_statement() -%}
+{%- macro get_create_ledger_statement(file_format) -%}
 create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
     relation string comment 'schema.name of the model',
     object string comment 'the source object, or several with commas',
@@ -26,7 +26,12 @@ create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
     seconds double,
     invocation_id string,
     recorded_at timestamp
-) using {{ config.get('file_format') or 'delta' }}
+) using {{ file_format }}
+partitioned by (relation)
+{%- set properties = reconcile.format_properties(file_format) %}
+{%- if properties %}
+{{ reconcile.properties_clause(properties) }}
+{%- endif %}
 {%- endmacro %}
 
 {#- {ledger_batch, ledger_base_batch, base_batch}: the last batch that the ledger knows of, the base table's largest at that time, and

@@ -7,8 +7,8 @@
 
 {%- macro _create_quarantine(relations, settings) -%}
 create or replace table {{ reconcile.qualified(relations.quarantine) }}
-using delta
-tblproperties ('reconcile.quarantine' = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}{{ reconcile.as_of_property(settings) }})
+using {{ settings.file_format }}{{ reconcile.replaceable_ranges(settings.file_format) }}
+{{ reconcile.properties_clause(reconcile.properties_of(settings, {'reconcile.quarantine': reconcile.ledger_name(relations.live)})) }}
 as
 {{ reconcile.quarantined_records(relations.changes_cache) }}
 {%- endmacro %}
@@ -22,26 +22,15 @@ where _change_error is not null
 
 {%- macro _create_base(relations, settings, rows) -%}
 create or replace table {{ reconcile.qualified(relations.base) }}
-using delta
-{{ partition_cols(label='partitioned by') }}
+using {{ settings.file_format }}
+{{ reconcile.buckets_clause(settings) or partition_cols(label='partitioned by') }}
 {{ location_clause() if not settings.as_of }}
-tblproperties (
-    {%- for property, value in reconcile._base_properties(settings).items() %}
-    {{ reconcile.literal(property) }} = {{ reconcile.literal(value) }}{{ ',' if not loop.last }}
-    {%- endfor %}
-)
+{{ reconcile.properties_clause(reconcile._base_properties(settings)) }}
 as
-{{ rows }}
+{{ reconcile.rows_to_store(rows, settings) }}
 {%- endmacro %}
 
-{#- Deletion vectors: a merge marks rows instead of writing their files again. Column mapping: only for names Parquet cannot hold. -#}
 {%- macro _base_properties(settings) -%}
-  {%- set properties = {'delta.enableDeletionVectors': 'true'} -%}
-  {%- if modules.re.search('[ ,;{}()\n\t=]', settings.columns | map(attribute='name') | join('')) -%}
-    {%- do properties.update({'delta.columnMapping.mode': 'name'}) -%}
-  {%- endif -%}
-  {%- do properties.update(config.get('tblproperties') or {}) -%}
-  {%- do properties.update({'reconcile.declaration': settings.declaration}) -%}
-  {%- if settings.as_of -%}{%- do properties.update({'reconcile.as_of': settings.as_of.said}) -%}{%- endif -%}
-  {{ return(properties) }}
+  {%- set properties = dict(reconcile.base_format_properties(settings), **(config.get('tblproperties') or {})) -%}
+  {{ return(reconcile.properties_of(settings, dict(properties, **{'reconcile.declaration': settings.declaration}))) }}
 {%- endmacro %}

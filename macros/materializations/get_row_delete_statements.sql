@@ -27,24 +27,26 @@
 
 {%- macro _create_row_deletes(relations, settings, replace) -%}
 create {{ 'or replace ' if replace }}table {{ reconcile.qualified(relations.row_deletes) }}
-using delta
-tblproperties ('reconcile.row_deletes' = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}{{ reconcile.as_of_property(settings) }})
+using {{ settings.file_format }}
+{{ reconcile.properties_clause(reconcile.properties_of(settings, {'reconcile.row_deletes': reconcile.ledger_name(relations.live)})) }}
 as
 {{ reconcile._distinct_row_deletes(relations, settings) }}
 {%- endmacro %}
 
 {%- macro _merge_row_deletes(relations, settings) -%}
+{%- set row_id = reconcile.stored_column('_row_id', settings.file_format) -%}
 merge into {{ reconcile.qualified(relations.row_deletes) }} as known
 using (
     {{ reconcile._distinct_row_deletes(relations, settings) | indent(4) }}
 ) as come
-on come._row_id = known._row_id and come._change_sequence = known._change_sequence
+on come.{{ row_id }} = known.{{ row_id }} and come._change_sequence = known._change_sequence
 when matched and struct(come._change_time, come._change_id) < struct(known._change_time, known._change_id) then update set _change_time = come._change_time, _change_id = come._change_id
 when not matched then insert *
 {%- endmacro %}
 
 {%- macro _distinct_row_deletes(relations, settings) -%}
-select _row_id, _change_sequence, _change_time, _change_id, _change_batch
+{%- set row_id = reconcile.stored_column('_row_id', settings.file_format) -%}
+select _row_id{{ ' as ' ~ row_id if row_id != '_row_id' }}, _change_sequence, _change_time, _change_id, _change_batch
 from (
     {{ reconcile.row_deletes(relations.changes_cache, settings.unique_key) | indent(4) }}
 )

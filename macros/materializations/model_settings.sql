@@ -1,4 +1,4 @@
-{#- The declarations of the model, validated: {materialized, as_of, columns, unique_key, file_format, inputs, partial_records, row_ids, row_deletes, fresh, base_snapshot, declaration}, and `built`: what its relations
+{#- The declarations of the model, validated: {materialized, as_of, columns, unique_key, file_format, inputs, partial_records, row_ids, row_deletes, fresh, base_snapshot, buckets, declaration}, and `built`: what its relations
     were built from, by their names in `model_relations`, none where there is no such relation yet. -#}
 {%- macro model_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
@@ -22,10 +22,7 @@
   {%- for column in columns if materialized == 'history' and column.name | lower in ['valid_from', 'valid_to', 'is_current'] -%}
     {%- do complaints.append("column " ~ column.name ~ ": a history has a column of this name of its own; give the source's another one in a SELECT of your own") -%}
   {%- endfor -%}
-  {%- set file_format = config.get('file_format') or 'delta' -%}
-  {%- if file_format != 'delta' -%}
-    {%- do complaints.append("file_format " ~ file_format ~ " is not supported; use delta") -%}
-  {%- endif -%}
+  {%- set file_format = reconcile.file_format(model) -%}
   {%- set inputs = reconcile.model_inputs(model) -%}
   {%- set partial_records = reconcile.takes_partial_records(model) -%}
   {%- set row_ids = reconcile.takes_row_ids(model) -%}
@@ -42,6 +39,9 @@
   {%- if meta.get('base_snapshot') and not modules.re.fullmatch('[^.]+[.][^.]+', meta.base_snapshot | string) -%}
     {%- do complaints.append("meta base_snapshot: '" ~ meta.base_snapshot ~ "' is no table; write it as schema.table") -%}
   {%- endif -%}
+  {%- if 'buckets' in meta -%}
+    {%- do complaints.extend(reconcile.complaints_of_buckets(meta.buckets, materialized, file_format, columns, keys)) -%}
+  {%- endif -%}
   {%- if inputs.objects and inputs.relations | length != 1 -%}
     {%- do complaints.append('it depends on ' ~ inputs.relations | length ~ ' relations; a model with a source macro reads one staging table and nothing else') -%}
   {%- endif -%}
@@ -54,6 +54,7 @@
   {{ return({
       'materialized': materialized, 'as_of': as_of, 'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built, 'partial_records': partial_records,
       'row_ids': row_ids, 'row_deletes': row_deletes, 'fresh': meta.get('fresh', false) and not as_of, 'base_snapshot': meta.get('base_snapshot'),
+      'buckets': meta.get('buckets'),
       'declaration': tojson(reconcile._declaration(materialized, columns, keys, inputs, partial_records, row_ids), sort_keys=true),
   }) }}
 {%- endmacro %}

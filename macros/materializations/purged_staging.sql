@@ -46,11 +46,14 @@
     {%- for column in adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(snapshot)) -%}
       {%- do there.update({column.name: column.dtype, reconcile.identifier(column.name): column.dtype}) -%}
     {%- endfor -%}
-    {%- for column in columns if column not in there -%}
-      {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' has no column ' ~ column ~ '; name a copy of the whole base table') -%}
-    {%- endfor -%}
-    {%- for column in columns if column in there and types.get(column, there[column]) != there[column] -%}
-      {%- do complaints.append('column ' ~ column ~ ' of its base snapshot ' ~ settings.base_snapshot ~ ' is ' ~ there[column] ~ ' and not ' ~ types[column] ~ '; make it anew with that type') -%}
+    {%- for column in columns -%}
+      {%- set stored = reconcile.stored_column(column, settings.file_format) -%}
+      {%- set type = reconcile.stored_type(types.get(column, there.get(stored)), settings.file_format) -%}
+      {%- if stored not in there -%}
+        {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' has no column ' ~ stored ~ '; name a copy of the whole base table') -%}
+      {%- elif there[stored] != type -%}
+        {%- do complaints.append('column ' ~ stored ~ ' of its base snapshot ' ~ settings.base_snapshot ~ ' is ' ~ there[stored] ~ ' and not ' ~ type ~ '; make it anew with that type') -%}
+      {%- endif -%}
     {%- endfor -%}
   {%- endif -%}
   {%- set built = fromjson(reconcile.table_properties(snapshot).get('reconcile.declaration', '{}')) if snapshot else {} -%}

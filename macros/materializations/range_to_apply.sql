@@ -1,4 +1,4 @@
-{#- Which batches this run applies: {kind, first, last, delivered, has_records, base_batch, snapshot, started}. What has been applied is known from the base
+{#- Which batches this run applies: {kind, first, last, delivered, has_records, base_batch, ledger_batch, snapshot, started}. What has been applied is known from the base
     table; the ledger only tells that trailing batches left no trace in it. Reading too much is harmless, too little is not.
     `columns` are those of the base table; a rebuild begins with `snapshot`, a relation of them, where staging was purged. -#}
 {%- macro range_to_apply(relations, settings, columns) -%}
@@ -19,7 +19,7 @@
   {%- endif -%}
   {%- set delivered = reconcile._delivered(settings, first, last) -%}
   {{ return({'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0,
-             'base_batch': applied.base_batch, 'snapshot': purged.snapshot if purged else none, 'started': modules.datetime.datetime.now()}) }}
+             'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch, 'snapshot': purged.snapshot if purged else none, 'started': modules.datetime.datetime.now()}) }}
 {%- endmacro %}
 
 {#- All models of a run stop at the batch that `begin_run` saw. -#}

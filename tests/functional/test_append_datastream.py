@@ -21,14 +21,18 @@ from typing import Any
 
 import fastavro
 import pytest
+from file_formats import failpoints_of_an_append, file_format, table_at
 from pyspark.sql import Row, SparkSession
 from reconcile_jobs import datastream, failpoints
 from reconcile_jobs.datastream import Job, Totals
-from reconcile_jobs.errors import DataError, Fault, JobError, UsageError
+from reconcile_jobs.errors import DataError, Fault, JobError, UsageError, explained
 from reconcile_jobs.staging import Staging, TableName
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPTURE = ROOT / "tests" / "data" / "capture"
+WAREHOUSE = "lakehouse/warehouse/lake.db"
+
+PLACES = failpoints_of_an_append()
 
 numbers = itertools.count()
 
@@ -334,7 +338,7 @@ def fails_at(name: str) -> Any:
     return reach
 
 
-@pytest.mark.parametrize("place", failpoints.NAMES)
+@pytest.mark.parametrize("place", PLACES)
 def test_stopped_anywhere_and_started_again_each_record_is_there_once(
     landing: Landing, monkeypatch: pytest.MonkeyPatch, place: str
 ):
@@ -467,6 +471,37 @@ def test_a_second_writer_that_came_between_is_noticed(landing: Landing):
     assert len(landing.rows()) == 2
 
 
+@pytest.mark.parametrize("place", PLACES[: PLACES.index("after_data_commit")])
+def test_a_writer_that_was_taken_for_dead_and_goes_on_appends_nothing_twice(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch, place: str
+):
+    landing.put("a.json", [A])
+    landing.append()
+    job = f"datastream file:{landing.path}"
+    first = Staging(landing.spark, TableName.parse(landing.table), job)
+    records = landing.spark.sql("SELECT '{}' AS record, 'b.json' AS origin")
+
+    def append(staging: Staging) -> int:
+        location = f"file:{landing.checkpoint}"
+        return staging.append(records, "datastream", "an id", location, 7, ["b.json"]).rows
+
+    def overtaken(reached: str) -> None:
+        if reached == place:
+            monkeypatch.undo()
+            assert append(Staging(landing.spark, TableName.parse(landing.table), job)) == 1
+
+    monkeypatch.setattr(failpoints, "reach", overtaken)
+    if place == "before_publish":
+        with pytest.raises(Fault, match="at the same moment"):
+            try:
+                append(first)
+            except Exception as problem:
+                raise explained(problem) from problem
+    else:
+        assert append(first) == 1
+    assert [(row.batch, row.origin) for row in landing.rows()] == [(1, f"file:{landing.path}/a.json"), (2, "b.json")]
+
+
 def test_a_path_and_a_table_that_speak_of_secrets_are_recognized_again(landing: Landing, spark: SparkSession):
     # Spark blots such words out of what SHOW TBLPROPERTIES tells.
     landing.path = landing.path / "short_urls" / "token"
@@ -479,16 +514,26 @@ def test_a_path_and_a_table_that_speak_of_secrets_are_recognized_again(landing: 
 
 def test_a_table_that_is_no_staging_table_is_refused(landing: Landing):
     landing.spark.sql("CREATE SCHEMA IF NOT EXISTS ingest")
-    landing.spark.sql(f"CREATE TABLE {landing.table} (id bigint) USING delta")
+    landing.spark.sql(f"CREATE TABLE {landing.table} (id bigint) USING {file_format()}")
     with pytest.raises(UsageError, match="is not a staging table"):
+        landing.append()
+
+
+def test_a_table_of_another_format_is_refused(landing: Landing):
+    landing.spark.sql("CREATE SCHEMA IF NOT EXISTS ingest")
+    landing.spark.sql(
+        f"CREATE TABLE {landing.table} (record string, source string, object string, origin string, batch bigint, "
+        "appended_at timestamp) USING parquet"
+    )
+    with pytest.raises(UsageError, match=r"is of another format than those of this session.*SPARK_CONF_DIR"):
         landing.append()
 
 
 def test_a_table_filled_by_hand_is_taken_over_and_its_numbers_are_not_used_again(landing: Landing):
     landing.spark.sql("CREATE SCHEMA IF NOT EXISTS ingest")
     landing.spark.sql(
-        f"CREATE TABLE {landing.table} USING delta PARTITIONED BY (object) AS SELECT '{{}}' AS record, 'x' AS source, "
-        "'y' AS object, 'z' AS origin, 41L AS batch, current_timestamp() AS appended_at"
+        f"CREATE TABLE {landing.table} USING {file_format()} PARTITIONED BY (object) AS SELECT '{{}}' AS record, "
+        "'x' AS source, 'y' AS object, 'z' AS origin, 41L AS batch, current_timestamp() AS appended_at"
     )
     landing.put("a.json", [A])
     assert landing.append().first_batch == 42
@@ -662,12 +707,12 @@ def test_asked_to_stop_the_job_finishes_its_line_and_ends_with_0(landing: Landin
     assert "torn.jsonl.gz" in err
 
 
-@pytest.mark.soak
+@pytest.mark.matrix
 def test_killed_at_each_place_and_started_again_the_table_holds_each_record_once(landing: Landing, tmp_path: Path):
     command = ("datastream", "--path", str(landing.path), "--staging", "lake.shop")
     landing.put("0.jsonl.gz", [A])
     landing.put("0.avro", avro({"object": "SHOP.B"}))
-    for number, place in enumerate(failpoints.NAMES):
+    for number, place in enumerate(PLACES):
         code, out, _ = submit(*command, cwd=tmp_path, RECONCILE_FAILPOINT=place)
         assert (code, out) == (-signal.SIGKILL, "")
         landing.put(f"{number + 1}.jsonl.gz", [A])
@@ -675,7 +720,6 @@ def test_killed_at_each_place_and_started_again_the_table_holds_each_record_once
     assert (code, err) == (0, "")
     (line,) = out.splitlines()
     assert json.loads(line)["last_batch"] == 3, "no number is left out either"
-    delta = tmp_path / "lakehouse/warehouse/lake.db/shop"
-    rows = landing.spark.read.format("delta").load(str(delta)).collect()
-    assert Counter(row.object for row in rows) == {"SHOP.A": 5, "SHOP.B": 1}
-    assert len({row.origin for row in rows}) == 6
+    rows = landing.spark.sql(f"SELECT * FROM {table_at(landing.spark, tmp_path / WAREHOUSE / 'shop')}").collect()
+    assert Counter(row.object for row in rows) == {"SHOP.A": 1 + len(PLACES), "SHOP.B": 1}
+    assert len({row.origin for row in rows}) == 2 + len(PLACES)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from fake_spanner import FakeSpanner, Fault
+from file_formats import failpoints_of_an_append, table_at
 from pyspark.sql import Row, SparkSession
 from reconcile_jobs import errors, failpoints
 from reconcile_jobs.errors import JobError, UsageError
@@ -231,6 +232,7 @@ def test_the_source_can_be_used_on_its_own(place: Any, spark: SparkSession, tmp_
         ("T", "everything/P1"),
     }
     assert spark.table("alone").count() == 3
+    spark.catalog.dropTempView("alone")
 
 
 # Exactly once
@@ -248,7 +250,10 @@ def fails_at(name: str) -> Any:
 
 @pytest.mark.parametrize(
     "place_of_death",
-    [pytest.param(name, marks=pytest.mark.soak if "checkpoint" in name else ()) for name in failpoints.NAMES],
+    [
+        pytest.param(name, marks=pytest.mark.matrix if "checkpoint" in name else ())
+        for name in failpoints_of_an_append()
+    ],
 )
 def test_stopped_anywhere_and_started_again_each_record_is_there_once(
     place: Any, monkeypatch: pytest.MonkeyPatch, place_of_death: str
@@ -537,8 +542,8 @@ def words_of(database: Database) -> tuple[str, ...]:
 
 
 def staged(spark: SparkSession, cwd: Path) -> list[str]:
-    table = spark.read.format("delta").load(str(cwd / "lakehouse/warehouse/lake.db/changes"))
-    return [row.record for row in table.where("object NOT LIKE '#%'").collect()]
+    table = table_at(spark, cwd / "lakehouse/warehouse/lake.db/changes")
+    return [row.record for row in spark.sql(f"SELECT record FROM {table} WHERE object NOT LIKE '#%'").collect()]
 
 
 @pytest.mark.parametrize("postgresql", [False], ids=["googlesql"])

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from datastream import Staged, stage
+from file_formats import file_format
 from projects import Project
 from pyspark.sql import SparkSession
+from tables import commits, tables_in
 from truth import CAPTURE, COLUMNS, KEYS, lines, object_of, rows_of, true_rows
 
 BATCHES = 24
@@ -29,7 +31,7 @@ class Timeline:
         self.project = Project(root, self.schema, threads=2)
         self.project.source(self.lake, "changes")
         spark.sql(f"create schema if not exists {self.lake}")
-        spark.sql(f"create table {self.lake}.hooks (said string) using delta")
+        spark.sql(f"create table {self.lake}.hooks (said string) using {file_format()}")
         for model in [*COLUMNS, *MODELS]:
             table = model.removesuffix("_history")
             config = f"unique_key={KEYS[table]}, materialized='{'current_state' if model == table else 'history'}'"
@@ -61,7 +63,7 @@ class Timeline:
 
     def state(self) -> dict[str, Any]:
         """Return the version of everything that a run at an earlier moment must not touch."""
-        tables = [row.tableName for row in self.spark.sql(f"show tables in {self.schema}").collect()]
+        tables = tables_in(self.spark, self.schema)
         views = {row.viewName for row in self.spark.sql(f"show views in {self.schema}").collect()}
         return {table: None if table in views else self._version(f"{self.schema}.{table}") for table in tables} | {
             "hooks": self._version(f"{self.lake}.hooks"),
@@ -69,7 +71,7 @@ class Timeline:
         }
 
     def _version(self, table: str) -> int:
-        return self.spark.sql(f"describe history {table} limit 1").collect()[0].version
+        return commits(self.spark, table)
 
 
 def _batches() -> list[list[Staged]]:
@@ -82,7 +84,7 @@ def _batches() -> list[list[Staged]]:
     scope="module",
     params=[
         pytest.param(3, id="3-batches"),
-        pytest.param(10, id="10-batches", marks=pytest.mark.soak),
+        pytest.param(10, id="10-batches", marks=pytest.mark.matrix),
     ],
 )
 def timeline(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Timeline:
@@ -183,7 +185,7 @@ def test_as_of_refuses_what_would_touch_more(timeline: Timeline) -> None:
         taken = f"{timeline.schema}_taken"
         timeline.spark.sql(f"create schema {taken}")
         timeline.spark.sql(
-            f"create table {taken}.orders__base using delta tblproperties ('reconcile.declaration' = '{{}}') "
+            f"create table {taken}.orders__base using {file_format()} tblproperties ('reconcile.declaration' = '{{}}') "
             "as select 1 as one"
         )
         for command, variables, sentence in [

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from file_formats import file_format
 from projects import Project
 from pyspark.sql import SparkSession
+from tables import DELETED, bytes_of
 
 
 def test_spark_knows_the_size_of_a_base_table_that_grew(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql("create schema sizes")
     spark.sql(
-        "create table sizes.changes using delta as select 1L as id, 'insert' as _change_type, '1' as _change_sequence, "
+        f"create table sizes.changes using {file_format()} as "
+        "select 1L as id, 'insert' as _change_type, '1' as _change_sequence, "
         "'1' as _change_id, timestamp'2026-01-01' as _change_time, 1L as _change_batch, "
         "cast(null as array<string>) as _change_columns, cast(null as string) as _change_error"
     )
@@ -25,10 +28,10 @@ def test_spark_knows_the_size_of_a_base_table_that_grew(spark: SparkSession, tmp
     project.dbt("run")
     spark.sql(
         "insert into sizes.grown__base by name select id, uuid() as _change_sequence, "
-        "timestamp'2026-01-01' as _change_time, 1L as _change_batch, false as _deleted from range(100000)"
+        f"timestamp'2026-01-01' as _change_time, 1L as _change_batch, false as {DELETED[file_format()]} "
+        "from range(100000)"
     )
     known = spark.table("sizes.grown__base")._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
-    detail = spark.sql("describe detail sizes.grown__base").collect()[0]
-    assert int(str(known)) >= detail.sizeInBytes > 1_000_000
+    assert int(str(known)) >= bytes_of(spark, "sizes.grown__base") > 1_000_000
     # Wherever the metastore is of others, who keep the first size: no size that was not seen makes a broadcast.
     assert spark.conf.get("spark.sql.autoBroadcastJoinThreshold") == "-1"

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from shop import COUNTS, MODELS, Shop
+from tables import stored
 from truth import COLUMNS, DELIVERIES, delivered, object_of, rows_of
 
 # In `make test` these come delivery by delivery, the others all at once; in `make soak` the others do, these backwards.
@@ -70,11 +71,13 @@ def test_a_run_with_nothing_new_writes_nothing(json_shop):
     assert json_shop.versions() == before
 
 
+@pytest.mark.soak
 def test_avro_in_one_run_gives_the_truth(avro_shop):
     assert avro_shop.differences() == {}
     balanced(avro_shop)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("source", "table"), MODELS)
 def test_avro_equals_json_record_by_record(json_shop, avro_shop, source, table):
     envelope = ["_change_type", "_change_id", "_change_transaction", "_change_sequence", "_change_error"]
@@ -90,7 +93,9 @@ def test_avro_equals_json_record_by_record(json_shop, avro_shop, source, table):
     assert json_side == avro_side
 
 
-@pytest.fixture(scope="module", params=["postgresql", pytest.param("oracle", marks=pytest.mark.matrix)])
+@pytest.fixture(
+    scope="module", params=[pytest.param(source, marks=pytest.mark.matrix) for source in ("postgresql", "oracle")]
+)
 def fresh_shop(request, spark, tmp_path_factory) -> Shop:
     """One source, its models fresh, and beside each the same as a `current_view`."""
     root = tmp_path_factory.mktemp("fresh")
@@ -116,14 +121,16 @@ def test_fresh_views_equal_a_merge_of_everything_after_every_delivery(fresh_shop
         shop.run(*(["--select", *models] if delivery > 1 else []))
         for source, table in shop.models:
             model = f"{source}_{table}"
-            live = f"select {', '.join(COLUMNS[table])} from {shop.schema}.{model}__base where not _deleted"
-            shop.spark.sql(live).createOrReplaceTempView("merged")
+            live = f"select {', '.join(COLUMNS[table])} from {{base}} where not _deleted"
+            shop.spark.sql(live, base=stored(shop.spark, f"{shop.schema}.{model}__base")).createOrReplaceTempView(
+                "merged"
+            )
             assert delivery == 1 or rows_of(shop.spark, "merged") == fresh[model]
         shop.spark.catalog.dropTempView("merged")
     assert shop.differences() == {}
 
 
-@pytest.mark.soak
+@pytest.mark.matrix
 def test_json_in_order_or_in_reverse_and_twice_and_all_at_once_gives_the_truth(spark, tmp_path):
     shop = Shop(spark, tmp_path, "orders", "json")
     for forward, backward in zip(DELIVERIES, reversed(DELIVERIES), strict=True):
@@ -151,7 +158,7 @@ def test_json_in_order_or_in_reverse_and_twice_and_all_at_once_gives_the_truth(s
         assert rebuilt["delivered"] == sum(rebuilt[count] for count in COUNTS[1:])
 
 
-@pytest.mark.soak
+@pytest.mark.matrix
 def test_avro_deliveries_out_of_order_and_twice_between_each_other_give_the_truth(spark, tmp_path):
     shop = Shop(spark, tmp_path, "twice", "avro", ["oracle", "postgresql"])
     for number, deliveries in enumerate([(2, 4), (1, 2, 3, 4)]):

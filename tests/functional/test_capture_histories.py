@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 from shop import Shop
+from tables import restore, versions
 from true_versions import shown, true_versions
 from truth import COLUMNS, DELIVERIES, SOURCES, rows_of
+
+pytestmark = pytest.mark.soak
 
 
 def wrong(shop: Shop) -> dict[str, list[Any]]:
@@ -87,12 +90,12 @@ def test_history_is_sound_finds(shop, what):
     """In one row of several versions, of which none is a delete."""
     several = "select id from {} group by id having count(*) > 2 and count_if(_change_type = 'delete') = 0 order by id"
     row = shop.spark.sql(several.format(BASE)).first().id
-    version = shop.spark.sql(f"describe history {BASE} limit 1").collect()[0].version
+    version = versions(shop.spark, BASE)[-1]
     shop.spark.sql(SPOILT[what].format(id=row))
     try:
         assert failures(shop, "postgresql_orders,test_name:history_is_sound") > 0
     finally:
-        shop.spark.sql(f"restore table {BASE} to version as of {version}")
+        restore(shop.spark, BASE, version)
 
 
 @pytest.mark.matrix

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 import yaml
 from datastream import Staged, event, stage
+from file_formats import file_format
 from projects import PACKAGE, Project
 from pyspark.sql import SparkSession
+from tables import tables_in
 from truth import CAPTURE, COLUMNS, rows_of, true_rows
 
 CONSUMER = PACKAGE / "tests" / "consumer"
@@ -72,7 +74,7 @@ def test_without_its_spark_configuration_a_run_says_what_is_missing(tmp_path: Pa
     assert said
     assert {line.strip() for line in said} == {
         "This Spark session does not know Delta: set SPARK_CONF_DIR to the package's conf/ directory "
-        "(dbt_packages/reconcile/conf) and run again."
+        "(dbt_packages/reconcile/conf), of a Thrift server where that is started, and run again."
     }
 
 
@@ -208,7 +210,7 @@ def test_the_first_run_may_be_empty(project: Project, spark: SparkSession) -> No
 def test_a_models_options_are_honoured(project: Project, spark: SparkSession) -> None:
     append(spark, project, thing(1, "one", 1))
     spark.sql(f"create schema if not exists {project.schema}")
-    spark.sql(f"create table {project.schema}.hooked (moment string) using delta")
+    spark.sql(f"create table {project.schema}.hooked (moment string) using {file_format()}")
     hook = "insert into " + project.schema + ".hooked values ('{} {{{{ this }}}}')"
     project.model(
         "things",
@@ -221,7 +223,7 @@ def test_a_models_options_are_honoured(project: Project, spark: SparkSession) ->
             post_hook=hook.format("after"),
             grants={},
             persist_docs={"relation": True, "columns": True},
-            file_format="delta",
+            file_format=file_format(),
             meta={"owner": "shop"},
         ),
         THING,
@@ -237,8 +239,7 @@ def test_a_models_options_are_honoured(project: Project, spark: SparkSession) ->
         f"before {relation}",
     ]
     assert [tuple(row) for row in spark.table(relation).collect()] == [(1, "one")]
-    there = {row.tableName for row in spark.sql(f"show tables in {project.schema}_more").collect()}
-    assert there == {"stuff", "stuff__base", "stuff__changes", "stuff__quarantine"}
+    assert tables_in(spark, f"{project.schema}_more") == {"stuff", "stuff__base", "stuff__changes", "stuff__quarantine"}
     assert not spark.catalog.tableExists(f"{project.schema}.parts")
     description = spark.sql(f"describe extended {relation}").collect()
     assert [row.data_type for row in description if row.col_name == "Comment"] == [declared["models"][0]["description"]]
@@ -258,7 +259,7 @@ CHANGED = {  # the columns, the configuration, and what the macro is told now
 }
 
 
-@pytest.mark.soak
+@pytest.mark.matrix
 def test_a_changed_declaration_is_refused_until_a_full_refresh(project: Project, spark: SparkSession) -> None:
     append(spark, project, thing(1, "one", 1, amount="1.25"), thing(2, "two", 1, amount="2.125"))
     for model in CHANGED:
@@ -333,7 +334,7 @@ def test_what_is_somebody_elses_is_never_replaced(project: Project, spark: Spark
     theirs = {"a": "a", "b": "b__base", "c": "c__changes", "d": "d__quarantine"}
     for model, relation in theirs.items():
         project.model(model, things(project.staging), THING)
-        spark.sql(f"create table {project.schema}.{relation} using delta as select 'precious' as content")
+        spark.sql(f"create table {project.schema}.{relation} using {file_format()} as select 'precious' as content")
     for arguments in ([], ["--full-refresh"]):
         said = failures(project.dbt("run", *arguments, "--exclude", "things", succeed=False))
         assert set(said) == set(theirs)
@@ -341,9 +342,8 @@ def test_what_is_somebody_elses_is_never_replaced(project: Project, spark: Spark
             assert f"{project.schema}.{relation} exists" in said[model]
             assert "drop or rename it" in said[model]
             assert rows(spark, project, relation) == [("precious",)]
-    there = {row.tableName for row in spark.sql(f"show tables in {project.schema}").collect()}
     parts = {f"parts{part}" for part in ("", "__base", "__changes", "__quarantine")}
-    assert there == parts | set(theirs.values()) | {"reconcile_ledger", "reconcile_unrouted"}
+    assert tables_in(spark, project.schema) == parts | set(theirs.values()) | {"reconcile_ledger", "reconcile_unrouted"}
 
 
 def test_a_model_that_fails_leaves_the_others_alone(shop: Project, spark: SparkSession) -> None:

@@ -66,10 +66,10 @@ ALL = [*COORDINATES, "spanner"]
 CASES = [
     pytest.param((Lakehouse, COORDINATES, 60, 1), id="4x60"),
     pytest.param((Lakehouse, ["spanner"], 200, 1), id="spanner-200"),
-    pytest.param((Histories, ALL, 50, 1), id="history-5x50"),
-    pytest.param((Lakehouse, COORDINATES, 150, TODAY), id=f"4x150-seed-{TODAY}", marks=pytest.mark.soak),
-    pytest.param((Lakehouse, ["spanner"], 1000, TODAY), id=f"spanner-1000-seed-{TODAY}", marks=pytest.mark.soak),
-    pytest.param((Histories, ALL, 150, TODAY), id=f"history-5x150-seed-{TODAY}", marks=pytest.mark.soak),
+    pytest.param((Histories, ALL, 50, 1), id="history-5x50", marks=pytest.mark.soak),
+    pytest.param((Lakehouse, COORDINATES, 150, TODAY), id=f"4x150-seed-{TODAY}", marks=pytest.mark.matrix),
+    pytest.param((Lakehouse, ["spanner"], 1000, TODAY), id=f"spanner-1000-seed-{TODAY}", marks=pytest.mark.matrix),
+    pytest.param((Histories, ALL, 150, TODAY), id=f"history-5x150-seed-{TODAY}", marks=pytest.mark.matrix),
 ]
 
 

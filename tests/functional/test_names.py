@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from datastream import Staged, event, stage
+from file_formats import file_format
 from projects import Project
 from pyspark.sql import SparkSession
+from tables import tables_in
 
 LAKE = "lake_names"
 # A table that somebody would drop, and Jinja that somebody would evaluate.
@@ -57,7 +59,7 @@ def change(object_: str, payload: dict[str, Any], batch: int = 1, change_type: s
 def canary(spark: SparkSession) -> Any:
     """The table that must not be dropped."""
     spark.sql(f"create schema if not exists {LAKE}")
-    spark.sql(f"create table if not exists {LAKE}.canary using delta as select 'lives' as it")
+    spark.sql(f"create table if not exists {LAKE}.canary using {file_format()} as select 'lives' as it")
     yield
     assert [row.it for row in spark.table(f"{LAKE}.canary").collect()] == ["lives"]
 
@@ -149,9 +151,8 @@ def test_relations_are_named_as_the_catalog_allows_or_refused(spark: SparkSessio
         assert "give the model an alias" in message
     for alias in WORKING:
         assert [row.id for row in spark.table(f"names_relations.`{alias}`").collect()] == ["1"]
-    there = {row.tableName for row in spark.sql("show tables in names_relations").collect()}
     parts = {f"{alias}{part}" for alias in WORKING for part in ("", "__base", "__changes", "__quarantine")}
-    assert there == parts | {"reconcile_ledger", "reconcile_unrouted"}
+    assert tables_in(spark, "names_relations") == parts | {"reconcile_ledger", "reconcile_unrouted"}
 
 
 def test_a_table_may_have_a_hundred_columns(spark: SparkSession, tmp_path: Path) -> None:

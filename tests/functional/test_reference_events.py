@@ -10,6 +10,7 @@ import pytest
 from datastream import Staged, stage
 from projects import Project
 from pyspark.sql import SparkSession
+from tables import stored
 
 KEY = 1231535353
 
@@ -98,7 +99,7 @@ def test_after_each_batch_the_row_is_what_the_newest_event_seen_made_of_it(
 
 
 def test_the_base_keeps_one_tombstone_of_each(spark: SparkSession, after_each_batch: list[dict[int, Any]]) -> None:
-    base = spark.table("reference_events.tbl__base").collect()
+    base = stored(spark, "reference_events.tbl__base").collect()
     assert [(row.this_is_my_pk, row.field1, row.field2, row._deleted) for row in base] == [(KEY, None, None, True)] * 12
     assert {row.arrival for row in base} == set(range(12))
 

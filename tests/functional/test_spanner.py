@@ -11,6 +11,7 @@ from datastream import Staged, stage
 from projects import Project
 from pyspark.sql import SparkSession
 from spanner import backfill_record, cut, data_change_record, mod
+from tables import stored
 
 ROUND = {"config": {"meta": {"round": True}}}
 COLUMNS: dict[str, Any] = {
@@ -385,8 +386,8 @@ def test_a_model_that_does_not_take_them_quarantines_them(own: None, spark: Spar
 def test_a_base_table_of_whole_rows_pays_nothing(own: None, outcome: Outcome, spark: SparkSession) -> None:
     extra = ["_change_row_sequence", "_change_column_sequences"]
     plain = ["id", "a", "it's `b`", "d", "_change_sequence", "_change_time", "_change_batch", "_deleted"]
-    assert spark.table("spanner_own.refused__base").columns == plain
-    assert spark.table("spanner_own.taken__base").columns == plain + extra
+    assert stored(spark, "spanner_own.refused__base").columns == plain
+    assert stored(spark, "spanner_own.taken__base").columns == plain + extra
 
 
 def _part(transaction: str, sequence: int, last: bool, records: int, partitions: int, **fields: Any) -> str:

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from file_formats import failpoints_of_an_append
 from projects import PACKAGE, Project
 from pyspark.sql import SparkSession
-from reconcile_jobs import failpoints
 from reconcile_jobs.spanner.job import Job, Totals, run
 from reconcile_jobs.staging import TableName
 from spanner_emulator import TABLES, Emulator, Workload, ddl, events_of
@@ -167,7 +167,7 @@ def case(postgresql: bool, captures: list[str], transactions: int, *marks: pytes
 
 CASES = [
     case(False, CAPTURES[:1], 500),
-    *(case(dialect, CAPTURES, 5000, pytest.mark.soak) for dialect in DIALECTS),
+    *(case(dialect, CAPTURES, 5000, pytest.mark.matrix) for dialect in DIALECTS),
     *(case(dialect, [capture], 5000, pytest.mark.matrix) for dialect in DIALECTS for capture in CAPTURES),
 ]
 
@@ -217,13 +217,13 @@ def test_every_table_equals_the_database_while_it_is_written_to(
 @pytest.mark.parametrize(
     "postgresql",
     [
-        pytest.param(False, id="googlesql", marks=pytest.mark.soak),
+        pytest.param(False, id="googlesql", marks=pytest.mark.matrix),
         pytest.param(True, id="postgresql", marks=pytest.mark.matrix),
     ],
 )
 def test_every_table_equals_the_database_while_the_job_is_killed(shop: Shop, workload: Workload) -> None:
     chance = random.Random(10)
-    places = [*failpoints.NAMES, *[None] * 10]
+    places = [*failpoints_of_an_append(), *[None] * 10]
     chance.shuffle(places)
     shop.append_until_killed("after_data_commit", 0)
     shop.find_staging()

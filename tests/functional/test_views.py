@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 from datastream import Staged, event, stage
+from file_formats import file_format
 from histories import COLUMNS, COORDINATES, KEY, generate
 from laws import Lakehouse, LawBroken, StagedHistories, check_same
 from projects import Project, package_with_planted_bug, with_planted_bug
 from pyspark.sql import SparkSession
+from tables import restore, tables_in, versions
+
+pytestmark = pytest.mark.soak
 
 
 class Views(Lakehouse):
@@ -61,7 +65,7 @@ def views(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory:
     views.project.dbt("run")
     spark.sql(f"create schema {schema}_kept")
     for source in sources:
-        spark.sql(f"create table {schema}_kept.{source} using delta as select * from {schema}.{source}__base")
+        spark.sql(f"create table {schema}_kept.{source} using {file_format()} as select * from {schema}.{source}__base")
     return views
 
 
@@ -248,7 +252,7 @@ class Things:
     def relations(self) -> dict[str, bool]:
         """Return what the model consists of, and whether each is a view."""
         views = {row.viewName for row in self.spark.sql(f"show views in {self.schema}").collect()}
-        there = {row.tableName for row in self.spark.sql(f"show tables in {self.schema}").collect()}
+        there = tables_in(self.spark, self.schema)
         return {name: name in views for name in there if name.startswith("things")}
 
 
@@ -331,7 +335,8 @@ def test_another_materialization_begins_where_nothing_is_left_of_the_one_before(
     things.project.dbt("test")
 
     # A base table that was restored shows less, until the next run.
-    things.spark.sql(f"restore table {things.schema}.things__base to version as of 0")
+    base = f"{things.schema}.things__base"
+    restore(things.spark, base, versions(things.spark, base)[0])
     things.project.dbt("run")
     assert things.rows() == [(1, "uno"), (2, "two")]
     things.declare("current_state")
@@ -345,7 +350,7 @@ def test_what_reads_staging_from_its_beginning_is_refused_once_that_was_purged(t
     things.project.dbt("run")
     things.append(2, {2: None})
     things.project.dbt("run")
-    things.spark.sql(f"create table {LAKE}.kept using delta as select * from {things.schema}.things__base")
+    things.spark.sql(f"create table {LAKE}.kept using {file_format()} as select * from {things.schema}.things__base")
     purge(things.project, things.staging, ["shop.things", "shop.others"], 2)
     things.spark.sql(f"delete from {things.staging} where batch <= 2")
 
@@ -357,7 +362,8 @@ def test_what_reads_staging_from_its_beginning_is_refused_once_that_was_purged(t
     assert set(failures(things.project.dbt("test", succeed=False))) == {"reconcile_no_quarantine_things_"}
 
     # What was restored to a version of before cannot be mended.
-    things.spark.sql(f"restore table {things.schema}.things__base to version as of 0")
+    base = f"{things.schema}.things__base"
+    restore(things.spark, base, versions(things.spark, base)[0])
     said = failures(things.project.dbt("run", succeed=False))["things"]
     assert (
         f"{things.schema}.things__base lacks batch 2, and {things.staging} was purged of shop.things up to batch 2"
@@ -373,9 +379,11 @@ def test_what_reads_staging_from_its_beginning_is_refused_once_that_was_purged(t
         "unnamed": ("kept", "meta base_snapshot: 'kept' is no table; write it as schema.table"),
         "undeclared": (None, f"{gone}, and these rows follow from all of its records; declare what they had come to"),
     }
-    things.spark.sql(f"create table {LAKE}.narrow using delta as select * except (_change_sequence) from {LAKE}.kept")
+    things.spark.sql(
+        f"create table {LAKE}.narrow using {file_format()} as select * except (_change_sequence) from {LAKE}.kept"
+    )
     retyped = f"select cast(id as string) as id, * except (id) from {LAKE}.kept"
-    things.spark.sql(f"create table {LAKE}.retyped using delta as {retyped}")
+    things.spark.sql(f"create table {LAKE}.retyped using {file_format()} as {retyped}")
     for number, (model, (snapshot, _)) in enumerate(wrong.items()):
         materialized = ("current_state", "current_view")[number % 2]
         things.declare(materialized, model, meta={"base_snapshot": snapshot})

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from file_formats import table_at
 from kills.killed_dbt import PLACES
 from projects import PACKAGE, Project
 from pyspark.sql import SparkSession
@@ -68,7 +69,7 @@ class Shop:
         return self._run(run, {}, after)
 
     def _run(self, command: list[str], more: dict[str, str], after: float | None) -> bool:
-        environment = os.environ | {"SPARK_CONF_DIR": str(PACKAGE / "conf")} | more
+        environment = os.environ | more
         environment.pop("PYSPARK_GATEWAY_PORT", None)
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
         started = subprocess.Popen(
@@ -99,7 +100,7 @@ class Shop:
         warehouse = self.project.root / "lakehouse" / "warehouse"
 
         def table(name: str) -> str:
-            return f"delta.`{warehouse / name}`"
+            return table_at(spark, warehouse / name)
 
         staged = [row.record for row in spark.sql(f"select record from {table('lake.db/changes')}").collect()]
         assert collections.Counter(staged) == collections.Counter(self.delivered)

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from reconcile_jobs.errors import UsageError, explained
+from reconcile_jobs.errors import Fault, UsageError, explained
 
 modules_and_packages = pytest.mark.parametrize(
     ("module", "package"),
@@ -39,4 +39,18 @@ def test_a_package_that_sparks_processes_lack_is_named_as_it_is_installed(module
     assert isinstance(told, UsageError)
     assert f" do not have the package {package}: " in str(told)
     assert "executor" in str(told)
+    assert "\n" not in str(told)
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind", "says"),
+    [
+        ("MetaException: Version information not found in metastore.", UsageError, "ingestion/metastore.py"),
+        ("org.postgresql.util.PSQLException: Connection to 10.0.0.1:5432 refused.\n", Fault, "10.0.0.1:5432 refused)"),
+    ],
+)
+def test_a_metastore_that_is_not_there_is_told_by_its_cause(cause: str, kind: type, says: str):
+    told = explained(Exception(f"Unable to instantiate SessionHiveMetaStoreClient\n{cause}"))
+    assert type(told) is kind
+    assert says in str(told)
     assert "\n" not in str(told)

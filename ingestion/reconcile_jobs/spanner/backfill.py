@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Table", "backfill_frame", "read_rows", "shares_of", "watched_tables"]
+__all__ = ["Table", "backfill_frame", "read_rows", "rows_of", "shares_of", "watched_tables"]
 
 # Rows of one record, and the characters after which it is closed: the column types are told once for all of them.
 _MODS = 100
@@ -160,7 +160,7 @@ def read_rows(client: Client, share: Share, moment: int) -> Iterator[str]:
     table = share.table
     fields: Any = None
     types_text, mods, size = "", list[str](), 0
-    for fields, row in _rows(client, share):
+    for fields, row in rows_of(client, share):
         if not types_text:
             types_text = _column_types(table, fields)
         keys: dict[str, Any] = {}
@@ -194,7 +194,7 @@ def _record(table: Table, types_text: str, mods: list[str], moment: int) -> str:
     return f'{{"column_types":{types_text},"mods":[{",".join(mods)}],{compact_json(rest)[1:]}'
 
 
-def _rows(client: Client, share: Share) -> Iterator[tuple[Any, list[Any]]]:
+def rows_of(client: Client, share: Share) -> Iterator[tuple[Any, list[Any]]]:
     """Yield the fields and the values of each row, once: rows are kept back until a resume token has come for them."""
     request = types.ReadRequest.pb(
         types.ReadRequest(

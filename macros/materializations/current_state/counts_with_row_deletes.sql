@@ -50,7 +50,7 @@ from (
         {%- if reconcile.knows_row_deletes(settings, range) %}
         union all
         select _row_id, _change_sequence, 0, true
-        from {{ reconcile.qualified(relations.row_deletes) }}
+        from {{ reconcile.stored_row_deletes(relations.row_deletes, settings) }}
         {%- endif %}
     )
     group by _row_id, _change_sequence
@@ -72,7 +72,7 @@ union all
 select base._row_id, base._change_sequence, replaced.{{ key }} is null, not base._deleted{{ ' and coalesce(base._change_sequence >= known._change_sequence, true)' if reconcile.knows_row_deletes(settings, range) }}
 from (
     select {{ reconcile.broadcast_hint('row_delete', range.delivered) }}{{ reconcile.key_columns(settings.unique_key) }}, _row_id, _change_sequence, _deleted
-    from {{ reconcile.qualified(reconcile.known_table(relations, range)) }} as known
+    from {{ reconcile.stored_rows(reconcile.known_table(relations, range), settings) }} as known
     left semi join (
         select _row_id
         from {{ relations.changes_cache }}
@@ -89,7 +89,7 @@ left join (
 {%- if reconcile.knows_row_deletes(settings, range) %}
 left join (
     select _row_id, max(_change_sequence) as _change_sequence
-    from {{ reconcile.qualified(relations.row_deletes) }}
+    from {{ reconcile.stored_row_deletes(relations.row_deletes, settings) }}
     group by _row_id
 ) as known
     on base._row_id = known._row_id

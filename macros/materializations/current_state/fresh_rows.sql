@@ -13,7 +13,7 @@ row_deletes as (
     {%- if has_row_deletes %}
     union all
     select _row_id, _change_sequence
-    from {{ reconcile.qualified(relations.row_deletes) }}
+    from {{ reconcile.stored_row_deletes(relations.row_deletes, settings) }}
     {%- endif %}
 )
 {%- endif %}
@@ -60,11 +60,11 @@ newest as (
 ),
 
 newer as (
-    {{ reconcile.newer_rows(reconcile.qualified(known), 'newest', 'folded', settings, columns) | indent(4) }}
+    {{ reconcile.newer_rows(reconcile.stored_rows(known, settings), 'newest', 'folded', settings, columns) | indent(4) }}
 ),
 
 fresh as (
-    {{ reconcile.folded_rows(reconcile.qualified(known), 'newest', 'newer', settings, columns) | indent(4) }}
+    {{ reconcile.folded_rows(reconcile.stored_rows(known, settings), 'newest', 'newer', settings, columns) | indent(4) }}
 )
 {%- endif %}
 {%- endmacro %}

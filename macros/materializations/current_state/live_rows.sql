@@ -1,6 +1,6 @@
 {#- The live rows of the base table, as people read them. -#}
 {%- macro live_rows(relations, settings, has_row_deletes) -%}
-{{ reconcile.shown_rows(settings, reconcile.qualified(relations.base), reconcile.qualified(relations.row_deletes) if has_row_deletes) }}
+{{ reconcile.shown_rows(settings, reconcile.stored_rows(relations.base, settings), reconcile.stored_row_deletes(relations.row_deletes, settings) if has_row_deletes) }}
 {%- endmacro %}
 
 {#- The live ones of rows with the base table's columns; `row_deletes` names a relation of what undoes them, if there is any. -#}

@@ -1,7 +1,7 @@
 {#- A row is only ever replaced by a newer record, and a deleted row stays as a tombstone: no order of arrival can bring it back.
     Where its columns change apart, each is (see `joined_columns`), and no record is too old for that.
     Without new keys nothing is inserted, and Delta needs no outer join, for which it shuffles the base table. -#}
-{%- macro merge_newest(relations, settings, counts) -%}
+{%- macro merge_newest(relations, settings, range, counts) -%}
 {%- set columns = reconcile.current_state_columns(settings) -%}
 merge into {{ reconcile.qualified(relations.base) }} as base
 using (
@@ -10,23 +10,24 @@ using (
     {%- if settings.partial_records %}
     where cardinality(_change_writers) > 0
     {%- else %}
-    where _change_base_sequence is null or _change_sequence > _change_base_sequence
+    where (_change_base_sequence is null or _change_sequence > _change_base_sequence)
     {%- endif %}
+    and {{ reconcile.base_is_unchanged(relations, range) }}
 ) as newest
-on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}
+on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base', settings.file_format) }}
 {%- if settings.partial_records %}
 when matched then update set
-    {%- for column, value in reconcile.joined_columns(settings.columns, settings.unique_key).items() %}
-    {{ column }} = {{ value }}{{ ',' if not loop.last }}
+    {%- for column, value in reconcile.joined_columns(settings.columns, settings.unique_key, settings.file_format).items() %}
+    {{ reconcile.stored_column(column, settings.file_format) }} = {{ value }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- else %}
 when matched and newest._change_sequence > base._change_sequence then update set
     {%- for column in columns %}
-    {{ column }} = newest.{{ column }}{{ ',' if not loop.last }}
+    {{ reconcile.stored_column(column, settings.file_format) }} = newest.{{ column }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- endif %}
 {%- if counts.new_keys %}
-when not matched then insert ({{ columns | join(', ') }})
+when not matched then insert ({{ reconcile.stored_columns(settings) | join(', ') }})
 values ({% for column in columns %}newest.{{ column }}{{ ', ' if not loop.last }}{% endfor %})
 {%- endif %}
 {%- endmacro %}

@@ -28,7 +28,7 @@ from (
 {%- if table %}
 left join (
     select {{ reconcile.broadcast_hint('change', range.delivered) }}{{ reconcile.key_columns(settings.unique_key) }}, {{ known | join(', ') }}
-    from {{ reconcile.qualified(table) }} as known
+    from {{ reconcile.stored_rows(table, settings) }} as known
     left semi join {{ relations.changes_cache }} as change
         on {{ reconcile.keys_match(settings.unique_key, 'change', 'known') }}
 ) as base

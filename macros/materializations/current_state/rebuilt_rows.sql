@@ -1,7 +1,7 @@
 {#- All rows of the base table, rebuilt: what the fold of all records gives, or of those behind a base snapshot with the rows of that. -#}
 {%- macro rebuilt_rows(relations, settings, range, columns) -%}
 {%- if range.snapshot -%}
-{%- set snapshot = reconcile.qualified(range.snapshot) -%}
+{%- set snapshot = reconcile.stored_rows(range.snapshot, settings) -%}
 with newer as (
     {{ reconcile.newer_rows(snapshot, relations.fold_cache, relations.fold_cache, settings, columns, range.delivered) | indent(4) }}
 )

@@ -43,7 +43,7 @@ from (
     {%- if reconcile.knows_row_deletes(settings, range) %}
     union all
     select _row_id, _change_sequence, null
-    from {{ reconcile.qualified(relations.row_deletes) }}
+    from {{ reconcile.stored_row_deletes(relations.row_deletes, settings) }}
     {%- endif %}
 )
 group by _row_id

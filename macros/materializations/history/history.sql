@@ -18,7 +18,7 @@
     {%- endif -%}
     {%- do reconcile.run_statements(
           reconcile.get_rebuild_statements(relations, settings, range, reconcile.rebuilt_versions(relations, settings, range, columns)) if range.kind == 'rebuild'
-          else reconcile.get_apply_statements(relations, range, counts, reconcile.merge_versions(relations, settings, counts))) -%}
+          else reconcile.get_apply_statements(relations, settings, range, counts, reconcile.merge_versions(relations, settings, range, counts))) -%}
     {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts)) -%}
     {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
   {%- endif -%}

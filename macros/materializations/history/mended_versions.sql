@@ -119,7 +119,7 @@ from (
             {%- if reconcile.knows_row_deletes(settings, range) %}
             union all
             select _row_id, _change_sequence, _change_time
-            from {{ reconcile.qualified(relations.row_deletes) }}
+            from {{ reconcile.stored_row_deletes(relations.row_deletes, settings) }}
             {%- endif %}
         )
         group by _row_id
@@ -160,7 +160,7 @@ from (
     {%- if reconcile.known_table(relations, range) %}
     union all
     select {{ reconcile.broadcast_hint('touched', range.delivered) }}{{ key }}, {{ fields | join(', ') }}, {{ carried }} as _change_carried, struct({{ known | join(', ') }}) as _change_known
-    from {{ reconcile.qualified(reconcile.known_table(relations, range)) }} as known
+    from {{ reconcile.stored_rows(reconcile.known_table(relations, range), settings) }} as known
     left semi join (
         {{ reconcile._touched_keys(relations, settings, range, come) | indent(8) }}
     ) as touched
@@ -178,7 +178,7 @@ where _change_error is null
 {%- if come %}
 union all
 select {{ reconcile.broadcast_hint('row_delete', come) }}{{ reconcile.key_columns(settings.unique_key) }}
-from {{ reconcile.qualified(reconcile.known_table(relations, range)) }} as known
+from {{ reconcile.stored_rows(reconcile.known_table(relations, range), settings) }} as known
 left semi join (
     select _row_id
     from {{ relations.changes_cache }}

@@ -1,6 +1,6 @@
 {#- New records come in, and what they change of the validity of their neighbours is mended; no version is ever removed.
     A matched record is mended whatever it is: all that is set here follows from the set of records alone. -#}
-{%- macro merge_versions(relations, settings, counts) -%}
+{%- macro merge_versions(relations, settings, range, counts) -%}
 {%- set columns = reconcile.history_columns(settings) -%}
 {%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
 {%- set mended = (values if settings.partial_records else []) + reconcile.mended_columns(settings) + ['_change_id', '_change_time'] -%}
@@ -8,17 +8,18 @@ merge into {{ reconcile.qualified(relations.base) }} as base
 using (
     select {{ reconcile.broadcast_hint('record', counts.merged) }}*
     from {{ relations.fold_cache }} as record
-    where _change_is_new or _change_is_mended
+    where (_change_is_new or _change_is_mended)
+    and {{ reconcile.base_is_unchanged(relations, range) }}
 ) as version
-on {{ reconcile.keys_match(settings.unique_key, 'version', 'base') }} and version._change_sequence = base._change_sequence
+on {{ reconcile.keys_match(settings.unique_key, 'version', 'base', settings.file_format) }} and version._change_sequence = base._change_sequence
 {%- if counts.merged > counts.new_keys %}
 when matched then update set
     {%- for column in mended %}
-    {{ column }} = version.{{ column }}{{ ',' if not loop.last }}
+    {{ reconcile.stored_column(column, settings.file_format) }} = version.{{ column }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- endif %}
 {%- if counts.new_keys %}
-when not matched then insert ({{ columns | join(', ') }})
+when not matched then insert ({{ reconcile.stored_columns(settings) | join(', ') }})
 values ({% for column in columns %}version.{{ column }}{{ ', ' if not loop.last }}{% endfor %})
 {%- endif %}
 {%- endmacro %}

@@ -5,7 +5,7 @@ from {{ relations.fold_cache }}
 {%- if range.snapshot %}
 union all
 select {{ columns | join(', ') }}
-from {{ reconcile.qualified(range.snapshot) }} as known
+from {{ reconcile.stored_rows(range.snapshot, settings) }} as known
 left anti join {{ relations.fold_cache }} as touched
     on {{ reconcile.keys_match(settings.unique_key, 'touched', 'known') }}
 {%- endif %}

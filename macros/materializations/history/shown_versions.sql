@@ -7,7 +7,7 @@ select
     {%- for name, value in reconcile.version_columns(settings).items() %}
     {{ value ~ (' as ' ~ name if value != name) }}{{ ',' if not loop.last }}
     {%- endfor %}
-from {{ reconcile.qualified(relations.base) }}
+from {{ reconcile.stored_rows(relations.base, settings) }}
 where
     {{ '_change_is_known' if settings.partial_records else "_change_type <> 'delete'" }}
     {%- if reconcile._folds_unchanged() %}

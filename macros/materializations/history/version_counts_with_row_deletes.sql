@@ -24,7 +24,7 @@ from (
         {{ reconcile.row_deletes(relations.changes_cache, settings.unique_key) | indent(8) }}
     ) as come
     {%- if reconcile.knows_row_deletes(settings, range) %}
-    left join {{ reconcile.qualified(relations.row_deletes) }} as known
+    left join {{ reconcile.stored_row_deletes(relations.row_deletes, settings) }} as known
         on come._row_id = known._row_id and come._change_sequence = known._change_sequence
     {%- endif %}
     left join {{ relations.fold_cache }} as version

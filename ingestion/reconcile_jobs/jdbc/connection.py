@@ -1,0 +1,179 @@
+"""A JDBC connection of the driver's JVM, and the secrets that open it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reconcile_jobs.errors import Fault, JobError, UsageError, causes
+from reconcile_jobs.jdbc.database import Database
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Connection", "Source", "connected", "read_properties", "secret_properties"]
+
+_USER, _PASSWORD = "RECONCILE_JDBC_USER", "RECONCILE_JDBC_PASSWORD"
+
+# Properties of a connection that are Spark's options, or this job's to set.
+_TAKEN = {
+    *("url", "dbtable", "query", "driver", "fetchsize", "querytimeout", "customschema", "preparequery"),
+    *("partitioncolumn", "lowerbound", "upperbound", "numpartitions", "sessioninitstatement", "allowmultiqueries"),
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A database and how to connect to it. What is secret does not show where this is printed."""
+
+    database: Database
+    url: str = field(repr=False)
+    properties: Mapping[str, str] = field(repr=False)
+
+    def refusal(self, problem: Exception) -> JobError | None:
+        """Return a failure of the database in a sentence without secrets, or None where it was another."""
+        known = self.database.refusal(_story(problem))
+        return type(known)(self.without_secrets(str(known))) if known else None
+
+    def without_secrets(self, text: str) -> str:
+        """Return a text in which every property but the user's name is blotted out."""
+        for name, value in self.properties.items():
+            if name.lower() != "user" and len(value) > 3:
+                text = text.replace(value, "***")
+        return text
+
+
+def secret_properties(file: str | None) -> dict[str, str]:
+    """Return user, password and whatever else the driver takes, from the environment and a file."""
+    properties = read_properties(Path(file)) if file else {}
+    for name, variable in (("user", _USER), ("password", _PASSWORD)):
+        if os.environ.get(variable):
+            properties[name] = os.environ[variable]
+    return properties
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """Read a file of lines name=value, which only its owner may read. Raises UsageError."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            raise UsageError(f"Others may read {path}, which has mode {mode:o}: chmod 600 it.")
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UsageError(
+            f"--properties {path} cannot be read: {getattr(problem, 'strerror', None) or problem}."
+        ) from None
+    properties: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text[0] in "#!":
+            continue
+        name, sign, value = text.partition("=")
+        name = name.strip()
+        # The line itself may be the password.
+        if not sign or not name:
+            raise UsageError(f"{path}, line {number}: it is not name=value.")
+        if name.lower() in _TAKEN:
+            raise UsageError(f"{path}, line {number}: {name} is not a property of the connection that can be set here.")
+        properties[name] = value.strip()
+    return properties
+
+
+class Connection:
+    """An open connection. Its methods raise JobErrors."""
+
+    def __init__(self, source: Source, connection: Any) -> None:
+        self._source = source
+        self._connection = connection
+
+    def execute(self, sql: str) -> None:
+        """Run a statement."""
+        with _explained(self._source):
+            statement = self._connection.createStatement()
+            try:
+                statement.execute(sql)
+            finally:
+                statement.close()
+
+    def rows(self, sql: str, *parameters: str) -> list[tuple[str | None, ...]]:
+        """Return the rows of a query, each value as the driver's text of it."""
+        with _explained(self._source):
+            statement = self._connection.prepareStatement(sql)
+            try:
+                for place, value in enumerate(parameters, 1):
+                    statement.setString(place, value)
+                found = statement.executeQuery()
+                width = found.getMetaData().getColumnCount()
+                rows = []
+                while found.next():
+                    rows.append(tuple(found.getString(place) for place in range(1, width + 1)))
+                return rows
+            finally:
+                statement.close()
+
+
+@contextmanager
+def connected(spark: SparkSession, source: Source) -> Iterator[Connection]:
+    """Connect for a while, without autocommit: what is read stays in one transaction. Raises JobErrors."""
+    from py4j.protocol import Py4JJavaError
+
+    database = source.database
+    jvm: Any = spark._jvm
+    try:
+        # Not through DriverManager, which knows only what the JVM's own class path has.
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        driver = loader.loadClass(database.driver).newInstance()
+    except Py4JJavaError:
+        raise UsageError(
+            f"The JDBC driver of {database.name}, {database.driver}, is not on the class path: run "
+            f"`spark-submit --packages {database.coordinates} ...`, or let RECONCILE_PACKAGES={database.coordinates} "
+            "have the package's conf fetch it."
+        ) from None
+    properties = jvm.java.util.Properties()
+    for name, value in {**database.options, **source.properties}.items():
+        properties.setProperty(name, value)
+    with _explained(source):
+        connection = driver.connect(source.url, properties)
+    if connection is None:
+        raise UsageError(f"--url is none that the JDBC driver of {database.name} takes; see its documentation.")
+    try:
+        with _explained(source):
+            connection.setAutoCommit(False)
+        yield Connection(source, connection)
+    finally:
+        with suppress(Py4JJavaError):  # it may be lost, and whoever used it said so
+            connection.rollback()
+            connection.close()
+
+
+@contextmanager
+def _explained(source: Source) -> Iterator[None]:
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError as problem:
+        raise source.refusal(problem) or _other(source, problem) from None
+
+
+def _other(source: Source, problem: Exception) -> Fault:
+    kind, message = next(causes(problem))
+    line = message.strip().partition("\n")[0].rstrip(".")
+    return Fault(source.without_secrets(f"{source.database.name} failed with {kind.rpartition('.')[2]}: {line}."))
+
+
+def _story(problem: Exception) -> str:
+    """Return what failed: class, state and message of each exception."""
+    from py4j.protocol import Py4JError
+
+    lines = [f"{kind}: {message}" for kind, message in causes(problem)]
+    java = getattr(problem, "java_exception", None)
+    if java is not None:
+        with suppress(Py4JError):  # it may be no SQLException
+            lines.insert(0, f"SQLState {java.getSQLState()}: {java.getMessage()}")
+    return "\n".join(lines)

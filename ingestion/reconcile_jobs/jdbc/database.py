@@ -1,0 +1,191 @@
+"""What the databases have in common: names, columns, and what a snapshot of each has to say."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from reconcile_jobs.errors import Fault, JobError, UsageError
+
+__all__ = ["Column", "Cut", "Database", "Failures", "Rows", "Table", "bad_position", "decimal_type"]
+
+Failures = Sequence[tuple[str, type[JobError], str]]
+
+
+class Rows(Protocol):
+    """An open connection: statements, and rows of texts."""
+
+    def execute(self, sql: str) -> None:
+        """Run a statement."""
+
+    def rows(self, sql: str, *parameters: str) -> list[tuple[str | None, ...]]:
+        """Return the rows of a query, each value as the driver's text of it."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table's name as the database has it."""
+
+    schema: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, how it is selected and what it becomes.
+
+    `expression` has {} where the column's quoted name belongs, and gives the value's exact text, or its bytes where
+    `spark_type` is binary; None where there is no such text. `is_number`: it can be cut into ranges.
+    """
+
+    name: str
+    source_type: str
+    expression: str | None
+    spark_type: str = "string"
+    is_number: bool = False
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where a snapshot was taken.
+
+    `position` None: the query itself tells it, as the expression `told_by`. `session` is what every connection runs
+    before it reads, `prefix` what stands before its query, `clause` what follows the table's name, `properties` what
+    else is kept beside the position.
+    """
+
+    position: str | None
+    session: str | None = None
+    prefix: str = ""
+    clause: str = ""
+    told_by: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+class Database(ABC):
+    """One kind of database."""
+
+    name: str
+    prefix: str  # of its URLs
+    driver: str
+    coordinates: str
+    kind_of_position: str
+    quotes = ('"', '"')
+    # What a URL of this kind may hold a password in, beside what any may.
+    password_in_url: str | None = None
+    # Why there can be but one connection; None where several read one snapshot.
+    one_connection: str | None = None
+    # What its driver has to be told.
+    options: dict[str, str] = {}  # noqa: RUF012
+    failures: Failures = ()
+
+    def table(self, text: str) -> Table:
+        """Read SCHEMA.TABLE as the database would: parts without quotes are folded as it folds them."""
+        opening, closing = self.quotes
+        o, c = re.escape(opening), re.escape(closing)
+        part = rf"{o}(?:[^{c}]|{c}{c})+{c}|[^{o}{c}.\s]+"
+        if not re.fullmatch(rf"(?:{part})\.(?:{part})", text):
+            raise UsageError(
+                f"--table {text} is not the name of a table: write it as SCHEMA.TABLE, parts with dots, spaces or "
+                f"letters of the other case as {self.name} quotes them, {opening}like this{closing}."
+            )
+        schema, name = (
+            p[1:-1].replace(closing * 2, closing) if p[0] == opening else self.folded(p) for p in re.findall(part, text)
+        )
+        return Table(schema, name)
+
+    def folded(self, part: str) -> str:
+        """Return a name without quotes as the database reads it."""
+        return part
+
+    def quoted(self, name: str) -> str:
+        """Return an identifier as SQL, whatever it holds."""
+        opening, closing = self.quotes
+        return f"{opening}{name.replace(closing, closing * 2)}{closing}"
+
+    def relation(self, table: Table) -> str:
+        """Return a table's name as SQL."""
+        return f"{self.quoted(table.schema)}.{self.quoted(table.name)}"
+
+    def select(self, table: Table, columns: Sequence[Column], cut: Cut, beside: Column | None = None) -> str:
+        """Return the SELECT of a snapshot: the columns as c0, c1 and so on.
+
+        With `beside` its bare values come too, as p. A cut that the query tells stands in every row, as
+        reconcile_position, and there is a row even where the table has none: reconcile_row is then NULL.
+        """
+        values = [
+            f"{(column.expression or '{}').replace('{}', self.quoted(column.name))} AS {self.quoted(f'c{place}')}"
+            for place, column in enumerate(columns)
+        ]
+        if beside is not None:
+            values.append(f"{self.quoted(beside.name)} AS {self.quoted('p')}")
+        rows = f"SELECT {', '.join(values)} FROM {self.relation(table)}{cut.clause}"
+        if cut.told_by is None:
+            return rows
+        position, row = self.quoted("reconcile_position"), self.quoted("reconcile_row")
+        return (
+            f"SELECT * FROM (SELECT {cut.told_by} AS {position}) one LEFT JOIN (SELECT 1 AS {row}, "
+            f"{rows.removeprefix('SELECT ')}) many ON 1 = 1"
+        )
+
+    @abstractmethod
+    def columns(self, connection: Rows, table: Table) -> list[Column]:
+        """Return the table's columns in their order, none where there is no such table, or none to be read."""
+
+    @abstractmethod
+    def fix(self, connection: Rows, table: Table, at: str) -> Cut:
+        """Fix the position that all partitions are read at; the connection stays open until they have been."""
+
+    def prepare(self, connection: Rows, table: Table) -> None:  # noqa: B027
+        """Do what has to be done, if anything, before the columns are read and the position is fixed."""
+
+    def refusal(self, story: str) -> JobError | None:
+        """Return a failure of this database, told as classes, messages and states of exceptions, as a sentence."""
+        for pattern, kind, sentence in (*self.failures, *_FAILURES):
+            if found := re.search(pattern, story):
+                return kind(
+                    sentence.format(*((group or "").strip().rstrip(".") for group in found.groups()), name=self.name)
+                )
+        return None
+
+
+_FAILURES: Failures = (
+    (
+        r"SQLState 28\w{3}: ([^\n]*)|password authentication failed",
+        UsageError,
+        "{name} does not let this user in: RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or the file of "
+        "--properties, name the user and the password.",
+    ),
+    (
+        r"SQLState 08\w{3}: ([^\n]*)",
+        Fault,
+        "The connection to {name} failed: {0}. Look at --url, or run the same command again later.",
+    ),
+    (
+        r"SQL\w*Exception: ([^\n]*(?:I/O error|onnection (?:is |has been )?(?:closed|reset|refused)|timed out)[^\n]*)",
+        Fault,
+        "The connection to {name} was lost ({0}); nothing was written: run the same command again.",
+    ),
+    (
+        r"SQLState 42501: ([^\n]*)",
+        UsageError,
+        "{name} does not let this user read it: {0}. Grant the user the right to select from the table.",
+    ),
+)
+
+
+def decimal_type(precision: int, scale: int) -> str:
+    """Return the Spark type that holds every number of these digits, or string where none does.
+
+    A scale may be negative, or larger than the precision.
+    """
+    whole, places = max(precision - scale, 0), max(scale, 0)
+    return f"decimal({max(whole + places, 1)},{places})" if whole + places <= 38 else "string"
+
+
+def bad_position(database: Database, at: str) -> UsageError:
+    """Return the refusal of a position in the past, by a database that cannot go back."""
+    return UsageError(f"--at {at}: {database.name} cannot go back to an earlier position; only --at now can be taken.")

@@ -1,0 +1,155 @@
+"""PostgreSQL: one exported snapshot for all connections; its position is pg_current_snapshot()."""
+
+from __future__ import annotations
+
+import re
+
+from reconcile_jobs.errors import Fault, UsageError
+from reconcile_jobs.jdbc.database import Column, Cut, Database, Rows, Table, bad_position, decimal_type
+
+__all__ = ["PostgreSQL"]
+
+_TABLE = """
+SELECT c.oid::text, c.relkind::text
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = ? AND c.relname = ? AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+"""
+
+# What a domain is made of is what counts.
+_COLUMNS = """
+WITH RECURSIVE found AS (
+    SELECT
+        a.attnum, a.attname, format_type(a.atttypid, a.atttypmod) AS declared,
+        a.atttypid AS type, a.atttypmod AS modifier
+    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = ? AND c.relname = ? AND a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL
+    SELECT f.attnum, f.attname, f.declared, t.typbasetype, t.typtypmod
+    FROM found f JOIN pg_type t ON t.oid = f.type WHERE t.typtype = 'd'
+)
+SELECT f.attname::text, f.declared, format_type(f.type, f.modifier)
+FROM found f JOIN pg_type t ON t.oid = f.type WHERE t.typtype <> 'd'
+ORDER BY f.attnum
+"""
+
+_POSITION = """
+SELECT
+    pg_export_snapshot(),
+    pg_current_snapshot()::text,
+    (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END)::text,
+    (transaction_timestamp() AT TIME ZONE 'UTC')::text || '+00'
+"""
+
+# In the reading transaction alone. With row_security off a query that a policy would take rows from fails.
+_TEXTS = (
+    "SET LOCAL TIME ZONE 'UTC'; SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL intervalstyle = 'postgres'; "
+    "SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 3; SET LOCAL row_security = off; "
+    "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
+)
+
+_TEXT = "{}::text"
+_SCALARS = {
+    "smallint": "smallint",
+    "integer": "int",
+    "bigint": "bigint",
+    "oid": "bigint",
+    "boolean": "boolean",
+    "real": "float",
+    "double precision": "double",
+    "date": "date",
+    "timestamp without time zone": "timestamp_ntz",
+    "timestamp with time zone": "timestamp",
+}
+
+
+class PostgreSQL(Database):
+    """PostgreSQL 13 and later."""
+
+    name = "PostgreSQL"
+    prefix = "jdbc:postgresql:"
+    driver = "org.postgresql.Driver"
+    coordinates = "org.postgresql:postgresql:42.7.8"
+    kind_of_position = "pg_snapshot"
+    failures = (
+        (
+            r"ERROR: (invalid snapshot identifier[^\n]*|could not import the requested snapshot[^\n]*)",
+            Fault,
+            "The transaction that held the snapshot has ended before all partitions had begun ({0}); nothing was "
+            "written: run the same command again.",
+        ),
+        (
+            r"ERROR: (canceling statement due to conflict with recovery[^\n]*|terminating connection[^\n]*)",
+            Fault,
+            "PostgreSQL ended the reading: {0}. Nothing was written: run the same command again.",
+        ),
+        (
+            r"ERROR: (query would be affected by row-level security[^\n]*)",
+            UsageError,
+            "Some rows would be missing in silence: {0}. Let the job's user have BYPASSRLS.",
+        ),
+        (
+            r"ERROR: function (pg_current_snapshot\(\)) does not exist",
+            UsageError,
+            "This PostgreSQL is older than 13, and has no {0}.",
+        ),
+        (r"ERROR: (permission denied[^\n]*)", UsageError, "PostgreSQL refuses: {0}. Grant the job's user SELECT."),
+        (
+            r"FATAL: (database .* does not exist|no pg_hba.conf entry[^\n]*)",
+            UsageError,
+            "PostgreSQL refuses: {0}. Look at --url.",
+        ),
+    )
+
+    def folded(self, part: str) -> str:
+        """Names without quotes are in lower case."""
+        return part.lower()
+
+    def prepare(self, connection: Rows, table: Table) -> None:
+        """Begin the transaction and keep others from altering the table.
+
+        Before the snapshot: a table that is rewritten or truncated between the two would look empty in it.
+        """
+        known = connection.rows(_TABLE, table.schema, table.name)
+        connection.execute("COMMIT")
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        connection.execute(_TEXTS)
+        if known and known[0][1] in ("r", "p", "v"):  # the others cannot be locked
+            connection.execute(f"LOCK TABLE {self.relation(table)} IN ACCESS SHARE MODE")
+
+    def columns(self, connection: Rows, table: Table) -> list[Column]:
+        """Read the catalog, domains as what they are made of."""
+        return [
+            self.column(name or "", declared or "", made_of or "")
+            for name, declared, made_of in connection.rows(_COLUMNS, table.schema, table.name)
+        ]
+
+    def column(self, name: str, declared: str, made_of: str) -> Column:
+        """Return how a column is read, given its types as format_type() writes them."""
+        kind = re.sub(r"\([^)]*\)", "", made_of)
+        if kind in _SCALARS:
+            return Column(name, declared, _TEXT, _SCALARS[kind], kind in ("smallint", "integer", "bigint", "oid"))
+        if found := re.fullmatch(r"numeric\((\d+),(-?\d+)\)", made_of):
+            return Column(name, declared, _TEXT, decimal_type(int(found[1]), int(found[2])), True)
+        if kind == "numeric":
+            return Column(name, declared, _TEXT, is_number=True)
+        if kind == "bytea":
+            return Column(name, declared, "{}", "binary")
+        if kind == "character":
+            # A cast would take the blanks away that pad it.
+            return Column(name, declared, "textin(bpcharout({}))")
+        if kind == "money":
+            # Its text is that of a locale.
+            return Column(name, declared, "{}::numeric::text")
+        return Column(name, declared, _TEXT)
+
+    def fix(self, connection: Rows, table: Table, at: str) -> Cut:
+        """Export the snapshot of a transaction that stays open."""
+        if at != "now":
+            raise bad_position(self, at)
+        exported, snapshot, lsn, moment = connection.rows(_POSITION)[0]
+        return Cut(
+            snapshot,
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
+            f"SET TRANSACTION SNAPSHOT '{exported}'; {_TEXTS}",
+            properties={"wal_lsn": lsn or "", "taken_at": moment or ""},
+        )

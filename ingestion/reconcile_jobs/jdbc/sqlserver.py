@@ -1,0 +1,123 @@
+"""SQL Server: one query under SNAPSHOT isolation, and the newest LSN that change data capture knows in it."""
+
+from __future__ import annotations
+
+from reconcile_jobs.errors import Fault, UsageError
+from reconcile_jobs.jdbc.database import Column, Cut, Database, Rows, Table, bad_position, decimal_type
+
+__all__ = ["SQLServer"]
+
+_DATABASE = """
+SELECT CAST(snapshot_isolation_state AS varchar(3)), CAST(is_cdc_enabled AS varchar(3)), name
+FROM sys.databases WHERE database_id = DB_ID()
+"""
+# A type of the user's own is what it was made of.
+_COLUMNS = """
+SELECT
+    c.name, COALESCE(TYPE_NAME(c.system_type_id), TYPE_NAME(c.user_type_id)),
+    CAST(c.precision AS varchar(3)), CAST(c.scale AS varchar(3))
+FROM sys.columns c JOIN sys.objects o ON o.object_id = c.object_id JOIN sys.schemas s ON s.schema_id = o.schema_id
+WHERE s.name = ? AND o.name = ? AND o.type IN ('U', 'V') AND c.is_hidden = 0
+ORDER BY c.column_id
+"""
+
+# The driver wraps each statement, and what a wrapped SET sets ends with it: so it stands before the query itself.
+_ISOLATION = "SET TRANSACTION ISOLATION LEVEL SNAPSHOT; "
+# Read in the same snapshot: all that was captured up to it had been committed then.
+_POSITION = "CONVERT(varchar(22), sys.fn_cdc_get_max_lsn(), 1)"
+
+_NUMBER = "CONVERT(varchar(45), {})"
+_TEXTS: dict[str, tuple[str, str]] = {
+    "tinyint": (_NUMBER, "smallint"),
+    "smallint": (_NUMBER, "smallint"),
+    "int": (_NUMBER, "int"),
+    "bigint": (_NUMBER, "bigint"),
+    "bit": (_NUMBER, "boolean"),
+    # Styles: 2 has all four digits of money, 3 all that tell two floats apart, 121 all of a second's.
+    "money": ("CONVERT(varchar(45), {}, 2)", "decimal(19,4)"),
+    "smallmoney": ("CONVERT(varchar(45), {}, 2)", "decimal(10,4)"),
+    "float": ("CONVERT(varchar(45), {}, 3)", "double"),
+    "real": ("CONVERT(varchar(45), {}, 3)", "float"),
+    "date": ("CONVERT(varchar(10), {}, 23)", "date"),
+    "datetime": ("CONVERT(varchar(23), {}, 121)", "timestamp_ntz"),
+    "smalldatetime": ("CONVERT(varchar(23), {}, 121)", "timestamp_ntz"),
+    "datetime2": ("CONVERT(varchar(27), {}, 121)", "timestamp_ntz"),
+    "datetimeoffset": ("CONVERT(varchar(34), SWITCHOFFSET({}, '+00:00'), 121)", "timestamp"),
+    "time": ("CONVERT(varchar(16), {}, 121)", "string"),
+    "uniqueidentifier": ("CONVERT(char(36), {})", "string"),
+    "xml": ("CONVERT(nvarchar(max), {})", "string"),
+    "hierarchyid": ("{}.ToString()", "string"),
+    **dict.fromkeys(("char", "varchar", "nchar", "nvarchar", "text", "ntext"), ("{}", "string")),
+    **dict.fromkeys(("binary", "varbinary", "image", "timestamp"), ("{}", "binary")),
+}
+
+
+class SQLServer(Database):
+    """SQL Server 2016 and later."""
+
+    name = "SQL Server"
+    prefix = "jdbc:sqlserver:"
+    driver = "com.microsoft.sqlserver.jdbc.SQLServerDriver"
+    coordinates = "com.microsoft.sqlserver:mssql-jdbc:13.2.1.jre11"
+    kind_of_position = "lsn"
+    quotes = ("[", "]")
+    one_connection = "connections cannot share a snapshot of SQL Server"
+    failures = (
+        (
+            r"Login failed for user",
+            UsageError,
+            "SQL Server does not let this user in: RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or the file of "
+            "--properties, name the user and the password.",
+        ),
+        (
+            r"([^\n]*permission was denied[^\n]*)",
+            UsageError,
+            "SQL Server refuses: {0}. Grant the job's user SELECT on the table and on the schema cdc.",
+        ),
+        (
+            r"(Snapshot isolation transaction failed[^\n]*)",
+            Fault,
+            "{0}. Nothing was written: run the same command again.",
+        ),
+        (
+            r"(The TCP/IP connection to the host [^\n]*? failed)",
+            Fault,
+            "{0}. Look at --url, or run the same command again later.",
+        ),
+    )
+
+    def quoted(self, name: str) -> str:
+        """In brackets only the closing one is doubled."""
+        return f"[{name.replace(']', ']]')}]"
+
+    def columns(self, connection: Rows, table: Table) -> list[Column]:
+        """Read the catalog."""
+        return [
+            self.column(name or "", kind or "", precision, scale)
+            for name, kind, precision, scale in connection.rows(_COLUMNS, table.schema, table.name)
+        ]
+
+    def column(self, name: str, kind: str, precision: str | None, scale: str | None) -> Column:
+        """Return how a column is read, given what sys.columns has of it."""
+        if kind in ("decimal", "numeric"):
+            digits, places = int(precision or 18), int(scale or 0)
+            return Column(name, f"{kind}({digits},{places})", _NUMBER, decimal_type(digits, places))
+        expression, spark_type = _TEXTS.get(kind, (None, "string"))
+        return Column(name, kind, expression, spark_type)
+
+    def fix(self, connection: Rows, table: Table, at: str) -> Cut:
+        """Look whether the database has snapshots and captures changes; the query then tells where it lies."""
+        if at != "now":
+            raise bad_position(self, at)
+        state, captures, database = connection.rows(_DATABASE)[0]
+        if state != "1":
+            raise UsageError(
+                f"The database {database} has no snapshots: ALTER DATABASE {self.quoted(database or '')} "
+                "SET ALLOW_SNAPSHOT_ISOLATION ON."
+            )
+        if captures != "1":
+            raise UsageError(
+                f"The database {database} does not capture changes, so that nothing says where a snapshot lies: "
+                "EXEC sys.sp_cdc_enable_db."
+            )
+        return Cut(None, prefix=_ISOLATION, told_by=_POSITION)

@@ -1,0 +1,358 @@
+"""A table of a database becomes a snapshot table: all of it as of one position, every value exact, or not at all."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+from reconcile_jobs import session, snapshot_table
+from reconcile_jobs.errors import DataError, Fault, UsageError, explained
+from reconcile_jobs.exact_text import ExactText, NotExact, reader_of
+from reconcile_jobs.jdbc.connection import Connection, Source, connected
+from reconcile_jobs.jdbc.database import Column, Cut, Database, Table
+from reconcile_jobs.staging import TableName, literal, quoted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "Partitions",
+    "Snapshot",
+    "Target",
+    "load_jdbc",
+    "named_columns",
+    "not_exact",
+    "predicates",
+    "reader_of_type",
+    "typed_rows",
+]
+
+# Rows that a driver keeps at a time. PostgreSQL's then reads in a transaction, which a shared snapshot needs.
+_FETCHED = "2000"
+
+# Of a CHAR(n) Spark would pad what the source does not, and count bytes where the source does.
+_AS_IT_IS = {"spark.sql.readSideCharPadding": "false"}
+
+_COMMENT = "A source's own rows, read over JDBC as of one position; each load replaces them all"
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """A table is read in `count` ranges of a column, over as many connections."""
+
+    column: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """A column of the snapshot table, and how it is read; `text` None: as bytes."""
+
+    name: str
+    source: Column
+    text: ExactText | None
+
+    @property
+    def stored_type(self) -> str:
+        """The type of the table's column, as DDL."""
+        return self.text.stored_type if self.text else "binary"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What was written."""
+
+    rows: int
+    position: str
+
+
+def load_jdbc(
+    spark: SparkSession,
+    source: Source,
+    table_name: str,
+    into: TableName,
+    at: str = "now",
+    columns: str | None = None,
+    partitions: Partitions | None = None,
+) -> Snapshot:
+    """Create or replace the table with the rows that a table of the source has at a position.
+
+    `columns` are the names of those to take, each with the Spark type it is to have if that is not the usual one.
+    Raises UsageError, DataError where a value is not exactly one of its type, Undecided where the source no longer
+    knows the position, and other JobErrors. The table is then as it was.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    database = source.database
+    table = database.table(table_name)
+    if partitions and database.one_connection:
+        raise UsageError(f"--partitions: {database.one_connection}, so that one connection reads it all.")
+    try:
+        snapshot_table.prepare(spark, into)
+        with connected(spark, source) as connection:
+            database.prepare(connection, table)
+            targets, beside = _targets(database, table, database.columns(connection, table), columns, partitions)
+            cut = database.fix(connection, table, at)
+            ranges = _ranges(connection, database, table, cut, beside, partitions)
+            query = database.select(table, [target.source for target in targets], cut, beside)
+            with session.settings(spark, _AS_IT_IS):
+                read = _reader(spark, source, query, cut, targets, ranges)
+                return _write(spark, read, into, database, table, cut, targets)
+    except (PySparkException, Py4JJavaError) as problem:
+        known = explained(problem)
+        # What a value is complained of may look like a failure of the database.
+        if not isinstance(known, DataError):
+            known = source.refusal(problem) or known
+        raise type(known)(source.without_secrets(str(known))) from None
+
+
+def named_columns(text: str) -> list[tuple[str, str | None]]:
+    """Read columns like 'id, total decimal(38,10), "Odd, name" string': names, and types where they stand.
+
+    Raises UsageError.
+    """
+    name = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`|\[[^\]]+\]|[^\s,()"`\[\]]+'
+    kind = r"\w+(?:\s*\([\d\s,]+\))?"
+    column = rf"\s*(?P<name>{name})(?:\s+(?P<kind>{kind}))?\s*"
+    if not re.fullmatch(rf"(?:{column},)*{column}".replace("?P<name>", "?:").replace("?P<kind>", "?:"), text):
+        raise UsageError(
+            f"--columns {text!r} cannot be read: write names, each with a type of Spark where it is to have another "
+            "than the usual, as in 'id, total decimal(38,10), \"odd name\" string'."
+        )
+    found = []
+    for match in re.finditer(rf"{column}(?:,|$)", text):
+        bare = match["name"]
+        if bare[0] in '"`[':
+            closing = "]" if bare[0] == "[" else bare[0]
+            bare = bare[1:-1].replace(closing * 2, closing)
+        found.append((bare, match["kind"]))
+    return found
+
+
+def predicates(column: str, least: int, greatest: int, count: int) -> list[str]:
+    """Return conditions of which each row fulfils exactly one, NULL too; `column` is SQL."""
+    bounds = sorted({least + (greatest - least + 1) * part // count for part in range(1, count)} - {least})
+    if not bounds:
+        return ["1 = 1"]
+    inner = [f"{column} >= {low} AND {column} < {high}" for low, high in pairwise(bounds)]
+    return [f"{column} < {bounds[0]} OR {column} IS NULL", *inner, f"{column} >= {bounds[-1]}"]
+
+
+def typed_rows(
+    batches: Iterable[pa.RecordBatch], targets: Sequence[Target], told: Any | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield texts as values of their types. Raises DataError at the first that is not exactly one.
+
+    With `told`, an accumulator, the position stands before the columns, and whether there is a row.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for batch in batches:
+        if told is not None:
+            for position in pc.unique(batch.column(0)).to_pylist():
+                told.add({position})
+            batch = batch.filter(pc.is_valid(batch.column(1)))
+            batch = batch.select(range(2, batch.num_columns))
+        arrays = [_values(target, batch.column(place)) for place, target in enumerate(targets)]
+        yield pa.RecordBatch.from_arrays(arrays, names=[target.name for target in targets])
+
+
+def _values(target: Target, array: pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    if target.text is None or target.text.type_name == "string":
+        return array
+    read = target.text.read
+    texts = array.to_pylist()
+    try:
+        values = [None if text is None else read(text) for text in texts]
+    except NotExact:
+        values = [None if text is None else _value(target, text) for text in texts]
+    return pa.array(values, target.text.arrow())
+
+
+def _value(target: Target, text: str) -> Any:
+    assert target.text is not None
+    try:
+        return target.text.read(text)
+    except NotExact as problem:
+        raise not_exact(target.source.name, target.source.source_type, text, problem, target.text.type_name) from None
+
+
+def not_exact(column: str, source_type: str, text: str, problem: NotExact, type_name: str) -> DataError:
+    """Return the complaint about a value that its type does not hold."""
+    shown = json.dumps(text if len(text) <= 100 else text[:100] + "...")
+    return DataError(
+        f"Column {column}, {source_type}: {shown} {problem}, and the column is to be {type_name}. Nothing was written; "
+        "declare a type that holds it in --columns, as string does."
+    )
+
+
+def _targets(
+    database: Database, table: Table, known: Sequence[Column], asked: str | None, partitions: Partitions | None
+) -> tuple[list[Target], Column | None]:
+    """Return the columns to write, and that of the partitions. Raises UsageError with all that is wrong."""
+    shown = f"{table.schema}.{table.name}"
+    if not known:
+        raise UsageError(
+            f"{database.name} has no table {shown}, or this user may not see it: write --table as it is spelled there, "
+            "and grant SELECT."
+        )
+    complaints: list[str] = []
+
+    def find(name: str) -> Column | None:
+        exact = [column for column in known if column.name == name]
+        close = [column for column in known if column.name.lower() == name.lower()]
+        if len(exact or close) != 1:
+            complaints.append(f"{shown} has {'no' if not close else 'more than one'} column {name}")
+        return next(iter(exact or close), None)
+
+    targets: list[Target] = []
+    for name, declared in named_columns(asked) if asked is not None else [(column.name, None) for column in known]:
+        column = find(name)
+        if column is None:
+            continue
+        if any(name.lower() == target.name.lower() for target in targets):
+            complaints.append(f"the column {name} stands there twice, or twice but for its letters' case")
+        elif column.expression is None:
+            complaints.append(f"the column {column.name} is {column.source_type}, which has no exact text")
+        elif column.spark_type == "binary":
+            targets.append(Target(name, column, None))
+            if declared and declared.lower() != "binary":
+                complaints.append(f"the column {column.name} is {column.source_type}, and can only become binary")
+        elif text := reader_of_type(declared or column.spark_type):
+            targets.append(Target(name, column, text))
+        else:
+            complaints.append(f"{declared} is no scalar type of Spark, as the column {column.name} is to have")
+    beside = find(partitions.column) if partitions else None
+    if beside and not beside.is_number:
+        complaints.append(f"--partition-column {beside.name} is {beside.source_type}, and has to be a number")
+    if complaints:
+        raise UsageError(f"{'; '.join(complaints)}. Name the columns to take in --columns.")
+    return targets, beside
+
+
+def reader_of_type(kind: str) -> ExactText | None:
+    """Return how a type of Spark, as DDL, is read from text; None for one that is not."""
+    from pyspark.errors import ParseException
+    from pyspark.sql.types import StructType
+
+    try:
+        return reader_of(cast(StructType, StructType.fromDDL(f"c {kind}")).fields[0].dataType)
+    except ParseException:
+        return None
+
+
+def _ranges(
+    connection: Connection,
+    database: Database,
+    table: Table,
+    cut: Cut,
+    beside: Column | None,
+    partitions: Partitions | None,
+) -> list[str]:
+    if beside is None or partitions is None or beside.expression is None:
+        return ["1 = 1"]
+    ends = (beside.expression.replace("{}", f"{end}({database.quoted(beside.name)})") for end in ("MIN", "MAX"))
+    least, greatest = connection.rows(f"SELECT {', '.join(ends)} FROM {database.relation(table)}{cut.clause}")[0]
+    if least is None or greatest is None:
+        return ["1 = 1"]
+    low, high = Decimal(least), Decimal(greatest)
+    if not (low.is_finite() and high.is_finite()):
+        raise UsageError(f"--partition-column {beside.name} has values that are no numbers; choose another column.")
+    return predicates(database.quoted("p"), int(low), int(high), partitions.count)
+
+
+def _reader(
+    spark: SparkSession, source: Source, query: str, cut: Cut, targets: Sequence[Target], ranges: list[str]
+) -> DataFrame:
+    texts = [f"c{place} STRING" for place, target in enumerate(targets) if target.text]
+    if cut.told_by:
+        texts.insert(0, "reconcile_position STRING")
+    options = {
+        **source.database.options,
+        **source.properties,
+        "driver": source.database.driver,
+        "fetchsize": _FETCHED,
+    }
+    # A binary column alone would leave nothing to declare.
+    if texts:
+        options["customSchema"] = ", ".join(texts)
+    if cut.session:
+        options["sessionInitStatement"] = cut.session
+    if cut.prefix:
+        options["prepareQuery"] = cut.prefix
+    frame = spark.read.jdbc(source.url, f"({query}) t", predicates=ranges, properties=options)
+    told = ["reconcile_position", "reconcile_row"] if cut.told_by else []
+    return frame.select(*told, *(f"c{place}" for place in range(len(targets))))
+
+
+def _write(
+    spark: SparkSession,
+    read: DataFrame,
+    into: TableName,
+    database: Database,
+    table: Table,
+    cut: Cut,
+    targets: Sequence[Target],
+) -> Snapshot:
+    session.ship_by_value()
+    told = _accumulator(spark) if cut.told_by else None
+    rows = read.mapInArrow(
+        lambda batches: typed_rows(batches, targets, told),
+        ", ".join(f"{quoted(target.name)} {target.stored_type}" for target in targets),
+    )
+    properties = {
+        "reconcile.snapshot": "jdbc",
+        "reconcile.snapshot.database": database.name,
+        "reconcile.snapshot.table": f"{table.schema}.{table.name}",
+        "reconcile.snapshot.position_kind": database.kind_of_position,
+        **{f"reconcile.snapshot.{name}": value for name, value in cut.properties.items()},
+    }
+    if cut.position is not None:
+        properties["reconcile.snapshot.position"] = cut.position
+    snapshot_table.writer(rows, into, _COMMENT, properties).createOrReplace()
+    position = cut.position
+    if told is not None:
+        position = _told(told.value, database, into)
+        # Behind the rows, since it came with them: a snapshot without a position is one that did not come to its end.
+        spark.sql(
+            f"ALTER TABLE {into.sql} SET TBLPROPERTIES ({literal('reconcile.snapshot.position')} = {literal(position)})"
+        )
+    return Snapshot(spark.table(into.sql).count(), position or "")
+
+
+def _accumulator(spark: SparkSession) -> Any:
+    from pyspark.accumulators import AccumulatorParam
+
+    class Union(AccumulatorParam[set[Any]]):
+        def zero(self, value: set[Any]) -> set[Any]:
+            return set()
+
+        def addInPlace(self, value1: set[Any], value2: set[Any]) -> set[Any]:
+            return value1 | value2
+
+    return spark.sparkContext.accumulator(set(), Union())
+
+
+def _told(positions: set[Any], database: Database, into: TableName) -> str:
+    """Return the one position that all rows told."""
+    if len(positions) != 1:
+        raise Fault(
+            f"{database.name} was read {len(positions)} times, of which {into} cannot tell: run the same command again."
+        )
+    position = positions.pop()
+    if not position:
+        raise UsageError(
+            f"{database.name} did not say where the snapshot {into} lies in its log, so that it has no position: see "
+            "the rights that `snapshot.py jdbc --help` names."
+        )
+    return str(position)

@@ -1,0 +1,36 @@
+"""What snapshot tables share, whatever they are taken from: whole in one commit, and never in the place of others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from reconcile_jobs.errors import UsageError
+from reconcile_jobs.staging import TableName
+from reconcile_jobs.table_formats import format_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
+
+__all__ = ["prepare", "writer"]
+
+
+def prepare(spark: SparkSession, into: TableName) -> None:
+    """Make the table's schema. Raises UsageError where the table is there and is no snapshot."""
+    spark.sql(f"CREATE SCHEMA IF NOT EXISTS {into.schema_sql}")
+    if spark.catalog.tableExists(into.sql):
+        properties = {row["key"] for row in spark.sql(f"SHOW TBLPROPERTIES {into.sql}").collect()}
+        if "reconcile.snapshot" not in properties:
+            raise UsageError(f"{into} is there already and is no snapshot; choose another name, or drop it yourself.")
+
+
+def writer(rows: DataFrame, into: TableName, comment: str, properties: Mapping[str, str]) -> DataFrameWriterV2:
+    """Return what creates or replaces the table with these rows."""
+    table_format = format_of(rows.sparkSession)
+    # Parquet has no such names; the table then keeps its own.
+    odd = any(re.search(r"[ ,;{}()\n\t=]", name) for name in rows.columns)
+    found = rows.writeTo(into.sql).using(table_format.name).tableProperty("comment", comment)
+    for key, value in {**properties, **(table_format.any_names if odd else {})}.items():
+        found = found.tableProperty(key, value)
+    return found

@@ -1,0 +1,175 @@
+"""The two formats of tables, Delta Lake and Iceberg, and all in which they differ. A session has one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from reconcile_jobs import failpoints
+from reconcile_jobs.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["TableFormat", "configured_format", "format_of"]
+
+
+class TableFormat(Protocol):
+    """What a staging table needs of the format that it is written in."""
+
+    name: ClassVar[str]  # as SQL calls it
+    staging_properties: ClassVar[Mapping[str, str]]  # of staging tables that are made
+    append_properties: ClassVar[Mapping[str, str]]  # without which a table cannot be appended to
+    any_names: ClassVar[Mapping[str, str]]  # of tables whose columns may be called anything
+
+    def properties(self, spark: SparkSession, table: str) -> dict[str, str]:
+        """Return a table's properties: all of each, as SHOW TBLPROPERTIES blots out what speaks of a url or a token.
+
+        Raises UsageError for a table of another format.
+        """
+        ...
+
+    def append(self, spark: SparkSession, rows: DataFrame, table: str, query_id: str, epoch: int, batch: int) -> None:
+        """Append rows in one commit, unless this micro-batch of the query was appended before."""
+        ...
+
+
+class Delta:
+    """Delta Lake."""
+
+    name: ClassVar[str] = "delta"
+    staging_properties: ClassVar[Mapping[str, str]] = {
+        # Nobody looks for records by their first characters, and Delta would gather these for every file.
+        "delta.dataSkippingStatsColumns": "batch,appended_at",
+        # Directories named after objects would end at 255 bytes; these are short, whatever the objects are called.
+        "delta.randomizeFilePrefixes": "true",
+    }
+    append_properties: ClassVar[Mapping[str, str]] = {}
+    any_names: ClassVar[Mapping[str, str]] = {"delta.columnMapping.mode": "name"}
+
+    def properties(self, spark: SparkSession, table: str) -> dict[str, str]:
+        """Return a table's properties."""
+        detail = spark.sql(f"DESCRIBE DETAIL {table}").select("format", "properties").collect()[0]
+        if detail.format != "delta":
+            raise _other_format(table, "Delta Lake")
+        return dict(detail.properties)
+
+    def append(self, spark: SparkSession, rows: DataFrame, table: str, query_id: str, epoch: int, batch: int) -> None:
+        """Append rows; Delta's log knows the last micro-batch of each query, and Delta drops what it has seen."""
+        rows.write.format("delta").mode("append").option("txnAppId", query_id).option("txnVersion", epoch).saveAsTable(
+            table
+        )
+
+
+class Iceberg:
+    """Apache Iceberg."""
+
+    name: ClassVar[str] = "iceberg"
+    staging_properties: ClassVar[Mapping[str, str]] = {
+        "format-version": "3",
+        # Nobody looks for records by their first characters, and Iceberg would gather these for every file.
+        "write.metadata.metrics.default": "none",
+        "write.metadata.metrics.column.batch": "full",
+        "write.metadata.metrics.column.appended_at": "full",
+        # Directories named after objects would end at 255 bytes; these are short, whatever the objects are called.
+        "write.object-storage.enabled": "true",
+        "write.object-storage.partitioned-paths": "false",
+        # Each task writes the records of all objects, as they come: else one would write all those of the largest.
+        "write.distribution-mode": "none",
+        "write.spark.fanout.enabled": "true",
+        # Each append leaves three files that list all snapshots, of which only the newest is needed.
+        "write.metadata.delete-after-commit.enabled": "true",
+    }
+    append_properties: ClassVar[Mapping[str, str]] = {"write.wap.enabled": "true"}
+    any_names: ClassVar[Mapping[str, str]] = {}
+
+    def properties(self, spark: SparkSession, table: str) -> dict[str, str]:
+        """Return a table's properties."""
+        return dict(_iceberg_table(spark, table).properties())
+
+    def append(self, spark: SparkSession, rows: DataFrame, table: str, query_id: str, epoch: int, batch: int) -> None:
+        """Append rows: write them as a snapshot that nobody sees, and publish it together with a note that it was.
+
+        Iceberg itself refuses to publish a second snapshot of one WAP id, so a job that was taken for dead and writes
+        on does not append twice either. The note is a property of the table: snapshots may expire.
+        """
+        append = f"{query_id}/{epoch}"
+        if self.properties(spark, table).get(_PUBLISHED) == append:
+            return
+        wap_id = f"{append}/{batch}"
+        staged = _staged(spark, table, wap_id)
+        if staged is None:
+            session = rows.sparkSession  # a micro-batch has a session of its own
+            session.conf.set("spark.wap.id", wap_id)
+            try:
+                rows.write.format("iceberg").mode("append").saveAsTable(table)
+            finally:
+                session.conf.unset("spark.wap.id")
+            staged = _staged(spark, table, wap_id)
+        failpoints.reach("before_publish")
+        transaction = _iceberg_table(spark, table).newTransaction()
+        transaction.manageSnapshots().cherrypick(staged).commit()
+        transaction.updateProperties().set(_PUBLISHED, append).commit()
+        transaction.commitTransaction()
+        spark.catalog.refreshTable(table)
+
+
+# A property of Iceberg's tables: query id and micro-batch of the append that was published last.
+_PUBLISHED = "reconcile.published"
+
+
+def _iceberg_table(spark: SparkSession, table: str) -> Any:
+    from pyspark.errors import IllegalArgumentException
+
+    jvm: Any = spark._jvm
+    sessions = jvm.org.apache.spark.sql.SparkSession
+    if sessions.getActiveSession().isEmpty():
+        # In a thread that has none, Spark would take its own catalog for the one that is configured.
+        sessions.setActiveSession(spark._jsparkSession)
+    try:
+        found = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
+    except IllegalArgumentException as problem:
+        if "is not an Iceberg table" in str(problem):
+            raise _other_format(table, "Iceberg") from None
+        raise
+    found.refresh()  # a catalog may have kept it for a while
+    return found
+
+
+def _other_format(table: str, session: str) -> UsageError:
+    return UsageError(
+        f"The table {table} is of another format than those of this session, {session}: name another, or let "
+        "SPARK_CONF_DIR point at a configuration for its format."
+    )
+
+
+def _staged(spark: SparkSession, table: str, wap_id: str) -> int | None:
+    """Return the snapshot that was written under this id, None if there is none.
+
+    Snapshots stand as they were written. The append before was published before this one was written, so that none of
+    the thousands behind it needs to be looked at.
+    """
+    for snapshot in reversed(_iceberg_table(spark, table).snapshots()):
+        found = snapshot.summary().get("wap.id")
+        if found == wap_id:
+            identity: int = snapshot.snapshotId()
+            return identity
+        if found is not None:
+            return None
+    return None
+
+
+def configured_format(setting: Callable[[str, str], str | None]) -> TableFormat | None:
+    """Return the format that a configuration gives to Spark's own catalog, None where that is neither."""
+    catalog = (setting("spark.sql.catalog.spark_catalog", "") or "").lower()
+    extensions = (setting("spark.sql.extensions", "") or "").lower()
+    if "delta" in catalog and "delta" in extensions:
+        return Delta()
+    return Iceberg() if "iceberg" in catalog else None
+
+
+def format_of(spark: SparkSession) -> TableFormat:
+    """Return the format of a session's tables."""
+    found = configured_format(spark.conf.get)
+    assert found, "session.start refuses others"
+    return found

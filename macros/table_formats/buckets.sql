@@ -1,0 +1,25 @@
+{#- A model of Iceberg says `meta: {buckets: 16}`: its base table is partitioned by that many buckets of its first key, and a MERGE brings its few rows to the buckets
+    instead of shuffling the base table. -#}
+{%- macro buckets_clause(settings) -%}
+{%- if settings.buckets -%}
+partitioned by (bucket({{ settings.buckets }}, {{ reconcile.stored_column(reconcile.identifier(settings.unique_key[0]), settings.file_format) }}))
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro complaints_of_buckets(buckets, materialized, file_format, columns, keys) -%}
+  {%- set complaints = [] -%}
+  {%- if buckets is not integer or buckets is boolean or buckets < 1 -%}
+    {%- do complaints.append("meta buckets: '" ~ buckets ~ "' is no number of buckets; write it as 16") -%}
+  {%- endif -%}
+  {%- if file_format != 'iceberg' -%}
+    {%- do complaints.append('meta buckets is of models of file_format iceberg, and this one is ' ~ file_format ~ '; remove it') -%}
+  {%- elif materialized == 'current_view' -%}
+    {%- do complaints.append('meta buckets is of base tables, and a current_view has none; remove it') -%}
+  {%- elif config.get('partition_by') -%}
+    {%- do complaints.append('meta buckets and partition_by do not go together; remove one') -%}
+  {%- endif -%}
+  {%- for column in columns if keys and column.name == keys[0] and column.type.name in ['boolean', 'float', 'double'] -%}
+    {%- do complaints.append('meta buckets: Iceberg has no buckets of a ' ~ column.type.name ~ ', which is the type of the first key, ' ~ column.name ~ '; name another key first') -%}
+  {%- endfor -%}
+  {{ return(complaints) }}
+{%- endmacro %}

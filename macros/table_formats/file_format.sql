@@ -1,0 +1,24 @@
+{#- The file format of a model's tables: its config file_format. -#}
+{%- macro file_format(node) -%}
+  {{ return(node.config.get('file_format') or 'delta') }}
+{%- endmacro %}
+
+{#- The one file format of all models: one session knows one, and they share the ledger. -#}
+{%- macro file_format_of_all() -%}
+  {%- set names = {} -%}
+  {%- for node in reconcile.reconciled_nodes() -%}
+    {%- do names.setdefault(reconcile.file_format(node), []).append(node.name) -%}
+  {%- endfor -%}
+  {%- for format in names if format not in ['delta', 'iceberg'] -%}
+    {{ exceptions.raise_compiler_error(
+        'The file_format ' ~ format ~ ' of ' ~ names[format] | sort | join(', ') ~ ' is not supported; use delta or iceberg.') }}
+  {%- endfor -%}
+  {%- if names | length > 1 -%}
+    {%- set said = [] -%}
+    {%- for format, models in names | dictsort -%}{%- do said.append(format ~ ' (' ~ models | sort | join(', ') ~ ')') -%}{%- endfor -%}
+    {{ exceptions.raise_compiler_error(
+        'The models of this project have several file formats: ' ~ said | join(' and ') ~ '. A Spark session knows one of them, and the models share a ledger: '
+        ~ 'give all of them one, by `+file_format` in dbt_project.yml.') }}
+  {%- endif -%}
+  {{ return(names | first) }}
+{%- endmacro %}

@@ -1,0 +1,67 @@
+{#- The name, as SQL, under which a table of this format holds a column, given as SQL too. Iceberg takes some names for what it tells of a row itself. -#}
+{%- macro stored_column(column, file_format) -%}
+  {%- set reserved = ['_file', '_pos', '_deleted', '_spec_id', '_partition', '_row_id', '_last_updated_sequence_number'] -%}
+  {%- set name = column | replace('`', '') -%}
+  {{ return('`_change' ~ name ~ '`' if file_format == 'iceberg' and name | lower in reserved else column) }}
+{%- endmacro %}
+
+{#- The type, as Spark says it, that a table of this format keeps a type as: Iceberg has no integers of one or two bytes, and keeps them in four. -#}
+{%- macro stored_type(type, file_format) -%}
+  {{ return(modules.re.sub('tinyint|smallint', 'int', type) if type and file_format == 'iceberg' else type) }}
+{%- endmacro %}
+
+{#- The columns of a model's base table, as SQL. -#}
+{%- macro base_columns(settings) -%}
+  {{ return(reconcile.history_columns(settings) if settings.materialized == 'history' else reconcile.current_state_columns(settings)) }}
+{%- endmacro %}
+
+{#- The same by the names that the table holds them under. -#}
+{%- macro stored_columns(settings) -%}
+  {%- set stored = [] -%}
+  {%- for column in reconcile.base_columns(settings) -%}
+    {%- do stored.append(reconcile.stored_column(column, settings.file_format)) -%}
+  {%- endfor -%}
+  {{ return(stored) }}
+{%- endmacro %}
+
+{#- A SELECT that has the columns of a base table, with the names that the table holds them under: what it is made of. -#}
+{%- macro rows_to_store(rows, settings) -%}
+{%- set columns = reconcile.base_columns(settings) -%}
+{%- set stored = reconcile.stored_columns(settings) -%}
+{%- if stored == columns -%}
+{{ rows }}
+{%- else -%}
+select
+    {%- for column, name in zip(columns, stored) %}
+    {{ column ~ (' as ' ~ name if name != column) }}{{ ',' if not loop.last }}
+    {%- endfor %}
+from (
+    {{ rows | indent(4) }}
+)
+{%- endif -%}
+{%- endmacro %}
+
+{#- A base table, or a copy of one, as SQL to select from: its columns have their own names and declared types again. -#}
+{%- macro stored_rows(relation, settings) -%}
+  {%- set narrow = {} -%}
+  {%- for column in settings.columns if reconcile.stored_type(column.type.ddl, settings.file_format) != column.type.ddl -%}
+    {%- do narrow.update({reconcile.identifier(column.name): column.type.ddl}) -%}
+  {%- endfor -%}
+  {{ return(reconcile._given_back(relation, reconcile.base_columns(settings), narrow, settings.file_format)) }}
+{%- endmacro %}
+
+{#- The same of the table of row deletes. -#}
+{%- macro stored_row_deletes(relation, settings) -%}
+  {{ return(reconcile._given_back(relation, ['_row_id', '_change_sequence', '_change_time', '_change_id', '_change_batch'], {}, settings.file_format)) }}
+{%- endmacro %}
+
+{%- macro _given_back(relation, columns, narrow, file_format) -%}
+  {%- set selected, differ = [], [] -%}
+  {%- for column in columns -%}
+    {%- set stored = reconcile.stored_column(column, file_format) -%}
+    {%- set value = 'cast(' ~ stored ~ ' as ' ~ narrow[column] ~ ')' if column in narrow else stored -%}
+    {%- do selected.append(value ~ (' as ' ~ column if value != column else '')) -%}
+    {%- do differ.append(column) if value != column -%}
+  {%- endfor -%}
+  {{ return('(select ' ~ selected | join(', ') ~ ' from ' ~ reconcile.qualified(relation) ~ ')' if differ else reconcile.qualified(relation)) }}
+{%- endmacro %}

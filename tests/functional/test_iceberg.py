@@ -1,0 +1,215 @@
+"""What is Iceberg's own: the form of the tables, names that it keeps for itself, and buckets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import projects
+import pytest
+from dbt.cli.main import dbtRunner
+from file_formats import file_format
+from projects import Project
+from pyspark.sql import SparkSession
+
+if file_format() != "iceberg":
+    pytest.skip("tables of Iceberg: pytest --file-format iceberg", allow_module_level=True)
+
+CHANGE = """
+    change_type as _change_type, lpad(sequence, 4, '0') as _change_sequence, sequence as _change_id,
+    timestamp'2026-01-01' as _change_time, batch as _change_batch, cast(null as array<string>) as _change_columns,
+    if(name = 'bad', 'it is bad', null) as _change_error"""
+
+
+class Things:
+    """A project with models of one staging table, written by the tests."""
+
+    def __init__(self, spark: SparkSession, root: Path, schema: str) -> None:
+        self.spark, self.schema, self.batch = spark, schema, 0
+        self.project = Project(root / "project", schema)
+        self.project.source(f"{schema}_staging", "changes")
+        spark.sql(f"create schema {schema}_staging")
+        spark.sql(
+            f"create table {schema}_staging.changes (id bigint, name string, row_id string, change_type string, "
+            "sequence string, batch bigint) using iceberg partitioned by (batch)"
+        )
+
+    def model(self, name: str, columns: dict[str, str], unique_key: str | list[str] = "id", **config: Any) -> None:
+        """A model whose columns are SQL of the staged id, name and row_id, by their names and types."""
+        options = "".join(f", {key}={value!r}" for key, value in {"materialized": "current_state", **config}.items())
+        selected = ", ".join(f"{sql} as `{column.split(' ')[0]}`" for column, sql in columns.items())
+        self.project.model(
+            name,
+            f"{{{{ config(unique_key={unique_key!r}{options}) }}}}\n"
+            f"select {selected}, row_id as _row_id, {CHANGE} from {{{{ source('lake', 'changes') }}}}",
+            dict(column.split(" ", 1) for column in columns),
+        )
+
+    def append(self, *rows: tuple[int | None, str | None, str, str]) -> None:
+        """Stage a batch of (id, name, change type, sequence); every row's address is its sequence's first digit."""
+        self.batch += 1
+        values = [(id_, name, sequence[0], change, sequence[1:], self.batch) for id_, name, change, sequence in rows]
+        self.spark.createDataFrame(
+            values, "id bigint, name string, row_id string, change_type string, sequence string, batch bigint"
+        ).writeTo(f"{self.schema}_staging.changes").append()
+
+    def rows(self, relation: str) -> list[tuple[Any, ...]]:
+        return sorted(map(tuple, self.spark.table(f"{self.schema}.{relation}").collect()))
+
+
+PLAIN = {"id bigint": "id", "name string": "name"}
+
+
+@pytest.fixture(scope="module")
+def things(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Things:
+    """A batch that makes the tables and one that is merged into them; of both some was refused."""
+    things = Things(spark, tmp_path_factory.mktemp("things"), "iceberg_things")
+    things.model("things", PLAIN, meta={"row_ids": True})
+    things.model("versions", PLAIN, materialized="history", meta={"row_ids": True})
+    things.append(*((id_, "one", "insert", f"{id_}1") for id_ in range(1, 8)), (8, "bad", "insert", "81"))
+    things.project.dbt("run")
+    things.append(
+        (1, "uno", "update", "12"), (2, None, "delete", "22"), (None, None, "delete", "32"),
+        (9, "nine", "insert", "92"), (8, "bad", "insert", "82"),
+    )  # fmt: skip
+    things.project.dbt("run")
+    return things
+
+
+TABLES = [
+    f"{model}{part}" for model in ("things", "versions") for part in ("__base", "__quarantine", "__row_deletes")
+] + ["reconcile_ledger"]
+
+
+def test_it_shows_what_was_delivered(things: Things) -> None:
+    kept = [(4, "one"), (5, "one"), (6, "one"), (7, "one")]
+    assert things.rows("things") == [(1, "uno"), *kept, (9, "nine")]
+    current = things.spark.sql(f"select id, name from {things.schema}.versions where is_current")
+    assert sorted(map(tuple, current.collect())) == [(1, "uno"), *kept, (9, "nine")]
+    assert things.spark.table(f"{things.schema}.things__quarantine").count() == 2
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_is_of_version_3_and_merged_on_read(things: Things, table: str) -> None:
+    rows = things.spark.sql(f"show tblproperties {things.schema}.{table}").collect()
+    properties = {row.key: row.value for row in rows}
+    assert properties["format-version"] == "3"
+    assert {properties[f"write.{way}.mode"] for way in ("merge", "update", "delete")} == {"merge-on-read"}
+
+
+@pytest.mark.parametrize("table", ["things__base", "versions__base"])
+def test_a_merge_writes_deletion_vectors(things: Things, table: str) -> None:
+    vectors = things.spark.sql(f"select file_format from {things.schema}.{table}.delete_files").collect()
+    assert {row.file_format for row in vectors} == {"PUFFIN"}
+
+
+def test_a_range_of_the_quarantine_is_replaced_by_dropping_its_files(things: Things) -> None:
+    table = f"{things.schema}.things__quarantine"
+    before = [row.file_path for row in things.spark.sql(f"select file_path from {table}.files").collect()]
+    things.spark.sql(f"delete from {things.schema}.reconcile_ledger where kind <> 'rebuild'")
+    things.project.dbt("run", "--select", "things")
+    after = [row.file_path for row in things.spark.sql(f"select file_path from {table}.files").collect()]
+    assert len(before) == len(after) == 2
+    assert len(set(before) & set(after)) == 1
+    assert things.spark.sql(f"select * from {table}.delete_files").collect() == []
+
+
+# --- names and types that Iceberg does not take ----------------------------------------------------------------------
+
+RESERVED = {
+    "_pos bigint": "id",
+    "_FILE string": "name",
+    "_spec_id tinyint": "cast(id as tinyint)",
+    "_partition array<smallint>": "array(cast(id as smallint))",
+    "_last_updated_sequence_number map<tinyint,string>": "map(cast(id as tinyint), name)",
+}
+
+
+@pytest.mark.parametrize("config", [{}, {"meta": {"partial_records": True}}, {"materialized": "history"}])
+def test_names_and_types_that_it_keeps_for_itself_are_the_models_too(
+    spark: SparkSession, tmp_path: Path, config: dict[str, Any]
+) -> None:
+    things = Things(spark, tmp_path, f"iceberg_names_{len(str(config))}")
+    things.model("model", RESERVED, unique_key="_pos", **config)
+    things.append((1, "one", "insert", "11"), (2, "two", "insert", "21"))
+    things.project.dbt("run")
+    things.append((1, "uno", "update", "12"), (2, None, "delete", "22"), (3, "three", "insert", "31"))
+    things.project.dbt("run")
+    said = {f"{field.name} {field.dataType.simpleString()}" for field in spark.table(f"{things.schema}.model").schema}
+    assert said >= set(RESERVED)
+    current = " where is_current" if config.get("materialized") == "history" else ""
+    live = spark.sql(f"select {', '.join(c.split(' ')[0] for c in RESERVED)} from {things.schema}.model{current}")
+    increments = sorted(map(tuple, live.collect()))
+    assert increments == [(1, "uno", 1, [1], {1: "uno"}), (3, "three", 3, [3], {3: "three"})]
+    things.project.dbt("run", "--full-refresh")
+    assert sorted(map(tuple, live.collect())) == increments
+
+
+def test_a_row_id_is_a_key(spark: SparkSession, tmp_path: Path) -> None:
+    things = Things(spark, tmp_path, "iceberg_row_ids")
+    things.model("model", PLAIN, unique_key="_row_id", meta={"row_ids": True, "buckets": 2})
+    things.append((1, "one", "insert", "11"), (2, "two", "insert", "21"))
+    things.project.dbt("run")
+    things.append((1, "uno", "update", "12"), (2, None, "delete", "22"), (3, "three", "insert", "31"))
+    things.project.dbt("run")
+    assert things.rows("model") == [(1, "uno"), (3, "three")]
+
+
+# --- buckets ----------------------------------------------------------------------------------------------------------
+
+
+def plans_of_merges(things: Things, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Run dbt, and return the plan of each model's MERGE as Spark has it just before it is executed."""
+    plans: dict[str, str] = {}
+
+    def explain(event: Any) -> None:
+        merged = re.search(r"^\s*merge into `\w+`\.`(\w+)__base`", getattr(event.data, "sql", ""), re.MULTILINE)
+        if event.info.name == "SQLQuery" and merged:
+            plans[merged[1]] = things.spark.sql(f"explain {event.data.sql}").collect()[0][0]
+
+    monkeypatch.setattr(projects, "dbtRunner", lambda: dbtRunner(callbacks=[explain]))
+    things.project.dbt("run")
+    return plans
+
+
+def nodes_above_the_base(plan: str, table: str) -> list[str]:
+    """Return the nodes from the scan of a base table, by the MERGE, which asks for places, up to the join."""
+    lines = [(re.match(r"[^A-Za-z*]*", line).end(), line) for line in plan.splitlines()]  # type: ignore[union-attr]
+    (at,) = [place for place, (_, line) in enumerate(lines) if f"{table}__base" in line and "_pos#" in line]
+    depth, above = lines[at][0], []
+    for its_depth, line in reversed(lines[:at]):
+        if its_depth < depth:
+            depth = its_depth
+            above.append(line[its_depth:])
+            if "Join" in line:
+                break
+    return above
+
+
+def test_a_merge_into_buckets_does_not_shuffle_the_base_table(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    things = Things(spark, tmp_path, "iceberg_buckets")
+    things.model("plain", PLAIN)
+    things.model("bucketed", PLAIN, meta={"buckets": 4})
+    things.model("of_two_keys", PLAIN, unique_key=["id", "name"], meta={"buckets": 4})
+    things.model("versions", PLAIN, meta={"buckets": 4}, materialized="history")
+    things.append(*((id_, "one", "insert", "11") for id_ in range(5000)))
+    things.project.dbt("run")
+    things.append((1, "one", "update", "12"), (2, "one", "delete", "22"), (5000, "one", "insert", "92"))
+    plans = plans_of_merges(things, monkeypatch)
+    above = {model: nodes_above_the_base(plan, model) for model, plan in plans.items()}
+    shuffled = {model: any("Exchange" in node for node in nodes) for model, nodes in above.items()}
+    # Without buckets it is: the test can tell.
+    assert shuffled == {"plain": True, "bucketed": False, "of_two_keys": False, "versions": False}
+    for nodes in above.values():
+        assert "ShuffledHashJoin" in nodes[-1] and not any("Sort" in node for node in nodes), nodes
+    for model in ("plain", "bucketed", "of_two_keys"):
+        assert things.rows(model) == [(id_, "one") for id_ in range(5001) if id_ != 2], model
+
+    # Where no row is new, it is in place without buckets too.
+    things.append((3, "one", "update", "12"))
+    above = {model: nodes_above_the_base(p, model) for model, p in plans_of_merges(things, monkeypatch).items()}
+    for model in ("plain", "bucketed", "of_two_keys"):
+        assert "BroadcastHashJoin" in above[model][-1] and not any("Exchange" in node for node in above[model])

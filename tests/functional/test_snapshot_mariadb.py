@@ -1,0 +1,183 @@
+"""Snapshots of a real MariaDB: every digit, and the place in the binary log that the rows are of."""
+
+import threading
+from datetime import date, datetime
+from decimal import Decimal
+
+import pytest
+from mariadb import MariaDB
+from reconcile_jobs import snapshot_jdbc
+from reconcile_jobs.errors import DataError, UsageError
+from reconcile_jobs.jdbc.connection import Source
+from reconcile_jobs.jdbc.mysql import MySQL
+from reconcile_jobs.snapshot_jdbc import Partitions
+from reconcile_jobs.staging import TableName
+
+
+@pytest.fixture(scope="module")
+def mariadb():
+    server = MariaDB()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def load(spark, mariadb):
+    def load(table: str, into: str = "lake.of_mariadb", **how):
+        spark.sparkContext.setLogLevel("OFF")  # as in the job
+        properties = {"user": mariadb.user, "password": mariadb.password}
+        source = Source(MySQL(), f"jdbc:mariadb://127.0.0.1:{mariadb.port}/shop", properties)
+        return snapshot_jdbc.load_jdbc(spark, source, table, TableName.parse(into), **how)
+
+    return load
+
+
+def position_of(spark, table: str) -> str:
+    properties = spark.sql(f"DESCRIBE DETAIL {table}").select("properties").collect()[0][0]
+    assert properties["reconcile.snapshot.position_kind"] == "binlog"
+    return properties["reconcile.snapshot.position"]
+
+
+# The type, what it becomes, and values: as MariaDB takes them, and as they have to arrive.
+TYPES = [
+    ("tinyint(1)", "tinyint", [("-128", -128)]),
+    ("tinyint unsigned", "smallint", [("255", 255)]),
+    ("smallint unsigned zerofill", "int", [("65535", 65535), ("7", 7)]),
+    ("mediumint unsigned", "int", [("16777215", 16777215)]),
+    ("int unsigned", "bigint", [("4294967295", 4294967295)]),
+    ("bigint", "bigint", [("-9223372036854775808", -9223372036854775808)]),
+    ("bigint unsigned", "decimal(20,0)", [("18446744073709551615", Decimal(18446744073709551615))]),
+    ("decimal(38,10)", "decimal(38,10)", [(f"-{'9' * 28}.{'9' * 10}", Decimal(f"-{'9' * 28}.{'9' * 10}"))]),
+    ("decimal(65,30)", "string", [(f"{'1' * 35}.{'2' * 30}", f"{'1' * 35}.{'2' * 30}")]),
+    ("float", "float", [("0.1", 0.10000000149011612), ("16777215", 16777215.0),
+                        ("1.17549435e-38", 1.1754943508222875e-38)]),
+    ("double", "double", [("0.30000000000000004", 0.30000000000000004), ("5e-324", 5e-324),
+                          ("1.7976931348623157e308", 1.7976931348623157e308)]),
+    ("bit(1)", "boolean", [("b'1'", True), ("b'0'", False)]),
+    ("bit(64)", "decimal(20,0)", [("b'" + "1" * 64 + "'", Decimal(2**64 - 1))]),
+    ("date", "date", [("'1000-01-01'", date(1000, 1, 1)), ("'9999-12-31'", date(9999, 12, 31))]),
+    ("datetime(6)", "timestamp_ntz", [("'1582-10-10 23:59:59.999999'", datetime(1582, 10, 10, 23, 59, 59, 999999))]),
+    ("timestamp(6)", "timestamp", [("'2026-03-29 02:30:00.000001'", 1774751400000001)]),
+    ("time(6)", "string", [("'-838:59:59.000001'", "-838:59:59.000001")]),
+    ("year", "smallint", [("2026", 2026)]),
+    ("char(5)", "string", [("'ab '", "ab")]),
+    ("varchar(20)", "string", [("'trailing '", "trailing "), ("''", "")]),
+    ("longtext", "string", [("'é\U0001f600 \\n \"'", "é\U0001f600 \n \"")]),
+    ("enum('a','b')", "string", [("'b'", "b")]),
+    ("set('a','b')", "string", [("'a,b'", "a,b")]),
+    ("json", "string", [("'{\"b\": 1.10,  \"a\": 2}'", '{"b": 1.10,  "a": 2}')]),
+    ("blob", "binary", [("x'00ff5c27'", b"\x00\xff\\'"), ("''", b"")]),
+    ("binary(3)", "binary", [("x'01'", b"\x01\x00\x00")]),
+    ("uuid", "string", [("'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")]),
+]  # fmt: skip
+
+
+def test_every_type(spark, mariadb, load):
+    most = max(len(values) for _, _, values in TYPES)
+    declared = ", ".join(f"c{place} {kind} NULL" for place, (kind, _, _) in enumerate(TYPES))
+    rows = [
+        ", ".join([str(row), *(values[row][0] if row < len(values) else "NULL" for _, _, values in TYPES)])
+        for row in range(most)
+    ]
+    mariadb.query(f"CREATE TABLE shop.types (id int, {declared}) CHARACTER SET utf8mb4")
+    mariadb.query(
+        f"SET NAMES utf8mb4; SET time_zone = '+00:00'; INSERT INTO shop.types VALUES "
+        f"{', '.join(f'({row})' for row in rows)}, ({most}{', NULL' * len(TYPES)})"
+    )
+    assert load("shop.types").rows == most + 1
+    frame = spark.table("lake.of_mariadb").orderBy("id")
+    kinds = dict(frame.dtypes)
+    found = frame.selectExpr(
+        *(f"unix_micros({name})" if kinds[name] == "timestamp" else name for name in frame.columns)
+    ).collect()
+    for place, (kind, _, values) in enumerate(TYPES, 1):
+        expected = [value for _, value in values] + [None] * (most + 1 - len(values))
+        there = [bytes(row[place]) if isinstance(row[place], bytearray) else row[place] for row in found]
+        assert there == expected, kind
+    assert [kind for _, kind in frame.dtypes[1:]] == [kind for _, kind, _ in TYPES]
+
+
+def test_floats_of_any_bits(spark, mariadb, load):
+    mariadb.query(
+        "USE shop; CREATE TABLE shop.floats AS SELECT seq AS id, CAST(NULL AS float) AS f, "
+        "(rand(seq) - 0.5) * pow(10, rand() * 600 - 300) AS d FROM seq_1_to_3000"
+    )
+    mariadb.query("UPDATE shop.floats SET f = (rand() - 0.5) * pow(10, rand() * 70 - 35)")
+    load("shop.floats")
+    exact = {
+        int(row[0]): (float(row[1]), float(row[2])) for row in mariadb.query("SELECT id, f + 0e0, d FROM shop.floats")
+    }
+    found = {int(row[0]): (row[1], row[2]) for row in spark.table("lake.of_mariadb").collect()}
+    assert found == exact and len(found) == 3000
+    assert len({f for f, _ in found.values()}) > 2900
+
+
+def test_the_position_is_that_of_the_rows(spark, mariadb, load):
+    mariadb.query("CREATE TABLE shop.moves (n int PRIMARY KEY)")
+    [[log, begun, *_]] = mariadb.query("SHOW MASTER STATUS")
+    stop = threading.Event()
+
+    def write():
+        n = 0
+        while not stop.is_set():
+            # One transaction for each row.
+            mariadb.query("; ".join(f"INSERT INTO shop.moves VALUES ({n + more})" for more in range(50)))
+            n += 50
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        position = None
+        while position is None or not spark.table("lake.of_mariadb").count():
+            position = load("shop.moves").position
+    finally:
+        stop.set()
+        writer.join()
+    assert position == position_of(spark, "lake.of_mariadb")
+    file, _, place = position.rpartition(":")
+    assert file == log
+    commits = [
+        int(end)
+        for _, _, event, _, end, *_ in mariadb.query(f"SHOW BINLOG EVENTS IN '{log}' FROM {begun}")
+        if event == "Xid"
+    ]
+    before = sum(end <= int(place) for end in commits)
+    assert 0 < before < len(commits)
+    assert sorted(row[0] for row in spark.table("lake.of_mariadb").collect()) == list(range(before))
+
+
+def test_an_empty_table_has_a_position_too(spark, mariadb, load):
+    mariadb.query("CREATE TABLE shop.empty (id int)")
+    snapshot = load("shop.empty")
+    [[log, place, *_]] = mariadb.query("SHOW MASTER STATUS")
+    assert (snapshot.rows, snapshot.position) == (0, f"{log}:{place}") == (0, position_of(spark, "lake.of_mariadb"))
+
+
+def test_a_snapshot_that_did_not_come_to_its_end_has_no_position(spark, mariadb, load, monkeypatch):
+    mariadb.query("CREATE TABLE shop.ended (id int)")
+    load("shop.ended")
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patches, pytest.raises(KeyboardInterrupt):
+        patches.setattr(snapshot_jdbc, "_told", killed)
+        load("shop.ended")
+    with pytest.raises(KeyError, match=r"reconcile\.snapshot\.position"):
+        position_of(spark, "lake.of_mariadb")
+
+
+def test_refusals(spark, mariadb, load):
+    mariadb.query("CREATE TABLE shop.old (id int) ENGINE = MyISAM; CREATE TABLE shop.zero (d date)")
+    mariadb.query("SET sql_mode = ''; INSERT INTO shop.zero VALUES ('0000-00-00')")
+    with pytest.raises(UsageError, match="the engine MyISAM"):
+        load("shop.old")
+    with pytest.raises(UsageError, match="one connection reads it all"):
+        load("shop.zero", partitions=Partitions("d", 2))
+    with pytest.raises(DataError, match='"0000-00-00" names a day that does not exist'):
+        load("shop.zero")
+    with pytest.raises(UsageError, match=r"no table shop\.absent"):
+        load("shop.absent")
+    source = Source(MySQL(), f"jdbc:mariadb://127.0.0.1:{mariadb.port}/shop", {"user": "reader", "password": "wrong"})
+    with pytest.raises(UsageError, match="does not let this user in"):
+        snapshot_jdbc.load_jdbc(spark, source, "shop.zero", TableName.parse("lake.of_mariadb"))

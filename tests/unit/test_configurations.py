@@ -1,0 +1,71 @@
+"""The Spark configurations agree in all but what each is for."""
+
+from pathlib import Path
+
+import pytest
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+
+# The beginnings of the settings in which a configuration may differ from conf/.
+OWN = {
+    "iceberg": (
+        "spark.databricks.delta.",
+        "spark.hadoop.iceberg.",
+        "spark.sql.catalog.spark_catalog",
+        "spark.sql.extensions",
+    ),
+    "shared": (
+        "spark.driver.extraJavaOptions",
+        "spark.executor.extraJavaOptions",
+        "spark.hadoop.datanucleus.",
+        "spark.hadoop.hive.metastore.schema.verification",
+        "spark.hadoop.hive.metastore.warehouse.dir",
+        "spark.hadoop.javax.jdo.option.",
+        "spark.sql.warehouse.dir",
+    ),
+}
+# The mapping is Derby's, and so of those that have no other metastore.
+LINKED = {
+    "iceberg": ("spark-env.sh", "log4j2.properties", "package-reconcile.orm"),
+    "shared": ("spark-env.sh", "log4j2.properties"),
+}
+
+
+def settings(file: Path) -> dict[str, str]:
+    lines = [line.split(None, 1) for line in file.read_text().splitlines() if line and not line.startswith("#")]
+    assert len(dict(lines)) == len(lines), f"{file}: a setting stands there twice"
+    return {name: value.strip() for name, value in lines}
+
+
+def test_every_configuration_is_known():
+    assert {path.name for path in CONF.iterdir() if path.is_dir()} == set(OWN)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_configuration_differs_from_conf_in_nothing_but_its_own(name: str):
+    ours, theirs = settings(CONF / "spark-defaults.conf"), settings(CONF / name / "spark-defaults.conf")
+    different = {key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)}
+    assert different, "then it need not be there"
+    assert sorted(key for key in different if not key.startswith(OWN[name])) == []
+
+
+@pytest.mark.parametrize(("name", "file"), [(name, file) for name, files in LINKED.items() for file in files])
+def test_a_configuration_shares_what_is_no_setting(name: str, file: str):
+    assert (CONF / name / file).read_bytes() == (CONF / file).read_bytes()
+
+
+def test_a_shared_metastore_takes_the_same_jars_and_its_driver():
+    assert set((CONF / "packages").read_text().splitlines()) < set((CONF / "shared/packages").read_text().splitlines())
+
+
+def test_java_has_the_same_options_but_for_derby():
+    local = settings(CONF / "spark-defaults.conf")["spark.driver.extraJavaOptions"].split()
+    shared = settings(CONF / "shared/spark-defaults.conf")
+    for process in ("driver", "executor"):
+        assert shared[f"spark.{process}.extraJavaOptions"].split() == [o for o in local if "derby" not in o]
+
+
+def test_no_secret_stands_in_a_configuration():
+    said = settings(CONF / "shared/spark-defaults.conf")
+    for option in ("ConnectionURL", "ConnectionUserName", "ConnectionPassword"):
+        assert said[f"spark.hadoop.javax.jdo.option.{option}"].startswith("${env.RECONCILE_METASTORE_")

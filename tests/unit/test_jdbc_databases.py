@@ -1,0 +1,285 @@
+"""What each database is asked, to the letter; the SQL of those that no test can run is parsed as theirs."""
+
+import re
+from dataclasses import replace
+
+import pytest
+import sqlglot
+from reconcile_jobs.errors import Fault, Undecided, UsageError
+from reconcile_jobs.jdbc.database import Column, Cut, decimal_type
+from reconcile_jobs.jdbc.mysql import MySQL
+from reconcile_jobs.jdbc.oracle import Oracle
+from reconcile_jobs.jdbc.postgresql import PostgreSQL
+from reconcile_jobs.jdbc.sqlserver import SQLServer
+
+DIALECTS = {Oracle: "oracle", MySQL: "mysql", SQLServer: "tsql", PostgreSQL: "postgres"}
+
+
+class Answers:
+    """A connection that answers what it is told to, and remembers what it was asked."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    def execute(self, sql):
+        self.asked.append(sql)
+
+    def rows(self, sql, *parameters):
+        self.asked.append(sql)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def columns_of(database, catalog) -> list[Column]:
+    return database.columns(Answers(catalog), database.table("SHOP.ORDERS"))
+
+
+ORACLE = [
+    # name, data_type, precision, scale -> expression, type
+    ("ID", "NUMBER", "19", "0", """TO_CHAR("ID", 'TM9')""", "decimal(19,0)"),
+    ("N", "NUMBER", None, None, """TO_CHAR("N", 'TM9')""", "string"),
+    ("I", "NUMBER", None, "0", """TO_CHAR("I", 'TM9')""", "decimal(38,0)"),
+    ("H", "NUMBER", "5", "-2", """TO_CHAR("H", 'TM9')""", "decimal(7,0)"),
+    ("W", "NUMBER", "38", "-10", """TO_CHAR("W", 'TM9')""", "string"),
+    ("S", "NUMBER", "2", "4", """TO_CHAR("S", 'TM9')""", "decimal(4,4)"),
+    ("F", "FLOAT", "126", None, """TO_CHAR("F", 'TM9')""", "string"),
+    ("BF", "BINARY_FLOAT", None, None, 'TO_CHAR("BF")', "float"),
+    ("BD", "BINARY_DOUBLE", None, None, 'TO_CHAR("BD")', "double"),
+    ("C", "CHAR", None, None, '"C"', "string"),
+    ("NV", "NVARCHAR2", None, None, '"NV"', "string"),
+    ("CL", "CLOB", None, None, '"CL"', "string"),
+    ("R", "RAW", None, None, '"R"', "binary"),
+    ("B", "BLOB", None, None, '"B"', "binary"),
+    ("D", "DATE", None, None, """LTRIM(TO_CHAR("D", 'SYYYY-MM-DD HH24:MI:SS'))""", "timestamp_ntz"),
+    ("T", "TIMESTAMP(6)", None, "6", """LTRIM(TO_CHAR("T", 'SYYYY-MM-DD HH24:MI:SS.FF9'))""", "timestamp_ntz"),
+    (
+        *("TZ", "TIMESTAMP(6) WITH TIME ZONE", None, "6"),
+        """LTRIM(TO_CHAR("TZ" AT TIME ZONE 'UTC', 'SYYYY-MM-DD HH24:MI:SS.FF9"Z"'))""",
+        "timestamp",
+    ),
+    (
+        *("TL", "TIMESTAMP(6) WITH LOCAL TIME ZONE", None, "6"),
+        """LTRIM(TO_CHAR("TL" AT TIME ZONE 'UTC', 'SYYYY-MM-DD HH24:MI:SS.FF9"Z"'))""",
+        "timestamp",
+    ),
+    ("YM", "INTERVAL YEAR(2) TO MONTH", None, "0", 'TO_CHAR("YM")', "string"),
+    ("DS", "INTERVAL DAY(2) TO SECOND(6)", None, "6", 'TO_CHAR("DS")', "string"),
+    ("X", "XMLTYPE", None, None, 'XMLSERIALIZE(CONTENT "X" AS CLOB)', "string"),
+    ("J", "JSON", None, None, 'JSON_SERIALIZE("J" RETURNING CLOB)', "string"),
+    ("BO", "BOOLEAN", None, None, """CASE WHEN "BO" THEN 'true' WHEN NOT "BO" THEN 'false' END""", "boolean"),
+    ("G", "SDO_GEOMETRY", None, None, None, "string"),
+    ("L", "LONG", None, None, None, "string"),
+]
+MYSQL = [
+    # name, data_type, column_type, precision, scale -> expression, type
+    ("a", "tinyint", "tinyint(1)", "3", "0", "CAST(`a` AS CHAR)", "tinyint"),
+    ("b", "tinyint", "tinyint(3) unsigned", "3", "0", "CAST(`b` AS CHAR)", "smallint"),
+    ("c", "smallint", "smallint(5) unsigned", "5", "0", "CAST(`c` AS CHAR)", "int"),
+    ("d", "mediumint", "mediumint(8) unsigned", "7", "0", "CAST(`d` AS CHAR)", "int"),
+    ("e", "int", "int(10) unsigned", "10", "0", "CAST(`e` AS CHAR)", "bigint"),
+    ("f", "bigint", "bigint(20)", "19", "0", "CAST(`f` AS CHAR)", "bigint"),
+    ("g", "bigint", "bigint(20) unsigned", "20", "0", "CAST(`g` AS CHAR)", "decimal(20,0)"),
+    ("h", "decimal", "decimal(38,10)", "38", "10", "CAST(`h` AS CHAR)", "decimal(38,10)"),
+    ("i", "decimal", "decimal(65,30)", "65", "30", "CAST(`i` AS CHAR)", "string"),
+    ("j", "float", "float", "12", None, "CAST(`j` + 0e0 AS CHAR)", "float"),
+    ("k", "double", "double", "22", None, "CAST(`k` AS CHAR)", "double"),
+    ("l", "bit", "bit(1)", "1", None, "CAST(`l` + 0 AS CHAR)", "boolean"),
+    ("m", "bit", "bit(64)", "64", None, "CAST(`m` + 0 AS CHAR)", "decimal(20,0)"),
+    ("n", "datetime", "datetime(6)", None, None, "CAST(`n` AS CHAR)", "timestamp_ntz"),
+    ("o", "timestamp", "timestamp(6)", None, None, "CAST(`o` AS CHAR)", "timestamp"),
+    ("p", "blob", "blob", None, None, "`p`", "binary"),
+    ("q", "enum", "enum('x','y')", None, None, "CAST(`q` AS CHAR)", "string"),
+    ("r", "geometry", "geometry", None, None, None, "string"),
+    ("t`e {}", "varchar", "varchar(20)", None, None, "`t``e {}`", "string"),
+]
+SQLSERVER = [
+    # name, type, precision, scale -> expression, type
+    ("a", "tinyint", "3", "0", "CONVERT(varchar(45), [a])", "smallint"),
+    ("b", "numeric", "38", "10", "CONVERT(varchar(45), [b])", "decimal(38,10)"),
+    ("c", "money", "19", "4", "CONVERT(varchar(45), [c], 2)", "decimal(19,4)"),
+    ("d", "float", "53", "0", "CONVERT(varchar(45), [d], 3)", "double"),
+    ("e", "datetime2", "27", "7", "CONVERT(varchar(27), [e], 121)", "timestamp_ntz"),
+    ("f", "datetimeoffset", "34", "7", "CONVERT(varchar(34), SWITCHOFFSET([f], '+00:00'), 121)", "timestamp"),
+    ("g", "uniqueidentifier", "0", "0", "CONVERT(char(36), [g])", "string"),
+    ("h", "timestamp", "0", "0", "[h]", "binary"),
+    ("i", "sql_variant", "0", "0", None, "string"),
+    ("odd ]", "nvarchar", "0", "0", "[odd ]]]", "string"),
+]
+
+
+@pytest.mark.parametrize("kind, catalog", [(Oracle, ORACLE), (MySQL, MYSQL), (SQLServer, SQLSERVER)])
+def test_how_columns_are_read(kind, catalog):
+    database = kind()
+    found = columns_of(database, [row[:-2] for row in catalog])
+    for column, (*_, expression, spark_type) in zip(found, catalog, strict=True):
+        read = column.expression and column.expression.replace("{}", database.quoted(column.name))
+        assert (read, column.spark_type) == (expression, spark_type), column
+        if read:
+            # Two words that the parser does not know.
+            known = read.replace("(CONTENT ", "(").replace(" RETURNING CLOB", "")
+            sqlglot.parse_one(f"SELECT {known}", dialect=DIALECTS[kind])
+
+
+def test_a_snapshot_of_oracle():
+    database = Oracle()
+    connection = Answers([("15869128507100",)])
+    table = database.table('shop."Order Lines"')
+    cut = database.fix(connection, table, "now")
+    columns = columns_of(database, [ORACLE[0][:4], ORACLE[16][:4]])
+    sql = database.select(table, columns, cut, columns[0])
+    assert sql == (
+        """SELECT TO_CHAR("ID", 'TM9') AS "c0", """
+        """LTRIM(TO_CHAR("TZ" AT TIME ZONE 'UTC', 'SYYYY-MM-DD HH24:MI:SS.FF9"Z"')) AS "c1", "ID" AS "p" """
+        """FROM "SHOP"."Order Lines" AS OF SCN 15869128507100"""
+    )
+    parsed(sql, "oracle")
+    assert cut == Cut(
+        "15869128507100",
+        "ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,' NLS_CALENDAR = 'GREGORIAN' TIME_ZONE = 'UTC'",
+        clause=" AS OF SCN 15869128507100",
+    )
+    assert connection.asked == ["SELECT TO_CHAR(current_scn) FROM v$database"]
+
+
+def parsed(sql: str, dialect: str):
+    # The parser does not know flashback queries of an SCN, but those of a time, in the same place.
+    return sqlglot.parse_one(re.sub(r"AS OF SCN (\d+)", r"AS OF TIMESTAMP \1", sql), dialect=dialect)
+
+
+def test_positions_of_oracle():
+    database = Oracle()
+    table = database.table("shop.orders")
+    without = Answers(UsageError("ORA-00942"), [("7",)])
+    assert database.fix(without, table, "now").position == "7"
+    assert without.asked[1] == "SELECT TO_CHAR(DBMS_FLASHBACK.GET_SYSTEM_CHANGE_NUMBER) FROM dual"
+    assert database.fix(Answers(), table, "15869128507100").clause == " AS OF SCN 15869128507100"
+    for wrong in ("", "yesterday", "1 OR 1=1", "-1", "1.5"):
+        with pytest.raises(UsageError, match="is no position of Oracle"):
+            database.fix(Answers(), table, wrong)
+
+
+def test_snapshots_of_mysql_and_mariadb():
+    database = MySQL()
+    table = database.table("shop.orders")
+    columns = columns_of(database, [MYSQL[5][:5]])
+    mariadb = database.fix(Answers([("10.11.19-MariaDB-log", "1")]), table, "now")
+    mysql = database.fix(Answers([("8.4.3", "1")]), table, "now")
+    assert mysql.session.split("; ") == [
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "SET SESSION time_zone = '+00:00', sql_mode = 'ANSI_QUOTES'",
+        "FLUSH TABLES WITH READ LOCK",
+        "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+        "SELECT CONCAT(JSON_UNQUOTE(JSON_EXTRACT(`LOCAL`, '$.binary_log_file')), ':', JSON_EXTRACT(`LOCAL`, "
+        "'$.binary_log_position')) INTO @reconcile_position FROM performance_schema.log_status",
+        "UNLOCK TABLES",
+    ]
+    assert mariadb.session.split("; ") == [*mysql.session.split("; ")[:2], mysql.session.split("; ")[3]]
+    sql = database.select(table, columns, mysql)
+    assert sql == (
+        "SELECT * FROM (SELECT @reconcile_position AS `reconcile_position`) one LEFT JOIN "
+        "(SELECT 1 AS `reconcile_row`, CAST(`f` AS CHAR) AS `c0` FROM `shop`.`orders`) many ON 1 = 1"
+    )
+    for cut in (mysql, mariadb):
+        parsed(database.select(table, columns, cut), "mysql")
+    with pytest.raises(UsageError, match="no binary log"):
+        database.fix(Answers([("8.4.3", "0")]), table, "now")
+    with pytest.raises(UsageError, match="MyISAM"):
+        database.prepare(Answers([("MyISAM",)]), table)
+
+
+def test_a_snapshot_of_sql_server():
+    database = SQLServer()
+    table = database.table("[odd ]] schema].Orders")
+    cut = database.fix(Answers([("1", "1", "shop")]), table, "now")
+    assert cut.prefix == "SET TRANSACTION ISOLATION LEVEL SNAPSHOT; "
+    sql = database.select(table, columns_of(database, [SQLSERVER[3][:4]]), cut)
+    assert sql == (
+        "SELECT * FROM (SELECT CONVERT(varchar(22), "
+        "sys.fn_cdc_get_max_lsn(), 1) AS [reconcile_position]) one LEFT JOIN (SELECT 1 AS [reconcile_row], "
+        "CONVERT(varchar(45), [d], 3) AS [c0] FROM [odd ]] schema].[Orders]) many ON 1 = 1"
+    )
+    parsed(sql, "tsql")
+    with pytest.raises(UsageError, match=re.escape("ALTER DATABASE [shop] SET ALLOW_SNAPSHOT_ISOLATION ON")):
+        database.fix(Answers([("0", "1", "shop")]), table, "now")
+    with pytest.raises(UsageError, match="sp_cdc_enable_db"):
+        database.fix(Answers([("1", "0", "shop")]), table, "now")
+
+
+def test_the_catalogs_queries_parse():
+    for kind, dialect in DIALECTS.items():
+        database = kind()
+        connection = Answers([], [])
+        database.columns(connection, database.table("a.b"))
+        sqlglot.parse_one(connection.asked[0], dialect=dialect)
+
+
+@pytest.mark.parametrize("kind", [MySQL, SQLServer, PostgreSQL])
+def test_only_oracle_goes_back(kind):
+    with pytest.raises(UsageError, match="only --at now"):
+        kind().fix(Answers(), kind().table("a.b"), "15869128507100")
+
+
+@pytest.mark.parametrize(
+    "kind, text, schema, name",
+    [
+        (PostgreSQL, "Shop.Orders", "shop", "orders"),
+        (PostgreSQL, '"Shop"."a.b ""c"""', "Shop", 'a.b "c"'),
+        (Oracle, "shop.Orders", "SHOP", "ORDERS"),
+        (Oracle, 'shop."Orders"', "SHOP", "Orders"),
+        (MySQL, "Shop.`a``b`", "Shop", "a`b"),
+        (SQLServer, "dbo.[a ]] b]", "dbo", "a ] b"),
+    ],
+)
+def test_names_of_tables(kind, text, schema, name):
+    table = kind().table(text)
+    assert (table.schema, table.name) == (schema, name)
+    assert kind().table(kind().relation(table)) == table
+
+
+@pytest.mark.parametrize("kind", DIALECTS)
+@pytest.mark.parametrize("text", ["orders", "a.b.c", "a b.c", "a.", ".b", "a.b; DROP TABLE c", ""])
+def test_what_is_no_name_of_a_table(kind, text):
+    with pytest.raises(UsageError, match=r"SCHEMA\.TABLE"):
+        kind().table(text)
+
+
+def test_decimals():
+    assert [decimal_type(*digits) for digits in [(38, 38), (39, 0), (1, 0), (3, 5), (3, -5), (30, -9)]] == [
+        "decimal(38,38)", "string", "decimal(1,0)", "decimal(5,5)", "decimal(8,0)", "string",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kind, told, meaning, says",
+    [
+        (Oracle, "ORA-01555: snapshot too old: rollback segment number 9", Undecided, "no longer knows"),
+        (Oracle, "ORA-08180: no snapshot found based on specified time", Undecided, "UNDO_RETENTION"),
+        (Oracle, "SQLState 72000: ORA-01017: invalid username/password", UsageError, "does not let this user in"),
+        (Oracle, "SQLState 42000: ORA-00942: table or view does not exist", UsageError, "FLASHBACK"),
+        (Oracle, "SQLState 08006: ORA-17002: I/O error", Fault, "connection to Oracle failed: ORA-17002"),
+        (SQLServer, "SQLState S0001: Login failed for user 'x'. ClientConnectionId:1", UsageError, "RECONCILE_JDBC"),
+        (SQLServer, "Snapshot isolation transaction failed in database 'x'", Fault, "run the same command again"),
+        (MySQL, "(conn=3) Access denied for user 'a'@'b' (using password: YES)", UsageError, "does not let"),
+        (MySQL, "Access denied; you need (at least one of) the RELOAD privilege(s)", UsageError, "RELOAD"),
+        (PostgreSQL, "SQLState 08001: Connection to h:1 refused", Fault, "connection to PostgreSQL failed"),
+        (PostgreSQL, "org.postgresql.util.PSQLException: An I/O error occurred while sending", Fault, "was lost"),
+        (PostgreSQL, "ERROR: canceling statement due to conflict with recovery", Fault, "run the same command"),
+    ],
+)
+def test_failures_are_sentences(kind, told, meaning, says):
+    found = kind().refusal(f"x: y\n{told}\nat z")
+    assert type(found) is meaning and says in str(found)
+    assert "at z" not in str(found)
+    assert kind().refusal("java.lang.OutOfMemoryError: Java heap space") is None
+
+
+def test_names_are_quoted_where_they_stand():
+    odd = Column('a"{}', "text", "{}::text")
+    database = PostgreSQL()
+    assert (
+        database.select(database.table('x."{}"'), [odd], Cut("1", None)) == 'SELECT "a""{}"::text AS "c0" FROM "x"."{}"'
+    )
+    assert replace(odd, name="b").name == "b"

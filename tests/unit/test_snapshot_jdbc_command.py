@@ -1,0 +1,224 @@
+"""What the command refuses before anything is asked, and how it cuts and reads."""
+
+import io
+import random
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import snapshot
+from reconcile_jobs.errors import DataError, UsageError
+from reconcile_jobs.exact_text import ExactText, reader_of
+from reconcile_jobs.jdbc.connection import Source, read_properties, secret_properties
+from reconcile_jobs.jdbc.database import Column
+from reconcile_jobs.jdbc.kinds import database_of
+from reconcile_jobs.jdbc.postgresql import PostgreSQL
+from reconcile_jobs.snapshot_jdbc import Target, named_columns, predicates, typed_rows
+
+CANARY = "canary-51c9"
+
+
+@pytest.mark.parametrize(
+    "url, name",
+    [
+        ("jdbc:postgresql://h/db?user=me&ssl=true", "PostgreSQL"),
+        ("jdbc:oracle:thin:@//h:1521/shop", "Oracle"),
+        ("jdbc:oracle:thin:/@wallet_alias", "Oracle"),
+        ("jdbc:oracle:thin:scott@//h:1521/shop", "Oracle"),
+        ("jdbc:mariadb://h:3306/shop", "MySQL"),
+        ("jdbc:sqlserver://h;databaseName=shop;encrypt=true", "SQL Server"),
+    ],
+)
+def test_urls(url, name):
+    assert database_of(url).name == name
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"jdbc:postgresql://h/db?user=me&password={CANARY}",
+        f"jdbc:postgresql://h/db?sslpassword={CANARY}",
+        f"jdbc:postgresql://me:{CANARY}@h/db",
+        f"jdbc:oracle:thin:scott/{CANARY}@//h:1521/shop",
+        f'jdbc:oracle:thin:"scott"/"{CANARY}"@shop',
+        f"jdbc:mariadb://h/shop?PASSWORD={CANARY}",
+        f"jdbc:sqlserver://h;user=sa;Pwd = {CANARY}",
+        f"jdbc:sqlserver://h;keyStoreSecret={CANARY}",
+        f"jdbc:db2://h/db:password={CANARY};",
+    ],
+)
+def test_a_url_with_a_password_is_refused_and_not_repeated(url):
+    with pytest.raises(UsageError, match="holds a password") as refused:
+        database_of(url)
+    assert CANARY not in str(refused.value)
+
+
+def test_other_urls_are_refused():
+    with pytest.raises(UsageError, match="jdbc:oracle:"):
+        database_of("jdbc:mysql://h/shop")
+
+
+def test_secrets_do_not_show():
+    source = Source(PostgreSQL(), f"jdbc:postgresql://h/{CANARY}", {"user": "me", "password": CANARY})
+    assert CANARY not in repr(source)
+    assert source.without_secrets(f"me: {CANARY}!") == "me: ***!"
+
+
+def properties_file(root: Path, text: str, mode: int = 0o600) -> Path:
+    file = root / "connection"
+    file.write_text(text)
+    file.chmod(mode)
+    return file
+
+
+def test_properties(tmp_path, monkeypatch):
+    file = properties_file(
+        tmp_path, "# a comment\n\nuser = me\npassword=a=b \\ c\noracle.net.wallet_location=/wallet\n", 0o400
+    )
+    expected = {"user": "me", "password": "a=b \\ c", "oracle.net.wallet_location": "/wallet"}
+    assert read_properties(file) == expected
+    monkeypatch.setenv("RECONCILE_JDBC_PASSWORD", CANARY)
+    assert secret_properties(str(file)) == expected | {"password": CANARY}
+    monkeypatch.setenv("RECONCILE_JDBC_USER", "somebody")
+    assert secret_properties(None) == {"user": "somebody", "password": CANARY}
+
+
+@pytest.mark.parametrize(
+    "text, mode, complaint",
+    [
+        (f"password={CANARY}", 0o640, "mode 640: chmod 600"),
+        (f"password={CANARY}", 0o604, "mode 604: chmod 600"),
+        (CANARY, 0o600, "line 1: it is not name=value"),
+        (f"x=1\nURL={CANARY}", 0o600, "line 2: URL is not a property"),
+        (f"sessionInitStatement={CANARY}", 0o600, "is not a property"),
+    ],
+)
+def test_properties_that_are_refused(tmp_path, text, mode, complaint):
+    with pytest.raises(UsageError, match=complaint) as refused:
+        read_properties(properties_file(tmp_path, text, mode))
+    assert CANARY not in str(refused.value)
+
+
+def test_a_properties_file_that_is_not_there(tmp_path):
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        read_properties(tmp_path / "absent")
+
+
+class Spoken:
+    def __init__(self):
+        self.err = io.StringIO()
+
+    def say(self, sentence):
+        raise AssertionError(sentence)
+
+
+GOOD = ["jdbc", "--url", "jdbc:postgresql://h/db", "--table", "a.b", "--into", "lake.t"]
+
+
+@pytest.mark.parametrize(
+    "arguments, complaint",
+    [
+        ([*GOOD, "--password", CANARY], "not given on the command line"),
+        ([*GOOD, f"--user={CANARY}"], "not given on the command line"),
+        ([*GOOD, f"--pass={CANARY}"], "not given on the command line"),
+        ([*GOOD, "--passwd", CANARY], "unrecognized arguments: --passwd; see"),
+        ([*GOOD, f"--pw={CANARY}"], "unrecognized arguments: --pw; see"),
+        ([*GOOD, CANARY], "unrecognized arguments: values without a name"),
+        ([*GOOD, "--partitions", "2"], "go together"),
+        ([*GOOD, "--partition-column", "id"], "go together"),
+        ([*GOOD, "--partition-column", "id", "--partitions", "0"], "from 1 to 1000"),
+        ([*GOOD[:4], "orders", *GOOD[5:]], "--table orders is not the name"),
+        ([*GOOD[:-1], "t"], "--into t is not the name"),
+        (["jdbc", *GOOD[3:]], "--url"),
+    ],
+)
+def test_usage(arguments, complaint):
+    with pytest.raises(UsageError, match=complaint) as refused:
+        snapshot.main(arguments, Spoken())
+    assert CANARY not in str(refused.value)
+
+
+def test_named_columns():
+    assert named_columns('id, total decimal(38, 10),"Odd, ""name""" string ,[x y],`z` timestamp_ntz') == [
+        ("id", None),
+        ("total", "decimal(38, 10)"),
+        ('Odd, "name"', "string"),
+        ("x y", None),
+        ("z", "timestamp_ntz"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", ",", "a,", "a b c", "a decimal(38", '"a', "a,,b", "a struct<b:int>"])
+def test_what_is_no_list_of_columns(text):
+    with pytest.raises(UsageError, match="--columns"):
+        named_columns(text)
+
+
+def test_each_row_is_in_one_partition():
+    chance = random.Random(7)
+    for _ in range(300):
+        least = chance.randint(-50, 50)
+        greatest = least + chance.choice([0, 1, 2, 7, 10**6, 10**30])
+        count = chance.randint(1, 12)
+        found = predicates("p", least, greatest, count)
+        assert 1 <= len(found) <= count
+        values = [least, greatest, least - 1, greatest + 1, *(chance.randint(least, greatest) for _ in range(20))]
+        for value in [None, *values, *(Decimal(value) + Decimal("0.5") for value in values[:9])]:
+            assert sum(holds(condition, value) for condition in found) == 1, (value, found)
+    assert len(predicates("p", 1, 100, 8)) == 8
+
+
+def holds(condition: str, value) -> bool:
+    """Decide a condition of SQL by hand: NULL compares to nothing."""
+
+    def one(part: str) -> bool:
+        left, operator, right = part.split(" ")
+        if operator == "IS":
+            return value is None
+        if left == "1":
+            return True
+        if value is None:
+            return False
+        return value < int(right) if operator == "<" else value >= int(right)
+
+    return any(all(one(part) for part in side.split(" AND ")) for side in condition.split(" OR "))
+
+
+def target(name: str, text: ExactText | None, source_type: str = "numeric") -> Target:
+    return Target(name, Column(name, source_type, "{}"), text)
+
+
+def test_typed_rows():
+    from pyspark.sql.types import DecimalType, StringType
+
+    targets = [target("a", reader_of(DecimalType(5, 2))), target("b", reader_of(StringType())), target("c", None)]
+    batch = pa.record_batch([["1.5", None, "999.99"], ["x", "", None], [b"\x00", None, b""]], names=["c0", "c1", "c2"])
+    (found,) = typed_rows([batch], targets)
+    assert found.to_pydict() == {
+        "a": [Decimal("1.50"), None, Decimal("999.99")],
+        "b": ["x", "", None],
+        "c": [b"\x00", None, b""],
+    }
+    with pytest.raises(DataError) as refused:
+        list(typed_rows([pa.record_batch([["1.5", "1.255"]], names=["c0"])], targets[:1]))
+    assert str(refused.value) == (
+        'Column a, numeric: "1.255" would be rounded to 2 decimal places, and the column is to be decimal(5,2). '
+        "Nothing was written; declare a type that holds it in --columns, as string does."
+    )
+
+
+def test_a_position_that_came_with_the_rows():
+    class Told(set):
+        def add(self, positions):
+            self.update(positions)
+
+    from pyspark.sql.types import StringType
+
+    told = Told()
+    names = ["reconcile_position", "reconcile_row", "c0"]
+    empty = pa.record_batch([["bin.1:4"], pa.array([None], pa.int32()), pa.array([None], pa.string())], names=names)
+    full = pa.record_batch([["bin.1:4"] * 2, pa.array([1, 1]), pa.array(["x", None])], names=names)
+    found = list(typed_rows([empty, full], [target("a", reader_of(StringType()))], told))
+    assert [batch.to_pydict() for batch in found] == [{"a": []}, {"a": ["x", None]}]
+    assert told == {"bin.1:4"}
