@@ -1,8 +1,8 @@
 {#- The change records of some batches, or of all from `first` on where `last` is none, with what every materialization asks of them whatever the source: a key, a place in the
     order, whole rows. `sql` is the model's SELECT, `fields` the columns it has. Where `partial_records` are taken, `_change_columns` are the
     columns beside the key that an update carries, in one order; NULL for what sets the whole row, as an insert, a delete and an update of all do. `timed`: a record must have a time.
-    Where the source gives `row_ids`, a delete that names its row by this alone needs no key. -#}
-{%- macro checked_records(sql, fields, columns, keys, first, last, partial_records=false, timed=false, row_ids=false) -%}
+    Where the source gives `row_ids`, a delete that names its row by this alone needs no key. `beside`: columns of the SELECT that are kept as they are. -#}
+{%- macro checked_records(sql, fields, columns, keys, first, last, partial_records=false, timed=false, row_ids=false, beside=[]) -%}
 {%- set carried -%}
 array_sort(array_distinct(filter(_change_columns, name -> name not in ({% for key in keys %}{{ reconcile.literal(key) }}{{ ', ' if not loop.last }}{% endfor %}))))
 {%- endset -%}
@@ -21,6 +21,9 @@ select
     {%- if row_ids %}
     _row_id,
     {%- endif %}
+    {%- for column in beside %}
+    {{ column }},
+    {%- endfor %}
     _change_complaint as _change_error,
     if(_change_complaint is null, null, {{ '_change_record' if '_change_record' in fields else 'to_json(struct(*))' }}) as _change_record,
     {{ '_change_origin' if '_change_origin' in fields else 'cast(null as string)' }} as _change_origin

@@ -49,14 +49,19 @@ lpad(hex({{ number }}), 8, '0')
 {%- set values = ['coalesce(to_json(array_sort(' ~ carried ~ ")), '')"] if carried else [] -%}
 {%- for column in columns | sort(attribute='name') -%}
   {%- set value = reconcile.identifier(prefix ~ column.name) -%}
-  {%- do values.append(value ~ ' is null') -%}
-  {%- do values.append(
-        'cast(' ~ value ~ ' as string)' if column.type.name in ['float', 'double']
-        else 'to_json(' ~ value ~ ', ' ~ reconcile._to_the_microsecond() ~ ')' if column.type.name == 'array'
-        else 'to_json(array_sort(map_entries(' ~ value ~ ')), ' ~ reconcile._to_the_microsecond() ~ ')' if column.type.name == 'map'
-        else value) -%}
+  {%- do values.extend(reconcile.values_to_hash(value, column.type.name)) -%}
 {%- endfor -%}
 concat(if({{ change_type }} = 'delete', '0', '1'), '/', lpad(hex(xxhash64({{ change_type }}, {{ values | join(', ') }})), 16, '0'))
+{%- endmacro %}
+
+{#- What to hash of a value: two SQL expressions. -#}
+{%- macro values_to_hash(value, type) -%}
+  {{ return([
+      value ~ ' is null',
+      'cast(' ~ value ~ ' as string)' if type in ['float', 'double']
+      else 'to_json(' ~ value ~ ', ' ~ reconcile._to_the_microsecond() ~ ')' if type.startswith('array')
+      else 'to_json(array_sort(map_entries(' ~ value ~ ')), ' ~ reconcile._to_the_microsecond() ~ ')' if type.startswith('map')
+      else value]) }}
 {%- endmacro %}
 
 {#- JSON would have milliseconds. -#}

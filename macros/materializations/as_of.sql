@@ -1,6 +1,13 @@
 {#- The earlier moment at which `dbt run --vars '{as_of: {batch: 17}}'` builds the models, or none: {position, value, said}. -#}
 {%- macro as_of() -%}
-  {%- set said = var('as_of', none) -%}
+  {%- if var('as_of', none) is not none and not modules.re.fullmatch('[A-Za-z0-9_]+', var('as_of_schema', none) or '_') -%}
+    {{ exceptions.raise_compiler_error("as_of_schema: '" ~ var('as_of_schema') ~ "' is no name of a schema that Spark's catalog takes; write it of ASCII letters, digits and _.") }}
+  {%- endif -%}
+  {{ return(reconcile.named_position(var('as_of', none), 'The variable as_of')) }}
+{%- endmacro %}
+
+{#- A position that somebody names, as {batch: 17}: {position, value, said}, or none. `where`: what names it, for the message. -#}
+{%- macro named_position(said, where) -%}
   {%- if said is none -%}{{ return(none) }}{%- endif -%}
   {%- set forms = {
       'batch': ['[1-9][0-9]{0,17}', 'the number of a batch, as 17'],
@@ -9,14 +16,11 @@
       'sequence': ['[0-9A-F]+(/[0-9A-F]+)*', 'a _change_sequence, or its first sections'],
       'pg_snapshot': ['[0-9]+:[0-9]+:([0-9]+(,[0-9]+)*)?', "what PostgreSQL's pg_current_snapshot() gives, as '18642:18650:18644'"]} -%}
   {%- if said is not mapping or said | length != 1 or said.keys() | list | first not in forms -%}
-    {{ exceptions.raise_compiler_error("The variable as_of names one position, as {batch: 17}: one of " ~ forms.keys() | join(', ') ~ ", and not '" ~ said ~ "'.") }}
+    {{ exceptions.raise_compiler_error(where ~ " names one position, as {batch: 17}: one of " ~ forms.keys() | join(', ') ~ ", and not '" ~ said ~ "'.") }}
   {%- endif -%}
   {%- set position, value = said.items() | list | first -%}
   {%- if not (modules.re.fullmatch(forms[position][0], value | string) if forms[position][0] else reconcile.moment(value | string)) -%}
     {{ exceptions.raise_compiler_error("as_of: {" ~ position ~ ": " ~ value ~ "} is not " ~ forms[position][1] ~ ".") }}
-  {%- endif -%}
-  {%- if not modules.re.fullmatch('[A-Za-z0-9_]+', var('as_of_schema', none) or '_') -%}
-    {{ exceptions.raise_compiler_error("as_of_schema: '" ~ var('as_of_schema') ~ "' is no name of a schema that Spark's catalog takes; write it of ASCII letters, digits and _.") }}
   {%- endif -%}
   {{ return({'position': position, 'value': value | string, 'said': position ~ ' ' ~ value}) }}
 {%- endmacro %}
@@ -81,7 +85,7 @@ coalesce(_change_time <= to_timestamp({{ reconcile.literal(as_of.value) }}), tru
 {%- elif as_of.position == 'sequence' -%}
 coalesce(left(_change_place, {{ as_of.value | length }}) <= {{ reconcile.literal(as_of.value) }}, true)
 {%- elif as_of.position == 'pg_snapshot' -%}
-coalesce({{ reconcile._is_seen(as_of.value) }}, true)
+coalesce({{ reconcile.is_seen(as_of.value) }}, true)
 {%- else -%}
 true
 {%- endif -%}
@@ -99,7 +103,7 @@ cast(null as string)
 
 {#- Whether a snapshot of PostgreSQL, `xmin:xmax:in progress`, sees the record's transaction. A backfill row has none. Datastream gives the 32 bits of a
     transaction's id that PostgreSQL logs, and a snapshot all 64: taken is the id of these bits that is next to the snapshot. -#}
-{%- macro _is_seen(snapshot) -%}
+{%- macro is_seen(snapshot) -%}
 {%- set xmin, xmax, in_progress = snapshot.split(':') -%}
 {%- set xmin, xmax, wrap = xmin | int, xmax | int, 4294967296 -%}
 {%- set epoch = xmax - xmax % wrap -%}

@@ -9,18 +9,18 @@
       'set spark.sql.legacy.storeAnalyzedPlanForView = true',
       'set spark.sql.autoBroadcastJoinThreshold = -1',
       'set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m',
-      reconcile._cache(relations.changes_cache,
+      reconcile.cached(relations.changes_cache,
           reconcile.checked_records(reconcile.records_as_of(sql, settings.as_of), fields, settings.columns, settings.unique_key, range.first, range.last, settings.partial_records, settings.materialized == 'history', settings.row_ids)),
   ]) }}
 {%- endmacro %}
 
 {%- macro get_fold_statements(relations, fold) -%}
-  {{ return([reconcile._cache(relations.fold_cache, fold)]) }}
+  {{ return([reconcile.cached(relations.fold_cache, fold)]) }}
 {%- endmacro %}
 
 {#- Spark keeps what is cached for all sessions of a server, and knows it by its plan. What another run has cached, of tables as they were then, is never this
     run's: its plan names another run. -#}
-{%- macro _cache(name, query) -%}
+{%- macro cached(name, query) -%}
 cache table {{ name }} as
 select *
 from (

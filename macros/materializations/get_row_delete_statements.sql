@@ -21,7 +21,7 @@
 {%- macro get_cache_rows_statements(relations, settings, range) -%}
   {{ return([
       'drop view if exists ' ~ relations.rows_cache,
-      reconcile._cache(relations.rows_cache, reconcile.rows_beside_row_deletes(relations, settings, range)),
+      reconcile.cached(relations.rows_cache, reconcile.rows_beside_row_deletes(relations, settings, range)),
   ]) }}
 {%- endmacro %}
 

@@ -41,13 +41,14 @@ from (
 {%- endif -%}
 {%- endmacro %}
 
-{#- A base table, or a copy of one, as SQL to select from: its columns have their own names and declared types again. -#}
-{%- macro stored_rows(relation, settings) -%}
+{#- A base table, or a copy of one, as SQL to select from: its columns have their own names and declared types again. `version`: of the
+    table, none for the present one. -#}
+{%- macro stored_rows(relation, settings, version=none) -%}
   {%- set narrow = {} -%}
   {%- for column in settings.columns if reconcile.stored_type(column.type.ddl, settings.file_format) != column.type.ddl -%}
     {%- do narrow.update({reconcile.identifier(column.name): column.type.ddl}) -%}
   {%- endfor -%}
-  {{ return(reconcile._given_back(relation, reconcile.base_columns(settings), narrow, settings.file_format)) }}
+  {{ return(reconcile._given_back(relation, reconcile.base_columns(settings), narrow, settings.file_format, version)) }}
 {%- endmacro %}
 
 {#- The same of the table of row deletes. -#}
@@ -55,7 +56,8 @@ from (
   {{ return(reconcile._given_back(relation, ['_row_id', '_change_sequence', '_change_time', '_change_id', '_change_batch'], {}, settings.file_format)) }}
 {%- endmacro %}
 
-{%- macro _given_back(relation, columns, narrow, file_format) -%}
+{%- macro _given_back(relation, columns, narrow, file_format, version=none) -%}
+  {%- set table = reconcile.at_version(relation, version) -%}
   {%- set selected, differ = [], [] -%}
   {%- for column in columns -%}
     {%- set stored = reconcile.stored_column(column, file_format) -%}
@@ -63,5 +65,5 @@ from (
     {%- do selected.append(value ~ (' as ' ~ column if value != column else '')) -%}
     {%- do differ.append(column) if value != column -%}
   {%- endfor -%}
-  {{ return('(select ' ~ selected | join(', ') ~ ' from ' ~ reconcile.qualified(relation) ~ ')' if differ else reconcile.qualified(relation)) }}
+  {{ return('(select ' ~ selected | join(', ') ~ ' from ' ~ table ~ ')' if differ else table) }}
 {%- endmacro %}

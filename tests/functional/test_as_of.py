@@ -218,7 +218,7 @@ def test_a_transaction_id_is_told_by_its_32_bits(spark: SparkSession, tmp_path: 
     snapshots = {f"{wrap + 100}:{wrap + 110}:{wrap + 105}": "wrapped", "100:110:105,107": "first"}
     for snapshot, name in snapshots.items():
         (tmp_path / "models" / f"{name}.sql").write_text(
-            f"select _change_transaction as id, {{{{ reconcile._is_seen('{snapshot}') }}}} as seen from "
+            f"select _change_transaction as id, {{{{ reconcile.is_seen('{snapshot}') }}}} as seen from "
             "values ('99'), ('100'), ('105'), ('107'), ('109'), ('110'), ('4294967295'), "
             f"('{wrap + 104}'), ('{wrap + 110}'), (null) as told (_change_transaction)"
         )

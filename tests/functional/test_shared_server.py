@@ -16,7 +16,7 @@ def test_what_another_run_has_cached_is_not_taken(spark: SparkSession, tmp_path:
 
     def cache(session: SparkSession) -> list[int]:
         """Cache the table's rows by what a run of its own renders, and return them."""
-        inline = "{{ reconcile._cache('reconcile_rows', 'select id from delta.`" + str(table) + "`') }}"
+        inline = "{{ reconcile.cached('reconcile_rows', 'select id from delta.`" + str(table) + "`') }}"
         compiled = project.dbt("compile", "--inline", inline).result.results[0].node.compiled_code
         session.sql(compiled)
         return sorted(row.id for row in session.table("reconcile_rows").collect())

@@ -57,6 +57,7 @@ def source(spark):
             "DROP ALL OBJECTS",
             "CREATE TABLE v$database (current_scn bigint)",
             "INSERT INTO v$database VALUES (15869128507100)",
+            "CREATE ALIAS scn_to_timestamp FOR 'java.time.Instant.ofEpochSecond'",
             "CREATE TABLE all_tab_columns (owner varchar(99), table_name varchar(99), column_name varchar(99), "
             "data_type varchar(99), data_precision int, data_scale int, column_id int)",
             "CREATE SCHEMA shop",
@@ -113,6 +114,8 @@ def test_partitions_and_an_earlier_position(spark, source):
         spark, source, 'SHOP."NUMBERS"', at="42", columns="id int, n decimal(9,3)", partitions=Partitions("id", 7)
     )
     assert (snapshot.rows, snapshot.position) == (51, "42")
+    properties = {row.key: row.value for row in spark.sql("show tblproperties lake.of_oracle").collect()}
+    assert properties["reconcile.snapshot.taken_at"] == "1970-01-01 00:00:42.000000+00"
     found = spark.table("lake.of_oracle").where("id is not null").orderBy("id").collect()
     assert [tuple(row) for row in found] == [(row, Decimal(f"{row}.125")) for row in range(50)]
     with pytest.raises(DataError, match=r"Column N, NUMBER: .* would be rounded to 2 decimal places"):

@@ -125,7 +125,7 @@ def test_how_columns_are_read(kind, catalog):
 
 def test_a_snapshot_of_oracle():
     database = Oracle()
-    connection = Answers([("15869128507100",)])
+    connection = Answers([("15869128507100", "2026-11-21 11:33:14.000001+00")])
     table = database.table('shop."Order Lines"')
     cut = database.fix(connection, table, "now")
     columns = columns_of(database, [ORACLE[0][:4], ORACLE[16][:4]])
@@ -140,8 +140,10 @@ def test_a_snapshot_of_oracle():
         "15869128507100",
         "ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,' NLS_CALENDAR = 'GREGORIAN' TIME_ZONE = 'UTC'",
         clause=" AS OF SCN 15869128507100",
+        properties={"taken_at": "2026-11-21 11:33:14.000001+00"},
     )
-    assert connection.asked == ["SELECT TO_CHAR(current_scn) FROM v$database"]
+    now = "TO_CHAR(SYSTIMESTAMP AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.FF6') || '+00'"
+    assert connection.asked == [f"SELECT TO_CHAR(current_scn), {now} FROM v$database"]
 
 
 def parsed(sql: str, dialect: str):
@@ -152,10 +154,19 @@ def parsed(sql: str, dialect: str):
 def test_positions_of_oracle():
     database = Oracle()
     table = database.table("shop.orders")
-    without = Answers(UsageError("ORA-00942"), [("7",)])
+    without = Answers(UsageError("ORA-00942"), [("7", "then")])
     assert database.fix(without, table, "now").position == "7"
-    assert without.asked[1] == "SELECT TO_CHAR(DBMS_FLASHBACK.GET_SYSTEM_CHANGE_NUMBER) FROM dual"
-    assert database.fix(Answers(), table, "15869128507100").clause == " AS OF SCN 15869128507100"
+    now = "TO_CHAR(SYSTIMESTAMP AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.FF6') || '+00'"
+    assert without.asked[1] == f"SELECT TO_CHAR(DBMS_FLASHBACK.GET_SYSTEM_CHANGE_NUMBER), {now} FROM dual"
+    earlier = Answers([("then",)])
+    cut = database.fix(earlier, table, "15869128507100")
+    assert (cut.clause, cut.properties) == (" AS OF SCN 15869128507100", {"taken_at": "then"})
+    assert earlier.asked == [
+        "SELECT TO_CHAR((SYSTIMESTAMP AT TIME ZONE 'UTC') - (CAST(SYSTIMESTAMP AS TIMESTAMP) - "
+        "SCN_TO_TIMESTAMP(15869128507100)), 'YYYY-MM-DD HH24:MI:SS.FF6') || '+00' FROM dual"
+    ]
+    for sql in [*without.asked, *earlier.asked]:
+        parsed(sql, "oracle")
     for wrong in ("", "yesterday", "1 OR 1=1", "-1", "1.5"):
         with pytest.raises(UsageError, match="is no position of Oracle"):
             database.fix(Answers(), table, wrong)
@@ -165,8 +176,9 @@ def test_snapshots_of_mysql_and_mariadb():
     database = MySQL()
     table = database.table("shop.orders")
     columns = columns_of(database, [MYSQL[5][:5]])
-    mariadb = database.fix(Answers([("10.11.19-MariaDB-log", "1")]), table, "now")
-    mysql = database.fix(Answers([("8.4.3", "1")]), table, "now")
+    mariadb = database.fix(Answers([("10.11.19-MariaDB-log", "1", "then")]), table, "now")
+    mysql = database.fix(Answers([("8.4.3", "1", "then")]), table, "now")
+    assert mariadb.properties == mysql.properties == {"taken_at": "then"}
     assert mysql.session.split("; ") == [
         "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
         "SET SESSION time_zone = '+00:00', sql_mode = 'ANSI_QUOTES'",
@@ -185,7 +197,7 @@ def test_snapshots_of_mysql_and_mariadb():
     for cut in (mysql, mariadb):
         parsed(database.select(table, columns, cut), "mysql")
     with pytest.raises(UsageError, match="no binary log"):
-        database.fix(Answers([("8.4.3", "0")]), table, "now")
+        database.fix(Answers([("8.4.3", "0", "then")]), table, "now")
     with pytest.raises(UsageError, match="MyISAM"):
         database.prepare(Answers([("MyISAM",)]), table)
 
@@ -193,7 +205,10 @@ def test_snapshots_of_mysql_and_mariadb():
 def test_a_snapshot_of_sql_server():
     database = SQLServer()
     table = database.table("[odd ]] schema].Orders")
-    cut = database.fix(Answers([("1", "1", "shop")]), table, "now")
+    connection = Answers([("1", "1", "shop", "then")])
+    cut = database.fix(connection, table, "now")
+    parsed(connection.asked[0], "tsql")
+    assert cut.properties == {"taken_at": "then"}
     assert cut.prefix == "SET TRANSACTION ISOLATION LEVEL SNAPSHOT; "
     sql = database.select(table, columns_of(database, [SQLSERVER[3][:4]]), cut)
     assert sql == (
@@ -203,9 +218,9 @@ def test_a_snapshot_of_sql_server():
     )
     parsed(sql, "tsql")
     with pytest.raises(UsageError, match=re.escape("ALTER DATABASE [shop] SET ALLOW_SNAPSHOT_ISOLATION ON")):
-        database.fix(Answers([("0", "1", "shop")]), table, "now")
+        database.fix(Answers([("0", "1", "shop", "then")]), table, "now")
     with pytest.raises(UsageError, match="sp_cdc_enable_db"):
-        database.fix(Answers([("1", "0", "shop")]), table, "now")
+        database.fix(Answers([("1", "0", "shop", "then")]), table, "now")
 
 
 def test_the_catalogs_queries_parse():

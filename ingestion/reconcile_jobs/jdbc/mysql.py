@@ -9,7 +9,7 @@ from reconcile_jobs.jdbc.database import Column, Cut, Database, Rows, Table, bad
 
 __all__ = ["MySQL"]
 
-_SERVER = "SELECT VERSION(), IF(@@log_bin, '1', '0')"
+_SERVER = "SELECT VERSION(), IF(@@log_bin, '1', '0'), CONCAT(UTC_TIMESTAMP(6), '+00')"
 _ENGINE = "SELECT engine FROM information_schema.tables WHERE table_schema = ? AND table_name = ?"
 _COLUMNS = """
 SELECT column_name, data_type, column_type, CAST(numeric_precision AS CHAR), CAST(numeric_scale AS CHAR)
@@ -118,10 +118,10 @@ class MySQL(Database):
         """Say how the one connection begins its snapshot, and where its place in the binary log stands."""
         if at != "now":
             raise bad_position(self, at)
-        version, logs = connection.rows(_SERVER)[0]
+        version, logs, now = connection.rows(_SERVER)[0]
         if logs != "1":
             raise UsageError("This server writes no binary log, so that nothing says where a snapshot lies in it.")
         if re.search("mariadb", version or "", re.IGNORECASE):
-            return Cut(None, f"{_SETTINGS}; {_BEGIN}", told_by=_OF_MARIADB)
+            return Cut(None, f"{_SETTINGS}; {_BEGIN}", told_by=_OF_MARIADB, properties={"taken_at": now or ""})
         session = f"{_SETTINGS}; FLUSH TABLES WITH READ LOCK; {_BEGIN}; {_READ_OF_MYSQL}; UNLOCK TABLES"
-        return Cut(None, session, told_by=_OF_MYSQL)
+        return Cut(None, session, told_by=_OF_MYSQL, properties={"taken_at": now or ""})

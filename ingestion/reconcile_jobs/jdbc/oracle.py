@@ -13,8 +13,14 @@ _COLUMNS = """
 SELECT column_name, data_type, TO_CHAR(data_precision), TO_CHAR(data_scale)
 FROM all_tab_columns WHERE owner = ? AND table_name = ? ORDER BY column_id
 """
-_SCN = "SELECT TO_CHAR(current_scn) FROM v$database"
-_SCN_WITHOUT_THE_VIEW = "SELECT TO_CHAR(DBMS_FLASHBACK.GET_SYSTEM_CHANGE_NUMBER) FROM dual"
+_NOW = "TO_CHAR(SYSTIMESTAMP AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.FF6') || '+00'"
+_SCN = f"SELECT TO_CHAR(current_scn), {_NOW} FROM v$database"
+_SCN_WITHOUT_THE_VIEW = f"SELECT TO_CHAR(DBMS_FLASHBACK.GET_SYSTEM_CHANGE_NUMBER), {_NOW} FROM dual"
+# Oracle says the time of an SCN, to three seconds, by the clock of its host, and not in which zone that is.
+_TIME_OF = (
+    "SELECT TO_CHAR((SYSTIMESTAMP AT TIME ZONE 'UTC') - (CAST(SYSTIMESTAMP AS TIMESTAMP) - SCN_TO_TIMESTAMP({})), "
+    "'YYYY-MM-DD HH24:MI:SS.FF6') || '+00' FROM dual"
+)
 
 # The formats below leave to the session what they do not say.
 _SESSION = "ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,' NLS_CALENDAR = 'GREGORIAN' TIME_ZONE = 'UTC'"
@@ -120,15 +126,16 @@ class Oracle(Database):
     def fix(self, connection: Rows, table: Table, at: str) -> Cut:
         """Take the SCN that is asked for, or the newest."""
         if at == "now":
-            scn = self._newest(connection)
+            scn, taken_at = self._newest(connection)
         elif re.fullmatch(r"[0-9]{1,20}", at):
-            scn = at
+            scn, taken_at = at, connection.rows(_TIME_OF.format(at))[0][0]
         else:
             raise UsageError(f"--at {at} is no position of Oracle: write now, or an SCN in digits.")
-        return Cut(scn, _SESSION, clause=f" AS OF SCN {scn}")
+        return Cut(scn, _SESSION, clause=f" AS OF SCN {scn}", properties={"taken_at": taken_at or ""})
 
-    def _newest(self, connection: Rows) -> str:
+    def _newest(self, connection: Rows) -> tuple[str, str | None]:
         try:
-            return connection.rows(_SCN)[0][0] or ""
+            scn, taken_at = connection.rows(_SCN)[0]
         except UsageError:  # the view is the administrators'
-            return connection.rows(_SCN_WITHOUT_THE_VIEW)[0][0] or ""
+            scn, taken_at = connection.rows(_SCN_WITHOUT_THE_VIEW)[0]
+        return scn or "", taken_at

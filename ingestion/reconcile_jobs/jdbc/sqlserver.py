@@ -8,7 +8,8 @@ from reconcile_jobs.jdbc.database import Column, Cut, Database, Rows, Table, bad
 __all__ = ["SQLServer"]
 
 _DATABASE = """
-SELECT CAST(snapshot_isolation_state AS varchar(3)), CAST(is_cdc_enabled AS varchar(3)), name
+SELECT CAST(snapshot_isolation_state AS varchar(3)), CAST(is_cdc_enabled AS varchar(3)), name,
+    CONVERT(varchar(26), SYSUTCDATETIME(), 121) + '+00'
 FROM sys.databases WHERE database_id = DB_ID()
 """
 # A type of the user's own is what it was made of.
@@ -109,7 +110,7 @@ class SQLServer(Database):
         """Look whether the database has snapshots and captures changes; the query then tells where it lies."""
         if at != "now":
             raise bad_position(self, at)
-        state, captures, database = connection.rows(_DATABASE)[0]
+        state, captures, database, now = connection.rows(_DATABASE)[0]
         if state != "1":
             raise UsageError(
                 f"The database {database} has no snapshots: ALTER DATABASE {self.quoted(database or '')} "
@@ -120,4 +121,4 @@ class SQLServer(Database):
                 f"The database {database} does not capture changes, so that nothing says where a snapshot lies: "
                 "EXEC sys.sp_cdc_enable_db."
             )
-        return Cut(None, prefix=_ISOLATION, told_by=_POSITION)
+        return Cut(None, prefix=_ISOLATION, told_by=_POSITION, properties={"taken_at": now or ""})

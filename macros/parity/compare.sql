@@ -1,0 +1,48 @@
+{#- Compares both sides, each as it is at one version, and writes down what came of it. -#}
+{%- macro compare(comparison) -%}
+  {%- set started = modules.datetime.datetime.now() -%}
+  {%- set file_format = reconcile.file_format_of_all() if reconcile.reconciled_nodes() else 'delta' -%}
+  {%- do reconcile.run_statements(reconcile.get_create_parity_statements(file_format) + reconcile.get_drop_comparison_statements(comparison)) -%}
+  {%- set versions = reconcile._compared_versions(comparison, file_format) -%}
+  {%- set scope = reconcile.rows_in_flight(comparison) -%}
+  {%- set delivered = {'is_complete': true, 'reason': none} -%}
+  {%- if comparison.position -%}
+    {%- set staged = reconcile.staged_at(comparison, versions.model) -%}
+    {%- set delivered = reconcile.delivery_at(comparison, staged) -%}
+    {%- do reconcile.run_statements([reconcile.cache_recent_records(comparison, staged)]) -%}
+    {%- do staged.update(reconcile.one_row(reconcile.count_recent_records(comparison))) -%}
+    {%- do reconcile.run_statements([reconcile.cache_touched_records(comparison, staged)]) -%}
+  {%- endif -%}
+  {%- do reconcile.run_statements([reconcile.cache_verdicts(comparison, versions, staged, delivered, scope)]) -%}
+  {%- set counts = reconcile.one_row(reconcile.count_verdicts(comparison)) -%}
+  {%- if not counts.compared and not scope and not comparison.allow_empty -%}
+    {%- do comparison.update({'incomparable': ['both sides are empty, which proves nothing (`allow_empty: true` if that is how it is)']}) -%}
+    {%- do reconcile.run_statements(['drop view ' ~ comparison.verdicts_cache, reconcile.cache_verdicts(comparison)]) -%}
+    {%- set counts = reconcile.one_row(reconcile.count_verdicts(comparison)) -%}
+  {%- endif -%}
+  {%- set verdict = 'match' if counts.compared == counts.matched else 'confirmed' if counts.confirmed else 'unprovable' if counts.unprovable else 'in_flight' -%}
+  {%- do reconcile.run_statements(reconcile.get_parity_statements(comparison, versions, delivered, scope, counts, verdict, started)) -%}
+  {%- do log(reconcile.summary_of_comparison(comparison, delivered, counts), info=true) -%}
+{%- endmacro %}
+
+{%- macro get_drop_comparison_statements(comparison) -%}
+  {{ return(['drop view if exists ' ~ comparison.verdicts_cache, 'drop view if exists ' ~ comparison.touched_cache, 'drop view if exists ' ~ comparison.recent_cache]) }}
+{%- endmacro %}
+
+{#- The versions of both sides that are compared, whatever is written meanwhile: {model, source}; none of a view. The model's is its base table's. -#}
+{%- macro _compared_versions(comparison, file_format) -%}
+  {%- set base = comparison.relations.base if comparison.position else comparison.model.incorporate(path={'identifier': comparison.model.identifier ~ '__base'}) -%}
+  {%- set has_base = load_relation(base) -%}
+  {%- set is_snapshot = reconcile.table_properties(comparison.compare_to).get('reconcile.snapshot') -%}
+  {{ return({
+      'model': reconcile.table_version(base, file_format) if has_base else none,
+      'source': reconcile.table_version(comparison.compare_to, file_format) if is_snapshot else none}) }}
+{%- endmacro %}
+
+{%- macro summary_of_comparison(comparison, delivered, counts) -%}
+parity of {{ reconcile.ledger_name(comparison.model) }} with {{ reconcile.ledger_name(comparison.compare_to) }}
+{{- ' as of ' ~ comparison.position.said if comparison.position }}: {{ counts.matched }} of {{ counts.compared }} rows match
+{%- for verdict in ['confirmed', 'in_flight', 'unprovable'] if counts[verdict] %}, {{ counts[verdict] }} {{ verdict }}{% endfor -%}
+{%- for column, number in (fromjson(counts.tolerated) or {}).items() if number %}, {{ number }} by a tolerance of {{ column }}{% endfor -%}
+{{ '; ' ~ delivered.reason if delivered.reason }}
+{%- endmacro %}

@@ -1,0 +1,135 @@
+{#- What the arguments of a test come to, validated, and the names of what it makes. `position`: see `position_of_snapshot`; where there is one,
+    `settings` and `relations` are those of the model, whose rows are then told from its base table and its change records. -#}
+{%- macro comparison(relation, compare_to, key, columns, as_of, allowance, uncertainty, tolerances, recheck, store_values, allow_empty) -%}
+  {%- set keys = [key] if key is string else key -%}
+  {%- set complaints = reconcile._complaints_of_comparison(relation, compare_to, allowance, uncertainty, tolerances, recheck) -%}
+  {%- do reconcile._raise_complaints_of_parity(complaints) -%}
+  {%- set position = reconcile.position_of_snapshot(compare_to, as_of, uncertainty) -%}
+  {%- set compared = reconcile.compared_columns(relation, compare_to, keys, columns, tolerances) -%}
+  {%- set name = local_md5(model.unique_id ~ ' ' ~ reconcile.ledger_name(relation))[:12] -%}
+  {%- set found = {
+      'model': relation, 'compare_to': compare_to, 'key': keys, 'columns': compared.columns, 'incomparable': compared.incomparable, 'position': position,
+      'allowance': allowance, 'recheck': recheck, 'store_values': store_values, 'allow_empty': allow_empty,
+      'settings': none, 'relations': none, 'inputs': none, 'test': model.name,
+      'recent_cache': 'reconcile_recent_' ~ name, 'touched_cache': 'reconcile_touched_' ~ name, 'verdicts_cache': 'reconcile_verdicts_' ~ name} -%}
+  {%- if position -%}
+    {%- set node = reconcile.node_of(relation) -%}
+    {%- set settings = reconcile._settings_of_node(node) -%}
+    {%- do found.update({'settings': settings, 'relations': reconcile.model_relations(relation), 'inputs': reconcile.model_inputs(node)}) -%}
+    {%- do reconcile._raise_complaints_of_parity(reconcile._complaints_of_position(found)) -%}
+  {%- endif -%}
+  {{ return(found) }}
+{%- endmacro %}
+
+{%- macro _raise_complaints_of_parity(complaints) -%}
+  {%- if complaints -%}
+    {{ exceptions.raise_compiler_error('Test parity:\n  - ' ~ complaints | join('\n  - ')) }}
+  {%- endif -%}
+{%- endmacro %}
+
+{%- macro _complaints_of_comparison(relation, compare_to, allowance, uncertainty, tolerances, recheck) -%}
+  {%- set complaints = [] -%}
+  {%- for name, duration in [('allowance', allowance), ('uncertainty', uncertainty)]
+        if not modules.re.fullmatch('[0-9]{1,9} (second|minute|hour|day)s?', duration | string) -%}
+    {%- do complaints.append(name ~ ": '" ~ duration ~ "' is no length of time; write it as '10 minutes'") -%}
+  {%- endfor -%}
+  {%- if recheck is not integer or recheck is boolean or recheck < 0 -%}
+    {%- do complaints.append("recheck: '" ~ recheck ~ "' is no number of times; write it as 3") -%}
+  {%- endif -%}
+  {%- if tolerances is not mapping -%}
+    {%- do complaints.append("tolerances: write them by column, as {name: trim, total: {round: 2}}") -%}
+  {%- endif -%}
+  {%- for side in [relation, compare_to] -%}
+    {%- if side is string -%}
+      {%- do complaints.append('a test with `where` is no proof of a table; name the `columns` to compare, or compare another relation') -%}
+    {%- elif not load_relation(side) -%}
+      {%- do complaints.append(reconcile.ledger_name(side) ~ ' does not exist; build it first') -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return(complaints) }}
+{%- endmacro %}
+
+{%- macro _complaints_of_position(comparison) -%}
+  {%- set complaints = [] -%}
+  {%- set kind, settings = comparison.position.kind, comparison.settings -%}
+  {%- set said = comparison.position.said ~ ', the position of ' ~ reconcile.ledger_name(comparison.compare_to) ~ ',' -%}
+  {%- if settings.materialized == 'history' -%}
+    {%- do complaints.append('a history has all versions of a row, and ' ~ reconcile.ledger_name(comparison.compare_to) ~ ' one; test a current_state, or say `as_of: now`') -%}
+  {%- endif -%}
+  {%- if comparison.key | sort != settings.unique_key | sort -%}
+    {%- do complaints.append('key: ' ~ comparison.key | join(', ') ~ ' is not the unique_key of the model, ' ~ settings.unique_key | join(', ') ~ ', by which its change records are folded') -%}
+  {%- endif -%}
+  {%- set coordinates = [] -%}
+  {%- for object in comparison.inputs.objects.values() -%}{%- do coordinates.extend(object.coordinates) -%}{%- endfor -%}
+  {%- set wanted = {'scn': 'scn', 'binlog': 'log_position', 'lsn': 'lsn', 'pg_snapshot': 'lsn', 'read_timestamp': 'commit_timestamp'} -%}
+  {%- if kind in wanted and comparison.inputs.objects and wanted[kind] not in coordinates -%}
+    {%- do complaints.append(said ~ ' is one of another kind of database than the model reads') -%}
+  {%- elif kind in ['appended_at', 'batch'] and not comparison.inputs.objects -%}
+    {%- do complaints.append('as_of: {' ~ kind ~ ': ...} is a place in a staging table, and the model reads none by a source macro') -%}
+  {%- endif -%}
+  {{ return(complaints) }}
+{%- endmacro %}
+
+{#- {columns, incomparable}: the columns to compare, [{name, type, tolerances}], with the model's types; and what cannot be compared without loss, as
+    sentences: types that Spark would compare by rounding. -#}
+{%- macro compared_columns(relation, compare_to, keys, names, tolerances) -%}
+  {%- set complaints, sides = [], [] -%}
+  {%- for side in [relation, compare_to] -%}
+    {%- set types = {} -%}
+    {%- for column in adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(side) ~ ' where false') -%}
+      {%- do types.update({column.name | lower: column.dtype}) -%}
+    {%- endfor -%}
+    {%- do sides.append(types) -%}
+  {%- endfor -%}
+  {%- set columns, incomparable = [], [] -%}
+  {%- set integers = ['tinyint', 'smallint', 'int', 'bigint'] -%}
+  {%- for name in (keys + (names or (sides[0] | list))) | unique -%}
+    {%- set types = [sides[0].get(name | lower), sides[1].get(name | lower)] -%}
+    {%- for side, type in [(relation, types[0]), (compare_to, types[1])] if not type -%}
+      {%- do complaints.append(reconcile.ledger_name(side) ~ ' has no column ' ~ name ~ '; name the columns to compare in `columns`') -%}
+    {%- endfor -%}
+    {%- if types[0] and types[1] and types[0] != types[1] and not (types[0] in integers and types[1] in integers)
+          and not reconcile._is_one_decimal(types) -%}
+      {%- do incomparable.append('column ' ~ name ~ ' is ' ~ types[0] ~ ' in ' ~ reconcile.ledger_name(relation) ~ ' and ' ~ types[1] ~ ' in '
+            ~ reconcile.ledger_name(compare_to) ~ ', which cannot be compared without loss; give them one type') -%}
+    {%- endif -%}
+    {%- set said = tolerances.get(name, []) -%}
+    {%- set tolerated = [] -%}
+    {%- for tolerance in ([said] if said is string or said is mapping else said) -%}
+      {%- set kind, argument = (tolerance.items() | list | first) if tolerance is mapping else (tolerance, none) -%}
+      {%- do tolerated.append({'kind': kind, 'argument': argument}) -%}
+      {%- do complaints.extend(reconcile._complaints_of_tolerance(name, kind, argument, types[0] or '', name in keys)) -%}
+    {%- endfor -%}
+    {%- do columns.append({'name': name, 'type': types[0] or '', 'tolerances': tolerated}) -%}
+  {%- endfor -%}
+  {%- for name in tolerances if name not in columns | map(attribute='name') -%}
+    {%- do complaints.append('tolerances: ' ~ name ~ ' is none of the columns that are compared') -%}
+  {%- endfor -%}
+  {%- do reconcile._raise_complaints_of_parity(complaints) -%}
+  {{ return({'columns': columns, 'incomparable': incomparable}) }}
+{%- endmacro %}
+
+{#- Whether a decimal of 38 digits holds all that either of two decimals may. -#}
+{%- macro _is_one_decimal(types) -%}
+  {%- set integral, places = [], [] -%}
+  {%- for type in types -%}
+    {%- set said = modules.re.fullmatch('decimal[(]([0-9]+),([0-9]+)[)]', type) -%}
+    {%- if said -%}{%- do integral.append(said[1] | int - said[2] | int) -%}{%- do places.append(said[2] | int) -%}{%- endif -%}
+  {%- endfor -%}
+  {{ return(places | length == 2 and integral | max + places | max <= 38) }}
+{%- endmacro %}
+
+{%- macro _complaints_of_tolerance(name, kind, argument, type, is_key) -%}
+  {%- set of = {'trim': ['string'], 'case': ['string'], 'to_second': ['timestamp', 'timestamp_ntz'], 'round': ['decimal', 'double', 'float']} -%}
+  {%- set complaints = [] -%}
+  {%- if kind not in of -%}
+    {%- do complaints.append("tolerances: '" ~ kind ~ "' of " ~ name ~ ' is unknown; use trim, case, to_second or {round: 2}') -%}
+  {%- elif is_key -%}
+    {%- do complaints.append('tolerances: ' ~ name ~ ' is of the key, by which rows are told apart; it is compared exactly') -%}
+  {%- elif type.split('(')[0] not in of[kind] -%}
+    {%- do complaints.append('tolerances: ' ~ kind ~ ' is not of ' ~ name ~ ', which is ' ~ type) -%}
+  {%- elif (kind == 'round') != (argument is integer) -%}
+    {%- do complaints.append('tolerances: ' ~ name ~ ': write {round: 2}, the digits that count, and the others without a number') -%}
+  {%- endif -%}
+  {{ return(complaints) }}
+{%- endmacro %}

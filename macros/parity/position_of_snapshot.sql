@@ -1,0 +1,87 @@
+{#- The position at which two sides are compared, {kind, value, said, taken_at, from, to}, or none: as they are. `as_of`: what the test says, a position, the
+    word now, or nothing, which is the snapshot's own. Times are SQL; `from` and `to` bound the time in which a change may
+    be in the snapshot or not, and are none where the position tells every change exactly. A position that somebody names has no time of its own, and what it
+    includes is taken as delivered. -#}
+{%- macro position_of_snapshot(snapshot, as_of, uncertainty) -%}
+  {%- if as_of is mapping -%}
+    {%- set named = reconcile.named_position(as_of, 'Test parity: as_of') -%}
+    {{ return({'kind': named.position, 'value': named.value, 'said': named.said, 'taken_at': none, 'from': none, 'to': none}) }}
+  {%- elif as_of not in [none, 'now'] -%}
+    {{ exceptions.raise_compiler_error("Test parity: as_of: '" ~ as_of ~ "' is no position; write {batch: 17}, or now to compare both sides as they are.") }}
+  {%- endif -%}
+  {%- set said = {} if as_of == 'now' else reconcile.table_properties(snapshot) -%}
+  {%- set kind, value = said.get('reconcile.snapshot.position_kind'), said.get('reconcile.snapshot.position') -%}
+  {%- if said.get('reconcile.snapshot') in ['jdbc', 'spanner'] and not value -%}
+    {{ exceptions.raise_compiler_error('Test parity: ' ~ reconcile.ledger_name(snapshot) ~ ' has no position: the job that took it did not come to its end; take it again.') }}
+  {%- elif not value -%}
+    {{ return(none) }}
+  {%- endif -%}
+  {%- set taken_at = value if kind == 'read_timestamp' else said.get('reconcile.snapshot.taken_at') -%}
+  {%- if not taken_at -%}
+    {{ exceptions.raise_compiler_error('Test parity: ' ~ reconcile.ledger_name(snapshot) ~ ' does not say when it was taken (reconcile.snapshot.taken_at); take it again.') }}
+  {%- endif -%}
+  {%- set taken_at = 'to_timestamp(' ~ reconcile.literal(taken_at) ~ ')' -%}
+  {%- set exact = kind in ['pg_snapshot', 'read_timestamp'] -%}
+  {%- set interval = "interval '" ~ uncertainty ~ "'" -%}
+  {{ return({
+      'kind': kind, 'value': value, 'said': kind ~ ' ' ~ value, 'taken_at': taken_at,
+      'from': none if exact else taken_at ~ ' - ' ~ interval, 'to': none if exact else taken_at ~ ' + ' ~ interval}) }}
+{%- endmacro %}
+
+{#- On which side of the position a change record lies, as SQL: `before`, in the snapshot; `behind`, not in it; or `uncertain`. `_change_place` is a copy of
+    `_change_sequence` (see `records_as_of`). A backfill row says what was there when it was read, so one that was read behind the position
+    is uncertain. -#}
+{%- macro side_of(position, inputs) -%}
+{%- set backfill = "split_part(_change_place, '/', 2) = '0'" -%}
+{%- set generations = inputs.objects.values() | map(attribute='generations', default=[]) | select | list -%}
+{%- if position.kind == 'batch' -%}
+  {%- set before = '_change_batch <= ' ~ position.value -%}
+  {%- set behind = 'true' -%}
+{%- elif position.kind == 'commit_time' -%}
+  {%- set before = '_change_time <= to_timestamp(' ~ reconcile.literal(position.value) ~ ')' -%}
+  {%- set behind = '_change_time > to_timestamp(' ~ reconcile.literal(position.value) ~ ')' -%}
+{%- elif position.kind == 'sequence' -%}
+  {%- set before = 'left(_change_place, ' ~ position.value | length ~ ') <= ' ~ reconcile.literal(position.value) -%}
+  {%- set behind = 'true' -%}
+{%- elif position.kind == 'pg_snapshot' -%}
+  {%- set seen = reconcile.is_seen(position.value) -%}
+  {%- set before = 'if(' ~ backfill ~ ', ' ~ ('_change_time <= ' ~ position.taken_at if position.taken_at else 'true') ~ ', ' ~ seen ~ ')' -%}
+  {%- set behind = 'not ' ~ backfill ~ ' and not ' ~ seen -%}
+{%- elif position.kind == 'read_timestamp' -%}
+  {%- set there = reconcile.hex_of_nanoseconds(position.taken_at, reconcile.literal(position.value)) -%}
+  {%- set before = 'left(_change_place, 16) <= ' ~ there -%}
+  {%- set behind = backfill ~ ' and left(_change_place, 16) > ' ~ there -%}
+{%- else -%}
+  {%- set there = reconcile._coordinates_of(position) if not generations else none -%}
+  {%- set here = "array_join(slice(split(_change_place, '/'), " ~ (4 if position.kind == 'lsn' else 3) ~ ', ' ~ (there or '').split('/') | length ~ "), '/')" -%}
+  {%- set early, late = '_change_time < ' ~ position.from, 'not ' ~ backfill ~ ' and _change_time > ' ~ position.to -%}
+  {%- if not there -%}
+    {%- set before, behind = early, late -%}
+  {%- elif position.kind == 'scn' -%}
+    {%- set before, behind = early, 'not ' ~ backfill ~ ' and ' ~ here ~ ' > ' ~ reconcile.literal(there) -%}
+  {%- elif position.kind == 'binlog' -%}
+    {%- set before = 'if(' ~ backfill ~ ', ' ~ early ~ ', ' ~ here ~ ' < ' ~ reconcile.literal(there) ~ ')' -%}
+    {%- set behind = 'not ' ~ backfill ~ ' and ' ~ here ~ ' > ' ~ reconcile.literal(there) -%}
+  {%- else -%}
+    {%- set before = early ~ ' or not ' ~ backfill ~ ' and ' ~ here ~ ' <= ' ~ reconcile.literal(there) -%}
+    {%- set behind = late -%}
+  {%- endif -%}
+{%- endif -%}
+case when {{ before }} then 'before' when {{ behind }} then 'behind' else 'uncertain' end
+{%- endmacro %}
+
+{#- The sections that `_change_sequence` has of a position of the log, as text. -#}
+{%- macro _coordinates_of(position) -%}
+  {%- set sections = [] -%}
+  {%- if position.kind == 'scn' -%}
+    {%- do sections.append('%016X' % (position.value | int)) -%}
+  {%- elif position.kind == 'binlog' -%}
+    {%- set file, place = position.value.rsplit(':', 1) -%}
+    {%- set number = modules.re.search('([0-9]+)$', file) -%}
+    {%- do sections.extend(['%016X' % (number[1] | int), '%016X' % (place | int)]) -%}
+  {%- else -%}
+    {%- set digits = modules.re.sub('^0[xX]', '', position.value).upper() -%}
+    {%- do sections.extend([digits[:8], digits[8:16], '0000' ~ digits[16:]]) -%}
+  {%- endif -%}
+  {{ return(sections | join('/')) }}
+{%- endmacro %}

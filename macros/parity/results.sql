@@ -1,0 +1,144 @@
+{%- macro parity_runs() -%}
+  {{ return(api.Relation.create(schema=target.schema, identifier='reconcile_parity', type='table')) }}
+{%- endmacro %}
+
+{%- macro parity_differences() -%}
+  {{ return(api.Relation.create(schema=target.schema, identifier='reconcile_parity_differences', type='table')) }}
+{%- endmacro %}
+
+{#- One row for each comparison, and one for each row that did not match in it; see docs/design.md. -#}
+{%- macro get_create_parity_statements(file_format) -%}
+  {{ return(['create schema if not exists ' ~ reconcile.identifier(target.schema), reconcile._create_parity(file_format), reconcile._create_parity_differences(file_format)]) }}
+{%- endmacro %}
+
+{%- macro _create_parity(file_format) -%}
+create table if not exists {{ reconcile.qualified(reconcile.parity_runs()) }} (
+    run_id string comment 'invocation_id of the dbt run',
+    test string comment 'name of the test',
+    relation string comment 'schema.name of the model',
+    compared_to string comment 'schema.name of the relation with the rows of the source',
+    verdict string comment 'match: every row in scope; else the worst that a row had: confirmed, unprovable, in_flight',
+    rechecked_run_id string comment 'the run whose rows in flight were compared again, and no others; NULL: all rows',
+    rechecks bigint comment 'how often rows in flight have been compared again by now',
+    position_kind string,
+    position string comment 'NULL: both sides were compared as they were',
+    uncertain_from timestamp comment 'a change of this time or later may be in the snapshot or not; NULL: the position tells exactly',
+    uncertain_to timestamp,
+    is_delivered boolean comment 'whether staging held everything up to the position',
+    not_delivered_because string,
+    allowance string comment 'how long nothing of before the position must have come, where the source does not say what it has delivered',
+    compared bigint comment 'rows of either side',
+    matched bigint,
+    confirmed bigint,
+    in_flight bigint,
+    unprovable bigint,
+    missing bigint comment 'of the rows that did not match: only in the source',
+    unexpected bigint comment 'only in the model',
+    different bigint,
+    tolerated map<string, bigint> comment 'by column: values that are the same only by a tolerance',
+    model_version bigint comment 'of the base table',
+    source_version bigint comment 'of the snapshot',
+    model_digest string comment 'sum of the hashes of the rows; equal where the rows are, but for versions and tolerances',
+    source_digest string,
+    seconds double,
+    recorded_at timestamp
+) using {{ file_format }}{{ reconcile._properties_of_results(file_format) }}
+{%- endmacro %}
+
+{%- macro _create_parity_differences(file_format) -%}
+create table if not exists {{ reconcile.qualified(reconcile.parity_differences()) }} (
+    run_id string,
+    test string,
+    relation string,
+    compared_to string,
+    key string comment 'the key as JSON; NULL where the finding is of no row',
+    verdict string,
+    difference string comment 'missing: only in the source; unexpected: only in the model; different',
+    reason string comment 'why it could not be decided',
+    columns array<struct<column: string, model: string, source: string>> comment 'those that differ; values only by store_values'
+) using {{ file_format }}{{ reconcile._properties_of_results(file_format) }}
+{%- endmacro %}
+
+{%- macro _properties_of_results(file_format) -%}
+{%- set properties = reconcile.format_properties(file_format) -%}
+{{ '\n' ~ reconcile.properties_clause(properties) if properties }}
+{%- endmacro %}
+
+{#- The run whose rows in flight are compared again, {run_id, rechecks, rows}, or none: the last one of this test, if it left nothing else and may be
+    followed by one more. -#}
+{%- macro rows_in_flight(comparison) -%}
+  {%- if not comparison.recheck or not comparison.position -%}{{ return(none) }}{%- endif -%}
+  {%- set last = run_query(reconcile._last_comparison(comparison)) -%}
+  {%- if not last or last[0][1] != 'in_flight' or last[0][2] >= comparison.recheck -%}{{ return(none) }}{%- endif -%}
+  {{ return({'run_id': last[0][0], 'rechecks': last[0][2] | int + 1, 'rows': reconcile._keys_in_flight(comparison, last[0][0])}) }}
+{%- endmacro %}
+
+{%- macro _is_of_comparison(comparison) -%}
+test = {{ reconcile.literal(comparison.test) }} and relation = {{ reconcile.literal(reconcile.ledger_name(comparison.model)) }} and compared_to = {{ reconcile.literal(reconcile.ledger_name(comparison.compare_to)) }}
+{%- endmacro %}
+
+{%- macro _last_comparison(comparison) -%}
+select run_id, verdict, rechecks
+from {{ reconcile.qualified(reconcile.parity_runs()) }}
+where {{ reconcile._is_of_comparison(comparison) }}
+order by recorded_at desc
+limit 1
+{%- endmacro %}
+
+{%- macro _keys_in_flight(comparison, run_id) -%}
+select key
+from {{ reconcile.qualified(reconcile.parity_differences()) }}
+where run_id = {{ reconcile.literal(run_id) }} and {{ reconcile._is_of_comparison(comparison) }}
+{%- endmacro %}
+
+{#- The rows first: a run that is written down has all of its rows. -#}
+{%- macro get_parity_statements(comparison, versions, delivered, scope, counts, verdict, started) -%}
+  {{ return(([reconcile._insert_differences(comparison)] if counts.compared != counts.matched else [])
+      + [reconcile._insert_parity(comparison, versions, delivered, scope, counts, verdict, started)]) }}
+{%- endmacro %}
+
+{%- macro _insert_differences(comparison) -%}
+insert into {{ reconcile.qualified(reconcile.parity_differences()) }} by name
+select
+    '{{ invocation_id }}' as run_id,
+    {{ reconcile.literal(comparison.test) }} as test,
+    {{ reconcile.literal(reconcile.ledger_name(comparison.model)) }} as relation,
+    {{ reconcile.literal(reconcile.ledger_name(comparison.compare_to)) }} as compared_to,
+    key,
+    verdict,
+    difference,
+    reason,
+    {{ 'columns' if comparison.store_values else "transform(columns, difference -> named_struct('column', difference.column, 'model', cast(null as string), 'source', cast(null as string)))" }} as columns
+from {{ comparison.verdicts_cache }}
+where verdict <> 'match'
+{%- endmacro %}
+
+{%- macro _insert_parity(comparison, versions, delivered, scope, counts, verdict, started) -%}
+{%- set position = comparison.position -%}
+insert into {{ reconcile.qualified(reconcile.parity_runs()) }} by name
+select
+    '{{ invocation_id }}' as run_id,
+    {{ reconcile.literal(comparison.test) }} as test,
+    {{ reconcile.literal(reconcile.ledger_name(comparison.model)) }} as relation,
+    {{ reconcile.literal(reconcile.ledger_name(comparison.compare_to)) }} as compared_to,
+    '{{ verdict }}' as verdict,
+    {{ reconcile.literal(scope.run_id) if scope else 'cast(null as string)' }} as rechecked_run_id,
+    {{ scope.rechecks if scope else 0 }}L as rechecks,
+    {{ reconcile.literal(position.kind) if position else 'cast(null as string)' }} as position_kind,
+    {{ reconcile.literal(position.value) if position else 'cast(null as string)' }} as position,
+    {{ position.from if position and position.from else 'cast(null as timestamp)' }} as uncertain_from,
+    {{ position.to if position and position.to else 'cast(null as timestamp)' }} as uncertain_to,
+    {{ delivered.is_complete | lower }} as is_delivered,
+    {{ reconcile.literal(delivered.reason) if delivered.reason else 'cast(null as string)' }} as not_delivered_because,
+    {{ reconcile.literal(comparison.allowance) if position and position.taken_at and position.kind != 'read_timestamp' else 'cast(null as string)' }} as allowance,
+    {%- for count in ['compared', 'matched', 'confirmed', 'in_flight', 'unprovable', 'missing', 'unexpected', 'different'] %}
+    {{ counts[count] }}L as {{ count }},
+    {%- endfor %}
+    from_json({{ reconcile.literal(counts.tolerated) }}, 'map<string, bigint>') as tolerated,
+    {%- for side in ['model', 'source'] %}
+    {{ 'cast(null as bigint)' if versions[side] is none else versions[side] ~ 'L' }} as {{ side }}_version,
+    {{ reconcile.literal(counts[side ~ '_digest']) }} as {{ side }}_digest,
+    {%- endfor %}
+    {{ (modules.datetime.datetime.now() - started).total_seconds() }}D as seconds,
+    current_timestamp() as recorded_at
+{%- endmacro %}

@@ -1,0 +1,215 @@
+{#- What staging holds when both sides are compared: {last, first, recent, base_batch, has_base, purged, quarantined}. `last`: its last batch; `first`: the first one that can hold
+    records behind the position, or that the base table has not seen; `recent`: the first one within the allowance; `quarantined`: batches before
+    `first` of which records could not be applied. Clocks of the source and of the appending job may differ by an hour. -#}
+{%- macro staged_at(comparison, version) -%}
+  {%- set position, inputs, relations = comparison.position, comparison.inputs, comparison.relations -%}
+  {%- set has_base = version is not none and comparison.settings.materialized == 'current_state' -%}
+  {%- set base_batch = run_query('select max(_change_batch) from ' ~ reconcile.at_version(relations.base, version))[0][0] | int(0) if has_base else 0 -%}
+  {%- if inputs.objects -%}
+    {%- set staged = reconcile.one_row(reconcile._staged_batches(comparison)) -%}
+  {%- else -%}
+    {%- set staged = {'last': run_query('select max(_change_batch) from ' ~ reconcile.qualified(relations.changes))[0][0] | int(0), 'first': 1, 'recent': none} -%}
+  {%- endif -%}
+  {%- if position.kind == 'appended_at' -%}
+    {%- do position.update({'kind': 'batch', 'value': staged.by_then | int(0)}) -%}
+  {%- endif -%}
+  {%- if position.kind == 'batch' -%}
+    {%- set first = position.value | int + 1 -%}
+  {%- else -%}
+    {%- set first = staged.last + 1 if staged.first is none else staged.first -%}
+  {%- endif -%}
+  {%- set first = [first, base_batch + 1] | min if has_base else 1 -%}
+  {%- set quarantined = [] -%}
+  {%- if first > 1 -%}
+    {%- for row in run_query('select distinct _change_batch from ' ~ reconcile.qualified(relations.quarantine) ~ ' where _change_batch < ' ~ first) -%}
+      {%- do quarantined.append(row[0]) -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {{ return({'last': staged.last, 'first': first, 'recent': staged.recent, 'base_batch': base_batch, 'has_base': has_base, 'quarantined': quarantined,
+             'purged': reconcile.last_purged(inputs)}) }}
+{%- endmacro %}
+
+{%- macro _staged_batches(comparison) -%}
+{%- set position = comparison.position -%}
+select
+    coalesce(max(batch), 0) as last,
+    {{ 'min(if(appended_at >= ' ~ (position.from or position.taken_at) ~ " - interval '1 hour', batch, null))" if position.taken_at else '1' }} as first,
+    {%- if position.kind == 'appended_at' %}
+    max(if(appended_at <= to_timestamp({{ reconcile.literal(position.value) }}), batch, null)) as by_then,
+    {%- endif %}
+    min(if(appended_at >= current_timestamp() - interval '{{ comparison.allowance }}', batch, null)) as recent
+from {{ reconcile.qualified(comparison.inputs.relations[0]) }}
+{%- endmacro %}
+
+{#- Whether everything up to the position has been delivered: {is_complete, reason}. Of Spanner the windows say so. Of Datastream nothing does: it is taken as
+    delivered once the allowance has passed since the position, and nothing of before it has come for as long. -#}
+{%- macro delivery_at(comparison, staged) -%}
+  {%- set position = comparison.position -%}
+  {%- if not position.taken_at -%}
+    {{ return({'is_complete': true, 'reason': none}) }}
+  {%- elif position.kind == 'read_timestamp' -%}
+    {%- set cut = reconcile.one_row(reconcile._cut_beside(comparison, staged)) -%}
+    {{ return({'is_complete': cut.is_behind, 'reason': none if cut.is_behind else 'staging holds what was committed up to ' ~ (cut.cut_time or 'no time that is known') ~ ', which is before the position; append what has come since'}) }}
+  {%- endif -%}
+  {%- set came = reconcile.one_row(reconcile._late_records(comparison, staged)) -%}
+  {%- if not came.has_passed -%}
+    {{ return({'is_complete': false, 'reason': 'less than the allowance of ' ~ comparison.allowance ~ ' has passed since the position; test again later'}) }}
+  {%- elif came.late -%}
+    {{ return({'is_complete': false, 'reason': came.late ~ ' records of before the position came within the allowance of ' ~ comparison.allowance ~ '; test again later'}) }}
+  {%- endif -%}
+  {{ return({'is_complete': true, 'reason': none}) }}
+{%- endmacro %}
+
+{%- macro _cut_beside(comparison, staged) -%}
+{%- set position = comparison.position -%}
+select max(cut_time) as cut_time, coalesce(max(nanoseconds) >= {{ reconcile.hex_of_nanoseconds(position.taken_at, reconcile.literal(position.value)) }}, false) as is_behind
+from (
+    select cut_time, {{ reconcile.hex_of_nanoseconds('to_timestamp(cut_time)', 'cut_time') }} as nanoseconds
+    from (
+        select get_json_object(record, '$.cut_time') as cut_time
+        from {{ reconcile.qualified(comparison.inputs.relations[0]) }}
+        where object = {{ reconcile.literal(reconcile.cut_object()) }} and batch <= {{ staged.last }}
+    )
+)
+{%- endmacro %}
+
+{%- macro _late_records(comparison, staged) -%}
+select
+    current_timestamp() >= {{ comparison.position.taken_at }} + interval '{{ comparison.allowance }}' as has_passed,
+    {%- if staged.recent is none %}
+    0 as late
+    {%- else %}
+    (
+        select count_if(coalesce(happened_at <= {{ comparison.position.taken_at }}, true))
+        from {{ reconcile.qualified(comparison.relations.changes) }}
+        lateral view explode(array(_change_time)) as happened_at
+        where _change_batch between {{ staged.recent }} and {{ staged.last }}
+    ) as late
+    {%- endif %}
+{%- endmacro %}
+
+{#- The change records of some batches as a materialization checks them, with their side of the position. -#}
+{%- macro _placed_records(comparison, first, last, more=[]) -%}
+{%- set settings = comparison.settings -%}
+{%- set placed -%}
+        select *, {{ reconcile.side_of(comparison.position, comparison.inputs) }} as _change_side
+        from {{ reconcile.qualified(comparison.relations.changes) }}
+        lateral view explode(array(_change_sequence)) as _change_place
+        where _change_batch between {{ first }} and {{ last }}{{ ' or _change_batch in (' ~ more | join(', ') ~ ')' if more }}
+{%- endset -%}
+{{ reconcile.checked_records(placed, [], settings.columns, settings.unique_key, 1, last, settings.partial_records, row_ids=settings.row_ids, beside=['_change_side']) }}
+{%- endmacro %}
+
+{%- macro _has_key(keys) -%}
+{%- for key in keys -%}{{ reconcile.identifier(key) }} is not null{{ ' and ' if not loop.last }}{%- endfor -%}
+{%- endmacro %}
+
+{#- The records for which a row of the base table may not be the row at the position: not before it, or not in the base table, or not applied at all. -#}
+{%- macro cache_recent_records(comparison, staged) -%}
+{%- set settings = comparison.settings -%}
+{%- set query -%}
+select {{ reconcile.key_columns(settings.unique_key) }},{{ ' _row_id,' if settings.row_ids }} _change_sequence, _change_error, _change_side
+from (
+    {{ reconcile._placed_records(comparison, staged.first, staged.last, staged.quarantined) | indent(4) }}
+)
+where _change_side <> 'before' or _change_batch > {{ staged.base_batch }} or _change_error is not null
+{%- endset -%}
+{{ reconcile.cached(comparison.recent_cache, query) }}
+{%- endmacro %}
+
+{#- `touched`: rows that such records are of; `unreadable`: records of which not even the row is known. -#}
+{%- macro count_recent_records(comparison) -%}
+{%- set keys = comparison.settings.unique_key -%}
+select
+    count(distinct if({{ reconcile._has_key(keys) }}, struct({{ reconcile.key_columns(keys) }}), null)) as touched,
+    count_if(_change_error is not null and not ({{ reconcile._has_key(keys) }})) as unreadable
+from {{ comparison.recent_cache }}
+{%- endmacro %}
+
+{#- All records of those rows: they are folded up to the position. -#}
+{%- macro cache_touched_records(comparison, staged) -%}
+{%- set keys = comparison.settings.unique_key -%}
+{%- set query -%}
+select {{ reconcile.broadcast_hint('touched', staged.touched) }}change.*
+from (
+    {{ reconcile._placed_records(comparison, 1, staged.last if staged.touched else 0) | indent(4) }}
+) as change
+left semi join {{ comparison.recent_cache }} as touched
+    on {{ reconcile.keys_match(keys, 'touched', 'change') }}
+{%- endset -%}
+{{ reconcile.cached(comparison.touched_cache, query) }}
+{%- endmacro %}
+
+{#- Common table expressions: `touched`, `row_deletes` where the source has such, `state`, which has the rows of the base table at the position, deleted ones too, and `doubts`: of a
+    touched row whether it changed when that is uncertain, its versions then, how many of its records are in quarantine, and whether it is pending. -#}
+{%- macro rows_at_position(comparison, versions, staged) -%}
+{%- set settings, keys = comparison.settings, comparison.settings.unique_key -%}
+{%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted'] + (['_change_row_sequence'] if settings.partial_records else [])
+      + (['_row_id'] if settings.row_ids else []) -%}
+touched as (
+    select {{ reconcile.key_columns(keys) }}, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
+    from {{ comparison.recent_cache }}
+    where {{ reconcile._has_key(keys) }}
+    group by {{ reconcile.key_columns(keys) }}
+),
+
+{%- if settings.row_deletes %}
+
+row_deletes as (
+    select _row_id, _change_sequence
+    from {{ comparison.recent_cache }}
+    where {{ reconcile.is_row_delete_record(keys) }}
+    {%- if load_relation(comparison.relations.row_deletes) %}
+    union all
+    select _row_id, _change_sequence
+    from {{ reconcile.stored_row_deletes(comparison.relations.row_deletes, settings) }}
+    {%- endif %}
+),
+{%- endif %}
+
+state as (
+    {%- if staged.has_base %}
+    select {{ reconcile.broadcast_hint('touched', staged.touched) }}{{ columns | join(', ') }}
+    from {{ reconcile.stored_rows(comparison.relations.base, settings, versions.model) }} as known
+    left anti join touched
+        on {{ reconcile.keys_match(keys, 'touched', 'known') }}
+    union all
+    {%- endif %}
+    select {{ columns | join(', ') }}
+    from (
+        {{ reconcile.fold_of('(select * from ' ~ comparison.touched_cache ~ " where _change_side = 'before')", settings) | indent(8) }}
+    )
+),
+
+doubts as (
+    select
+        {{ reconcile.key_columns(keys) }},
+        bool_or(is_uncertain) as is_uncertain,
+        sum(quarantined) as quarantined,
+        bool_or(is_pending) as is_pending,
+        flatten(collect_list(versions)) as versions
+    from (
+        select {{ reconcile.key_columns(keys) }}, is_uncertain, quarantined, false as is_pending, cast(null as array<{{ reconcile._version_type(settings) }}>) as versions
+        from touched
+        {%- if settings.partial_records %}
+        union all
+        select {{ reconcile.key_columns(keys) }}, false, 0, true, null
+        from state
+        where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') }}
+        {%- else %}
+        union all
+        select {{ reconcile.key_columns(keys) }}, false, 0, false, array(struct(_change_type = 'delete' as _deleted, {{ reconcile.identifiers(settings.columns) | join(', ') }}))
+        from {{ comparison.touched_cache }}{{ ' as change' if settings.row_deletes }}
+        where _change_side = 'uncertain' and _change_error is null
+            {%- if settings.row_deletes %}
+            and not exists (select 1 from row_deletes where row_deletes._row_id = change._row_id and row_deletes._change_sequence > change._change_sequence)
+            {%- endif %}
+        {%- endif %}
+    )
+    group by {{ reconcile.key_columns(keys) }}
+)
+{%- endmacro %}
+
+{%- macro _version_type(settings) -%}
+struct<_deleted: boolean{% for column in settings.columns %}, {{ reconcile.identifier(column.name) }}: {{ column.type.ddl }}{% endfor %}>
+{%- endmacro %}

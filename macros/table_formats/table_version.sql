@@ -1,0 +1,15 @@
+{#- The version that a table has now; none where there is nothing in it. -#}
+{%- macro table_version(relation, file_format) -%}
+  {%- if file_format == 'iceberg' -%}
+    {%- set name = reconcile.identifier(relation.schema) ~ '.' ~ reconcile.identifier(relation.identifier) -%}
+    {%- set versions = run_query('select snapshot_id from ' ~ name ~ ".refs where name = 'main'") -%}
+  {%- else -%}
+    {%- set versions = run_query('describe history ' ~ reconcile.qualified(relation) ~ ' limit 1') -%}
+  {%- endif -%}
+  {{ return(versions[0][0] if versions else none) }}
+{%- endmacro %}
+
+{#- A table as SQL, as it was at a version. -#}
+{%- macro at_version(relation, version) -%}
+{{ reconcile.qualified(relation) ~ (' version as of ' ~ version if version is not none else '') }}
+{%- endmacro %}
