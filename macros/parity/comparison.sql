@@ -120,10 +120,10 @@
 {%- endmacro %}
 
 {%- macro _complaints_of_tolerance(name, kind, argument, type, is_key) -%}
-  {%- set of = {'trim': ['string'], 'case': ['string'], 'to_second': ['timestamp', 'timestamp_ntz'], 'round': ['decimal', 'double', 'float']} -%}
+  {%- set of = {'trim': ['string'], 'case': ['string'], 'to_second': ['timestamp', 'timestamp_ntz'], 'round': ['decimal', 'double', 'float'], 'sign_of_zero': ['double', 'float']} -%}
   {%- set complaints = [] -%}
   {%- if kind not in of -%}
-    {%- do complaints.append("tolerances: '" ~ kind ~ "' of " ~ name ~ ' is unknown; use trim, case, to_second or {round: 2}') -%}
+    {%- do complaints.append("tolerances: '" ~ kind ~ "' of " ~ name ~ ' is unknown; use trim, case, to_second, sign_of_zero or {round: 2}') -%}
   {%- elif is_key -%}
     {%- do complaints.append('tolerances: ' ~ name ~ ' is of the key, by which rows are told apart; it is compared exactly') -%}
   {%- elif type.split('(')[0] not in of[kind] -%}

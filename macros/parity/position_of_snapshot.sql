@@ -17,7 +17,7 @@
     {{ return(none) }}
   {%- endif -%}
   {%- set taken_at = value if kind == 'read_timestamp' else said.get('reconcile.snapshot.taken_at') -%}
-  {%- if not taken_at -%}
+  {%- if not taken_at or kind != 'read_timestamp' and not reconcile.moment(taken_at) -%}
     {{ exceptions.raise_compiler_error('Test parity: ' ~ reconcile.ledger_name(snapshot) ~ ' does not say when it was taken (reconcile.snapshot.taken_at); take it again.') }}
   {%- endif -%}
   {%- set taken_at = 'to_timestamp(' ~ reconcile.literal(taken_at) ~ ')' -%}

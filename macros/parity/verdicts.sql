@@ -166,6 +166,7 @@ to_json(named_struct({% for column in columns if column.name in keys %}{{ reconc
   {%- for tolerance in column.tolerances -%}
     {%- do found.update({'value': {
           'trim': 'trim(' ~ found.value ~ ')', 'case': 'lower(' ~ found.value ~ ')', 'to_second': "date_trunc('second', " ~ found.value ~ ')',
+          'sign_of_zero': found.value ~ ' + 0D',
           'round': 'round(' ~ found.value ~ ', ' ~ tolerance.argument ~ ')'}[tolerance.kind]}) -%}
   {%- endfor -%}
   {%- do values.append(reconcile.comparable(found.value, column.type)) -%}

@@ -349,24 +349,32 @@ def test_both_sides_empty_and_columns_of_two_types_prove_nothing(things: Things)
 
 
 def test_tolerances_are_declared_by_column_and_counted(things: Things) -> None:
-    columns = {**COLUMNS, "at": "timestamp", "code": "string", "ratio": "double"}
-    values = {"name": "a", "amount": "1.00", "at": "2026-01-01T00:00:00.5Z", "code": "Ab", "ratio": 0.1}
+    columns = {**COLUMNS, "at": "timestamp", "code": "string", "ratio": "double", "zero": "double"}
+    values = {"name": "a", "amount": "1.00", "at": "2026-01-01T00:00:00.5Z", "code": "Ab", "ratio": 0.1, "zero": 0}
     things.declare(columns)
-    things.append(*(things.change({"id": id, **values}, lsn=f"0/{id}") for id in range(1, 7)))
+    things.append(*(things.change({"id": id, **values}, lsn=f"0/{id}") for id in range(1, 8)))
     things.run()
-    same = ("a", "1.00", "2026-01-01 00:00:00.5Z", "Ab", "0.1")
+    same = ("a", "1.00", "2026-01-01 00:00:00.5Z", "Ab", "0.1", "0")
     other = [
         (1, *same),
         (2, "a ", *same[1:]),
         (3, *same[:1], "1.04", *same[2:]),
         (4, *same[:2], "2026-01-01 00:00:00.9Z", *same[3:]),
         (5, *same[:3], "aB", *same[4:]),
-        (6, *same[:4], "0.1000000001"),
+        (6, *same[:4], "0.1000000001", "0"),
+        (7, *same[:5], "-0.0"),
     ]
     things.snapshot(*other, columns=columns)
     things.test(passes=False)
-    assert sorted(things.rows()) == ["2", "3", "4", "5", "6"]
-    tolerances = {"name": "trim", "amount": {"round": 1}, "at": ["to_second"], "code": "case", "ratio": {"round": 3}}
+    assert sorted(things.rows()) == ["2", "3", "4", "5", "6", "7"]
+    tolerances = {
+        "name": "trim",
+        "amount": {"round": 1},
+        "at": ["to_second"],
+        "code": "case",
+        "ratio": {"round": 3},
+        "zero": "sign_of_zero",
+    }
     things.declare(columns, tolerances=tolerances)
     run = things.test(passes=True)
     assert run["tolerated"] == dict.fromkeys(tolerances, 1)
