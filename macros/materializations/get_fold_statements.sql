@@ -1,17 +1,21 @@
-{#- A batch is parsed once and folded once, whatever is then asked of it: `get_fold_statements` keeps what a SELECT makes of the changes' cache. Settings,
-    wherever the session was configured: inferring filters from the source macro's chain of projections takes Spark half a minute and gains
-    nothing; and a cached view that is kept as text is parsed and analyzed, the whole chain of it, each time it is read; and Hive's metastore keeps the
-    size that a base table had when it was made, by which Spark would broadcast one of any size: only sizes that it has seen count. -#}
+{#- A batch is parsed once and folded once, whatever is then asked of it: `get_fold_statements` keeps what a SELECT makes of the changes' cache. -#}
 {%- macro get_changes_statements(relations, settings, range) -%}
   {%- set fields = reconcile._fields_of_model(settings) -%}
-  {{ return(reconcile.get_uncache_statements(relations) + [
-      'set spark.sql.constraintPropagation.enabled = false',
-      'set spark.sql.legacy.storeAnalyzedPlanForView = true',
-      'set spark.sql.autoBroadcastJoinThreshold = -1',
-      'set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m',
+  {{ return(reconcile.get_uncache_statements(relations) + reconcile.get_session_statements() + [
       reconcile.cached(relations.changes_cache,
           reconcile.checked_records(reconcile.records_as_of(sql, settings.as_of), fields, settings.columns, settings.unique_key, range.first, range.last, settings.partial_records, settings.materialized == 'history', settings.row_ids)),
   ]) }}
+{%- endmacro %}
+
+{#- Wherever the session was configured: inferring filters from the source macro's chain of projections takes Spark half a minute and gains
+    nothing; and a cached view that is kept as text is parsed and analyzed, the whole chain of it, each time it is read; and Hive's metastore keeps the
+    size that a base table had when it was made, by which Spark would broadcast one of any size: only sizes that it has seen count. -#}
+{%- macro get_session_statements() -%}
+  {{ return([
+      'set spark.sql.constraintPropagation.enabled = false',
+      'set spark.sql.legacy.storeAnalyzedPlanForView = true',
+      'set spark.sql.autoBroadcastJoinThreshold = -1',
+      'set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m']) }}
 {%- endmacro %}
 
 {%- macro get_fold_statements(relations, fold) -%}

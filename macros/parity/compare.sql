@@ -2,7 +2,7 @@
 {%- macro compare(comparison) -%}
   {%- set started = modules.datetime.datetime.now() -%}
   {%- set file_format = reconcile.file_format_of_all() if reconcile.reconciled_nodes() else 'delta' -%}
-  {%- do reconcile.run_statements(reconcile.get_create_parity_statements(file_format) + reconcile.get_drop_comparison_statements(comparison)) -%}
+  {%- do reconcile.run_statements(reconcile.get_session_statements() + reconcile.get_create_parity_statements(file_format) + reconcile.get_drop_comparison_statements(comparison)) -%}
   {%- set versions = reconcile._compared_versions(comparison, file_format) -%}
   {%- set scope = reconcile.rows_in_flight(comparison) -%}
   {%- set delivered = {'is_complete': true, 'reason': none} -%}
@@ -11,7 +11,8 @@
     {%- set delivered = reconcile.delivery_at(comparison, staged) -%}
     {%- do reconcile.run_statements([reconcile.cache_recent_records(comparison, staged)]) -%}
     {%- do staged.update(reconcile.one_row(reconcile.count_recent_records(comparison))) -%}
-    {%- do reconcile.run_statements([reconcile.cache_touched_records(comparison, staged)]) -%}
+    {%- do staged.update({'folds': staged.touched > 0 or not staged.has_base}) -%}
+    {%- do reconcile.run_statements([reconcile.cache_touched_records(comparison, staged)] if staged.folds else []) -%}
   {%- endif -%}
   {%- do reconcile.run_statements([reconcile.cache_verdicts(comparison, versions, staged, delivered, scope)]) -%}
   {%- set counts = reconcile.one_row(reconcile.count_verdicts(comparison)) -%}

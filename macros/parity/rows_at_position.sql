@@ -126,13 +126,13 @@ select
 from {{ comparison.recent_cache }}
 {%- endmacro %}
 
-{#- All records of those rows: they are folded up to the position. -#}
+{#- All records of those rows: they are folded up to the position. Of a current_view, which has no table, of all rows. -#}
 {%- macro cache_touched_records(comparison, staged) -%}
 {%- set keys = comparison.settings.unique_key -%}
 {%- set query -%}
 select {{ reconcile.broadcast_hint('touched', staged.touched) }}change.*
 from (
-    {{ reconcile._placed_records(comparison, 1, staged.last if staged.touched else 0) | indent(4) }}
+    {{ reconcile._placed_records(comparison, 1, staged.last) | indent(4) }}
 ) as change
 left semi join {{ comparison.recent_cache }} as touched
     on {{ reconcile.keys_match(keys, 'touched', 'change') }}
@@ -140,74 +140,95 @@ left semi join {{ comparison.recent_cache }} as touched
 {{ reconcile.cached(comparison.touched_cache, query) }}
 {%- endmacro %}
 
-{#- Common table expressions: `touched`, `row_deletes` where the source has such, `state`, which has the rows of the base table at the position, deleted ones too, and `doubts`: of a
-    touched row whether it changed when that is uncertain, its versions then, how many of its records are in quarantine, and whether it is pending. -#}
-{%- macro rows_at_position(comparison, versions, staged) -%}
+{#- What follows are SELECTs, and not common table expressions: through one Spark does not see that what it reads is cached. The rows that may not be quiet: whether they
+    changed when it is uncertain which side that is on, and how many of their records are in quarantine. -#}
+{%- macro _touched_rows(comparison) -%}
+{%- set keys = comparison.settings.unique_key -%}
+select {{ reconcile.key_columns(keys) }}, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
+from {{ comparison.recent_cache }}
+where {{ reconcile._has_key(keys) }}
+group by {{ reconcile.key_columns(keys) }}
+{%- endmacro %}
+
+{#- The rows of the base table at the position, deleted ones too: quiet ones as the table has them, the others folded. -#}
+{%- macro _state_at_position(comparison, versions, staged) -%}
 {%- set settings, keys = comparison.settings, comparison.settings.unique_key -%}
 {%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted'] + (['_change_row_sequence'] if settings.partial_records else [])
       + (['_row_id'] if settings.row_ids else []) -%}
-touched as (
-    select {{ reconcile.key_columns(keys) }}, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
-    from {{ comparison.recent_cache }}
-    where {{ reconcile._has_key(keys) }}
-    group by {{ reconcile.key_columns(keys) }}
-),
-
-{%- if settings.row_deletes %}
-
-row_deletes as (
-    select _row_id, _change_sequence
-    from {{ comparison.recent_cache }}
-    where {{ reconcile.is_row_delete_record(keys) }}
-    {%- if load_relation(comparison.relations.row_deletes) %}
-    union all
-    select _row_id, _change_sequence
-    from {{ reconcile.stored_row_deletes(comparison.relations.row_deletes, settings) }}
-    {%- endif %}
-),
-{%- endif %}
-
-state as (
-    {%- if staged.has_base %}
-    select {{ reconcile.broadcast_hint('touched', staged.touched) }}{{ columns | join(', ') }}
-    from {{ reconcile.stored_rows(comparison.relations.base, settings, versions.model) }} as known
-    left anti join touched
-        on {{ reconcile.keys_match(keys, 'touched', 'known') }}
-    union all
-    {%- endif %}
-    select {{ columns | join(', ') }}
-    from (
-        {{ reconcile.fold_of('(select * from ' ~ comparison.touched_cache ~ " where _change_side = 'before')", settings) | indent(8) }}
-    )
-),
-
-doubts as (
-    select
-        {{ reconcile.key_columns(keys) }},
-        bool_or(is_uncertain) as is_uncertain,
-        sum(quarantined) as quarantined,
-        bool_or(is_pending) as is_pending,
-        flatten(collect_list(versions)) as versions
-    from (
-        select {{ reconcile.key_columns(keys) }}, is_uncertain, quarantined, false as is_pending, cast(null as array<{{ reconcile._version_type(settings) }}>) as versions
-        from touched
-        {%- if settings.partial_records %}
-        union all
-        select {{ reconcile.key_columns(keys) }}, false, 0, true, null
-        from state
-        where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') }}
-        {%- else %}
-        union all
-        select {{ reconcile.key_columns(keys) }}, false, 0, false, array(struct(_change_type = 'delete' as _deleted, {{ reconcile.identifiers(settings.columns) | join(', ') }}))
-        from {{ comparison.touched_cache }}{{ ' as change' if settings.row_deletes }}
-        where _change_side = 'uncertain' and _change_error is null
-            {%- if settings.row_deletes %}
-            and not exists (select 1 from row_deletes where row_deletes._row_id = change._row_id and row_deletes._change_sequence > change._change_sequence)
-            {%- endif %}
-        {%- endif %}
-    )
-    group by {{ reconcile.key_columns(keys) }}
+{%- if staged.has_base -%}
+select {{ reconcile.broadcast_hint('touched', staged.touched) }}{{ columns | join(', ') }}
+from {{ reconcile.stored_rows(comparison.relations.base, settings, versions.model) }} as known
+left anti join (
+    {{ reconcile._touched_rows(comparison) | indent(4) }}
+) as touched
+    on {{ reconcile.keys_match(keys, 'touched', 'known') }}
+{{ 'union all' if staged.folds }}
+{% endif -%}
+{%- if staged.folds -%}
+select {{ columns | join(', ') }}
+from (
+    {{ reconcile.fold_of('(select * from ' ~ comparison.touched_cache ~ " where _change_side = 'before')", settings) | indent(4) }}
 )
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro _row_deletes_at_position(comparison) -%}
+select _row_id, _change_sequence
+from {{ comparison.recent_cache }}
+where {{ reconcile.is_row_delete_record(comparison.settings.unique_key) }}
+{%- if load_relation(comparison.relations.row_deletes) %}
+union all
+select _row_id, _change_sequence
+from {{ reconcile.stored_row_deletes(comparison.relations.row_deletes, comparison.settings) }}
+{%- endif %}
+{%- endmacro %}
+
+{#- The live rows at the position: what was undone was never committed, wherever the row delete stands. -#}
+{%- macro rows_at_position(comparison, versions, staged) -%}
+{%- set settings = comparison.settings -%}
+{{ reconcile.shown_rows(
+      settings, '(\n    ' ~ reconcile._state_at_position(comparison, versions, staged) | indent(4) ~ '\n)',
+      '(\n    ' ~ reconcile._row_deletes_at_position(comparison) | indent(4) ~ '\n)' if settings.row_deletes) }}
+{%- endmacro %}
+
+{#- Of each touched row, and each that is pending: whether it changed when that is uncertain and its versions then, and how many of its records are in quarantine. -#}
+{%- macro doubts_at_position(comparison, versions, staged) -%}
+{%- set settings, keys = comparison.settings, comparison.settings.unique_key -%}
+select
+    {{ reconcile.key_columns(keys) }},
+    bool_or(is_uncertain) as is_uncertain,
+    sum(quarantined) as quarantined,
+    bool_or(is_pending) as is_pending,
+    flatten(collect_list(versions)) as versions
+from (
+    select {{ reconcile.key_columns(keys) }}, is_uncertain, quarantined, false as is_pending, cast(null as array<{{ reconcile._version_type(settings) }}>) as versions
+    from (
+        {{ reconcile._touched_rows(comparison) | indent(8) }}
+    )
+    {%- if settings.partial_records %}
+    union all
+    select {{ reconcile.key_columns(keys) }}, false, 0, true, null
+    from (
+        {{ reconcile._state_at_position(comparison, versions, staged) | indent(8) }}
+    )
+    where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') }}
+    {%- elif staged.folds %}
+    union all
+    select {{ reconcile.key_columns(keys) }}, false, 0, false, array(struct(_change_type = 'delete' as _deleted, {{ reconcile.identifiers(settings.columns) | join(', ') }}))
+    from {{ comparison.touched_cache }}{{ ' as change' if settings.row_deletes }}
+    where _change_side = 'uncertain' and _change_error is null
+        {%- if settings.row_deletes %}
+        and not exists (
+            select 1
+            from (
+                {{ reconcile._row_deletes_at_position(comparison) | indent(16) }}
+            ) as row_delete
+            where row_delete._row_id = change._row_id and row_delete._change_sequence > change._change_sequence
+        )
+        {%- endif %}
+    {%- endif %}
+)
+group by {{ reconcile.key_columns(keys) }}
 {%- endmacro %}
 
 {%- macro _version_type(settings) -%}

@@ -24,64 +24,21 @@ select
 {%- set keys, columns = comparison.key, comparison.columns -%}
 {%- set others = columns | rejectattr('name', 'in', keys) | list -%}
 {%- set at_position = comparison.position is not none -%}
-{%- set model_rows = '(' ~ reconcile.shown_rows(comparison.settings, 'state', 'row_deletes' if comparison.settings.row_deletes) ~ ')' if at_position else reconcile.qualified(comparison.model) -%}
-with {{ reconcile.rows_at_position(comparison, versions, staged) ~ ',' if at_position }}
-
-model_rows as (
-    {{ reconcile._numbered_rows(model_rows, comparison, scope) | indent(4) }}
-),
-
-source_rows as (
-    {{ reconcile._numbered_rows(reconcile.at_version(comparison.compare_to, versions.source), comparison, scope) | indent(4) }}
-),
-
-compared as (
-    select
-        {%- for key in keys %}
-        coalesce(model_rows.{{ reconcile.identifier(key) }}, source_rows.{{ reconcile.identifier(key) }}) as {{ reconcile.identifier(key) }},
-        {%- endfor %}
-        coalesce(model_rows._change_copy, source_rows._change_copy) as copy,
-        model_rows._change_copy is not null as in_model,
-        source_rows._change_copy is not null as in_source,
-        {%- for side in ['model', 'source'] %}
-        {{ side }}_rows._change_hash as {{ side }}_hash,
-        {%- endfor %}
-        model_rows._change_copy is not null and source_rows._change_copy is not null
-        {%- for column in others %}
-        and {{ reconcile.same_value(reconcile._on('model', column), reconcile._on('source', column), column) }}
-        {%- endfor %} as is_equal,
-        {%- if at_position %}
-        coalesce(exists(doubts.versions, version -> case
-            when source_rows._change_copy is null then version._deleted
-            when source_rows._change_copy = 1 then not version._deleted{% for column in others %} and {{ reconcile.same_value('version.' ~ reconcile.identifier(column.name), reconcile._on('source', column), column) }}{% endfor %}
-            else false
-        end), false) as is_version,
-        coalesce(doubts.is_uncertain, false) as is_uncertain,
-        coalesce(doubts.quarantined, 0) as quarantined,
-        coalesce(doubts.is_pending, false) as is_pending,
-        doubts.is_uncertain is not null as is_touched,
-        {%- endif %}
-        array({% for column in others if column.tolerances %}model_rows._change_copy is not null and source_rows._change_copy is not null and {{ reconcile.same_value(reconcile._on('model', column), reconcile._on('source', column), column) }} and not {{ reconcile.same_value(reconcile._on('model', column), reconcile._on('source', column), dict(column, tolerances=[])) }}{{ ', ' if not loop.last }}{% endfor %}) as tolerated,
-        if(model_rows._change_copy is null or source_rows._change_copy is null, null, filter(
-            array(
-                {%- for column in others %}
-                if({{ reconcile.same_value(reconcile._on('model', column), reconcile._on('source', column), column) }}, null, named_struct('column', {{ reconcile.literal(column.name) }}, 'model', {{ reconcile.shown_value(reconcile._on('model', column), column.type) }}, 'source', {{ reconcile.shown_value(reconcile._on('source', column), column.type) }})){{ ',' if not loop.last }}
-                {%- else %}
-                cast(null as struct<column: string, model: string, source: string>)
-                {%- endfor %}
-            ),
-            difference -> difference is not null
-        )) as columns
-    from model_rows
-    full outer join source_rows
-        on {% for key in keys %}model_rows.{{ reconcile.identifier(key) }} <=> source_rows.{{ reconcile.identifier(key) }} and {% endfor %}model_rows._change_copy = source_rows._change_copy
-    {%- if at_position %}
-    left join doubts
-        on {% for key in keys %}doubts.{{ reconcile.identifier(key) }} = coalesce(model_rows.{{ reconcile.identifier(key) }}, source_rows.{{ reconcile.identifier(key) }}){{ ' and ' if not loop.last }}{% endfor %}
-    {%- endif %}
-),
-
-judged as (
+{%- set model_rows = '(\n    ' ~ reconcile.rows_at_position(comparison, versions, staged) | indent(4) ~ '\n)' if at_position else reconcile.qualified(comparison.model) -%}
+select
+    verdict,
+    any_value(if(verdict = 'match', null, difference)) as difference,
+    any_value(reason) as reason,
+    if(verdict = 'match', null, {{ reconcile._key_text(columns, keys) }}) as key,
+    {%- for key in keys %}
+    if(verdict = 'match', null, {{ reconcile.identifier(key) }}) as {{ reconcile.identifier(key) }},
+    {%- endfor %}
+    any_value(if(verdict = 'match', null, columns)) as columns,
+    count(*) as rows,
+    coalesce(sum(cast(model_hash as decimal(38, 0))), 0) as model_digest,
+    coalesce(sum(cast(source_hash as decimal(38, 0))), 0) as source_digest,
+    cast(map({% for column in others if column.tolerances %}{{ reconcile.literal(column.name) }}, count_if(tolerated[{{ loop.index0 }}]){{ ', ' if not loop.last }}{% endfor %}) as map<string, bigint>) as tolerated
+from (
     select
         *,
         case
@@ -112,24 +69,66 @@ judged as (
         {%- else %}
         cast(null as string) as reason
         {%- endif %}
-    from compared
+    from (
+        {{ reconcile._compared_rows(comparison, model_rows, versions, staged, scope) | indent(8) }}
+    )
 )
-
-select
-    verdict,
-    any_value(if(verdict = 'match', null, difference)) as difference,
-    any_value(reason) as reason,
-    if(verdict = 'match', null, {{ reconcile._key_text(columns, keys) }}) as key,
-    {%- for key in keys %}
-    if(verdict = 'match', null, {{ reconcile.identifier(key) }}) as {{ reconcile.identifier(key) }},
-    {%- endfor %}
-    any_value(if(verdict = 'match', null, columns)) as columns,
-    count(*) as rows,
-    coalesce(sum(cast(model_hash as decimal(38, 0))), 0) as model_digest,
-    coalesce(sum(cast(source_hash as decimal(38, 0))), 0) as source_digest,
-    cast(map({% for column in others if column.tolerances %}{{ reconcile.literal(column.name) }}, count_if(tolerated[{{ loop.index0 }}]){{ ', ' if not loop.last }}{% endfor %}) as map<string, bigint>) as tolerated
-from judged
 group by verdict, if(verdict = 'match', null, copy), {{ 'if(verdict = \'match\', null, ' ~ reconcile._key_text(columns, keys) ~ ')' }}{% for key in keys %}, if(verdict = 'match', null, {{ reconcile.identifier(key) }}){% endfor %}
+{%- endmacro %}
+
+{#- Each row beside the one of the other side, if there is one. -#}
+{%- macro _compared_rows(comparison, model_rows, versions, staged, scope) -%}
+{%- set keys = comparison.key -%}
+{%- set others = comparison.columns | rejectattr('name', 'in', keys) | list -%}
+select
+    {%- for key in keys %}
+    coalesce(model_rows.{{ reconcile.identifier(key) }}, source_rows.{{ reconcile.identifier(key) }}) as {{ reconcile.identifier(key) }},
+    {%- endfor %}
+    coalesce(model_rows._change_copy, source_rows._change_copy) as copy,
+    model_rows._change_copy is not null as in_model,
+    source_rows._change_copy is not null as in_source,
+    {%- for side in ['model', 'source'] %}
+    {{ side }}_rows._change_hash as {{ side }}_hash,
+    {%- endfor %}
+    model_rows._change_copy is not null and source_rows._change_copy is not null
+    {%- for column in others %}
+    and {{ reconcile.same_value(reconcile._on('model', column), reconcile._on('source', column), column) }}
+    {%- endfor %} as is_equal,
+    {%- if comparison.position %}
+    coalesce(exists(doubts.versions, version -> case
+        when source_rows._change_copy is null then version._deleted
+        when source_rows._change_copy = 1 then not version._deleted{% for column in others %} and {{ reconcile.same_value('version.' ~ reconcile.identifier(column.name), reconcile._on('source', column), column) }}{% endfor %}
+        else false
+    end), false) as is_version,
+    coalesce(doubts.is_uncertain, false) as is_uncertain,
+    coalesce(doubts.quarantined, 0) as quarantined,
+    coalesce(doubts.is_pending, false) as is_pending,
+    doubts.is_uncertain is not null as is_touched,
+    {%- endif %}
+    array({% for column in others if column.tolerances %}model_rows._change_copy is not null and source_rows._change_copy is not null and {{ reconcile.same_value(reconcile._on('model', column), reconcile._on('source', column), column) }} and not {{ reconcile.same_value(reconcile._on('model', column), reconcile._on('source', column), dict(column, tolerances=[])) }}{{ ', ' if not loop.last }}{% endfor %}) as tolerated,
+    if(model_rows._change_copy is null or source_rows._change_copy is null, null, filter(
+        array(
+            {%- for column in others %}
+            if({{ reconcile.same_value(reconcile._on('model', column), reconcile._on('source', column), column) }}, null, named_struct('column', {{ reconcile.literal(column.name) }}, 'model', {{ reconcile.shown_value(reconcile._on('model', column), column.type) }}, 'source', {{ reconcile.shown_value(reconcile._on('source', column), column.type) }})){{ ',' if not loop.last }}
+            {%- else %}
+            cast(null as struct<column: string, model: string, source: string>)
+            {%- endfor %}
+        ),
+        difference -> difference is not null
+    )) as columns
+from (
+    {{ reconcile._numbered_rows(model_rows, comparison, scope) | indent(4) }}
+) as model_rows
+full outer join (
+    {{ reconcile._numbered_rows(reconcile.at_version(comparison.compare_to, versions.source), comparison, scope) | indent(4) }}
+) as source_rows
+    on {% for key in keys %}model_rows.{{ reconcile.identifier(key) }} <=> source_rows.{{ reconcile.identifier(key) }} and {% endfor %}model_rows._change_copy = source_rows._change_copy
+{%- if comparison.position %}
+left join (
+    {{ reconcile.doubts_at_position(comparison, versions, staged) | indent(4) }}
+) as doubts
+    on {% for key in keys %}doubts.{{ reconcile.identifier(key) }} = coalesce(model_rows.{{ reconcile.identifier(key) }}, source_rows.{{ reconcile.identifier(key) }}){{ ' and ' if not loop.last }}{% endfor %}
+{%- endif %}
 {%- endmacro %}
 
 {#- Rows of one key are numbered by their values, so that each needs its match. Where only rows `in scope` count, those that are left from an earlier run. -#}

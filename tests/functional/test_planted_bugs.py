@@ -156,7 +156,7 @@ MORE_BUGS = [
         {"struct(_change_sequence, -_change_batch)": "struct(_change_sequence, _change_batch)"},
         "sqlserver", REBUILD, "not as folded"),
     Bug("a hash that ignores NULL", f"{RECORDS}/sequence_sections.sql",
-        {"{%- do values.append(value ~ ' is null') -%}": ""},
+        {"value ~ ' is null',": "'false',"},
         "oracle", REBUILD, "sequence of several identities"),
     Bug("quarantine appended", "macros/table_formats/replace_range.sql",
         {"replace where _change_batch between {{ range.first }} and {{ range.last }}": ""},

@@ -31,7 +31,7 @@ class Server(Postgres):
         """Begin a statement, which may read from its standard input."""
         where = ["-h", "127.0.0.1", "-p", str(self.port), "-U", self.user, "-d", self.database]
         begun = subprocess.Popen(
-            [self._programs / "psql", *where, "-q", "-v", "ON_ERROR_STOP=1", "-c", sql],
+            [self.programs / "psql", *where, "-q", "-v", "ON_ERROR_STOP=1", "-c", sql],
             env=os.environ | {"PGPASSWORD": self.password},
             stdin=subprocess.PIPE,
         )

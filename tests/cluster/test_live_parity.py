@@ -1,0 +1,72 @@
+"""A source under load: at ten snapshots nothing is confirmed, and in the end every row of every one matches."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster.test_shared_metastore import Lakehouse, said_by
+from postgres import Postgres
+from projects import PACKAGE
+
+TESTS = PACKAGE / "tests"
+
+
+@pytest.fixture
+def lakehouse(tmp_path: Path) -> Iterator[Lakehouse]:
+    postgres = Postgres("wal_level=logical", "track_commit_timestamp=on")
+    try:
+        made = Lakehouse(postgres, tmp_path)
+        said_by(made.make())
+        yield made
+    finally:
+        postgres.stop()
+
+
+@pytest.mark.matrix
+def test_nothing_is_confirmed_while_changes_are_on_their_way_and_then_every_row_matches(lakehouse: Lakehouse) -> None:
+    postgres = lakehouse.postgres
+    started = lakehouse.start(
+        sys.executable,
+        str(TESTS / "cluster" / "live_parity.py"),
+        str(lakehouse.root),
+        PYTHONPATH=f"{TESTS}:{PACKAGE / 'ingestion'}",
+        LIVE_USER=postgres.user,
+        LIVE_DATABASE=postgres.database,
+        LIVE_PASSWORD=postgres.password,
+        LIVE_PORT=str(postgres.port),
+        LIVE_PROGRAMS=str(postgres.programs),
+    )
+    said, _ = started.communicate(timeout=1800)
+    print(said)
+    assert started.returncode == 0, said[-3000:]
+    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    at_once = [line for line in lines if "snapshot" in line]
+    assert [line["snapshot"] for line in at_once] == list(range(10))
+    for line in at_once:
+        assert line["undelivered"] >= 0.01
+        assert is_open(line["position"])
+        assert line["confirmed"] == line["unprovable"] == 0
+        assert line["matched"] + line["in_flight"] == line["compared"]
+    # The undelivered changes are seen: comparing both sides as they are would show differences.
+    assert min(line["naive"] for line in at_once) > 0
+    (took,) = (line for line in lines if "seconds" in line)
+    assert took["seconds"] >= 60
+    again = [line for line in lines if "again" in line]
+    assert [(line["verdict"], line["matched"]) for line in again] == [("match", line["compared"]) for line in again]
+    assert max(line["rechecks"] for line in again) > 0
+    all_rows = [line for line in lines if "all_rows" in line]
+    assert len(again) == len(all_rows) == 11
+    assert [(line["verdict"], line["matched"]) for line in all_rows] == [
+        ("match", line["compared"]) for line in all_rows
+    ]
+    assert min(line["compared"] for line in all_rows) > 1000
+
+
+def is_open(snapshot: str) -> Any:
+    """Return whether a snapshot leaves out a transaction that was going on."""
+    return snapshot.split(":")[2]
