@@ -7,8 +7,9 @@ import os
 import re
 import sys
 import time
-from typing import Any, NoReturn
+from typing import Any
 
+from reconcile_jobs.command_line import Parser
 from reconcile_jobs.console import Console, jvm
 from reconcile_jobs.errors import Fault, UsageError
 
@@ -28,15 +29,10 @@ _VERSION = "2.3.0"
 _LOCK = 7_031_877
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see `{self.prog} --help`.")
-
-
 def main(words: list[str], console: Console) -> None:
     """Make the metastore unless it is there; the outcome is one line of JSON on standard output. Raises JobError."""
     started = time.monotonic()
-    parser = _Parser(
+    parser = Parser(
         prog="metastore.py", description=__doc__, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.parse_args(words)

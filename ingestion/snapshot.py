@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import NoReturn
 
 from reconcile_jobs import session
+from reconcile_jobs.command_line import Parser
 from reconcile_jobs.console import Console
 from reconcile_jobs.csv_records import Dialect
 from reconcile_jobs.errors import UsageError
@@ -67,21 +67,10 @@ The credentials are Google's application default ones, or none for an emulator a
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    # argparse writes to Python's standard error, which spark-submit turns into its standard output.
-    def error(self, message: str) -> NoReturn:
-        what, colon, unknown = message.partition("unrecognized arguments: ")
-        if colon:
-            # The names alone: a value may be a password.
-            names = [word.partition("=")[0] for word in unknown.split() if word.startswith("-")]
-            message = f"{what}{colon}{', '.join(names) or 'values without a name'}"
-        raise UsageError(f"{message}; see `{self.prog} --help`.")
-
-
 def main(arguments: list[str], console: Console) -> None:
     """Load what the arguments name, and print one line of JSON: rows, into, seconds, and of a database the position."""
     started = time.monotonic()
-    parser = _Parser(prog="snapshot.py", description=__doc__)
+    parser = Parser(prog="snapshot.py", description=__doc__)
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
     csv = kinds.add_parser(
         "csv", help="CSV files", epilog=CSV_HELP, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -138,7 +127,7 @@ def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
     if set(options.null) & {delimiter, '"', "\r", "\n"}:
         raise UsageError(f"--null {options.null!r} could never stand without quotes.")
 
-    into = _table(options.into)
+    into = TableName.parse(options.into, "--into")
 
     spark = session.start(f"snapshot {into}")
     rows = load_csv(
@@ -168,7 +157,7 @@ def _jdbc(options: argparse.Namespace, console: Console, started: float) -> None
             raise UsageError(f"--partitions {options.partitions} is not a number from 1 to 1000.")
         partitions = Partitions(options.partition_column, options.partitions)
     source = Source(database, options.url, secret_properties(options.properties))
-    into = _table(options.into)
+    into = TableName.parse(options.into, "--into")
 
     spark = session.start(f"snapshot {into}")
     console.say(f"{options.table} of {database.name} is being read into {into}")
@@ -181,7 +170,7 @@ def _spanner(options: argparse.Namespace, console: Console, started: float) -> N
     from reconcile_jobs.spanner.queries import DatabaseName
 
     database = DatabaseName.here(options.project, options.instance, options.database)
-    into = _table(options.into)
+    into = TableName.parse(options.into, "--into")
 
     spark = session.start(f"snapshot {into}")
     console.say(f"{options.table} of Spanner is being read into {into}")
@@ -192,13 +181,6 @@ def _spanner(options: argparse.Namespace, console: Console, started: float) -> N
 def _tell(snapshot: Snapshot, into: TableName, console: Console, started: float) -> None:
     seconds = round(time.monotonic() - started, 1)
     console.result({"rows": snapshot.rows, "into": str(into), "position": snapshot.position, "seconds": seconds})
-
-
-def _table(name: str) -> TableName:
-    try:
-        return TableName.parse(name)
-    except UsageError as problem:
-        raise UsageError(str(problem).replace("--staging", "--into")) from None
 
 
 if __name__ == "__main__":

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import NoReturn
 
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.command_line import Parser
 from reconcile_jobs.staging import TableName
 
 __all__ = ["arguments"]
@@ -30,11 +29,6 @@ application default ones; with SPANNER_EMULATOR_HOST in the environment the emul
 Standard output is one line of JSON: windows, records, backfill_records, first_batch, last_batch, cut_time (every commit
 up to it is in staging), seconds. Exit codes: 0 done; 2 usage or configuration; 4 a fault that a retry may cure.
 """
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see `{self.prog} --help`.")
 
 
 def _positive(text: str) -> int:
@@ -65,7 +59,7 @@ def _heartbeat(text: str) -> str:
 
 def arguments(words: list[str], description: str | None) -> argparse.Namespace:
     """Return what the command line says: `source`, and the fields of its job. Raises UsageError."""
-    parser = _Parser(prog="append.py", description=description)
+    parser = Parser(prog="append.py", description=description)
     sources = parser.add_subparsers(dest="source", required=True, metavar="SOURCE")
     files = sources.add_parser(
         "datastream",

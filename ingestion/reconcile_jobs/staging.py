@@ -58,12 +58,12 @@ class TableName:
     parts: tuple[str, ...]
 
     @classmethod
-    def parse(cls, text: str) -> TableName:
-        """Read schema.table, where a part in backticks may hold anything. Raises UsageError."""
+    def parse(cls, text: str, option: str = "--staging") -> TableName:
+        """Read schema.table, where a part in backticks may hold anything. Raises UsageError, which names the option."""
         part = r"`(?:[^`]|``)+`|[^`.\s]+"
         if not re.fullmatch(rf"(?:{part})(?:\.(?:{part})){{1,2}}", text):
             raise UsageError(
-                f"--staging {text} is not the name of a table: write it as schema.table, parts with dots or spaces in "
+                f"{option} {text} is not the name of a table: write it as schema.table, parts with dots or spaces in "
                 "backticks, as in lake.`shop changes`."
             )
         found = re.findall(part, text)

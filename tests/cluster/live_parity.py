@@ -40,6 +40,7 @@ declare
     chosen bigint;
 begin
     for round in 1..1000000 loop
+        perform pg_current_xact_id();
         chosen := 1 + (random() * {ROWS})::bigint;
         begin
             update shop.orders set status = 'paid ' || round, total = round((random() * 1000)::numeric, 2),

@@ -1,0 +1,78 @@
+"""Say by an exit code what the last comparisons came to: `spark-submit parity.py --help`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from reconcile_jobs import session
+from reconcile_jobs.command_line import Parser
+from reconcile_jobs.console import Console
+from reconcile_jobs.errors import DataError, Fault, Undecided, UsageError
+from reconcile_jobs.staging import TableName, literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+_EPILOG = """
+`dbt test` writes a row to reconcile_parity for each comparison of `reconcile.parity`, and ends with 1 whatever it
+found. This reads the newest row of each test, or those of one run, and tells apart what to do:
+
+  0  every row in scope matches
+  1  differences are confirmed: look at reconcile_parity_differences
+  2  usage or configuration, or nothing has been compared
+  3  some rows cannot be decided: what is in quarantine or pending has to be mended first
+  4  some rows are in flight, and nothing is worse: test again later, or with a later snapshot
+
+Standard output is one line of JSON: comparisons, and the sums of their compared, matched, confirmed, unprovable and
+in_flight rows.
+"""
+_COUNTS = ["compared", "matched", "confirmed", "unprovable", "in_flight"]
+
+
+def main(words: list[str], console: Console) -> None:
+    """Print what the comparisons came to. Raises JobError unless every row matched."""
+    parser = Parser(
+        prog="parity.py", description=__doc__, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--results", required=True, metavar="SCHEMA.TABLE", help="the table reconcile_parity of the project"
+    )
+    parser.add_argument("--relation", metavar="SCHEMA.NAME", help="comparisons of this model only")
+    parser.add_argument("--run", metavar="ID", help="those of one dbt run, its invocation_id (default: the newest)")
+    options = parser.parse_args(words)
+    results = TableName.parse(options.results, "--results")
+    last = newest(session.start(f"parity {results}"), results, options.relation, options.run)
+    if not last:
+        raise UsageError(f"{results} has no such comparison; run `dbt test` first.")
+    sums = {count: sum(row[count] for row in last) for count in _COUNTS}
+    console.result({"comparisons": len(last), **sums})
+    said = f"{sums['matched']} of {sums['compared']} rows match, {sums['confirmed']} differ, "
+    said += f"{sums['unprovable']} are unprovable, {sums['in_flight']} in flight: "
+    said += ", ".join(f"{row.relation} with {row.compared_to} {row.verdict}" for row in last if row.verdict != "match")
+    verdicts = {row.verdict for row in last}
+    if "confirmed" in verdicts:
+        raise DataError(f"{said}.")
+    if "unprovable" in verdicts:
+        raise Undecided(f"{said}.")
+    if "in_flight" in verdicts:
+        raise Fault(f"{said}; test again later.")
+
+
+def newest(spark: SparkSession, results: TableName, relation: str | None, run: str | None) -> list[Row]:
+    """Return the newest comparison of each test, its columns those of reconcile_parity. Raises UsageError."""
+    if not spark.catalog.tableExists(results.sql):
+        raise UsageError(f"{results} does not exist; `dbt test` makes it where a model has the test reconcile.parity.")
+    wanted = ["true"]
+    wanted += [f"relation = {literal(relation)}"] if relation else []
+    wanted += [f"run_id = {literal(run)}"] if run else []
+    return spark.sql(
+        f"SELECT last.* FROM (SELECT max_by(struct(*), recorded_at) AS last FROM {results.sql} "
+        f"WHERE {' AND '.join(wanted)} GROUP BY test, relation, compared_to) ORDER BY last.relation, last.test"
+    ).collect()
+
+
+if __name__ == "__main__":
+    console = Console("parity")
+    sys.exit(console.exit_code(lambda: main(sys.argv[1:], console)))

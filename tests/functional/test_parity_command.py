@@ -1,0 +1,97 @@
+"""`parity.py`: what the newest comparisons came to, as an exit code."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import parity
+import pytest
+from file_formats import file_format
+from pyspark.sql import SparkSession
+from reconcile_jobs.errors import DataError, Fault, JobError, Undecided, UsageError
+
+RESULTS = "parity_command.reconcile_parity"
+COLUMNS = (
+    "run_id string, test string, relation string, compared_to string, verdict string, compared bigint, matched bigint, "
+    "confirmed bigint, unprovable bigint, in_flight bigint, recorded_at string"
+)
+
+
+class Outputs:
+    """A console that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.results: list[dict[str, Any]] = []
+
+    def result(self, values: dict[str, Any]) -> None:
+        self.results.append(json.loads(json.dumps(values)))
+
+
+def ran(run: str, test: str, verdict: str, at: int) -> tuple[Any, ...]:
+    counts = [int(verdict == kind) for kind in ("confirmed", "unprovable", "in_flight")]
+    return (
+        run,
+        test,
+        f"shop.{test}",
+        f"lake.{test}_source",
+        verdict,
+        10,
+        10 - sum(counts),
+        *counts,
+        f"2026-11-22 00:00:{at:02}",
+    )
+
+
+@pytest.fixture(scope="module")
+def results(spark: SparkSession) -> None:
+    spark.sql("create schema if not exists parity_command")
+    rows = [
+        ran("first", "orders", "confirmed", 1),
+        ran("first", "lines", "match", 1),
+        ran("second", "orders", "in_flight", 2),
+        ran("second", "lines", "match", 2),
+        ran("third", "orders", "match", 3),
+        ran("third", "customers", "unprovable", 3),
+    ]
+    spark.createDataFrame(rows, COLUMNS).write.format(file_format()).saveAsTable(RESULTS)
+
+
+@pytest.mark.parametrize(
+    ("words", "refused", "counts"),
+    [
+        (["--relation", "shop.orders"], None, (1, 10, 10)),
+        (["--relation", "shop.lines"], None, (1, 10, 10)),
+        (["--run", "first"], DataError, (2, 20, 19)),
+        (["--run", "second"], Fault, (2, 20, 19)),
+        ([], Undecided, (3, 30, 29)),
+    ],
+    ids=["a model that matches now", "one of the run before", "confirmed", "in flight", "the newest of each"],
+)
+def test_the_verdict_of_the_newest_comparisons_is_the_exit_code(
+    results: None, words: list[str], refused: type[JobError] | None, counts: tuple[int, ...]
+) -> None:
+    console = Outputs()
+    if refused:
+        with pytest.raises(refused, match="rows match"):
+            parity.main(["--results", RESULTS, *words], console)  # type: ignore[arg-type]
+    else:
+        parity.main(["--results", RESULTS, *words], console)  # type: ignore[arg-type]
+    (said,) = console.results
+    assert (said["comparisons"], said["compared"], said["matched"]) == counts
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "--results"),
+        (["--results", "no table"], "--results no table is not the name of a table"),
+        (["--results", "parity_command.absent"], "parity_command.absent does not exist"),
+        (["--results", RESULTS, "--run", "it's none"], "has no such comparison"),
+        (["--results", RESULTS, "--secret=hidden"], "unrecognized arguments: --secret; see `parity.py --help`"),
+    ],
+)
+def test_what_cannot_be_told_is_a_sentence(results: None, words: list[str], sentence: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parity.main(words, Outputs())  # type: ignore[arg-type]
+    assert sentence in str(refused.value) and "hidden" not in str(refused.value)
