@@ -26,11 +26,11 @@ class Change(NamedTuple):
 
 
 class Slot:
-    """A replication slot of all tables; what it gives once it never gives again."""
+    """A replication slot of a table; what it gives once it never gives again."""
 
-    def __init__(self, postgres: Postgres) -> None:
+    def __init__(self, postgres: Postgres, table: str) -> None:
         self._postgres = postgres
-        postgres.query("create publication captured for all tables")
+        postgres.query(f"create publication captured for table {table}")
         postgres.query("select pg_create_logical_replication_slot('captured', 'pgoutput')")
         self._tables: dict[int, tuple[str, list[tuple[str, int]]]] = {}
         self._transaction, self._committed_at = 0, _EPOCH

@@ -1,6 +1,10 @@
-{#- Runs before every `dbt run` and `dbt build`, in every project that installs the package: checks the Spark session, makes the
-    ledger, and takes the cut: the last batch of each staging table, at which all models of this run stop. -#}
+{#- Runs before every `dbt run`, `dbt build` and `dbt test`, in every project that installs the package: checks the Spark session, makes the
+    ledger, and takes the cut: the last batch of each staging table, at which all models of this run stop; and makes the tables of results, which tests in
+    several threads would make at once. -#}
 {%- macro begin_run() -%}
+  {%- if execute and flags.WHICH in ['test', 'build'] and reconcile.has_parity_tests() -%}
+    {%- do reconcile.run_statements(reconcile.get_create_parity_statements(reconcile.file_format_of_all() if reconcile.reconciled_nodes() else 'delta')) -%}
+  {%- endif -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and reconcile.reconciled_nodes() -%}
     {%- set file_format = reconcile.file_format_of_all() -%}
     {%- do reconcile.check_session(file_format) -%}

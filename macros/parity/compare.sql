@@ -2,7 +2,7 @@
 {%- macro compare(comparison) -%}
   {%- set started = modules.datetime.datetime.now() -%}
   {%- set file_format = reconcile.file_format_of_all() if reconcile.reconciled_nodes() else 'delta' -%}
-  {%- do reconcile.run_statements(reconcile.get_session_statements() + reconcile.get_create_parity_statements(file_format) + reconcile.get_drop_comparison_statements(comparison)) -%}
+  {%- do reconcile.run_statements(reconcile.get_session_statements() + reconcile.get_drop_comparison_statements(comparison)) -%}
   {%- set versions = reconcile._compared_versions(comparison, file_format) -%}
   {%- set scope = reconcile.rows_in_flight(comparison) -%}
   {%- set delivered = {'is_complete': true, 'reason': none} -%}

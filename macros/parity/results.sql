@@ -6,6 +6,14 @@
   {{ return(api.Relation.create(schema=target.schema, identifier='reconcile_parity_differences', type='table')) }}
 {%- endmacro %}
 
+{#- Whether any test of this run compares. -#}
+{%- macro has_parity_tests() -%}
+  {%- for node in graph.nodes.values() | selectattr('resource_type', 'equalto', 'test') if node.unique_id in selected_resources and (node.get('test_metadata') or {}).get('name') == 'parity' -%}
+    {{ return(true) }}
+  {%- endfor -%}
+  {{ return(false) }}
+{%- endmacro %}
+
 {#- One row for each comparison, and one for each row that did not match in it; see docs/design.md. -#}
 {%- macro get_create_parity_statements(file_format) -%}
   {{ return(['create schema if not exists ' ~ reconcile.identifier(target.schema), reconcile._create_parity(file_format), reconcile._create_parity_differences(file_format)]) }}

@@ -82,9 +82,16 @@ class Capture(threading.Thread):
         self._slot, self._landing = slot, landing
         self._waiting: list[tuple[float, Change]] = []
         self.captured: list[Change] = []
+        self._failure: BaseException | None = None
         self._chance, self._files, self._ending = random.Random(1), 0, threading.Event()
 
     def run(self) -> None:
+        try:
+            self._go_on()
+        except BaseException as problem:
+            self._failure = problem
+
+    def _go_on(self) -> None:
         while not self._ending.is_set() or self._waiting:
             for change in self._slot.changes():
                 late = self._chance.random() < 0.1
@@ -108,6 +115,8 @@ class Capture(threading.Thread):
     def end(self) -> None:
         self._ending.set()
         self.join()
+        if self._failure:
+            raise self._failure
 
 
 class Live:
@@ -187,7 +196,7 @@ def say(**what: Any) -> None:
 def main(root: Path, postgres: Any) -> None:
     live = Live(root, postgres)
     postgres.query(SET_UP)
-    slot = Slot(postgres)
+    slot = Slot(postgres, "shop.orders")
     postgres.query(FILL)
     capture = Capture(slot, live.landing)
     capture.start()

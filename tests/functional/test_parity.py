@@ -217,7 +217,7 @@ IN_AN_INTERVAL = {
 
 
 @pytest.mark.parametrize(
-    "source", ["oracle", *(pytest.param(source, marks=pytest.mark.soak) for source in ("mysql", "sqlserver"))]
+    "source", ["oracle", *(pytest.param(source, marks=pytest.mark.matrix) for source in ("mysql", "sqlserver"))]
 )
 def test_a_row_that_changed_when_it_is_uncertain_matches_any_of_its_versions(
     spark: SparkSession, tmp_path: Path, source: str

@@ -221,7 +221,7 @@ def test_every_table_equals_the_database_while_it_is_written_to(
 @pytest.mark.parametrize(
     "postgresql",
     [
-        pytest.param(False, id="googlesql", marks=pytest.mark.soak),
+        pytest.param(False, id="googlesql", marks=pytest.mark.matrix),
         pytest.param(True, id="postgresql", marks=pytest.mark.matrix),
     ],
 )
