@@ -98,8 +98,9 @@ class Capture(threading.Thread):
                 delay = self._chance.uniform(10, LONGEST_DELAY) if late else self._chance.uniform(0, 2)
                 self.captured.append(change)
                 self._waiting.append((time.monotonic() + delay, change))
-            due = [change for at, change in self._waiting if at <= time.monotonic()]
-            self._waiting = [(at, change) for at, change in self._waiting if at > time.monotonic()]
+            now = time.monotonic()
+            due = [change for at, change in self._waiting if at <= now]
+            self._waiting = [(at, change) for at, change in self._waiting if at > now]
             self._chance.shuffle(due)
             if due:
                 self._write(due)
