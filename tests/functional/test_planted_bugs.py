@@ -12,8 +12,6 @@ from projects import package_with_planted_bug, with_planted_bug
 from pyspark.sql import SparkSession
 from version_laws import Histories
 
-pytestmark = pytest.mark.soak
-
 RECORDS, MATERIALIZATIONS = "macros/change_records", "macros/materializations"
 STATE, HISTORY = f"{MATERIALIZATIONS}/current_state", f"{MATERIALIZATIONS}/history"
 REBUILD, INCREMENTS, REPLAY = "rebuild", "increments", "replay"
@@ -214,11 +212,8 @@ def test_every_bug_can_be_planted() -> None:
         with_planted_bug(bug.file, bug.changes)
 
 
-@pytest.mark.parametrize(
-    "bug",
-    [*BUGS, *(pytest.param(bug, marks=pytest.mark.matrix) for bug in MORE_BUGS)],
-    ids=[bug.name for bug in [*BUGS, *MORE_BUGS]],
-)
+@pytest.mark.matrix
+@pytest.mark.parametrize("bug", [*BUGS, *MORE_BUGS], ids=lambda bug: bug.name)
 def test_the_laws_find(spark: SparkSession, staged: StagedHistories, tmp_path: Path, bug: Bug) -> None:
     package = package_with_planted_bug(tmp_path / "package", bug.file, bug.changes)
     schema = "planted_" + "".join(character if character.isalnum() else "_" for character in bug.name.lower())
