@@ -25,7 +25,7 @@ from reconcile_jobs.jdbc.postgresql import PostgreSQL
 from reconcile_jobs.staging import TableName
 
 ROWS, WRITERS, SNAPSHOTS = 2000, 4, 10
-LONGEST_DELAY, ALLOWANCE = 25, 40  # seconds
+LONGEST_DELAY, ALLOWANCE = 30, 45  # seconds
 COLUMNS = {"id": "bigint", "status": "string", "total": "decimal(12,2)", "updated_at": "timestamp"}
 SET_UP = """
 create schema shop;
@@ -94,7 +94,7 @@ class Capture(threading.Thread):
     def _go_on(self) -> None:
         while not self._ending.is_set() or self._waiting:
             for change in self._slot.changes():
-                late = self._chance.random() < 0.1
+                late = self._chance.random() < 0.4
                 delay = self._chance.uniform(10, LONGEST_DELAY) if late else self._chance.uniform(0, 2)
                 self.captured.append(change)
                 self._waiting.append((time.monotonic() + delay, change))
@@ -217,8 +217,8 @@ def main(root: Path, postgres: Any) -> None:
         for number in range(SNAPSHOTS):
             live.project.dbt("run", "--select", "orders")
             positions.append(live.snapshot(number))
-            (run,) = live.test(number)
             staged = live.staged()
+            (run,) = live.test(number)
             before = [change for change in capture.captured if sees(positions[-1], change.transaction)]
             undelivered.append(sum(json.loads(change.record)["uuid"] not in staged for change in before) / len(before))
             say(
