@@ -3,7 +3,7 @@
     several threads would make at once. -#}
 {%- macro begin_run() -%}
   {%- if execute and flags.WHICH in ['test', 'build'] and reconcile.has_parity_tests() -%}
-    {%- do reconcile.run_statements(reconcile.get_create_parity_statements(reconcile.file_format_of_all() if reconcile.reconciled_nodes() else 'delta')) -%}
+    {%- do reconcile.run_statements(reconcile.get_create_parity_statements(reconcile.file_format_of_all())) -%}
   {%- endif -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and reconcile.reconciled_nodes() -%}
     {%- set file_format = reconcile.file_format_of_all() -%}

@@ -1,7 +1,7 @@
 {#- Compares both sides, each as it is at one version, and writes down what came of it. -#}
 {%- macro compare(comparison) -%}
   {%- set started = modules.datetime.datetime.now() -%}
-  {%- set file_format = reconcile.file_format_of_all() if reconcile.reconciled_nodes() else 'delta' -%}
+  {%- set file_format = reconcile.file_format_of_all() -%}
   {%- do reconcile.run_statements(reconcile.get_session_statements() + reconcile.get_drop_comparison_statements(comparison)) -%}
   {%- set versions = reconcile._compared_versions(comparison, file_format) -%}
   {%- set scope = reconcile.rows_in_flight(comparison) -%}
@@ -32,7 +32,7 @@
 
 {#- The versions of both sides that are compared, whatever is written meanwhile: {model, source}; none of a view. The model's is its base table's. -#}
 {%- macro _compared_versions(comparison, file_format) -%}
-  {%- set base = comparison.relations.base if comparison.position else comparison.model.incorporate(path={'identifier': comparison.model.identifier ~ '__base'}) -%}
+  {%- set base = comparison.relations.base -%}
   {%- set has_base = load_relation(base) -%}
   {%- set is_snapshot = reconcile.table_properties(comparison.compare_to).get('reconcile.snapshot') -%}
   {{ return({

@@ -1,5 +1,5 @@
 {#- What the arguments of a test come to, validated, and the names of what it makes. `position`: see `position_of_snapshot`; where there is one,
-    `settings` and `relations` are those of the model, whose rows are then told from its base table and its change records. -#}
+    `settings` and `inputs` are those of the model, whose rows are then told from its base table and its change records. -#}
 {%- macro comparison(relation, compare_to, key, columns, as_of, allowance, uncertainty, tolerances, recheck, store_values, allow_empty) -%}
   {%- set keys = [key] if key is string else key -%}
   {%- set complaints = reconcile._complaints_of_comparison(relation, compare_to, allowance, uncertainty, tolerances, recheck) -%}
@@ -10,12 +10,12 @@
   {%- set found = {
       'model': relation, 'compare_to': compare_to, 'key': keys, 'columns': compared.columns, 'incomparable': compared.incomparable, 'position': position,
       'allowance': allowance, 'recheck': recheck, 'store_values': store_values, 'allow_empty': allow_empty,
-      'settings': none, 'relations': none, 'inputs': none, 'test': model.name,
+      'relations': reconcile.model_relations(relation), 'settings': none, 'inputs': none, 'test': model.name,
       'recent_cache': 'reconcile_recent_' ~ name, 'touched_cache': 'reconcile_touched_' ~ name, 'verdicts_cache': 'reconcile_verdicts_' ~ name} -%}
   {%- if position -%}
     {%- set node = reconcile.node_of(relation) -%}
     {%- set settings = reconcile._settings_of_node(node) -%}
-    {%- do found.update({'settings': settings, 'relations': reconcile.model_relations(relation), 'inputs': reconcile.model_inputs(node)}) -%}
+    {%- do found.update({'settings': settings, 'inputs': reconcile.model_inputs(node)}) -%}
     {%- do reconcile._raise_complaints_of_parity(reconcile._complaints_of_position(found)) -%}
   {%- endif -%}
   {{ return(found) }}

@@ -105,13 +105,18 @@ where run_id = {{ reconcile.literal(run_id) }} and {{ reconcile._is_of_compariso
       + [reconcile._insert_parity(comparison, versions, delivered, scope, counts, verdict, started)]) }}
 {%- endmacro %}
 
+{#- What both tables know a comparison by. -#}
+{%- macro _names_of_comparison(comparison) -%}
+'{{ invocation_id }}' as run_id,
+    {{ reconcile.literal(comparison.test) }} as test,
+    {{ reconcile.literal(reconcile.ledger_name(comparison.model)) }} as relation,
+    {{ reconcile.literal(reconcile.ledger_name(comparison.compare_to)) }} as compared_to
+{%- endmacro %}
+
 {%- macro _insert_differences(comparison) -%}
 insert into {{ reconcile.qualified(reconcile.parity_differences()) }} by name
 select
-    '{{ invocation_id }}' as run_id,
-    {{ reconcile.literal(comparison.test) }} as test,
-    {{ reconcile.literal(reconcile.ledger_name(comparison.model)) }} as relation,
-    {{ reconcile.literal(reconcile.ledger_name(comparison.compare_to)) }} as compared_to,
+    {{ reconcile._names_of_comparison(comparison) }},
     key,
     verdict,
     difference,
@@ -125,10 +130,7 @@ where verdict <> 'match'
 {%- set position = comparison.position -%}
 insert into {{ reconcile.qualified(reconcile.parity_runs()) }} by name
 select
-    '{{ invocation_id }}' as run_id,
-    {{ reconcile.literal(comparison.test) }} as test,
-    {{ reconcile.literal(reconcile.ledger_name(comparison.model)) }} as relation,
-    {{ reconcile.literal(reconcile.ledger_name(comparison.compare_to)) }} as compared_to,
+    {{ reconcile._names_of_comparison(comparison) }},
     '{{ verdict }}' as verdict,
     {{ reconcile.literal(scope.run_id) if scope else 'cast(null as string)' }} as rechecked_run_id,
     {{ scope.rechecks if scope else 0 }}L as rechecks,

@@ -3,7 +3,7 @@
   {{ return(node.config.get('file_format') or 'delta') }}
 {%- endmacro %}
 
-{#- The one file format of all models: one session knows one, and they share the ledger. -#}
+{#- The one file format of all models: one session knows one, and they share the ledger. Delta where there are none. -#}
 {%- macro file_format_of_all() -%}
   {%- set names = {} -%}
   {%- for node in reconcile.reconciled_nodes() -%}
@@ -20,5 +20,5 @@
         'The models of this project have several file formats: ' ~ said | join(' and ') ~ '. A Spark session knows one of them, and the models share a ledger: '
         ~ 'give all of them one, by `+file_format` in dbt_project.yml.') }}
   {%- endif -%}
-  {{ return(names | first) }}
+  {{ return(names | first | default('delta', true)) }}
 {%- endmacro %}
