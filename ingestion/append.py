@@ -7,6 +7,7 @@ import time
 from dataclasses import asdict
 from importlib import import_module
 
+from reconcile_jobs import expectations
 from reconcile_jobs.append_arguments import arguments
 from reconcile_jobs.console import Console
 from reconcile_jobs.shutdown import Shutdown
@@ -18,15 +19,22 @@ JOBS = {"datastream": "reconcile_jobs.datastream", "spanner": "reconcile_jobs.sp
 def main(words: list[str], console: Console, shutdown: Shutdown) -> None:
     """Append what the words ask for; the counts are one line of JSON on standard output. Raises JobError."""
     started = time.monotonic()
-    asked = vars(arguments(words, __doc__))
-    source = import_module(JOBS[asked.pop("source")])
+    name, asked, expected = arguments(words, __doc__)
+    source = import_module(JOBS[name])
 
     from reconcile_jobs import session
 
-    spark = session.start(f"append {asked['staging']}")
+    staging = asked["staging"]
+    spark = session.start(f"append {staging}")
     shutdown.watch(spark)
     totals = source.run(spark, source.Job(**asked), shutdown.stop, console.say, console.progress)
-    console.result(asdict(totals) | {"seconds": round(time.monotonic() - started, 1)})
+    result = asdict(totals)
+    outcome = expected and expectations.check(spark, staging, name, totals.first_batch, expected, console.say)
+    if expected:
+        result["expectations"] = outcome and asdict(outcome)
+    console.result(result | {"seconds": round(time.monotonic() - started, 1)})
+    if expected and outcome and not outcome.success and expected.on_failure == "fail":
+        raise expectations.refusal(staging, outcome)
 
 
 if __name__ == "__main__":

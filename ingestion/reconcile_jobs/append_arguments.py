@@ -1,11 +1,14 @@
-"""What `append.py` is asked for: the options of each source. A source's job has a field for each of its options."""
+"""What `append.py` is asked for: the options of each source, whose job has a field for each, and the expectations."""
 
 from __future__ import annotations
 
 import argparse
 import re
+from typing import Any
 
 from reconcile_jobs.command_line import Parser
+from reconcile_jobs.errors import UsageError
+from reconcile_jobs.expectations import Expected
 from reconcile_jobs.staging import TableName
 
 __all__ = ["arguments"]
@@ -17,8 +20,8 @@ its name. Files must appear whole (renamed into place, as object stores do), and
 appended once, and what is written into it later is not seen.
 
 Standard output is one line of JSON: files, records, unreadable (records without an object), corrupt_files,
-ignored_files, first_batch, last_batch, seconds. Exit codes: 0 done; 1 a file cannot be read; 2 usage or configuration;
-4 a fault that a retry may cure.
+ignored_files, first_batch, last_batch, seconds, and with --expect expectations. Exit codes: 0 done; 1 a file cannot be
+read, or records are not as expected; 2 usage or configuration; 4 a fault that a retry may cure.
 """
 
 SPANNER_HELP = """
@@ -27,8 +30,12 @@ is one batch, and holds every commit of its time, across partitions and tables. 
 application default ones; with SPANNER_EMULATOR_HOST in the environment the emulator is read, without any.
 
 Standard output is one line of JSON: windows, records, backfill_records, first_batch, last_batch, cut_time (every commit
-up to it is in staging), seconds. Exit codes: 0 done; 2 usage or configuration; 4 a fault that a retry may cure.
+up to it is in staging), seconds, and with --expect expectations. Exit codes: 0 done; 1 records are not as expected;
+2 usage or configuration; 4 a fault that a retry may cure.
 """
+
+
+_SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600}
 
 
 def _positive(text: str) -> int:
@@ -45,20 +52,30 @@ def _interval(text: str) -> str:
     return f"{found[1]} {units[found[2]]}"
 
 
+def _seconds(text: str) -> int:
+    number, unit = _interval(text).split()
+    return int(number) * _SECONDS[unit]
+
+
+def _factor(text: str) -> float:
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 1")
+    return float(text)
+
+
 def _short(text: str) -> str:
     _interval(text)
     return text.replace(" ", "")
 
 
 def _heartbeat(text: str) -> str:
-    number, unit = _interval(text).split()
-    if not 1 <= int(number) * {"seconds": 1, "minutes": 60, "hours": 3600}[unit] <= 300:
+    if not 1 <= _seconds(text) <= 300:
         raise argparse.ArgumentTypeError(f"{text} is out of range: Spanner takes 1s to 5m")
     return _short(text)
 
 
-def arguments(words: list[str], description: str | None) -> argparse.Namespace:
-    """Return what the command line says: `source`, and the fields of its job. Raises UsageError."""
+def arguments(words: list[str], description: str | None) -> tuple[str, dict[str, Any], Expected | None]:
+    """Return the source, the fields of its job, and what is expected of the records. Raises UsageError."""
     parser = Parser(prog="append.py", description=description)
     sources = parser.add_subparsers(dest="source", required=True, metavar="SOURCE")
     files = sources.add_parser(
@@ -70,6 +87,7 @@ def arguments(words: list[str], description: str | None) -> argparse.Namespace:
     )
     files.add_argument("--path", required=True, help="a directory (searched recursively), a file or a pattern")
     _add_staging(files)
+    _add_expectations(files)
     files.add_argument("--format", choices=["auto", "json", "avro"], default="auto", help="(default: auto, by name)")
     files.add_argument("--max-files", type=_positive, metavar="N", help="at most so many files in one batch")
     files.add_argument("--every", type=_interval, metavar="30s", help="keep going, looking for files so often")
@@ -88,6 +106,7 @@ def arguments(words: list[str], description: str | None) -> argparse.Namespace:
     spanner.add_argument("--database", required=True, help="the database, of either dialect")
     spanner.add_argument("--stream", required=True, help="the change stream, by its name in the database")
     _add_staging(spanner)
+    _add_expectations(spanner)
     spanner.add_argument(
         "--start",
         metavar="TIME",
@@ -121,7 +140,8 @@ def arguments(words: list[str], description: str | None) -> argparse.Namespace:
         default="fail",
         help="what happens where the partitions that were read are not those that Spanner names (default: fail)",
     )
-    return parser.parse_args(words)
+    asked = vars(parser.parse_args(words))
+    return asked.pop("source"), asked, _expected(asked)
 
 
 def _add_staging(parser: argparse.ArgumentParser) -> None:
@@ -134,4 +154,60 @@ def _add_staging(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--checkpoint", metavar="DIR", help="what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
+    )
+
+
+def _add_expectations(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "expectations",
+        "With --expect what was appended is validated by Great Expectations: records can be read, their object and "
+        "change type are known, what orders them is there, they came in time, and no more or fewer than usual.",
+    )
+    group.add_argument(
+        "--expect",
+        nargs="?",
+        choices=["warn", "fail"],
+        const="warn",
+        help="say what is not met, and with fail exit with 1, until it is let pass by a run with warn (default: warn)",
+    )
+    group.add_argument(
+        "--expect-object",
+        action="append",
+        metavar="OBJECT",
+        help="an object that may come; may be repeated (default: those that staging had before)",
+    )
+    group.add_argument(
+        "--expect-lag", type=_seconds, metavar="24h", help="the longest time from commit to append (default: 24h)"
+    )
+    group.add_argument(
+        "--expect-volume",
+        type=_factor,
+        metavar="10",
+        help="how many times more or fewer records than the median day of the week before one day may bring, by object "
+        "(default: 10); judged once staging holds four days",
+    )
+    group.add_argument(
+        "--data-docs",
+        metavar="DIR",
+        help="where suites, results and Data Docs are kept (default: lakehouse/_expectations/SCHEMA.TABLE)",
+    )
+
+
+def _expected(asked: dict[str, Any]) -> Expected | None:
+    """Take the expectations out of what was asked for. Raises UsageError."""
+    on_failure = asked.pop("expect")
+    given = {name: asked.pop(name) for name in ("expect_object", "expect_lag", "expect_volume", "data_docs")}
+    if on_failure is None:
+        if any(given.values()):
+            name = next(name for name, value in given.items() if value).replace("_", "-")
+            raise UsageError(f"--{name} says what to expect, and --expect is not given: add it, or leave --{name} out.")
+        return None
+    if asked["every"] is not None:
+        raise UsageError("--expect looks at what a run has appended, and --every has no end: leave one of them out.")
+    return Expected(
+        on_failure=on_failure,
+        objects=tuple(given["expect_object"]) if given["expect_object"] else None,
+        max_lag=given["expect_lag"] or 24 * 3600,
+        volume_factor=given["expect_volume"] or 10.0,
+        data_docs=given["data_docs"],
     )

@@ -16,7 +16,7 @@ from reconcile_jobs.table_formats import format_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Appended", "Staging", "TableName", "quoted"]
+__all__ = ["Appended", "Staging", "TableName", "keep", "kept", "quoted"]
 
 _COLUMNS = {
     "record": "string",
@@ -291,8 +291,18 @@ class Staging:
 
     def _set(self, properties: dict[str, str]) -> None:
         if any(self._properties.get(key) != value for key, value in properties.items()):
-            self._spark.sql(f"ALTER TABLE {self.name.sql} SET TBLPROPERTIES ({_pairs(properties)})")
+            _set_properties(self._spark, self.name, properties)
             self._properties |= properties
+
+
+def kept(spark: SparkSession, table: TableName, name: str) -> str | None:
+    """Return what is kept with a staging table under this name, for those who do not append to it."""
+    return format_of(spark).properties(spark, table.sql).get(f"reconcile.{name}")
+
+
+def keep(spark: SparkSession, table: TableName, name: str, value: str) -> None:
+    """Keep a text with a staging table that somebody else appends to."""
+    _set_properties(spark, table, {f"reconcile.{name}": value})
 
 
 def checkpoint_id(spark: SparkSession, location: str) -> str | None:
@@ -337,6 +347,10 @@ def read_text(spark: SparkSession, path: Any) -> str:
         return content.decode()
     finally:
         stream.close()
+
+
+def _set_properties(spark: SparkSession, table: TableName, properties: dict[str, str]) -> None:
+    spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ({_pairs(properties)})")
 
 
 def _pairs(properties: dict[str, str]) -> str:

@@ -54,7 +54,7 @@ def test_nothing_is_confirmed_while_changes_are_on_their_way_and_then_every_row_
         assert line["matched"] + line["in_flight"] == line["compared"]
     # The undelivered changes are seen: comparing both sides as they are would show differences.
     assert min(line["naive"] for line in at_once) > 0
-    (took,) = (line for line in lines if "seconds" in line)
+    (took,) = (line for line in lines if "changes" in line)
     assert took["seconds"] >= 60
     again = [line for line in lines if "again" in line]
     assert [(line["verdict"], line["matched"]) for line in again] == [("match", line["compared"]) for line in again]

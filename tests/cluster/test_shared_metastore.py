@@ -32,7 +32,8 @@ while not spark.catalog.tableExists(f"{others}.shown"):
     assert time.monotonic() < until
     time.sleep(0.2)
 assert spark.table(f"{others}.shown").collect() == [(1, 100000)]
-# A Thrift server needs it when a session ends and another one has used the metastore; without it that session, and all after it, would wait for ever.
+# A Thrift server needs it when a session ends while another one asks the metastore: else it and all after it would wait
+# for ever.
 spark._jvm.java.lang.Class.forName("org.apache.hadoop.hive.ql.exec.FunctionRegistry")
 properties = [str(row) for statement in ("set", "set -v") for row in spark.sql(statement).collect()]
 spark.sql(f"explain extended select * from {others}.shown").collect()

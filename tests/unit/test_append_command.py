@@ -1,12 +1,14 @@
 """append.py's command line, and the names of staging tables: refused before Spark starts."""
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from reconcile_jobs import datastream
 from reconcile_jobs.append_arguments import arguments
 from reconcile_jobs.errors import UsageError
+from reconcile_jobs.expectations import Expected
 from reconcile_jobs.spanner import job
 from reconcile_jobs.staging import TableName, literal, quoted
 
@@ -15,7 +17,9 @@ STREAM = ["spanner", "--project", "p", "--instance", "i", "--database", "d", "--
 
 
 def asked_by(words: list[str]) -> Any:
-    return arguments(words, "Append.")
+    """Return the options of the source's job."""
+    _, options, _ = arguments(words, "Append.")
+    return SimpleNamespace(**options)
 
 
 def test_what_is_not_said_has_a_default():
@@ -26,8 +30,8 @@ def test_what_is_not_said_has_a_default():
 
 @pytest.mark.parametrize(("words", "kind"), [(ASKED, datastream.Job), (STREAM, job.Job)], ids=["datastream", "spanner"])
 def test_a_job_has_the_options_of_its_source_and_their_defaults(words: list[str], kind: Any):
-    options = vars(asked_by(words))
-    del options["source"]
+    source, options, expected = arguments(words, "Append.")
+    assert (source, expected) == (words[0], None)
     made = kind(**options)
     assert str(made.staging) == "lake.shop"
     for field in dataclasses.fields(kind):
@@ -57,6 +61,9 @@ def test_an_interval_is_a_number_and_a_unit(said: str, interval: str):
         [*STREAM, "--heartbeat", "0s"],
         [*STREAM, "--heartbeat", "6m"],
         [*STREAM, "--partition-check", "maybe"],
+        [*ASKED, "--expect", "perhaps"],
+        [*ASKED, "--expect", "--expect-lag", "long"],
+        [*ASKED, "--expect", "--expect-volume", "1"],
     ],
 )
 def test_a_wrong_command_is_one_sentence_and_exit_code_2(wrong: list[str]):
@@ -65,6 +72,24 @@ def test_a_wrong_command_is_one_sentence_and_exit_code_2(wrong: list[str]):
     assert refused.value.exit_code == 2
     assert "\n" not in str(refused.value)
     assert "--help" in str(refused.value)
+
+
+def test_expectations_have_defaults():
+    *_, expected = arguments([*ASKED, "--expect"], "Append.")
+    assert expected == Expected("warn", None, max_lag=86400, volume_factor=10, data_docs=None)
+    *_, expected = arguments(
+        [*STREAM, "--expect", "fail", "--expect-object", "a", "--expect-object", "b", "--expect-lag", "5m"], "Append."
+    )
+    assert expected == Expected("fail", ("a", "b"), max_lag=300, volume_factor=10, data_docs=None)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [(["--expect-lag", "5m"], "--expect is not given"), (["--expect", "--every", "30s"], "--every has no end")],
+)
+def test_expectations_that_nothing_would_come_of_are_refused(words: list[str], why: str):
+    with pytest.raises(UsageError, match=why):
+        asked_by([*ASKED, *words])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,281 @@
+"""What is expected of staged records before dbt reads them: a suite of Great Expectations, with Data Docs.
+
+The suite looks at the envelope of each record and never at its values, so that Data Docs show none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reconcile_jobs.errors import DataError
+from reconcile_jobs.staging import TableName, keep, kept, literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Expected", "Outcome", "check", "envelopes", "refusal", "volumes"]
+
+# A property of the staging table: its last batch that met what was expected, or was let pass. A run that only comes
+# again must not make bad records good.
+_THROUGH = "expected_through"
+
+# Days before the last one that volumes are compared with, and the fewest that can be told to be usual.
+_DAYS, _FEWEST_DAYS = 7, 3
+
+_CHANGE_TYPES = {
+    "datastream": ["INSERT", "UPDATE", "DELETE", "UPDATE-INSERT", "UPDATE-DELETE"],
+    "spanner": ["INSERT", "UPDATE", "DELETE"],
+}
+
+# What each source's records say of themselves: `parsable`, `change_type`, `ordered` (what orders the record is there),
+# and `lag_seconds` from the commit at the source to the append, NULL for rows of a backfill.
+_ENVELOPES = {
+    "datastream": """
+WITH events AS (
+  SELECT object, origin, batch, appended_at, event.*, event.source_metadata.*
+  FROM (SELECT *, from_json(record, '
+    read_method string, read_timestamp string, source_timestamp string, source_metadata struct<
+      change_type string, scn string, rs_id string, ssn string, log_file string, log_position string, lsn string
+    >, _corrupt_record string') AS event FROM {records})
+),
+said AS (
+  SELECT *,
+    read_method LIKE '%-backfill%' AS is_backfill,
+    try_cast(read_timestamp AS timestamp) AS read_at,
+    try_cast(source_timestamp AS timestamp) AS changed_at
+  FROM events
+)
+SELECT object, origin, batch,
+  object IS NOT NULL AND _corrupt_record IS NULL AND source_metadata IS NOT NULL AS parsable,
+  upper(change_type) AS change_type,
+  coalesce(CASE
+    WHEN is_backfill THEN read_at IS NOT NULL
+    WHEN read_method LIKE 'oracle%' THEN scn IS NOT NULL AND rs_id IS NOT NULL AND ssn IS NOT NULL
+    WHEN read_method LIKE 'mysql%' THEN log_file IS NOT NULL AND log_position IS NOT NULL
+    WHEN read_method LIKE 'postgres%' OR read_method LIKE 'sqlserver%' THEN changed_at IS NOT NULL AND lsn IS NOT NULL
+  END, false) AS ordered,
+  if(is_backfill, NULL, double(timestampdiff(SECOND, changed_at, appended_at))) AS lag_seconds
+FROM said""",
+    "spanner": """
+WITH changes AS (
+  SELECT object, origin, batch, appended_at, change.*
+  FROM (SELECT *, from_json(record, '
+    commit_timestamp string, server_transaction_id string, record_sequence string, mod_type string, backfill string,
+    _corrupt_record string') AS change FROM {records} WHERE NOT object <=> '#cut')
+),
+said AS (
+  SELECT *, backfill <=> 'true' AS is_backfill, try_cast(commit_timestamp AS timestamp) AS committed_at FROM changes
+)
+SELECT object, origin, batch,
+  object IS NOT NULL AND _corrupt_record IS NULL AS parsable,
+  mod_type AS change_type,
+  committed_at IS NOT NULL
+    AND (is_backfill OR server_transaction_id IS NOT NULL AND record_sequence IS NOT NULL) AS ordered,
+  if(is_backfill, NULL, double(timestampdiff(SECOND, committed_at, appended_at))) AS lag_seconds
+FROM said""",
+}
+
+# For each object the records of the last day of staging, and how many times those of a usual day that is: of the median
+# of at most {days} days before. No rows while staging is too young for {fewest} such days.
+_VOLUMES = """
+WITH newest AS (
+  SELECT max(appended_at) AS at, datediff(SECOND, min(appended_at), max(appended_at)) AS age FROM {staging}
+),
+days AS (
+  SELECT object, floor(datediff(SECOND, appended_at, at) / 86400) AS days_ago, count(*) AS records
+  FROM {staging} CROSS JOIN newest
+  WHERE appended_at > at - interval {through} days AND object NOT LIKE '#%'
+  GROUP BY ALL
+),
+objects AS (
+  SELECT object, map_from_entries(collect_list(struct(days_ago, records))) AS records FROM days GROUP BY object
+),
+volumes AS (
+  SELECT object, coalesce(records[0L], 0L) AS records,
+    array_sort(transform(
+      sequence(1L, least({days}L, floor(age / 86400) - 1)), day -> coalesce(records[day], 0L)
+    )) AS before
+  FROM objects CROSS JOIN newest WHERE age >= 86400 * ({fewest} + 1)
+),
+usual AS (SELECT object, records, before[int((size(before) - 1) / 2)] AS usual FROM volumes)
+SELECT *, records / nullif(usual, 0) AS times_usual FROM usual
+"""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the command line expects; `max_lag` is in seconds, `volume_factor` how many times more or less is usual."""
+
+    on_failure: str  # "warn" or "fail"
+    objects: tuple[str, ...] | None  # None: those that staging had before
+    max_lag: int
+    volume_factor: float
+    data_docs: str | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of it: `failed` names expectations; `data_docs` is the page to open."""
+
+    success: bool
+    failed: list[str]
+    first_batch: int
+    last_batch: int
+    data_docs: str
+
+
+def check(
+    spark: SparkSession,
+    staging: TableName,
+    source: str,
+    first_batch: int | None,
+    expected: Expected,
+    say: Callable[[str], None],
+) -> Outcome | None:
+    """Look at every batch that was not let pass before, from `first_batch` on where none ever was; None: there is none.
+
+    Says what was not met. The caller fails with `refusal` where that was asked for.
+    """
+    last_batch = int(kept(spark, staging, "last_batch") or 0)
+    through = kept(spark, staging, _THROUGH)
+    first_batch = int(through) + 1 if through is not None else first_batch
+    if first_batch is None or first_batch > last_batch:
+        return None
+    if through is None:
+        keep(spark, staging, _THROUGH, str(first_batch - 1))
+    directory = Path(expected.data_docs or f"lakehouse/_expectations/{staging.file_name}")
+    failed, pages = _validate(directory, _suites(spark, staging, source, first_batch, last_batch, expected))
+    for sentence in failed.values():
+        say(sentence)
+    if not failed or expected.on_failure == "warn":
+        keep(spark, staging, _THROUGH, str(last_batch))
+    return Outcome(not failed, list(failed), first_batch, last_batch, pages)
+
+
+def refusal(staging: TableName, outcome: Outcome) -> DataError:
+    """Return what a job ends with whose records are not as expected."""
+    return DataError(
+        f"The batches {outcome.first_batch} to {outcome.last_batch} of {staging} are appended, and not as expected; "
+        f"{outcome.data_docs} shows them. The same command fails again until one with --expect warn lets them pass."
+    )
+
+
+def envelopes(spark: SparkSession, staging: TableName, source: str, first: int, last: int) -> DataFrame:
+    """Return what the records of some batches say of themselves.
+
+    Columns: object, origin, batch, parsable, change_type, ordered, lag_seconds.
+    """
+    records = f"(SELECT * FROM {staging.sql} WHERE source = {literal(source)} AND batch BETWEEN {first} AND {last})"
+    return spark.sql(_ENVELOPES[source].format(records=records))
+
+
+def volumes(spark: SparkSession, staging: TableName) -> DataFrame:
+    """Return what the last day brought of each object. Columns: object, records, usual, times_usual."""
+    query = _VOLUMES.format(staging=staging.sql, days=_DAYS, fewest=_FEWEST_DAYS, through=_DAYS + 1)
+    return spark.sql(query)
+
+
+@dataclass(frozen=True)
+class _Suite:
+    name: str
+    frame: DataFrame
+    where: list[str]  # columns that say where something was found
+    expectations: dict[str, Any]  # name -> expectation
+
+
+def _suites(
+    spark: SparkSession, staging: TableName, source: str, first: int, last: int, expected: Expected
+) -> Iterator[_Suite]:
+    from great_expectations import expectations as gxe
+
+    objects = expected.objects
+    if objects is None:
+        before = spark.sql(f"SELECT DISTINCT object FROM {staging.sql} WHERE batch < {first} AND object IS NOT NULL")
+        objects = tuple(sorted(row.object for row in before.collect()))
+    is_true: dict[str, Any] = {"value_set": [True]}
+    of_records = {
+        "parsable": gxe.ExpectColumnValuesToBeInSet(
+            column="parsable", **is_true, description="Every record can be read, and names its object."
+        ),
+        "known_change_type": gxe.ExpectColumnValuesToBeInSet(
+            column="change_type", value_set=_CHANGE_TYPES[source], description="The change type is a known one."
+        ),
+        "change_type_present": gxe.ExpectColumnValuesToNotBeNull(
+            column="change_type", description="Every record has a change type."
+        ),
+        "order_present": gxe.ExpectColumnValuesToBeInSet(
+            column="ordered", **is_true, description="What orders the changes of a key is there."
+        ),
+        "delivery_lag": gxe.ExpectColumnValuesToBeBetween(
+            column="lag_seconds",
+            max_value=expected.max_lag,
+            description=f"A change is staged within {expected.max_lag:,} seconds of its commit.",
+        ),
+    }
+    if objects:
+        of_records["known_object"] = gxe.ExpectColumnValuesToBeInSet(
+            column="object", value_set=list(objects), description="The object is one that was named, or staged before."
+        )
+    yield _Suite("records", envelopes(spark, staging, source, first, last), ["object", "batch", "origin"], of_records)
+    usual = gxe.ExpectColumnValuesToBeBetween(
+        column="times_usual",
+        min_value=1 / expected.volume_factor,
+        max_value=expected.volume_factor,
+        description=f"The last day brought no {expected.volume_factor:g} times more or fewer records than usual.",
+    )
+    yield _Suite("volumes", volumes(spark, staging), ["object", "records", "usual"], {"volume": usual})
+
+
+def _validate(directory: Path, suites: Iterator[_Suite]) -> tuple[dict[str, str], str]:
+    """Return the sentences about what was not met, and the page of Data Docs."""
+    # Before it is imported: it would report to its makers.
+    os.environ["GX_ANALYTICS_ENABLED"] = "False"
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+
+    directory.mkdir(parents=True, exist_ok=True)
+    context = gx.get_context(mode="file", project_root_dir=str(directory))
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)
+    tables = context.data_sources.add_or_update_spark("staging")
+    failed: dict[str, str] = {}
+    for suite in suites:
+        frame = suite.frame.persist()
+        try:
+            result = _run(context, tables, suite, frame)
+        finally:
+            frame.unpersist()
+        failed |= {name: _sentence(name, found) for name, found in result.items() if not found.success}
+    return failed, str((directory / "gx/uncommitted/data_docs/local_site/index.html").resolve())
+
+
+def _run(context: Any, tables: Any, suite: _Suite, frame: DataFrame) -> dict[str, Any]:
+    import great_expectations as gx
+
+    batch = tables.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("appended")
+    expectations = list(suite.expectations.values())
+    kept_suite = context.suites.add_or_update(gx.ExpectationSuite(name=suite.name, expectations=expectations))
+    definition = gx.ValidationDefinition(name=suite.name, data=batch, suite=kept_suite)
+    checkpoint = gx.Checkpoint(
+        name=suite.name,
+        validation_definitions=[context.validation_definitions.add_or_update(definition)],
+        actions=[gx.checkpoint.UpdateDataDocsAction(name="data_docs")],
+        result_format={"result_format": "SUMMARY", "unexpected_index_column_names": suite.where},
+    )
+    ran = context.checkpoints.add_or_update(checkpoint).run(batch_parameters={"dataframe": frame})
+    (validated,) = ran.run_results.values()
+    return dict(zip(suite.expectations, validated.results, strict=True))
+
+
+def _sentence(name: str, found: Any) -> str:
+    result = found.result
+    if "unexpected_count" not in result:
+        return f"the expectation {name} could not be checked: {found.exception_info}"
+    first = ", ".join(f"{column} {value}" for column, value in result["partial_unexpected_index_list"][0].items())
+    return (
+        f"not as expected, {result['unexpected_count']:,} of {result['element_count']:,}: "
+        f"{found.expectation_config.description} Among them: {first}"
+    )

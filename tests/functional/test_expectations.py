@@ -1,0 +1,241 @@
+"""`append.py --expect`: what is staged is looked at before dbt reads it, and what is not as expected is named."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import append
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from reconcile_jobs.errors import DataError
+from reconcile_jobs.expectations import Expected, Outcome, check, envelopes, volumes
+from reconcile_jobs.staging import Staging, TableName
+from truth import CAPTURE
+
+AGES = {"max_lag": 10**9}
+NOW = datetime.now(UTC)
+
+
+def event(**changed: Any) -> dict[str, Any]:
+    """Return an event of Datastream's as PostgreSQL's come; of `source_metadata` what is said, with None: without."""
+    moment = NOW.isoformat()
+    whole: dict[str, Any] = {
+        "uuid": "u",
+        "object": "shop_orders",
+        "read_method": "postgres-cdc-wal",
+        "read_timestamp": moment,
+        "source_timestamp": moment,
+        "source_metadata": {"change_type": "INSERT", "lsn": "0/1"},
+        "payload": {"id": 1},
+    }
+    metadata = whole["source_metadata"] | changed.pop("source_metadata", {})
+    whole |= {"source_metadata": {name: value for name, value in metadata.items() if value is not None}} | changed
+    return {name: value for name, value in whole.items() if value is not None}
+
+
+class Job:
+    """A directory and the command that appends its files and looks at what came."""
+
+    def __init__(self, spark: SparkSession, directory: Path, table: str) -> None:
+        self.spark, self.directory, self.table = spark, directory, f"expected.{table}"
+        self.results: list[dict[str, Any]] = []
+        self.said: list[str] = []
+        (directory / "landing").mkdir()
+
+    def put(self, name: str, *records: Any) -> None:
+        lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
+        (self.directory / "landing" / name).write_text("\n".join(lines))
+
+    def append(self, *words: str) -> dict[str, Any]:
+        """Run the command; return what it printed of the expectations."""
+        console = SimpleNamespace(say=self.said.append, result=self.results.append, progress=lambda text: None)
+        shutdown = SimpleNamespace(watch=lambda spark: None, stop=threading.Event())
+        where = ["--path", str(self.directory / "landing"), "--staging", self.table]
+        where += ["--checkpoint", str(self.directory / "checkpoint")]
+        docs = ["--data-docs", str(self.directory / "docs")] if "--expect" in words else []
+        append.main(["datastream", *where, *docs, *words], console, shutdown)  # type: ignore[arg-type]
+        return self.results[-1].get("expectations", "were not asked for")
+
+
+@pytest.fixture
+def job(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Job:
+    return Job(spark, tmp_path, request.node.originalname[5:60])
+
+
+@pytest.mark.parametrize("source", ["oracle", "mysql", "postgresql", "sqlserver"])
+def test_a_real_capture_is_as_expected(spark: SparkSession, tmp_path: Path, source: str) -> None:
+    table = TableName.parse(f"expected.capture_{source}")
+    rows = spark.read.text([str(CAPTURE / f"{source}_json" / "1")], recursiveFileLookup=True, lineSep="\n")
+    stage(spark, table, "datastream", rows.selectExpr("value as record", "_metadata.file_path as origin"))
+    found = envelopes(spark, table, "datastream", 1, 1).groupBy("parsable", "ordered").count()
+    assert found.collect() == [(True, True, rows.count())]
+    if source == "oracle":
+        outcome = look_at(spark, table, "datastream", tmp_path)
+        assert (outcome.failed, outcome.success, outcome.last_batch) == ([], True, 1)
+
+
+def stage(spark: SparkSession, table: TableName, source: str, records: DataFrame) -> None:
+    spark.sql(f"drop table if exists {table.sql}")
+    Staging(spark, table, "test").append(records, source, "query", "checkpoint", 0, ["files"])
+
+
+def look_at(spark: SparkSession, table: TableName, source: str, directory: Path, **changed: Any) -> Outcome:
+    settings = {"on_failure": "fail", "objects": None, "volume_factor": 10.0, "data_docs": str(directory)}
+    said: list[str] = []
+    found = check(spark, table, source, 1, Expected(**settings | AGES | changed), said.append)
+    assert found and len(said) == len(found.failed)
+    return found
+
+
+RECORDS: dict[str, tuple[Any, list[str]]] = {
+    "good": (event(), []),
+    "torn": ('{"object": "shop_orders", "uuid": ', ["parsable", "change_type_present", "order_present"]),
+    "a change type of others": (event(source_metadata={"change_type": "TRUNCATE"}), ["known_change_type"]),
+    "without a change type": (event(source_metadata={"change_type": None}), ["change_type_present"]),
+    "without lsn": (event(source_metadata={"lsn": None}), ["order_present"]),
+    "MySQL's without a position": (event(read_method="mysql-cdc-binlog"), ["order_present"]),
+    "Oracle's": (event(read_method="oracle-cdc-logminer", source_metadata={"scn": 1, "rs_id": "a", "ssn": 0}), []),
+    "Oracle's without rs_id": (
+        event(read_method="oracle-cdc-logminer", source_metadata={"scn": 1, "ssn": 0}),
+        ["order_present"],
+    ),
+    "a read method of others": (event(read_method="somebody-else"), ["order_present"]),
+    "a backfill row": (event(read_method="postgresql-backfill", source_metadata={"lsn": None}), []),
+    "a backfill row that nothing orders": (
+        event(read_method="postgresql-backfill", read_timestamp=None),
+        ["order_present"],
+    ),
+    "late": (event(source_timestamp=(NOW - timedelta(days=2)).isoformat()), ["delivery_lag"]),
+    "an old backfill row": (event(read_method="postgresql-backfill", source_timestamp="2001-01-01T00:00:00Z"), []),
+    "of another object": (event(object="shop_others"), ["known_object"]),
+}
+
+
+def test_a_record_that_is_not_as_expected_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    table = TableName.parse("expected.records")
+    texts = {case: record if isinstance(record, str) else json.dumps(record) for case, (record, _) in RECORDS.items()}
+    frame = spark.createDataFrame([(text, case) for case, text in texts.items()], "record string, origin string")
+    stage(spark, table, "datastream", frame)
+    found = {
+        row.origin: [
+            name
+            for name, met in {
+                "parsable": row.parsable,
+                "known_change_type": row.change_type in (None, "INSERT"),
+                "change_type_present": row.change_type is not None,
+                "order_present": row.ordered,
+                "delivery_lag": row.lag_seconds is None or row.lag_seconds < 24 * 3600,
+                "known_object": row.object in (None, "shop_orders"),
+            }.items()
+            if not met
+        ]
+        for row in envelopes(spark, table, "datastream", 1, 1).collect()
+    }
+    assert found == {case: failed for case, (_, failed) in RECORDS.items()}
+
+    said: list[str] = []
+    expected = Expected("warn", ("shop_orders",), 24 * 3600, volume_factor=10, data_docs=str(tmp_path))
+    outcome = check(spark, table, "datastream", 1, expected, said.append)
+    counts = Counter(name for _, failed in RECORDS.values() for name in failed)
+    assert outcome and sorted(outcome.failed) == sorted(counts)
+    assert [sentence.split(":")[0] for sentence in said] == [
+        # What is not there is not looked at, by Great Expectations as well.
+        f"not as expected, {counts[name]} of {len(RECORDS)}"
+        for name in outcome.failed
+    ]
+
+
+def test_a_change_of_spanner_that_cannot_be_ordered_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    table = TableName.parse("expected.spanner")
+    whole = {
+        "commit_timestamp": NOW.isoformat(),
+        "server_transaction_id": "t",
+        "record_sequence": "0",
+        "mod_type": "INSERT",
+    }
+    records = {
+        "whole": whole,
+        "backfill": {"commit_timestamp": "2001-01-01T00:00:00Z", "backfill": "true", "mod_type": "INSERT"},
+        "bad": {name: value for name, value in whole.items() if name != "record_sequence"},
+    }
+    rows = [(json.dumps(record), "orders", case) for case, record in records.items()]
+    rows += [('{"cut_time": "2026-01-01T00:00:00Z"}', "#cut", "cut")]
+    stage(spark, table, "spanner", spark.createDataFrame(rows, "record string, object string, origin string"))
+    found = {row.origin: row for row in envelopes(spark, table, "spanner", 1, 1).collect()}
+    assert {case: (row.parsable, row.ordered, row.lag_seconds is None) for case, row in found.items()} == {
+        "whole": (True, True, False),
+        "backfill": (True, True, True),
+        "bad": (True, False, False),
+    }
+    outcome = look_at(spark, table, "spanner", tmp_path, max_lag=24 * 3600)
+    assert outcome.failed == ["order_present"]
+
+
+def test_a_run_that_fails_fails_again_until_somebody_lets_its_batches_pass(job: Job) -> None:
+    job.put("1.jsonl", event())
+    assert job.append("--expect", "fail")["success"]
+    job.put("2.jsonl", event(uuid="v"), event(uuid="w", source_metadata={"change_type": "TRUNCATE"}))
+    for _ in range(2):  # the second appends nothing
+        with pytest.raises(DataError, match="batches 2 to 2 of expected") as refused:
+            job.append("--expect", "fail")
+        assert refused.value.exit_code == 1
+        assert job.results[-1]["expectations"]["failed"] == ["known_change_type"]
+    assert job.spark.table(job.table).count() == 3, "they are appended, whatever they are"
+    assert job.said == [job.said[0]] * 2
+    assert job.said[0].startswith("not as expected, 1 of 2: The change type is a known one. Among them: ")
+    assert "object shop_orders, batch 2" in job.said[0] and "2.jsonl" in job.said[0] and "TRUNCATE" in job.said[0]
+
+    assert not job.append("--expect")["success"]
+    assert job.append("--expect", "fail") is None, "nothing is left to look at"
+    job.put("3.jsonl", event(uuid="x"))
+    assert job.append("--expect", "fail") | {"data_docs": ""} == {
+        "success": True, "failed": [], "first_batch": 3, "last_batch": 3, "data_docs": "",
+    }  # fmt: skip
+
+
+def test_data_docs_show_what_was_found_and_no_value_of_a_row(job: Job) -> None:
+    job.put("1.jsonl", event(payload={"id": 1, "name": "Canary"}, source_metadata={"change_type": "TRUNCATE"}))
+    page = Path(job.append("--expect")["data_docs"])
+    assert page.is_file()
+    written = "".join(path.read_text(errors="replace") for path in page.parents[3].rglob("*") if path.is_file())
+    assert "The change type is a known one." in written
+    assert "TRUNCATE" in written
+    assert "Canary" not in written
+
+
+def test_what_is_said_of_volumes_is_measured_against_the_median_day(spark: SparkSession, tmp_path: Path) -> None:
+    table = TableName.parse("expected.volumes")
+    frame = spark.createDataFrame([(json.dumps(event()), "file")], "record string, origin string")
+    stage(spark, table, "datastream", frame)
+
+    def day(days_ago: int, **records: int) -> None:
+        for name, number in records.items():
+            spark.sql(
+                f"insert into {table.sql} select '{json.dumps(event(object=name))}', 'datastream', '{name}', 'f', 1, "
+                f"timestampadd(HOUR, {-24 * days_ago - 1}, current_timestamp()) from range({number})"
+            )
+
+    day(0, steady=10, gone=0, grown=40)
+    day(1, steady=12, gone=10, grown=10)
+    day(2, steady=1000, gone=10, grown=12)  # a backfill: one day does not make it usual
+    assert volumes(spark, table).collect() == [], "three days do not say what is usual"
+    day(3, steady=10, gone=10, grown=10)
+    day(4, steady=11, gone=10, grown=11)
+    said: list[str] = []
+    expected = Expected("warn", None, max_lag=10**9, volume_factor=3.0, data_docs=str(tmp_path))
+    outcome = check(spark, table, "datastream", 1, expected, said.append)
+    assert outcome and outcome.failed == ["volume"]
+    assert said[0].startswith("not as expected, 2 of 4: The last day brought no 3 times more or fewer records")
+    assert sorted(map(tuple, volumes(spark, table).collect()))[:2] == [("gone", 0, 10, 0.0), ("grown", 40, 10, 4.0)]
+
+
+def test_without_expect_nothing_is_looked_at(job: Job) -> None:
+    job.put("1.jsonl", event(source_metadata={"change_type": "TRUNCATE"}))
+    assert job.append() == "were not asked for"
+    assert not (job.directory / "docs").exists()
