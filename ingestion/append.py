@@ -29,6 +29,7 @@ def main(words: list[str], console: Console, shutdown: Shutdown) -> None:
     shutdown.watch(spark)
     totals = source.run(spark, source.Job(**asked), shutdown.stop, console.say, console.progress)
     result = asdict(totals)
+    console.progress("looking at what was appended" if expected else "")
     outcome = expected and expectations.check(spark, staging, name, totals.first_batch, expected, console.say)
     if expected:
         result["expectations"] = outcome and asdict(outcome)
