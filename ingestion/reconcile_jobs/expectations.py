@@ -256,7 +256,10 @@ def _run(context: Any, tables: Any, suite: _Suite, frame: DataFrame) -> dict[str
     import great_expectations as gx
 
     batch = tables.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("appended")
-    expectations = list(suite.expectations.values())
+    # They come back sorted by column.
+    expectations = [
+        expectation.copy(update={"meta": {"name": name}}) for name, expectation in suite.expectations.items()
+    ]
     kept_suite = context.suites.add_or_update(gx.ExpectationSuite(name=suite.name, expectations=expectations))
     definition = gx.ValidationDefinition(name=suite.name, data=batch, suite=kept_suite)
     checkpoint = gx.Checkpoint(
@@ -267,7 +270,7 @@ def _run(context: Any, tables: Any, suite: _Suite, frame: DataFrame) -> dict[str
     )
     ran = context.checkpoints.add_or_update(checkpoint).run(batch_parameters={"dataframe": frame})
     (validated,) = ran.run_results.values()
-    return dict(zip(suite.expectations, validated.results, strict=True))
+    return {found.expectation_config.meta["name"]: found for found in validated.results}
 
 
 def _sentence(name: str, found: Any) -> str:
