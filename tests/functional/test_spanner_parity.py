@@ -253,7 +253,8 @@ def test_at_the_cut_of_each_batch_every_row_matches_under_live_writes(shop: Shop
     into = TableName.parse(f"{shop.staging.split('.')[0]}.Orders_source")
     workload.step()
     load_spanner(shop.spark, shop.database.name, "Orders", into, "now")
-    shop.spark.sql(f"delete from {into.sql} where OrderId = (select min(OrderId) from {into.sql})")
+    [(first,)] = shop.spark.sql(f"select min(OrderId) from {into.sql}").collect()
+    assert shop.spark.sql(f"delete from {into.sql} where OrderId = :first", {"first": first}).collect() == [(1,)]
     outcome = shop.project.dbt("test", "--select", "parity_of_Orders", succeed=False)
     assert not outcome.success
     last = shop.spark.table(f"{shop.project.schema}.reconcile_parity").orderBy("recorded_at").collect()[-1]
