@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "ingestion")]
 os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "conf"))
 
 from merge import CHANGE, COLUMNS, rows  # noqa: E402

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "ingestion")]
 os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "conf"))
 
 from merge import CHANGE, COLUMNS, megabytes_written, rows, seconds_of_dbt  # noqa: E402

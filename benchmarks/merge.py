@@ -1,33 +1,39 @@
 """Seconds to apply one batch of changes at random keys: current_state, dbt-spark's incremental merge, and the floor.
 
-The three take turns on the same batches, in one Spark session under the settings of conf/: ratios are medians of pairs.
+The three take turns on the same batches, in one Spark session under the settings of conf/, or with --thrift through the
+Thrift server of a cluster on this machine, two workers with a core each: ratios are medians of pairs.
 The floor reads the batch, scans key and sequence of the base table and writes the batch as Parquet. Of the others, what
 is timed is what dbt times of a model, with all its bookkeeping.
 
     python benchmarks/merge.py [--rows 1000000 10000000] [--changes 10000 100000] [--repeats 5]
-                               [--file-format iceberg [--buckets 8]]
+                               [--file-format iceberg [--buckets 8] | --thrift]
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "ingestion")]
 os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "conf"))
 
 import file_formats  # noqa: E402
+from cluster.spark_cluster import Cluster  # noqa: E402
 from projects import Project  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 from tables import DELETED  # noqa: E402
+
+Ask = Callable[[str], list[Any]]
 
 VALUES = {
     "customer_id": "bigint",
@@ -57,11 +63,11 @@ def rows(count: int, batch: str) -> str:
         from ({count})"""
 
 
-def prepare(spark: SparkSession, project: Project, schema: str, base_rows: int, buckets: int) -> None:
+def prepare(ask: Ask, project: Project, schema: str, base_rows: int, buckets: int) -> None:
     """Both tables with `base_rows` rows, made by their own first runs and then filled alike."""
     form = file_formats.file_format()
-    spark.sql(f"create schema {schema}")
-    spark.sql(f"create table {schema}.changes using {form} partitioned by (batch) as {rows('select 0L as id', '1')}")
+    ask(f"create schema {schema}")
+    ask(f"create table {schema}.changes using {form} partitioned by (batch) as {rows('select 0L as id', '1')}")
     project.source(schema, "changes")
     changes, meta = "{{ source('lake', 'changes') }}", {"buckets": buckets}
     project.model(
@@ -78,12 +84,12 @@ def prepare(spark: SparkSession, project: Project, schema: str, base_rows: int, 
     )
     project.dbt("run")
     all_rows = rows(f"select id from range(1, {base_rows})", "1")
-    spark.sql(
+    ask(
         f"insert into {schema}.ours__base by name select {', '.join(COLUMNS)}, lpad(hex(1), 16, '0') "
         f"as _change_sequence, timestamp'2026-01-01' as _change_time, 1L as _change_batch, false as {DELETED[form]} "
         f"from ({all_rows})"
     )
-    spark.sql(f"insert into {schema}.theirs by name select {', '.join(COLUMNS)} from ({all_rows})")
+    ask(f"insert into {schema}.theirs by name select {', '.join(COLUMNS)} from ({all_rows})")
 
 
 def seconds_of_dbt(project: Project, model: str) -> float:
@@ -92,56 +98,71 @@ def seconds_of_dbt(project: Project, model: str) -> float:
     return float(outcome.result.results[-1].execution_time)
 
 
-def seconds_of_floor(spark: SparkSession, schema: str, batch: int, directory: str) -> float:
+def seconds_of_floor(ask: Ask, schema: str, batch: int, directory: str) -> float:
     """Read the batch, scan key and sequence of the base, write the batch."""
     began = time.monotonic()
-    spark.sql(f"select max(id), max(_change_sequence) from {schema}.ours__base").collect()
-    spark.table(f"{schema}.changes").where(f"batch = {batch}").write.mode("overwrite").parquet(directory)
+    ask(f"select max(id), max(_change_sequence) from {schema}.ours__base")
+    ask(f"insert overwrite directory '{directory}' using parquet select * from {schema}.changes where batch = {batch}")
     return time.monotonic() - began
 
 
-def megabytes_written(spark: SparkSession, table: str) -> float:
+def megabytes_written(ask: Ask, table: str) -> float:
     """What the last version of a table added, data files and deletion vectors, by its own account."""
     if file_formats.file_format() == "iceberg":
-        last = spark.sql(f"select max_by(summary, committed_at) as summary from {table}.snapshots").first()
-        return float(last["summary"].get("added-files-size", 0)) / 1e6  # type: ignore[index]
-    metrics: dict[str, Any] = spark.sql(f"describe history {table} limit 1").first()["operationMetrics"]  # type: ignore[index]
+        [(last,)] = ask(f"select max_by(summary, committed_at) from {table}.snapshots")
+        return float(last.get("added-files-size", 0)) / 1e6
+    [(*_, metrics, _, _)] = ask(f"describe history {table} limit 1")
+    metrics = json.loads(metrics) if isinstance(metrics, str) else metrics  # through Thrift it is a text
     return float(metrics.get("numTargetBytesAdded") or metrics.get("numOutputBytes") or 0) / 1e6
 
 
-def measure(spark: SparkSession, base_rows: int, changes: int, repeats: int, buckets: int) -> None:
+def measure(ask: Ask, target: dict[str, Any] | None, base_rows: int, changes: int, repeats: int, buckets: int) -> None:
     """Print one line of the table for one size of base and batch."""
     schema = f"bench_{base_rows}_{changes}"
     with tempfile.TemporaryDirectory() as directory:
-        project = Project(Path(directory) / "project", schema)
-        prepare(spark, project, schema, base_rows, buckets)
+        project = Project(Path(directory) / "project", schema, target=target)
+        prepare(ask, project, schema, base_rows, buckets)
         ours, theirs, floor = [], [], []
         for repeat in range(repeats + 1):
             batch = repeat + 2
             keys = f"select distinct cast(rand({batch}) * {base_rows} as bigint) as id from range({changes})"
-            spark.sql(f"insert into {schema}.changes by name {rows(keys, str(batch))}")
+            ask(f"insert into {schema}.changes by name {rows(keys, str(batch))}")
             ours.append(seconds_of_dbt(project, "ours"))
             # Ours sets it; dbt-spark's MERGE from a view of Iceberg's tables that is kept so Spark 4.1.1 cannot plan.
-            spark.conf.set("spark.sql.legacy.storeAnalyzedPlanForView", "false")
+            ask("set spark.sql.legacy.storeAnalyzedPlanForView = false")
             theirs.append(seconds_of_dbt(project, "theirs"))
-            floor.append(seconds_of_floor(spark, schema, batch, f"{directory}/floor"))
-        written = [megabytes_written(spark, f"{schema}.{table}") for table in ("ours__base", "theirs")]
+            floor.append(seconds_of_floor(ask, schema, batch, f"{directory}/floor"))
+        written = [megabytes_written(ask, f"{schema}.{table}") for table in ("ours__base", "theirs")]
         rows_of = f"(select id, struct({', '.join(VALUES)}) as row from {schema}.{{0}}) as {{0}}"
-        differ = spark.sql(
+        [(differ,)] = ask(
             "select count_if(not ours.row <=> theirs.row) "
             f"from {rows_of.format('ours')} full join {rows_of.format('theirs')} using (id)"
-        ).first()
-    spark.sql(f"drop schema {schema} cascade")
+        )
+    ask(f"drop schema {schema} cascade")
     # The first round warms up.
     medians = [statistics.median(side[1:]) for side in (ours, theirs, floor)]
     pairs = [statistics.median(b / a for a, b in zip(ours[1:], side[1:], strict=True)) for side in (theirs, floor)]
     sizes = f"{base_rows:>11,} {changes:>8,}"
     seconds = "".join(f"{median:11.2f}" for median in medians)
     print(
-        f"{sizes}{seconds}{pairs[0]:11.2f} x{1 / pairs[1]:9.2f} x{written[0]:11.2f}{written[1]:11.2f}"
-        f"{differ[0] if differ else '?':>8}",
+        f"{sizes}{seconds}{pairs[0]:11.2f} x{1 / pairs[1]:9.2f} x{written[0]:11.2f}{written[1]:11.2f}{differ:>8}",
         flush=True,
     )
+
+
+@contextlib.contextmanager
+def in_a_session() -> Iterator[tuple[Ask, None]]:
+    """Ask the Spark session that dbt has."""
+    spark = SparkSession.builder.getOrCreate()
+    yield lambda sql: spark.sql(sql).collect(), None
+    spark.stop()
+
+
+@contextlib.contextmanager
+def through_thrift(directory: Path) -> Iterator[tuple[Ask, dict[str, Any]]]:
+    """Ask a Thrift server, and have dbt ask it."""
+    with Cluster(directory / "cluster", thrift_cores=2) as cluster:
+        yield cluster.query, cluster.target
 
 
 def main() -> None:
@@ -152,11 +173,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--file-format", choices=list(file_formats.CONFIGURATIONS), help="instead of SPARK_CONF_DIR")
     parser.add_argument("--buckets", type=int, default=0, help="buckets of our base table, with Iceberg")
+    parser.add_argument("--thrift", action="store_true", help="through a Thrift server; Delta only")
     arguments = parser.parse_args()
     if arguments.file_format:
         file_formats.choose(arguments.file_format)
-    with tempfile.TemporaryDirectory() as directory, contextlib.chdir(directory):
-        spark = SparkSession.builder.getOrCreate()
+    with contextlib.ExitStack() as opened:
+        directory = opened.enter_context(tempfile.TemporaryDirectory())
+        opened.enter_context(contextlib.chdir(directory))
+        ask, target = opened.enter_context(through_thrift(Path(directory)) if arguments.thrift else in_a_session())
         print(f"{'':20}{'seconds':^33}{'ratios':^24}{'MB written':^22}   rows")
         print(
             f"{'base rows':>11} {'changes':>8}{'ours':>11}{'dbt-spark':>11}{'floor':>11}{'dbt-spark':>13}"
@@ -165,8 +189,7 @@ def main() -> None:
         )
         for base_rows in arguments.rows:
             for changes in arguments.changes:
-                measure(spark, base_rows, changes, arguments.repeats, arguments.buckets)
-        spark.stop()
+                measure(ask, target, base_rows, changes, arguments.repeats, arguments.buckets)
 
 
 if __name__ == "__main__":

@@ -24,11 +24,15 @@ SECONDS = 300
 
 
 class Cluster:
-    """Started on entry, with a metastore in PostgreSQL; everything that it writes lies under `root`."""
+    """Started on entry, with a metastore in PostgreSQL; everything that it writes lies under `root`.
+
+    Every application gets one core of a worker, the Thrift server `thrift_cores`.
+    """
 
     workers = 2
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, thrift_cores: int = 1) -> None:
+        self.thrift_cores = thrift_cores
         self.root, self.warehouse, self.logs = root, root / "warehouse", root / "logs"
         self.logs.mkdir(parents=True)
         self.warehouse.mkdir()
@@ -51,6 +55,7 @@ class Cluster:
             thrift = ["--hiveconf", f"hive.server2.thrift.port={self.thrift}"]
             thrift += ["--hiveconf", "hive.server2.thrift.bind.host=127.0.0.1"]
             server = ["--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"]
+            server += ["--conf", f"spark.cores.max={self.thrift_cores}"]
             self.submit("thrift", server, "spark-internal", *thrift)
             _wait_for("the Thrift server", lambda: _listens(self.thrift))
         except BaseException:
