@@ -38,16 +38,17 @@ ICEBERG_LONG := tests/functional/test_laws.py
 ICEBERG_LONGER := $(addprefix tests/functional/test_,parity.py parity_corruptions.py parity_command.py quarantine.py snapshot_csv.py row_deletes.py views.py generations.py capture.py capture_histories.py as_of.py base_table_sizes.py planted_bugs.py spanner.py append_datastream.py append_spanner.py) tests/kills
 
 test: setup  ## at most 20 minutes on two cores: two workers, each with a Spark session, since the driver plans on one core
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not soak and not matrix"
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not soak and not matrix" --file-format iceberg $(ICEBERG_QUICK)
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "not soak and not matrix"
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "not soak and not matrix" --file-format iceberg $(ICEBERG_QUICK)
 
 soak: setup  ## the long matrices: at most 25 minutes
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "soak and not matrix"
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not soak and not matrix" --file-format iceberg $(ICEBERG_LONG)
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "soak and not matrix"
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "not soak and not matrix" --file-format iceberg -k "not spanner" $(ICEBERG_LONG)
 
 matrix: setup  ## more histories, orders of delivery, kills and planted bugs, long runs against Spanner's emulator, all that Iceberg's tables can have: hours, for a release
 	python -m pytest -m matrix
-	python -m pytest -m "soak or matrix" --file-format iceberg $(ICEBERG_QUICK) $(ICEBERG_LONG)
+	python -m pytest -m "soak or matrix" --file-format iceberg $(ICEBERG_QUICK)
+	python -m pytest --file-format iceberg $(ICEBERG_LONG)
 	python -m pytest --file-format iceberg $(ICEBERG_LONGER)
 
 wheel: setup  ## the package reconcile_jobs as a wheel, for executors: see README
