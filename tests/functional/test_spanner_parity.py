@@ -42,8 +42,8 @@ numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def emulator() -> Iterator[Emulator]:
-    running = Emulator(partition_seconds=3)
+def emulator(request: pytest.FixtureRequest) -> Iterator[Emulator]:
+    running = Emulator(partition_seconds=getattr(request, "param", 3))
     yield running
     running.stop()
 
@@ -217,6 +217,8 @@ def test_every_table_equals_the_database_while_it_is_written_to(
     assert cuts[-1].isoformat() == (appended.cut_time or "")[: len(cuts[-1].isoformat())]
 
 
+# The comparisons take minutes, in which hundreds of partitions of three seconds would come and go.
+@pytest.mark.parametrize("emulator", [30], indirect=True)
 @pytest.mark.parametrize("captures", [CAPTURES[1:2]], ids=CAPTURES[1:2])
 @pytest.mark.parametrize(
     "postgresql",
@@ -254,7 +256,7 @@ def test_at_the_cut_of_each_batch_every_row_matches_under_live_writes(shop: Shop
     workload.step()
     load_spanner(shop.spark, shop.database.name, "Orders", into, "now")
     [(first,)] = shop.spark.sql(f"select min(OrderId) from {into.sql}").collect()
-    assert shop.spark.sql(f"delete from {into.sql} where OrderId = :first", {"first": first}).collect() == [(1,)]
+    shop.spark.sql(f"delete from {into.sql} where OrderId = {first}")
     outcome = shop.project.dbt("test", "--select", "parity_of_Orders", succeed=False)
     assert not outcome.success
     last = shop.spark.table(f"{shop.project.schema}.reconcile_parity").orderBy("recorded_at").collect()[-1]
