@@ -48,8 +48,7 @@ soak: setup  ## the long matrices: at most 25 minutes
 matrix: setup  ## more histories, orders of delivery, kills and planted bugs, long runs against Spanner's emulator, all that Iceberg's tables can have: hours, for a release
 	python -m pytest -m matrix
 	python -m pytest -m "soak or matrix" --file-format iceberg $(ICEBERG_QUICK)
-	python -m pytest --file-format iceberg $(ICEBERG_LONG)
-	python -m pytest --file-format iceberg $(ICEBERG_LONGER)
+	python -m pytest --file-format iceberg $(ICEBERG_LONG) $(ICEBERG_LONGER)
 
 wheel: setup  ## the package reconcile_jobs as a wheel, for executors: see README
 	@python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . && ls dist

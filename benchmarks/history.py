@@ -20,9 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "ingestion")]
 os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "conf"))
 
-from merge import CHANGE, COLUMNS, megabytes_written, rows, seconds_of_dbt  # noqa: E402
+from merge import CHANGE, COLUMNS, Ask, in_a_session, megabytes_written, rows, seconds_of_dbt  # noqa: E402
 from projects import Project  # noqa: E402
-from pyspark.sql import SparkSession  # noqa: E402
 
 NAMES = ", ".join(COLUMNS)
 FILLED = {
@@ -34,10 +33,10 @@ FILLED = {
 }
 
 
-def prepare(spark: SparkSession, project: Project, schema: str, base_rows: int) -> None:
+def prepare(ask: Ask, project: Project, schema: str, base_rows: int) -> None:
     """Both tables with `base_rows` rows, made by their own first runs and then filled alike."""
-    spark.sql(f"create schema {schema}")
-    spark.sql(f"create table {schema}.changes using delta partitioned by (batch) as {rows('select 0L as id', '1')}")
+    ask(f"create schema {schema}")
+    ask(f"create table {schema}.changes using delta partitioned by (batch) as {rows('select 0L as id', '1')}")
     project.source(schema, "changes")
     change = CHANGE.replace("timestamp'2026-01-01'", "timestamp_seconds(1767225600 + batch)")
     for model, materialized in (("state", "current_state"), ("versions", "history")):
@@ -50,34 +49,34 @@ def prepare(spark: SparkSession, project: Project, schema: str, base_rows: int) 
     project.dbt("run")
     all_rows = rows(f"select id from range(1, {base_rows})", "1")
     for model, filled in FILLED.items():
-        spark.sql(f"insert into {schema}.{model}__base by name select {NAMES}, {filled} from ({all_rows})")
+        ask(f"insert into {schema}.{model}__base by name select {NAMES}, {filled} from ({all_rows})")
 
 
-def measure(spark: SparkSession, base_rows: int, changes: int, repeats: int) -> None:
+def measure(ask: Ask, base_rows: int, changes: int, repeats: int) -> None:
     """Print one line of the table for one size of base and batch."""
     schema = f"bench_{base_rows}_{changes}"
     with tempfile.TemporaryDirectory() as directory:
         project = Project(Path(directory) / "project", schema)
-        prepare(spark, project, schema, base_rows)
+        prepare(ask, project, schema, base_rows)
         took: dict[str, list[float]] = {model: [] for model in FILLED}
         for repeat in range(repeats + 1):
             batch = repeat + 2
             keys = f"select distinct cast(rand({batch}) * {base_rows} as bigint) as id from range({changes})"
-            spark.sql(f"insert into {schema}.changes by name {rows(keys, str(batch))}")
+            ask(f"insert into {schema}.changes by name {rows(keys, str(batch))}")
             for model, seconds in took.items():
                 seconds.append(seconds_of_dbt(project, model))
-        written = [megabytes_written(spark, f"{schema}.{model}__base") for model in FILLED]
-        differ = spark.sql(
+        written = [megabytes_written(ask, f"{schema}.{model}__base") for model in FILLED]
+        [(differ,)] = ask(
             f"select count(*) from (select {NAMES} from {schema}.state "
             f"except all select {NAMES} from {schema}.versions where is_current)"
-        ).first()
-    spark.sql(f"drop schema {schema} cascade")
+        )
+    ask(f"drop schema {schema} cascade")
     # The first round warms up.
     state, versions = (seconds[1:] for seconds in took.values())
     ratio = statistics.median(two / one for one, two in zip(state, versions, strict=True))
     print(
         f"{base_rows:>11,} {changes:>8,}{statistics.median(versions):10.2f}{statistics.median(state):15.2f}{ratio:8.2f}"
-        f"{written[1]:11.2f}{written[0]:15.2f}{differ[0] if differ else '?':>8}",
+        f"{written[1]:11.2f}{written[0]:15.2f}{differ:>8}",
         flush=True,
     )
 
@@ -89,15 +88,13 @@ def main() -> None:
     parser.add_argument("--changes", type=int, nargs="+", default=[10_000], help="changes of a batch")
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory, contextlib.chdir(directory):
-        spark = SparkSession.builder.getOrCreate()
+    with tempfile.TemporaryDirectory() as directory, contextlib.chdir(directory), in_a_session() as (ask, _):
         print(f"{'':20}{'seconds':^33}{'MB written':^26}")
         print(f"{'base':>11} {'changes':>8}{'history':>10}{'current_state':>15}{'ratio':>8}"
               f"{'history':>11}{'current_state':>15}{'differ':>8}")  # fmt: skip
         for base_rows in arguments.rows:
             for changes in arguments.changes:
-                measure(spark, base_rows, changes, arguments.repeats)
-        spark.stop()
+                measure(ask, base_rows, changes, arguments.repeats)
 
 
 if __name__ == "__main__":

@@ -140,8 +140,8 @@ def check(
 
     Says what was not met. The caller fails with `refusal` where that was asked for.
     """
-    last_batch = int(kept(spark, staging, "last_batch") or 0)
-    through = kept(spark, staging, _THROUGH)
+    known = kept(spark, staging)
+    last_batch, through = int(known.get("last_batch", 0)), known.get(_THROUGH)
     first_batch = int(through) + 1 if through is not None else first_batch
     if first_batch is None or first_batch > last_batch:
         return None
@@ -196,10 +196,9 @@ def _suites(
     if objects is None:
         before = spark.sql(f"SELECT DISTINCT object FROM {staging.sql} WHERE batch < {first} AND object IS NOT NULL")
         objects = tuple(sorted(row.object for row in before.collect()))
-    is_true: dict[str, Any] = {"value_set": [True]}
     of_records = {
         "parsable": gxe.ExpectColumnValuesToBeInSet(
-            column="parsable", **is_true, description="Every record can be read, and names its object."
+            column="parsable", value_set=[True], description="Every record can be read, and names its object."
         ),
         "known_change_type": gxe.ExpectColumnValuesToBeInSet(
             column="change_type", value_set=_CHANGE_TYPES[source], description="The change type is a known one."
@@ -208,7 +207,7 @@ def _suites(
             column="change_type", description="Every record has a change type."
         ),
         "order_present": gxe.ExpectColumnValuesToBeInSet(
-            column="ordered", **is_true, description="What orders the changes of a key is there."
+            column="ordered", value_set=[True], description="What orders the changes of a key is there."
         ),
         "delivery_lag": gxe.ExpectColumnValuesToBeBetween(
             column="lag_seconds",

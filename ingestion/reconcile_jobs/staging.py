@@ -295,9 +295,10 @@ class Staging:
             self._properties |= properties
 
 
-def kept(spark: SparkSession, table: TableName, name: str) -> str | None:
-    """Return what is kept with a staging table under this name, for those who do not append to it."""
-    return format_of(spark).properties(spark, table.sql).get(f"reconcile.{name}")
+def kept(spark: SparkSession, table: TableName) -> dict[str, str]:
+    """Return what is kept with a staging table, name by name, for those who do not append to it."""
+    properties = format_of(spark).properties(spark, table.sql)
+    return {name.removeprefix("reconcile."): value for name, value in properties.items()}
 
 
 def keep(spark: SparkSession, table: TableName, name: str, value: str) -> None:
