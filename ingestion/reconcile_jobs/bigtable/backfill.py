@@ -8,6 +8,7 @@ that start, so that every change of which they show the result, and that may be 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -40,6 +41,9 @@ class RowDecoder:
     """Puts rows together from the chunks of ReadRows."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._key = b""  # of the row that is not whole yet, which is never empty
         self._family: str | None = None
         self._qualifier: bytes | None = None
@@ -55,7 +59,7 @@ class RowDecoder:
     def add(self, chunk: Any) -> tuple[bytes, list[str]] | None:
         """Take a CellChunk, and return the row's key and its cells, as JSON, if that makes it whole. Raises TornRow."""
         if chunk.reset_row:
-            self.__init__()  # type: ignore[misc]
+            self._begin()
             return None
         if chunk.row_key and chunk.row_key != self._key:
             if self._key:
@@ -83,7 +87,7 @@ class RowDecoder:
         if self._value is not None:
             raise TornRow("a row that ends within a value")
         whole = (self._key, self._cells)
-        self.__init__()  # type: ignore[misc]
+        self._begin()
         return whole
 
 
@@ -92,7 +96,7 @@ def parts_of(client: Client, count: int) -> list[RowRange]:
     keys = client.sample_row_keys()
     every = max(1, -(-(len(keys) + 1) // count))
     edges = [b"", *keys[every - 1 :: every], b""]
-    return [RowRange(start, end) for start, end in zip(edges, edges[1:], strict=False)]
+    return [RowRange(start, end) for start, end in pairwise(edges)]
 
 
 def read_rows(client: Client, rows: RowRange, moment: int) -> Iterator[str]:

@@ -123,7 +123,7 @@ _TABLE = RowRange(b"", b"")
 
 def initial(ranges: Sequence[RowRange], start: int) -> list[Partition]:
     """Return the partitions of a table from `start` on. Raises Fault where they are not all of it."""
-    return _checked([Partition(rows, (), start, start) for rows in ranges])
+    return _checked([Partition(rows, (), start, start) for rows in sorted(ranges)])
 
 
 def requests(partitions: Sequence[Partition]) -> list[Request]:
@@ -150,9 +150,7 @@ def advanced(asked: Sequence[Request], outcomes: Mapping[RowRange, Outcome]) -> 
         outcome = outcomes.get(partition.rows, Moved(None, partition.low_watermark))
         if isinstance(outcome, Closed):
             if not tiles((position.rows for position, _ in outcome.positions), partition.rows):
-                raise _misfit(
-                    f"the tokens with which it closed the partition {partition.rows} are not those of all of it"
-                )
+                raise _misfit(f"the tokens with which {partition.rows} was closed are not those of all of it")
             for position, target in outcome.positions:
                 found.append(Partition(target, (position,), None, outcome.low_watermark))
         elif outcome.token is None:
