@@ -30,6 +30,19 @@ Standard output is one line of JSON: windows, records, backfill_records, first_b
 up to it is in staging), seconds. Exit codes: 0 done; 2 usage or configuration; 4 a fault that a retry may cure.
 """
 
+BIGTABLE_HELP = """
+Without --every the job goes on until the low watermark of every partition has passed its own start (or --end), and
+ends; a watermark that stands still, because a cluster has not replicated, it does not wait for. It reads in rounds,
+each of which is a batch that also holds where it ended. The low watermark is Bigtable's own estimate: replicated
+changes may come after it. With --backfill give a --start that lies before whatever has not been replicated yet.
+
+The credentials are Google's application default ones; with BIGTABLE_EMULATOR_HOST in the environment that server is
+read, without any.
+
+Standard output is one line of JSON: rounds, records, backfill_records, first_batch, last_batch, low_watermark, seconds.
+Exit codes: 0 done; 2 usage or configuration; 4 a fault that a retry may cure.
+"""
+
 
 def _positive(text: str) -> int:
     if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
@@ -43,6 +56,11 @@ def _interval(text: str) -> str:
     if not found or int(found[1]) == 0:
         raise argparse.ArgumentTypeError(f"{text} is no interval; write 30s, 5m or 1h")
     return f"{found[1]} {units[found[2]]}"
+
+
+def _seconds(text: str) -> float:
+    number, unit = _interval(text).split()
+    return float(int(number) * {"seconds": 1, "minutes": 60, "hours": 3600}[unit])
 
 
 def _short(text: str) -> str:
@@ -121,10 +139,31 @@ def arguments(words: list[str], description: str | None) -> argparse.Namespace:
         default="fail",
         help="what happens where the partitions that were read are not those that Spanner names (default: fail)",
     )
+    bigtable = sources.add_parser(
+        "bigtable",
+        help="a Bigtable table's change stream",
+        description="Append a change stream's data changes to a staging table, each once.",
+        epilog=BIGTABLE_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    bigtable.add_argument("--project", required=True, help="the Google Cloud project of the instance")
+    bigtable.add_argument("--instance", required=True, help="the Bigtable instance")
+    bigtable.add_argument("--table", required=True, help="the table, whose change stream is enabled")
+    bigtable.add_argument("--app-profile", required=True, help="an app profile with single-cluster routing")
+    _add_staging_table(bigtable)
+    bigtable.add_argument(
+        "--start",
+        metavar="TIME",
+        help="where the first run begins, as 2026-05-01T09:00:00Z, within the change stream's retention period "
+        "(default: now); every later run goes on where the one before ended",
+    )
+    bigtable.add_argument("--end", metavar="TIME", help="the commit timestamp to get to (default: now)")
+    bigtable.add_argument("--backfill", action="store_true", help="also append the cells that are there already")
+    bigtable.add_argument("--every", type=_seconds, metavar="10s", help="keep going, with a round so often")
     return parser.parse_args(words)
 
 
-def _add_staging(parser: argparse.ArgumentParser) -> None:
+def _add_staging_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--staging",
         type=TableName.parse,
@@ -132,6 +171,10 @@ def _add_staging(parser: argparse.ArgumentParser) -> None:
         metavar="SCHEMA.TABLE",
         help="the table, made if it is missing",
     )
+
+
+def _add_staging(parser: argparse.ArgumentParser) -> None:
+    _add_staging_table(parser)
     parser.add_argument(
         "--checkpoint", metavar="DIR", help="what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
     )
