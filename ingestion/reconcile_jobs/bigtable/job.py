@@ -318,8 +318,10 @@ class _Run:
         self.appended_at = time.monotonic()
         total = self.totals
         total.rounds += 1
-        total.records += records
-        total.backfill_records += appended.rows - records - 1 if backfill else 0
+        # Counted in the table: what a killed run had written of this round may have been published instead.
+        backfilled = max(0, appended.rows - records - 1) if backfill else 0
+        total.records += max(0, appended.rows - backfilled - 1)
+        total.backfill_records += backfilled
         total.first_batch = total.first_batch or appended.batch
         total.last_batch = appended.batch or total.last_batch
         total.low_watermark = as_text(lowest_watermark(last.partitions))
