@@ -227,10 +227,12 @@ class _Run:
                 self.say(f"{name} begins at {as_text(start)}, when it was first tried")
             # Bigtable takes microseconds.
             start = start // 1000 * 1000
-            begun = _begun(start, self.job.backfill)
+            # With the id of before: the number that was given to its append is used.
+            begun = _begun(start, self.job.backfill) | ({} if kept is None else {"id": kept["id"]})
             last = _Cut(0, initial(ranges, start))
         else:
-            begun = kept or _begun(lowest_watermark(last.partitions), self.job.backfill)  # a copy, made by hand
+            copied = _begun(lowest_watermark(last.partitions), self.job.backfill) | {"appended": True}
+            begun = kept or copied  # by hand, without what was kept with the table
             if asked is not None and asked // 1000 * 1000 != nanoseconds(begun["start"]):
                 raise UsageError(
                     f"{name} was begun at {begun['start']} and goes on where it ended: leave --start out, or name a "

@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import grpc
@@ -214,7 +215,7 @@ def read_partitions(
                         portion, size = [], 0
             hand_on(None)
         except Exception as problem:
-            if not over.is_set():
+            with suppress(Fault):  # nobody is there any more who would hear of it
                 hand_on(problem)
 
     threads = [
