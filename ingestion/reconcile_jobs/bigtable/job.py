@@ -219,9 +219,9 @@ class _Run:
                     f"No batch in {name} says any more how far the change stream was read: name a new table with "
                     "--staging."
                 )
-            # A run that ended before it appended anything: what it began is begun anew. Without the cells that were
-            # there, at the same moment, so that nothing since then is missing.
-            again = kept is not None and asked is None and not self.job.backfill
+            # A run that ended before it appended anything: what it began is begun anew, at the same moment, so that
+            # nothing since then is missing.
+            again = kept is not None and asked is None
             start = nanoseconds(kept["start"]) if again else asked or now
             if again:
                 self.say(f"{name} begins at {as_text(start)}, when it was first tried")
