@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fake_bigtable import FakeBigtable, Mutation, delete_column, delete_family, delete_row, set_cell
 from google.cloud.bigtable_v2 import types
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reconcile_jobs.bigtable.change_decoder import Change, ChangeDecoder, TornChange
 
@@ -136,6 +136,7 @@ ENTRIES = st.lists(
 )
 
 
+@settings(deadline=None)  # other processes may have the machine
 @given(ENTRIES, st.integers(1, 13), st.integers(1, 7), BYTES.filter(bool), st.integers(0, 2**31 - 1))
 def test_however_it_is_cut_a_change_is_what_was_committed(
     entries: list[Any], value_chunk: int, entries_per_message: int, row: bytes, tiebreaker: int

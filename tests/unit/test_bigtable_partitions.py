@@ -5,7 +5,7 @@ import random
 
 import pytest
 from fake_bigtable import common
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reconcile_jobs.bigtable.partitions import (
     Closed,
@@ -219,6 +219,7 @@ class Model:
         return Closed(tuple(parts), self.end)
 
 
+@settings(deadline=None)  # other processes may have the machine
 @given(st.randoms(use_true_random=False))
 def test_every_key_is_read_once_whatever_splits_and_merges(chance: random.Random):
     model = Model(chance)

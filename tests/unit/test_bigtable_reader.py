@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import pytest
 from fake_bigtable import FakeBigtable, Fault, delete_column, delete_family, delete_row, set_cell
+from google.cloud.bigtable_v2 import types as T
 from reconcile_jobs import errors
 from reconcile_jobs.bigtable.backfill import parts_of, read_rows
 from reconcile_jobs.bigtable.calls import Client, SourceTable
@@ -283,7 +284,7 @@ def test_anything_at_once(seed: int):
                     server.split(bytes([chance.randrange(98, 122)]))
                 if chance.random() < 0.02 and len(server.ranges) > 1:
                     server.merge(chance.choice(sorted(server.ranges)[1:])[0])
-                if number % 20 == 0:
+                if number % 5 == 0:
                     time.sleep(0.01)
             server.replicate()
             over.set()
@@ -291,11 +292,11 @@ def test_anything_at_once(seed: int):
         writer = threading.Thread(target=write)
         writer.start()
         while not over.is_set():
-            reader.round(seconds=chance.choice([0.05, 0.2, 1]))
+            reader.round(seconds=chance.choice([0.05, 0.1, 0.3]))
         writer.join()
         reader.until_all_is_read()
         reader.check()
-        assert len(server.closings) > 10
+        assert len(server.closings) > 5
         assert {record["type"] for record in reader.records} == {"user", "garbage_collection"}
 
 
@@ -331,6 +332,28 @@ def test_a_fault_within_a_change_drops_what_had_come_of_it(reader: Reader, serve
     reader.until_all_is_read()
     assert not server.faults
     reader.check()
+
+
+@pytest.mark.parametrize("kind", ["heartbeat", "close_stream"])
+def test_anything_else_within_a_change_has_it_read_again(
+    server: FakeBigtable, reader: Reader, monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    server.value_chunk = 2
+    put(server, "a", b"value")
+    read, calls = server._read, itertools.count()
+
+    def interrupted(request: Any, context: Any) -> Iterator[Any]:
+        for message in read(request, context):
+            yield message
+            if next(calls) == 0:
+                odd = T.ReadChangeStreamResponse.pb()()
+                getattr(odd, kind).SetInParent()
+                yield odd
+
+    monkeypatch.setattr(server, "_answers", {"ReadChangeStream": interrupted})
+    reader.until_all_is_read()
+    reader.check()
+    assert next(calls) > 3
 
 
 def test_a_stream_that_says_nothing_any_more_is_cancelled(
