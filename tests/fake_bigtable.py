@@ -463,6 +463,7 @@ class FakeBigtable:
         heartbeat = request.heartbeat_duration.ToNanoseconds() / 10**9 or 5.0
         following = time.monotonic() + heartbeat
         at = min(place for _, place in position.parts)
+        watermark = 0  # of a stream that is behind, not that of now
         while context.is_active() and not self._stopped:
             with self._changed:
                 if at >= len(self.log) and me in self.ranges:
@@ -477,7 +478,8 @@ class FakeBigtable:
                 if not position.wants(place, commit):
                     continue
                 position.read(place + 1)
-                yield from self._messages(commit, position.token(), self._watermark(me))
+                watermark = max(watermark, self._watermark(me, commit.micros))
+                yield from self._messages(commit, position.token(), watermark)
                 following = time.monotonic() + heartbeat
             at = end
             position.read(end)
@@ -487,8 +489,9 @@ class FakeBigtable:
             if time.monotonic() >= following:
                 following += heartbeat
                 token = _Token(partition=_partition(me), token=position.token())
-                watermark = moment(self._watermark(me))
-                yield _Response(heartbeat={"continuation_token": token, "estimated_low_watermark": watermark})
+                watermark = max(watermark, self._watermark(me, self.now()))
+                estimate = moment(watermark)
+                yield _Response(heartbeat={"continuation_token": token, "estimated_low_watermark": estimate})
 
     def _close(self, me: Range, position: _Position, live: list[Range]) -> Any:
         close = _CloseStream()
@@ -503,9 +506,9 @@ class FakeBigtable:
             self.closings.append((me, new))
         return _Response(close_stream=close)
 
-    def _watermark(self, rows: Range) -> int:
-        held = [micros for key, micros in self.held.items() if holds(rows, key)]
-        return min([*held, self.now()])
+    def _watermark(self, rows: Range, micros: int) -> int:
+        """What is estimated of a partition that was read up to a commit: that, unless the test holds it back."""
+        return min([micros, *(held for key, held in self.held.items() if holds(rows, key))])
 
     def _messages(self, commit: Commit, token: str, watermark: int) -> Iterator[Any]:
         """One change in as many messages as it takes."""
