@@ -495,6 +495,22 @@ def test_the_command_says_what_it_did_in_one_line(place: Place, tmp_path: Path):
 
 
 @pytest.mark.soak
+def test_a_signal_lets_the_round_end_and_the_command_say_what_it_did(place: Place, tmp_path: Path):
+    put(place.server, "a")
+    job = submit(place.server, tmp_path, "--backfill", "--every", "1s")
+    log = tmp_path / "lakehouse/warehouse/lake.db/changes"
+    wait_for(lambda: any(log.rglob("*.parquet")))
+    put(place.server, "b")
+    time.sleep(10)
+    os.killpg(job.pid, signal.SIGTERM)
+    out, err = job.communicate(timeout=120)
+    assert (job.returncode, err) == (0, "")
+    assert json.loads(out)["records"] == 1
+    changes = [row.record for row in staged(place.spark, tmp_path) if row.origin == "bigtable/-6d"]
+    check(changes, place.server, place.server.log[1].micros)
+
+
+@pytest.mark.soak
 def test_killed_ten_times_the_lakehouse_has_the_servers_cells(place: Place, tmp_path: Path):
     server = place.server
     chance = random.Random(7)
