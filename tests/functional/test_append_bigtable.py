@@ -122,19 +122,21 @@ def put(server: FakeBigtable, key: str, value: bytes = b"v", **commit: Any) -> N
 
 
 class Workload(threading.Thread):
-    """Mutations of all kinds on two clusters, garbage collection, splits and merges, until it is stopped."""
+    """Mutations of all kinds on two clusters, garbage collection, splits and merges: so many, and until `over`."""
 
-    def __init__(self, server: FakeBigtable, seed: int, count: int, pause: float = 0.0) -> None:
+    def __init__(self, server: FakeBigtable, seed: int, count: int, pause: float = 0.0, endless: bool = False) -> None:
         super().__init__(daemon=True)
-        self.server, self.count, self.pause = server, count, pause
+        self.server, self.count, self.pause, self.endless = server, count, pause, endless
         self.chance = random.Random(seed)
         self.keys = [bytes([self.chance.randrange(97, 123), self.chance.randrange(256)]) for _ in range(300)]
         self.over = threading.Event()
 
     def run(self) -> None:
-        for number in range(self.count):
-            if self.over.is_set():
-                break
+        for number in itertools.count():
+            if number >= self.count:
+                if not self.endless or self.over.is_set():
+                    break
+                time.sleep(0.1)
             self.step()
             if self.pause and number % 10 == 0:
                 time.sleep(self.pause)
@@ -518,7 +520,7 @@ def test_killed_ten_times_the_lakehouse_has_the_servers_cells(place: Place, tmp_
         server.commit(b"%03d" % (number % 97), set_cell("f", b"old%d" % (number % 7), 1, b"v%d" % number))
     start = server.now()
     server.fault_rate = 0.0005
-    workload = Workload(server, seed=7, count=20_000, pause=0.08)
+    workload = Workload(server, seed=7, count=20_000, pause=0.08, endless=True)
     workload.start()
     words = ("--backfill", "--start", as_text(start * 1000))
     places = ["before_data_commit", "after_data_commit", ""]
@@ -532,6 +534,7 @@ def test_killed_ten_times_the_lakehouse_has_the_servers_cells(place: Place, tmp_
             os.killpg(job.pid, signal.SIGKILL)
         job.communicate(timeout=300)
         assert job.returncode != 0
+    workload.over.set()
     workload.join()
     job = submit(server, tmp_path, *words)
     _, err = job.communicate(timeout=300)

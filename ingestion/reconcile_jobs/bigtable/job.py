@@ -38,6 +38,7 @@ from reconcile_jobs.bigtable.partition_reader import Finished, Limits, read_part
 from reconcile_jobs.bigtable.partitions import (
     Closed,
     Partition,
+    Request,
     RowRange,
     advanced,
     from_json,
@@ -270,8 +271,9 @@ class _Run:
 
         plan = requests(cut.partitions)
         limits = Limits(target, self.job.round_seconds, self.job.heartbeat)
+        # As many tasks as run at a time, since each reads its partitions at the same time: one more would wait a round.
         # Read once, to be looked at before it is appended.
-        found = self._frame(plan_of(plan, 2 * self.spark.sparkContext.defaultParallelism), limits)
+        found = self._frame(shares_of(plan, self.spark.sparkContext.defaultParallelism), limits)
         found = found.persist(StorageLevel.MEMORY_AND_DISK)
         began = time.monotonic()
         try:
@@ -374,7 +376,7 @@ class _Run:
         self.progress(text)
 
 
-def plan_of(plan: Sequence[Any], tasks: int) -> list[list[Partition]]:
+def shares_of(plan: Sequence[Request], tasks: int) -> list[list[Partition]]:
     """Return the partitions to ask for, shared out among at most so many tasks, each in the order of the plan."""
     count = min(len(plan), tasks)
     return [[request.partition for request in plan[number::count]] for number in range(count)]
