@@ -36,7 +36,6 @@ from reconcile_jobs.bigtable.backfill import backfill_frame
 from reconcile_jobs.bigtable.calls import Client, SourceTable
 from reconcile_jobs.bigtable.partition_reader import Finished, Limits, read_partitions
 from reconcile_jobs.bigtable.partitions import (
-    Closed,
     Partition,
     Request,
     RowRange,
@@ -162,7 +161,7 @@ class _Run:
         self.started = time.monotonic()
         self.appended_at = time.monotonic()
         self.low_watermark = 0  # the highest that the lowest has been in this run
-        self.has_more = False  # whether the last round ended by its time, or with a partition closed
+        self.has_more = False  # whether the last round ended by its time, or with other partitions
         ship_by_value()
 
     def run(self) -> Totals:
@@ -281,12 +280,12 @@ class _Run:
             outcomes = dict(outcome_from_json(told) for _, read in reads for told in read["outcomes"])
             records = sum(read["records"] for _, read in reads)
             after = _Cut(cut.round + 1, advanced(plan, outcomes))
-            closed = any(isinstance(outcome, Closed) for outcome in outcomes.values())
-            self.has_more = closed or time.monotonic() - began >= limits.seconds
+            changed = _shape(after.partitions) != _shape(cut.partitions)
+            self.has_more = changed or time.monotonic() - began >= limits.seconds
             self.low_watermark = max(self.low_watermark, lowest_watermark(after.partitions))
             worth_a_batch = (
                 records
-                or closed
+                or changed
                 or cut.round == 0
                 or may_be_last
                 or (until is not None and _reached(after, until))
@@ -410,6 +409,11 @@ def _rows_of(client: Client, partitions: list[Partition], limits: Limits) -> Ite
 def _begun(start: int, backfill: bool) -> dict[str, Any]:
     """Return what a job keeps with its table from the beginning."""
     return {"id": str(uuid.uuid4()), "start": as_text(start), "backfill": backfill, "appended": False}
+
+
+def _shape(partitions: Sequence[Partition]) -> list[tuple[RowRange, list[RowRange]]]:
+    """Return what changes when partitions split or merge, or begin to wait."""
+    return [(one.rows, [position.rows for position in one.positions]) for one in partitions]
 
 
 def _reached(cut: _Cut, target: int) -> bool:
