@@ -546,4 +546,4 @@ def test_killed_ten_times_the_lakehouse_has_the_servers_cells(place: Place, tmp_
     check(changes, server, start)
     assert len(changes) > 20_000
     assert folded([row.record for row in rows if row.object != CUT]) == cells_of(server)
-    assert len(server.closings) > 30
+    assert len(server.closings) > 10, "the partitions did not change: this shows nothing"
