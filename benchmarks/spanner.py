@@ -31,8 +31,8 @@ from fake_spanner import FakeSpanner  # noqa: E402
 from google.cloud.spanner_v1 import types as T  # noqa: E402
 from google.cloud.spanner_v1.streamed import StreamedResultSet  # noqa: E402
 from reconcile_jobs.spanner.queries import Client, DatabaseName  # noqa: E402
-from reconcile_jobs.spanner.timestamps import as_text  # noqa: E402
 from reconcile_jobs.spanner.windows import described, list_partitions, read_partitions  # noqa: E402
+from reconcile_jobs.timestamps import as_text  # noqa: E402
 
 PARTITIONS = 8
 ROWS_PER_MESSAGE = 20

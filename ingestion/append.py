@@ -1,4 +1,4 @@
-"""Append a source's change records to a staging table: `spark-submit append.py datastream --help`, or spanner."""
+"""Append a source's change records to a staging table: `spark-submit append.py datastream|spanner|bigtable --help`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from reconcile_jobs.console import Console
 from reconcile_jobs.shutdown import Shutdown
 
 # Imported when they are asked for: each has a Job, whose fields are its options, and run.
-JOBS = {"datastream": "reconcile_jobs.datastream", "spanner": "reconcile_jobs.spanner.job"}
+JOBS = {
+    "datastream": "reconcile_jobs.datastream",
+    "spanner": "reconcile_jobs.spanner.job",
+    "bigtable": "reconcile_jobs.bigtable.job",
+}
 
 
 def main(words: list[str], console: Console, shutdown: Shutdown) -> None:

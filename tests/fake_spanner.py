@@ -16,7 +16,7 @@ from typing import Any
 import grpc
 from google.cloud.spanner_v1 import types as T
 from google.protobuf.struct_pb2 import ListValue, Value
-from reconcile_jobs.spanner.timestamps import as_text, nanoseconds
+from reconcile_jobs.timestamps import as_text, nanoseconds
 
 DATA: dict[str, Any] = {
     "commit_timestamp": "TIMESTAMP",

@@ -34,6 +34,19 @@ up to it is in staging), seconds, and with --expect expectations. Exit codes: 0 
 2 usage or configuration; 4 a fault that a retry may cure.
 """
 
+BIGTABLE_HELP = """
+Without --every the job goes on until the low watermark of every partition has passed its own start (or --end), and
+ends; a watermark that stands still, because a cluster has not replicated, it does not wait for. It reads in rounds,
+each of which is a batch that also holds where it ended. The low watermark is Bigtable's own estimate: replicated
+changes may come after it. With --backfill give a --start that lies before whatever has not been replicated yet.
+
+The credentials are Google's application default ones; with BIGTABLE_EMULATOR_HOST in the environment that server is
+read, without any.
+
+Standard output is one line of JSON: rounds, records, backfill_records, first_batch, last_batch, low_watermark, seconds,
+and with --expect expectations. Exit codes: 0 done; 1 records are not as expected; 2 usage or configuration; 4 a fault
+that a retry may cure.
+"""
 
 _SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600}
 
@@ -140,11 +153,33 @@ def arguments(words: list[str], description: str | None) -> tuple[str, dict[str,
         default="fail",
         help="what happens where the partitions that were read are not those that Spanner names (default: fail)",
     )
+    bigtable = sources.add_parser(
+        "bigtable",
+        help="a Bigtable table's change stream",
+        description="Append a change stream's data changes to a staging table, each once.",
+        epilog=BIGTABLE_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    bigtable.add_argument("--project", required=True, help="the Google Cloud project of the instance")
+    bigtable.add_argument("--instance", required=True, help="the Bigtable instance")
+    bigtable.add_argument("--table", required=True, help="the table, whose change stream is enabled")
+    bigtable.add_argument("--app-profile", required=True, help="an app profile with single-cluster routing")
+    _add_staging_table(bigtable)
+    _add_expectations(bigtable)
+    bigtable.add_argument(
+        "--start",
+        metavar="TIME",
+        help="where the first run begins, as 2026-05-01T09:00:00Z, within the change stream's retention period "
+        "(default: now); every later run goes on where the one before ended",
+    )
+    bigtable.add_argument("--end", metavar="TIME", help="the commit timestamp to get to (default: now)")
+    bigtable.add_argument("--backfill", action="store_true", help="also append the cells that are there already")
+    bigtable.add_argument("--every", type=_seconds, metavar="10s", help="keep going, with a round so often")
     asked = vars(parser.parse_args(words))
     return asked.pop("source"), asked, _expected(asked)
 
 
-def _add_staging(parser: argparse.ArgumentParser) -> None:
+def _add_staging_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--staging",
         type=TableName.parse,
@@ -152,6 +187,10 @@ def _add_staging(parser: argparse.ArgumentParser) -> None:
         metavar="SCHEMA.TABLE",
         help="the table, made if it is missing",
     )
+
+
+def _add_staging(parser: argparse.ArgumentParser) -> None:
+    _add_staging_table(parser)
     parser.add_argument(
         "--checkpoint", metavar="DIR", help="what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
     )

@@ -140,7 +140,9 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
 
 def _without_module(name: str, here: bool) -> UsageError:
     # As it is installed, which these are not called.
-    package = "google-cloud-spanner" if name.partition(".")[0] in ("google", "grpc") else name
+    package = name
+    if name.partition(".")[0] in ("google", "grpc"):
+        package = "google-cloud-bigtable" if "bigtable" in name else "google-cloud-spanner"
     if here:
         return UsageError(
             f"The job's own Python, {sys.executable}, does not have the package {package}: install this package's "

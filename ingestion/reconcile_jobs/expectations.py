@@ -29,6 +29,7 @@ _DAYS, _FEWEST_DAYS = 7, 3
 _CHANGE_TYPES = {
     "datastream": ["INSERT", "UPDATE", "DELETE", "UPDATE-INSERT", "UPDATE-DELETE"],
     "spanner": ["INSERT", "UPDATE", "DELETE"],
+    "bigtable": ["user", "garbage_collection", "backfill"],
 }
 
 # What each source's records say of themselves: `parsable`, `change_type`, `ordered` (what orders the record is there),
@@ -76,6 +77,20 @@ SELECT object, origin, batch,
   committed_at IS NOT NULL
     AND (is_backfill OR server_transaction_id IS NOT NULL AND record_sequence IS NOT NULL) AS ordered,
   if(is_backfill, NULL, double(timestampdiff(SECOND, committed_at, appended_at))) AS lag_seconds
+FROM said""",
+    "bigtable": """
+WITH changes AS (
+  SELECT object, origin, batch, appended_at, change.*
+  FROM (SELECT *, from_json(record, '
+    row_key string, type string, commit_timestamp string, tiebreaker bigint, _corrupt_record string') AS change
+    FROM {records} WHERE NOT object <=> '#cut')
+),
+said AS (SELECT *, try_cast(commit_timestamp AS timestamp) AS committed_at FROM changes)
+SELECT object, origin, batch,
+  object IS NOT NULL AND _corrupt_record IS NULL AND row_key IS NOT NULL AS parsable,
+  type AS change_type,
+  committed_at IS NOT NULL AND tiebreaker IS NOT NULL AS ordered,
+  if(type = 'backfill', NULL, double(timestampdiff(SECOND, committed_at, appended_at))) AS lag_seconds
 FROM said""",
 }
 

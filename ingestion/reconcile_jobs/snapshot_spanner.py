@@ -17,8 +17,8 @@ from reconcile_jobs.snapshot_jdbc import Snapshot, named_columns, not_exact, rea
 from reconcile_jobs.spanner.backfill import Column, Table, rows_of, shares_of
 from reconcile_jobs.spanner.queries import Client, DatabaseName
 from reconcile_jobs.spanner.stream_decoder import Rows
-from reconcile_jobs.spanner.timestamps import as_text, nanoseconds
 from reconcile_jobs.staging import TableName, quoted
+from reconcile_jobs.timestamps import as_text, nanoseconds
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,8 +20,8 @@ from reconcile_jobs import errors, failpoints
 from reconcile_jobs.errors import JobError, UsageError
 from reconcile_jobs.spanner.data_source import CUT, SpannerChangeStream
 from reconcile_jobs.spanner.job import Job, Totals, run
-from reconcile_jobs.spanner.timestamps import as_text, nanoseconds
 from reconcile_jobs.staging import TableName
+from reconcile_jobs.timestamps import as_text, nanoseconds
 from spanner_emulator import (
     INSTANCE,
     PROJECT,

@@ -151,29 +151,39 @@ def test_a_record_that_is_not_as_expected_is_found(spark: SparkSession, tmp_path
     ]
 
 
-def test_a_change_of_spanner_that_cannot_be_ordered_is_found(spark: SparkSession, tmp_path: Path) -> None:
-    table = TableName.parse("expected.spanner")
-    whole = {
-        "commit_timestamp": NOW.isoformat(),
-        "server_transaction_id": "t",
-        "record_sequence": "0",
-        "mod_type": "INSERT",
-    }
-    records = {
-        "whole": whole,
-        "backfill": {"commit_timestamp": "2001-01-01T00:00:00Z", "backfill": "true", "mod_type": "INSERT"},
-        "bad": {name: value for name, value in whole.items() if name != "record_sequence"},
-    }
-    rows = [(json.dumps(record), "orders", case) for case, record in records.items()]
+# Of each change stream: a whole record, one of a backfill, and what orders the first.
+STREAMS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "spanner": (
+        {"commit_timestamp": NOW.isoformat(), "server_transaction_id": "t", "record_sequence": "0", "mod_type": "INSERT"},
+        {"commit_timestamp": "2001-01-01T00:00:00Z", "backfill": "true", "mod_type": "INSERT"},
+        "record_sequence",
+    ),
+    "bigtable": (
+        {"row_key": "YQ==", "type": "user", "commit_timestamp": NOW.isoformat(), "tiebreaker": 0, "entries": []},
+        {"row_key": "YQ==", "type": "backfill", "commit_timestamp": "2001-01-01T00:00:00Z", "tiebreaker": 0},
+        "tiebreaker",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", STREAMS)
+def test_a_change_of_a_stream_that_cannot_be_ordered_is_found(spark: SparkSession, tmp_path: Path, source: str) -> None:
+    table = TableName.parse(f"expected.{source}")
+    whole, backfill, order = STREAMS[source]
+    bad = {name: value for name, value in whole.items() if name != order}
+    rows = [
+        (json.dumps(record), "orders", case)
+        for case, record in {"whole": whole, "backfill": backfill, "bad": bad}.items()
+    ]
     rows += [('{"cut_time": "2026-01-01T00:00:00Z"}', "#cut", "cut")]
-    stage(spark, table, "spanner", spark.createDataFrame(rows, "record string, object string, origin string"))
-    found = {row.origin: row for row in envelopes(spark, table, "spanner", 1, 1).collect()}
+    stage(spark, table, source, spark.createDataFrame(rows, "record string, object string, origin string"))
+    found = {row.origin: row for row in envelopes(spark, table, source, 1, 1).collect()}
     assert {case: (row.parsable, row.ordered, row.lag_seconds is None) for case, row in found.items()} == {
         "whole": (True, True, False),
         "backfill": (True, True, True),
         "bad": (True, False, False),
     }
-    outcome = look_at(spark, table, "spanner", tmp_path, max_lag=24 * 3600)
+    outcome = look_at(spark, table, source, tmp_path, max_lag=24 * 3600)
     assert outcome.failed == ["order_present"]
 
 

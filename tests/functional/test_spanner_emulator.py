@@ -9,8 +9,8 @@ import pytest
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.spanner.backfill import read_rows, shares_of, watched_tables
 from reconcile_jobs.spanner.queries import Client
-from reconcile_jobs.spanner.timestamps import as_text
 from reconcile_jobs.spanner.windows import Leaf, described, list_partitions, read_partitions
+from reconcile_jobs.timestamps import as_text
 from spanner_emulator import (
     TABLES,
     Database,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from reconcile_jobs import datastream
 from reconcile_jobs.append_arguments import arguments
+from reconcile_jobs.bigtable import job as bigtable_job
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.expectations import Expected
 from reconcile_jobs.spanner import job
@@ -14,6 +15,20 @@ from reconcile_jobs.staging import TableName, literal, quoted
 
 ASKED = ["datastream", "--path", "/landing", "--staging", "lake.shop"]
 STREAM = ["spanner", "--project", "p", "--instance", "i", "--database", "d", "--stream", "s", "--staging", "lake.shop"]
+
+TABLE = [
+    "bigtable",
+    "--project",
+    "p",
+    "--instance",
+    "i",
+    "--table",
+    "t",
+    "--app-profile",
+    "a",
+    "--staging",
+    "lake.shop",
+]
 
 
 def asked_by(words: list[str]) -> Any:
@@ -28,7 +43,11 @@ def test_what_is_not_said_has_a_default():
     assert options.skip_corrupt_files is False
 
 
-@pytest.mark.parametrize(("words", "kind"), [(ASKED, datastream.Job), (STREAM, job.Job)], ids=["datastream", "spanner"])
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [(ASKED, datastream.Job), (STREAM, job.Job), (TABLE, bigtable_job.Job)],
+    ids=["datastream", "spanner", "bigtable"],
+)
 def test_a_job_has_the_options_of_its_source_and_their_defaults(words: list[str], kind: Any):
     source, options, expected = arguments(words, "Append.")
     assert (source, expected) == (words[0], None)
@@ -41,6 +60,8 @@ def test_a_job_has_the_options_of_its_source_and_their_defaults(words: list[str]
 @pytest.mark.parametrize(("said", "interval"), [("30s", "30 seconds"), ("5m", "5 minutes"), ("1h", "1 hours")])
 def test_an_interval_is_a_number_and_a_unit(said: str, interval: str):
     assert asked_by([*ASKED, "--every", said]).every == interval
+    number, unit = interval.split()
+    assert asked_by([*TABLE, "--every", said]).every == int(number) * {"seconds": 1, "minutes": 60, "hours": 3600}[unit]
 
 
 @pytest.mark.parametrize(
@@ -64,6 +85,9 @@ def test_an_interval_is_a_number_and_a_unit(said: str, interval: str):
         [*ASKED, "--expect", "perhaps"],
         [*ASKED, "--expect", "--expect-lag", "long"],
         [*ASKED, "--expect", "--expect-volume", "1"],
+        TABLE[:9],
+        [*TABLE, "--every", "0s"],
+        [*TABLE, "--checkpoint", "/there"],
     ],
 )
 def test_a_wrong_command_is_one_sentence_and_exit_code_2(wrong: list[str]):

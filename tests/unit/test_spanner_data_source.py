@@ -14,7 +14,7 @@ from reconcile_jobs.errors import UsageError
 from reconcile_jobs.session import ship_by_value
 from reconcile_jobs.spanner import data_source
 from reconcile_jobs.spanner.data_source import CUT, READ, Options, SpannerChangeStream, next_start, seconds
-from reconcile_jobs.spanner.timestamps import as_text
+from reconcile_jobs.timestamps import as_text
 
 SECOND = 10**9
 T0 = FakeSpanner.START

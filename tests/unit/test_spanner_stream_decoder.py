@@ -19,7 +19,7 @@ from reconcile_jobs.spanner.stream_decoder import (
     Rows,
     merged,
 )
-from reconcile_jobs.spanner.timestamps import as_text, nanoseconds, sort_key, zulu
+from reconcile_jobs.timestamps import as_text, nanoseconds, sort_key, zulu
 
 # Every type of a column: its type, a value as Spanner's JSON has it, and an awkward one.
 COLUMNS: dict[str, tuple[dict[str, Any], Any, Any]] = {

@@ -17,8 +17,8 @@ from google.auth.transport.grpc import AuthMetadataPlugin
 from reconcile_jobs import errors
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.spanner.queries import Client, DatabaseName, Retries
-from reconcile_jobs.spanner.timestamps import as_text
 from reconcile_jobs.spanner.windows import Leaf, described, list_partitions, read_partitions
+from reconcile_jobs.timestamps import as_text
 
 SECOND = 10**9
 T0 = FakeSpanner.START

@@ -17,8 +17,8 @@ from google.cloud.spanner_v1 import types
 from reconcile_jobs.errors import Fault, UsageError
 from reconcile_jobs.spanner.queries import Client
 from reconcile_jobs.spanner.stream_decoder import Rows, TornResult, compact_json
-from reconcile_jobs.spanner.timestamps import as_text
 from reconcile_jobs.spanner.windows import ChangeStream
+from reconcile_jobs.timestamps import as_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -33,8 +33,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.spanner.queries import Client, DatabaseName
 from reconcile_jobs.spanner.stream_decoder import DataChange, compact_json
-from reconcile_jobs.spanner.timestamps import as_text, nanoseconds
 from reconcile_jobs.spanner.windows import ChangeStream, Leaf, described, list_partitions, read_partitions
+from reconcile_jobs.timestamps import as_text, nanoseconds
 
 if TYPE_CHECKING:
     import pyarrow as pa

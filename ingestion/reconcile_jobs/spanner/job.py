@@ -26,9 +26,9 @@ from reconcile_jobs.session import settings, ship_by_value
 from reconcile_jobs.spanner.backfill import Table, backfill_frame, watched_tables
 from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start, window_length
 from reconcile_jobs.spanner.queries import Client, DatabaseName
-from reconcile_jobs.spanner.timestamps import as_text, nanoseconds
 from reconcile_jobs.spanner.windows import described, list_partitions
 from reconcile_jobs.staging import Staging, TableName, forget_checkpoint, hadoop_path, last_commit, read_text
+from reconcile_jobs.timestamps import as_text, nanoseconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

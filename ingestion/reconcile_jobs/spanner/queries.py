@@ -8,41 +8,24 @@ Here are only its message types, its credentials and its channels.
 from __future__ import annotations
 
 import os
-import random
 import re
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import grpc
 from google.cloud.spanner_v1 import types
 from google.protobuf.struct_pb2 import Struct, Value
 
 from reconcile_jobs.errors import Fault, JobError, UsageError
+from reconcile_jobs.google_service import Call, GoogleService, Retries, code_of, details_of, without_credentials
 from reconcile_jobs.spanner.stream_decoder import Rows, TornResult
 
 __all__ = ["Client", "DatabaseName", "Retries", "explain", "text_value"]
 
 _Result = TypeVar("_Result")
 
-# Spanner's servers let one connection carry a hundred calls at a time; one more would wait for another's end.
-STREAMS_PER_CHANNEL = 100
-
-_RETRIED = {
-    grpc.StatusCode.UNAVAILABLE,
-    grpc.StatusCode.RESOURCE_EXHAUSTED,
-    grpc.StatusCode.ABORTED,
-    grpc.StatusCode.DEADLINE_EXCEEDED,
-}
-# What google-auth's failures begin with, under a code that may pass; what follows is the library's own text.
-_NO_TOKEN = "Getting metadata from plugin failed"
-# What a broken connection looks like under a code that may mean anything.
-_BROKEN = re.compile(r"RST_STREAM|unexpected EOS|HTTP/2 error|Stream removed|Connection closed|GOAWAY", re.IGNORECASE)
-
-_SCOPES = ("https://www.googleapis.com/auth/spanner.data",)
-_HOST = "spanner.googleapis.com"
+_SERVICE = "/google.spanner.v1.Spanner"
 
 
 @dataclass(frozen=True)
@@ -71,86 +54,19 @@ class DatabaseName:
         return self.path
 
 
-@dataclass(frozen=True)
-class Retries:
-    """How often in a row a query may fail without having brought anything new, and the seconds between the attempts.
+class Client(GoogleService):
+    """One database's connections in this process."""
 
-    Each pause is a random part, at least half, of `first * factor ** (failures - 1)`, at most `longest`.
-    """
-
-    limit: int = 10
-    first: float = 0.1
-    factor: float = 2.0
-    longest: float = 15.0
-
-    def pause(self, failures: int) -> float:
-        """Return the seconds to wait after so many failures in a row."""
-        return min(self.longest, self.first * self.factor ** (failures - 1)) * random.uniform(0.5, 1)
-
-
-class _Call:
-    """A call that streams messages, and the last moment at which the next one may come."""
-
-    def __init__(self, call: Any, channel: _Channel, patience: float) -> None:
-        self.call, self.channel, self.patience = call, channel, patience
-        self.deadline: float | None = None
-
-    def messages(self) -> Iterator[Any]:
-        """Yield the messages. Raises grpc.RpcError, also after the watch has cancelled the call."""
-        following = self.call.__next__
-        try:
-            while True:
-                self.deadline = time.monotonic() + self.patience
-                try:
-                    message = following()
-                except StopIteration:
-                    return
-                self.deadline = None  # what the caller does with it may take any time
-                yield message
-        finally:
-            self.deadline = None
-
-    def close(self) -> None:
-        """Cancel the call if it is still going on."""
-        self.call.cancel()
-        self.channel.calls.discard(self)
-
-
-class _Channel:
-    def __init__(self, channel: grpc.Channel) -> None:
-        self.grpc = channel
-        self.calls: set[_Call] = set()
-
-
-class Client:
-    """One database's connections in this process: as many as its open streams need. Use it in a `with` statement."""
+    name: ClassVar[str] = "Spanner"
+    host: ClassVar[str] = "spanner.googleapis.com"
+    scopes: ClassVar[tuple[str, ...]] = ("https://www.googleapis.com/auth/spanner.data",)
+    emulator_variable: ClassVar[str] = "SPANNER_EMULATOR_HOST"
 
     def __init__(self, database: DatabaseName, session: str | None = None, retries: Retries | None = None) -> None:
         """Connect on first use, in `session` where another process has made one."""
+        super().__init__(database.emulator, retries)
         self.database = database
-        self.retries = retries or Retries()
         self._session = session
-        self._channels: list[_Channel] = []
-        self._lock = threading.Lock()
-        self._closed = threading.Event()
-        self._watch: threading.Thread | None = None
-        self._credentials: Any = None
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Cancel what is open and disconnect; takes milliseconds."""
-        self._closed.set()
-        with self._lock:
-            for channel in self._channels:
-                for call in list(channel.calls):
-                    call.call.cancel()
-                channel.grpc.close()
-            self._channels.clear()
 
     @property
     def session(self) -> str:
@@ -166,12 +82,7 @@ class Client:
         def once() -> Any:
             if _names_session(request):
                 request.session = self.session  # the one that it was made with may have ended
-            call = self._free_channel().grpc.unary_unary(
-                f"/google.spanner.v1.Spanner/{method}",
-                request_serializer=type(request).SerializeToString,
-                response_deserializer=response.pb().FromString,
-            )
-            return call(request, timeout=60, metadata=self._metadata(request))
+            return self.call(f"{_SERVICE}/{method}", request, response, self._metadata(request))
 
         return self.retried(once, in_transaction)
 
@@ -199,38 +110,15 @@ class Client:
                 ) from None
             self._session = None  # it lives for four weeks
             return self.count_failure(failures, "its session ended")
-        if not _may_pass(problem):
-            raise explain(problem, self.database) from None
-        why = "it sent nothing" if _hung(problem) else f"{_code(problem)}: {_details(problem)}"
-        return self.count_failure(failures, why)
+        return super().failed(problem, failures)
 
-    def count_failure(self, failures: int, why: str) -> int:
-        """Wait before another attempt and return the number of failures. Raises Fault where they are too many."""
-        failures += 1
-        if failures > self.retries.limit:
-            raise Fault(
-                f"Spanner failed {failures} times in a row ({why}): run the same command again when it answers."
-            ) from None
-        self.pause(failures)
-        return failures
+    def explain(self, problem: grpc.RpcError) -> JobError:
+        """Return a failure that no attempt cures as one sentence: what is wrong, and what to do."""
+        return explain(problem, self.database)
 
-    def pause(self, failures: int) -> None:
-        """Wait as long as after so many failures. Raises Fault when the client is closed meanwhile."""
-        if self._closed.wait(self.retries.pause(failures)):
-            raise Fault("Stopped while Spanner did not answer: run the same command again.") from None
-
-    def open(self, method: str, request: Any, patience: float) -> _Call:
+    def open(self, method: str, request: Any, patience: float) -> Call:
         """Start a streaming call, which is cancelled when a message is awaited for `patience` seconds."""
-        channel = self._free_channel()
-        call = channel.grpc.unary_stream(
-            f"/google.spanner.v1.Spanner/{method}",
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=types.PartialResultSet.pb().FromString,
-        )(request, metadata=self._metadata(request))
-        opened = _Call(call, channel, patience)
-        channel.calls.add(opened)
-        self._start_watch()
-        return opened
+        return self.stream(f"{_SERVICE}/{method}", request, types.PartialResultSet, self._metadata(request), patience)
 
     def rows(self, sql: str, parameters: Mapping[str, str] | None = None) -> list[list[Any]]:
         """Return all rows of a small strong query, lists of protobuf Values; parameters are texts. Raises JobError."""
@@ -278,57 +166,6 @@ class Client:
             ("x-goog-request-params", routed if routed != database else f"database={database}"),
         ]
 
-    def _free_channel(self) -> _Channel:
-        with self._lock:
-            if self._closed.is_set():
-                raise Fault("Stopped: the connection to Spanner is closed.")
-            for channel in self._channels:
-                if len(channel.calls) < STREAMS_PER_CHANNEL:
-                    return channel
-            self._channels.append(_Channel(self._connect()))
-            return self._channels[-1]
-
-    def _connect(self) -> grpc.Channel:
-        options = [
-            ("grpc.max_receive_message_length", -1),
-            ("grpc.keepalive_time_ms", 120_000),
-            # Channels to one address would otherwise share one connection, and its limit.
-            ("grpc.use_local_subchannel_pool", 1),
-            ("grpc.primary_user_agent", "dbt-reconcile"),
-        ]
-        if self.database.emulator:
-            return grpc.insecure_channel(self.database.emulator, options=options)
-        from google.api_core import grpc_helpers
-
-        try:
-            if self._credentials is None:
-                import google.auth
-
-                self._credentials, _ = google.auth.default(scopes=_SCOPES)
-            return grpc_helpers.create_channel(
-                f"{_HOST}:443", credentials=self._credentials, default_host=_HOST, options=options
-            )
-        except Exception as problem:
-            # Only the kind of the problem: what libraries say of credentials is not for a log.
-            raise UsageError(
-                f"No credentials for Spanner were found ({type(problem).__name__}): the job uses Google's application "
-                "default credentials; set them up, or SPANNER_EMULATOR_HOST for the emulator."
-            ) from None
-
-    def _start_watch(self) -> None:
-        if self._watch is None:
-            self._watch = threading.Thread(target=self._cancel_what_hangs, name="spanner watch", daemon=True)
-            self._watch.start()
-
-    def _cancel_what_hangs(self) -> None:
-        while not self._closed.wait(0.1):
-            now = time.monotonic()
-            with self._lock:
-                calls = [call for channel in self._channels for call in list(channel.calls)]
-            for call in calls:
-                if call.deadline is not None and call.deadline < now:
-                    call.call.cancel()
-
 
 def text_value(text: str | None) -> Value:
     """Return a text, or NULL, as a parameter; INT64 and TIMESTAMP are texts too."""
@@ -340,39 +177,10 @@ def _names_session(request: Any) -> bool:
     return isinstance(getattr(request, "session", None), str)
 
 
-def _code(problem: grpc.RpcError) -> str:
-    return str(problem.code().name)
-
-
-def _details(problem: grpc.RpcError) -> str:
-    line = (problem.details() or "").strip().partition("\n")[0].rstrip(".: ")
-    # A session's name is nobody's business.
-    line = re.sub(r"/sessions/\S+", "/sessions/...", line)
-    return line if len(line) <= 300 else line[:300] + "..."
-
-
-def _hung(problem: grpc.RpcError) -> bool:
-    # Nobody but the watch cancels a call that somebody still reads.
-    return bool(problem.code() == grpc.StatusCode.CANCELLED)
-
-
-def _without_credentials(problem: grpc.RpcError) -> bool:
-    return problem.code() == grpc.StatusCode.UNAUTHENTICATED or _NO_TOKEN in (problem.details() or "")
-
-
-def _may_pass(problem: grpc.RpcError) -> bool:
-    if _without_credentials(problem):
-        return False
-    if problem.code() in _RETRIED or _hung(problem):
-        return True
-    lost = problem.code() in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN)
-    return lost and bool(_BROKEN.search(problem.details() or ""))
-
-
 def explain(problem: grpc.RpcError, database: DatabaseName) -> JobError:
     """Return a failure that no attempt cures as one sentence: what is wrong, and what to do."""
-    code, details = problem.code(), _details(problem)
-    if _without_credentials(problem):
+    code, details = problem.code(), details_of(problem)
+    if without_credentials(problem):
         # Nothing of the details: what libraries say of credentials is not for a log.
         return UsageError(
             "Spanner does not accept the application default credentials: renew them, and run the same command again."
@@ -387,7 +195,7 @@ def explain(problem: grpc.RpcError, database: DatabaseName) -> JobError:
             return UsageError(sentence.format(database=database, details=details))
     if code == grpc.StatusCode.NOT_FOUND:
         return UsageError(f"Spanner does not find what was asked of {database}: {details}.")
-    return Fault(f"Spanner refuses a query of {database} ({_code(problem)}): {details}.")
+    return Fault(f"Spanner refuses a query of {database} ({code_of(problem)}): {details}.")
 
 
 _KNOWN = [

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from google.cloud.spanner_v1 import TypeCode
 
 from reconcile_jobs.errors import UsageError
-from reconcile_jobs.spanner.timestamps import sort_key, zulu
+from reconcile_jobs.timestamps import sort_key, zulu
 
 __all__ = [
     "ChildPartitions",

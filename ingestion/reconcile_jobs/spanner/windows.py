@@ -30,7 +30,7 @@ from reconcile_jobs.spanner.stream_decoder import (
     Rows,
     TornResult,
 )
-from reconcile_jobs.spanner.timestamps import as_text, nanoseconds, sort_key
+from reconcile_jobs.timestamps import as_text, nanoseconds, sort_key
 
 __all__ = ["ChangeStream", "Leaf", "Listing", "described", "list_partitions", "read_partitions"]
 

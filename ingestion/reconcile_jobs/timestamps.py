@@ -1,4 +1,4 @@
-"""Spanner's timestamps: RFC 3339 texts with up to nine digits, and whole nanoseconds since 1970; never floats."""
+"""Timestamps of Google services: RFC 3339 texts with up to nine digits, and whole nanoseconds since 1970; never floats."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def nanoseconds(text: str) -> int:
 
 
 def as_text(moment: int) -> str:
-    """Return nanoseconds since 1970 as text with nine digits and Z; what Spanner takes in both dialects."""
+    """Return nanoseconds since 1970 as text with nine digits and Z; Spanner takes it in both dialects."""
     seconds, fraction = divmod(moment, _SECOND)
     whole = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     return f"{whole:%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z".rjust(30, "0")

@@ -1,0 +1,1 @@
+"""The reader of Bigtable: its change streams, and the cells that were there before."""

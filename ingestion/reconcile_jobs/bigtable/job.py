@@ -1,0 +1,428 @@
+"""A Bigtable change stream becomes appends to a staging table, round by round, each change exactly once.
+
+What staging holds of a batch, besides the contract of `staging.py` (`object` is the table's id, `record` one data
+change as in `change_decoder`, `origin` bigtable/first key-end of the partition, in hex):
+
+- exactly one row with object `#cut`: `{"low_watermark": ..., "estimated": true, "round": ..., "partitions": [...]}`:
+  where every partition goes on after this batch, as in `partitions`, and the lowest of their estimated low watermarks.
+- with --backfill, in the very first batch, the cells that were there, as in `backfill`; their origin is
+  bigtable/backfill.
+
+A round begins where the last batch in the table ends, by its `#cut` and nothing else; so its changes and the positions
+behind them are one append, and either both are there or neither. There is no checkpoint. What makes a second append of
+one round impossible: rounds are numbered in their cuts, and an append is known to the format by the id that the job
+keeps with its table and the number of its round. A job that was killed before its data were committed leaves a cut of
+the round before, so the round is read anew; one that was killed afterwards leaves this round's, so the next one is
+read. And where a job that was taken for dead still writes, both write the same round of the same id: Delta's log
+admits a `txnAppId` and `txnVersion` once, and of two that commit at one moment refuses one; an Iceberg table has the
+note of the append that was published last, and Iceberg publishes a WAP id once. Whoever comes second appends nothing,
+and goes on from what the first one left in the table.
+
+Spark may read a part of a round anew, when an executor is lost, and would then find more than before. So each reading
+of a part has an id of its own, and rows of another reading than that whose positions were taken fail the append.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reconcile_jobs.bigtable.backfill import backfill_frame
+from reconcile_jobs.bigtable.calls import Client, SourceTable
+from reconcile_jobs.bigtable.partition_reader import Finished, Limits, read_partitions
+from reconcile_jobs.bigtable.partitions import (
+    Partition,
+    Request,
+    RowRange,
+    advanced,
+    from_json,
+    initial,
+    lowest_watermark,
+    outcome_from_json,
+    outcome_to_json,
+    requests,
+    to_json,
+)
+from reconcile_jobs.errors import Fault, JobError, UsageError, causes, explained
+from reconcile_jobs.session import settings, ship_by_value
+from reconcile_jobs.staging import Staging, TableName
+from reconcile_jobs.timestamps import as_text, nanoseconds
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["CUT", "Job", "Totals", "run"]
+
+SOURCE = "bigtable"
+
+# Objects that are no tables: a table's id has no #. One for each batch, and one for each task, which stays out of it.
+CUT = "#cut"
+READ = "#read"
+
+# What a job keeps with its table: {"id", "start", "backfill", "appended"}: the id of its appends, where its streams
+# begin, whether the first batch brings the cells that were there, and whether a batch has been appended since.
+_BEGUN = "bigtable"
+
+# Rounds that bring nothing new leave a batch so often, in seconds: tokens must not grow old.
+_SILENCE = 300
+
+# Rounds in a row in which nothing came and no watermark moved, before a job without --every gives up waiting for one.
+_STALLED = 5
+
+
+# What the append fails with where Spark has read a part of a round anew.
+_READ_TWICE = "Spark lost a part of the round that it had read"
+
+_SETTINGS = {
+    # Rows that Spark keeps together in memory: a record may have megabytes.
+    "spark.sql.inMemoryColumnarStorage.batchSize": "1000",
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the command line asks for. Moments are RFC 3339, `every` the seconds between rounds (None: one pass)."""
+
+    project: str
+    instance: str
+    table: str
+    app_profile: str
+    staging: TableName
+    start: str | None = None
+    end: str | None = None
+    every: float | None = None
+    backfill: bool = False
+    round_seconds: float = 20.0
+    heartbeat: float = 1.0
+
+
+@dataclass
+class Totals:
+    """What one run has appended; `low_watermark`: Bigtable's estimate, by which everything before it is in staging."""
+
+    rounds: int = 0
+    records: int = 0
+    backfill_records: int = 0
+    first_batch: int | None = None
+    last_batch: int | None = None
+    low_watermark: str | None = None
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Where a batch ends; round 0: where the first one begins."""
+
+    round: int
+    partitions: list[Partition]
+
+
+def run(
+    spark: SparkSession,
+    job: Job,
+    stop: threading.Event | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Totals:
+    """Append what was committed up to now, or up to the job's `end`, and return the counts of this run.
+
+    With `every`, goes on until `stop` is set or the end has come. Raises UsageError, or Fault.
+    """
+    source = SourceTable.here(job.project, job.instance, job.table, job.app_profile)
+    try:
+        with Client(source) as client, settings(spark, _SETTINGS):
+            return _Run(spark, client, job, stop or threading.Event(), say, progress).run()
+    except JobError:
+        raise
+    except Exception as problem:
+        if any(_READ_TWICE in message for _, message in causes(problem)):
+            raise Fault(f"{_READ_TWICE}, and nothing of it was appended: run the same command again.") from problem
+        raise explained(problem) from problem
+
+
+class _Run:
+    def __init__(
+        self,
+        spark: SparkSession,
+        client: Client,
+        job: Job,
+        stop: threading.Event,
+        say: Callable[[str], None],
+        progress: Callable[[str], None],
+    ) -> None:
+        self.spark, self.client, self.job, self.stop = spark, client, job, stop
+        self.say, self.progress = say, progress
+        self.totals = Totals()
+        self.started = time.monotonic()
+        self.appended_at = time.monotonic()
+        self.low_watermark = 0  # the highest that the lowest has been in this run
+        self.has_more = False  # whether the last round ended by its time, or with other partitions
+        ship_by_value()
+
+    def run(self) -> Totals:
+        job = self.job
+        now = time.time_ns()
+        end = None if job.end is None else _moment("--end", job.end)
+        # Before the staging table is made: what is wrong with the source is said first.
+        ranges = [RowRange(*rows) for rows in self.client.partitions()]
+        self.staging = Staging(self.spark, job.staging, f"{SOURCE} {self.client.source}")
+        self.begun, cut = self._begin(ranges, now)
+        target = end if end is not None else now
+        if cut.round == 0 and target < nanoseconds(self.begun["start"]):
+            late = "--start lies in the future" if end is None else "--end lies before --start"
+            raise UsageError(f"{late}: it is {as_text(now)}, and the start {self.begun['start']}.")
+        if job.every is None:
+            self._pass(cut, target)
+        else:
+            self._follow(cut, end, job.every)
+        return self.totals
+
+    def _pass(self, cut: _Cut, target: int) -> None:
+        """Append round after round until every partition has got to `target`. Raises Fault where the job is to stop."""
+        stalled = 0
+        while cut.round == 0 or not _reached(cut, target):
+            if self.stop.is_set():
+                raise Fault("Stopped before everything was appended: run the same command again.")
+            if stalled == _STALLED:
+                self.say(
+                    f"the low watermark of {self.client.source} stands at {as_text(self.low_watermark)}: what came was "
+                    "appended, and what has not been replicated yet comes with a later run"
+                )
+                return
+            records, watermark = self.totals.records, self.low_watermark
+            cut = self._round(cut, target, until=target, may_be_last=stalled == _STALLED - 1)
+            moved = self.totals.records > records or self.low_watermark > watermark
+            stalled = 0 if moved else stalled + 1
+
+    def _follow(self, cut: _Cut, end: int | None, every: float) -> None:
+        """Append rounds, one every so many seconds, until the end has come or the job is to stop."""
+        while not self.stop.is_set() and (cut.round == 0 or end is None or not _reached(cut, end)):
+            began, now = time.monotonic(), time.time_ns()
+            cut = self._round(cut, now if end is None else min(now, end), until=end)
+            if not self.has_more:
+                self.stop.wait(max(0.0, every - (time.monotonic() - began)))
+
+    def _begin(self, ranges: Sequence[RowRange], now: int) -> tuple[dict[str, Any], _Cut]:
+        """Return what the job keeps with its table, kept before anything is read, and where its first round begins."""
+        kept = json.loads(self.staging.kept(_BEGUN) or "null")
+        asked = None if self.job.start is None else _moment("--start", self.job.start)
+        last = self._last_cut()
+        name = self.staging.name
+        if last is None:
+            if kept is not None and kept["appended"]:
+                raise UsageError(
+                    f"No batch in {name} says any more how far the change stream was read: name a new table with "
+                    "--staging."
+                )
+            # A run that ended before it appended anything: what it began is begun anew, at the same moment, so that
+            # nothing since then is missing.
+            again = kept is not None and asked is None
+            start = nanoseconds(kept["start"]) if again else asked or now
+            if again:
+                self.say(f"{name} begins at {as_text(start)}, when it was first tried")
+            # Bigtable takes microseconds.
+            start = start // 1000 * 1000
+            # With the id of before: the number that was given to its append is used.
+            begun = _begun(start, self.job.backfill) | ({} if kept is None else {"id": kept["id"]})
+            last = _Cut(0, initial(ranges, start))
+        else:
+            copied = _begun(lowest_watermark(last.partitions), self.job.backfill) | {"appended": True}
+            begun = kept or copied  # by hand, without what was kept with the table
+            if asked is not None and asked // 1000 * 1000 != nanoseconds(begun["start"]):
+                raise UsageError(
+                    f"{name} was begun at {begun['start']} and goes on where it ended: leave --start out, or name a "
+                    "new table with --staging."
+                )
+            if self.job.backfill and not begun["backfill"]:
+                raise UsageError(
+                    f"{name} was begun without --backfill: leave it out, or name a new table with --staging."
+                )
+            known = any(self.staging.has_begun(begun["id"], number) for number in (last.round, last.round + 1))
+            if not known:  # the table was set back: its appends are others than those that the format knows of
+                begun = begun | {"id": str(uuid.uuid4())}
+        if begun != kept:
+            self.staging.keep(_BEGUN, json.dumps(begun))
+        return begun, last
+
+    def _last_cut(self) -> _Cut | None:
+        """Return where the table's last batch ends."""
+        cuts = self.spark.table(self.staging.name.sql).where(f"object = '{CUT}'")
+        # Nearly always it is one of the last two numbers; files of other batches are then not read.
+        for where in (f"batch >= {self.staging.last_batch - 1}", "true"):
+            (found,) = cuts.where(where).selectExpr("max_by(record, batch) AS record").collect()
+            if found.record is not None:
+                told = json.loads(found.record)
+                return _Cut(int(told["round"]), from_json(told["partitions"]))
+        return None
+
+    def _round(self, cut: _Cut, target: int, until: int | None, may_be_last: bool = False) -> _Cut:
+        """Read every partition for a while, append what came and where it ends, and return where the table ends now.
+
+        A round that brought nothing new is not appended, unless it is the first or the last (`until` is reached, or it
+        may be), or it is time to.
+        """
+        from pyspark import StorageLevel
+
+        plan = requests(cut.partitions)
+        limits = Limits(target, self.job.round_seconds, self.job.heartbeat)
+        # As many tasks as run at a time, since each reads its partitions at the same time: one more would wait a round.
+        # Read once, to be looked at before it is appended.
+        found = self._frame(shares_of(plan, self.spark.sparkContext.defaultParallelism), limits)
+        found = found.persist(StorageLevel.MEMORY_AND_DISK)
+        began = time.monotonic()
+        try:
+            reads = [(row.attempt, json.loads(row.record)) for row in found.where(f"object = '{READ}'").collect()]
+            outcomes = dict(outcome_from_json(told) for _, read in reads for told in read["outcomes"])
+            records = sum(read["records"] for _, read in reads)
+            after = _Cut(cut.round + 1, advanced(plan, outcomes))
+            changed = _shape(after.partitions) != _shape(cut.partitions)
+            self.has_more = changed or time.monotonic() - began >= limits.seconds
+            self.low_watermark = max(self.low_watermark, lowest_watermark(after.partitions))
+            worth_a_batch = (
+                records
+                or changed
+                or cut.round == 0
+                or may_be_last
+                or (until is not None and _reached(after, until))
+                or time.monotonic() - self.appended_at >= _SILENCE
+            )
+            # What a killed run had begun is ended, whatever it was worth: it has its number.
+            if not worth_a_batch and not self.staging.has_begun(self.begun["id"], after.round):
+                return cut
+            rows = self._checked(found, [attempt for attempt, _ in reads]).unionByName(self._cut_row(after))
+            return self._append(rows, after, records)
+        finally:
+            found.unpersist()
+
+    def _append(self, rows: DataFrame, after: _Cut, records: int) -> _Cut:
+        backfill = after.round == 1 and self.begun["backfill"]
+        if backfill:
+            readers = 4 * self.spark.sparkContext.defaultParallelism
+            start = nanoseconds(self.begun["start"])
+            rows = rows.unionByName(backfill_frame(self.spark, self.client, self.client.source, start, readers))
+        content = [f"round {after.round}"]
+        appended = self.staging.append(rows, SOURCE, self.begun["id"], "", after.round, content)
+        last = self._last_cut()
+        if last is None or last.round < after.round:
+            # The format remembers this append, and the table does not have it.
+            self.staging.keep(_BEGUN, json.dumps(self.begun | {"id": str(uuid.uuid4())}))
+            raise Fault(
+                f"{self.staging.name} was set back to an older version, and nothing was appended: run the same command "
+                "again, and it goes on from there."
+            )
+        if not self.begun["appended"]:
+            self.begun["appended"] = True
+            self.staging.keep(_BEGUN, json.dumps(self.begun))
+        self.appended_at = time.monotonic()
+        total = self.totals
+        total.rounds += 1
+        # Counted in the table: what a killed run had written of this round may have been published instead.
+        backfilled = max(0, appended.rows - records - 1) if backfill else 0
+        total.records += max(0, appended.rows - backfilled - 1)
+        total.backfill_records += backfilled
+        total.first_batch = total.first_batch or appended.batch
+        total.last_batch = appended.batch or total.last_batch
+        total.low_watermark = as_text(lowest_watermark(last.partitions))
+        self._show()
+        return last
+
+    def _frame(self, shares: list[list[Partition]], limits: Limits) -> DataFrame:
+        """Return what the tasks read: `record`, `object`, `origin`, and `attempt`, the id of the reading."""
+        source = self.client.source
+
+        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            with Client(source) as client:
+                for batch in batches:
+                    for number in batch.column("id").to_pylist():
+                        yield from _rows_of(client, shares[number], limits)
+
+        numbered = self.spark.range(0, len(shares), 1, len(shares))
+        return numbered.mapInArrow(
+            read,  # type: ignore[arg-type]
+            "record string, object string, origin string, attempt string",
+        )
+
+    def _checked(self, found: DataFrame, attempts: list[str]) -> DataFrame:
+        """Return the changes, which fail where they are of another reading than that whose positions are known."""
+        from pyspark.sql import functions as f
+
+        known = f.when(f.col("attempt").isin(attempts), f.col("object")).otherwise(
+            f.raise_error(f.lit(_READ_TWICE)).cast("string")
+        )
+        return found.withColumn("object", known).where(f"object != '{READ}'").select("record", "object", "origin")
+
+    def _cut_row(self, cut: _Cut) -> DataFrame:
+        record = {
+            "low_watermark": as_text(lowest_watermark(cut.partitions)),
+            "estimated": True,
+            "round": cut.round,
+            "partitions": to_json(cut.partitions),
+        }
+        text = json.dumps(record, separators=(",", ":"))
+        return self.spark.createDataFrame([(text, CUT, SOURCE)], "record string, object string, origin string")
+
+    def _show(self) -> None:
+        total = self.totals
+        passed = time.monotonic() - self.started
+        text = f"{total.rounds:,} rounds, {total.records:,} records, {total.records / passed:,.0f}/s"
+        if total.low_watermark is not None:
+            text += f"; low watermark {total.low_watermark[:19]}Z"
+        self.progress(text)
+
+
+def shares_of(plan: Sequence[Request], tasks: int) -> list[list[Partition]]:
+    """Return the partitions to ask for, shared out among at most so many tasks, each in the order of the plan."""
+    count = min(len(plan), tasks)
+    return [[request.partition for request in plan[number::count]] for number in range(count)]
+
+
+def _rows_of(client: Client, partitions: list[Partition], limits: Limits) -> Iterator[pa.RecordBatch]:
+    """Yield the changes of one task's partitions, and at last a row about how far each was read."""
+    import pyarrow as pa
+
+    attempt = uuid.uuid4().hex
+    outcomes: list[dict[str, Any]] = []
+    records = 0
+
+    def batch(texts: list[str], name: str, origin: str) -> pa.RecordBatch:
+        count = len(texts)
+        columns = [texts, [name] * count, [origin] * count, [attempt] * count]
+        return pa.RecordBatch.from_arrays(
+            [pa.array(column, pa.string()) for column in columns], names=["record", "object", "origin", "attempt"]
+        )
+
+    for found in read_partitions(client, partitions, limits):
+        if isinstance(found, Finished):
+            outcomes.append(outcome_to_json(found.rows, found.outcome))
+            continue
+        rows, changes = found
+        records += len(changes)
+        yield batch([change.json for change in changes], client.source.table, f"{SOURCE}/{rows}")
+    yield batch([json.dumps({"outcomes": outcomes, "records": records})], READ, SOURCE)
+
+
+def _begun(start: int, backfill: bool) -> dict[str, Any]:
+    """Return what a job keeps with its table from the beginning."""
+    return {"id": str(uuid.uuid4()), "start": as_text(start), "backfill": backfill, "appended": False}
+
+
+def _shape(partitions: Sequence[Partition]) -> list[tuple[RowRange, list[RowRange]]]:
+    """Return what changes when partitions split or merge, or begin to wait."""
+    return [(one.rows, [position.rows for position in one.positions]) for one in partitions]
+
+
+def _reached(cut: _Cut, target: int) -> bool:
+    """Whether every partition has got there, by its watermark, and none waits for others."""
+    return all(p.is_whole and p.low_watermark >= target for p in cut.partitions)
+
+
+def _moment(option: str, text: str) -> int:
+    try:
+        return nanoseconds(text)
+    except ValueError as problem:
+        raise UsageError(f"{option}: {problem}.") from None

@@ -1,0 +1,257 @@
+"""Which partitions a change stream has, and how far each was read: what a batch ends with and the next one begins with.
+
+A partition is a range of row keys. Bigtable closes it when it splits or merges, and names, for each part of it, a
+continuation token and the new partition that the part now belongs to. A new partition can be asked for with tokens
+that tile it exactly, so one that others still have to merge into waits, its tokens kept. At every moment each row key
+belongs to exactly one position, a token or the moment to start at: what breaks this raises Fault.
+
+A merge may be undone before all of its parts were closed: the rest then never closes, and what waits would wait for
+ever. So a part that waits is asked for by itself, once a round: Bigtable goes on with it if it is a partition again,
+and otherwise closes it and says where it belongs now.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reconcile_jobs.errors import Fault
+from reconcile_jobs.timestamps import as_text, nanoseconds
+
+__all__ = [
+    "Closed",
+    "Moved",
+    "Outcome",
+    "Partition",
+    "Position",
+    "Request",
+    "RowRange",
+    "advanced",
+    "from_json",
+    "initial",
+    "lowest_watermark",
+    "outcome_from_json",
+    "outcome_to_json",
+    "requests",
+    "to_json",
+]
+
+
+@dataclass(frozen=True, order=True)
+class RowRange:
+    """Row keys from `start` up to but without `end`; an empty `end` is the end of the table."""
+
+    start: bytes
+    end: bytes
+
+    def contains(self, other: RowRange) -> bool:
+        """Whether every row key of the other one is in this one."""
+        return self.start <= other.start and (not self.end or (bool(other.end) and other.end <= self.end))
+
+    def __str__(self) -> str:
+        return f"{self.start.hex()}-{self.end.hex()}"
+
+
+@dataclass(frozen=True, order=True)
+class Position:
+    """How far the rows of a range were read: the token to go on with."""
+
+    rows: RowRange
+    token: str
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition to read: its tokens, or, where it has none yet, the commit timestamp to start at.
+
+    Where the tokens do not tile `rows`, it waits for those of the partitions that are still to merge into it.
+    `low_watermark` is Bigtable's estimate, of the tokens' partitions the lowest. Moments are nanoseconds since 1970.
+    """
+
+    rows: RowRange
+    positions: tuple[Position, ...]
+    start: int | None
+    low_watermark: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it can be asked for."""
+        return self.start is not None or tiles((position.rows for position in self.positions), self.rows)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A partition to ask for in a round; `waits_for`: the new partition that this part of it waits for."""
+
+    partition: Partition
+    waits_for: RowRange | None = None
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A partition was read up to `token`; None: nothing came of it."""
+
+    token: str | None
+    low_watermark: int
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A partition was read to its end; `positions`: its parts, each with the new partition that it belongs to."""
+
+    positions: tuple[tuple[Position, RowRange], ...]
+    low_watermark: int
+
+
+Outcome = Moved | Closed
+
+
+def tiles(parts: Iterable[RowRange], whole: RowRange) -> bool:
+    """Whether the parts, laid end to end, are exactly the whole."""
+    at, ended = whole.start, False
+    for part in sorted(parts):
+        if ended or part.start != at:
+            return False
+        at, ended = part.end, not part.end
+    return at == whole.end and (ended or bool(whole.end))
+
+
+_TABLE = RowRange(b"", b"")
+
+
+def initial(ranges: Sequence[RowRange], start: int) -> list[Partition]:
+    """Return the partitions of a table from `start` on. Raises Fault where they are not all of it."""
+    return _checked([Partition(rows, (), start, start) for rows in sorted(ranges)])
+
+
+def requests(partitions: Sequence[Partition]) -> list[Request]:
+    """Return what to ask for, the lowest watermarks first: of a partition that waits each of its parts."""
+    found = []
+    for partition in partitions:
+        if partition.is_whole:
+            found.append(Request(partition))
+            continue
+        for position in partition.positions:
+            part = Partition(position.rows, (position,), None, partition.low_watermark)
+            found.append(Request(part, waits_for=partition.rows))
+    return sorted(found, key=lambda request: (request.partition.low_watermark, request.partition.rows))
+
+
+def advanced(asked: Sequence[Request], outcomes: Mapping[RowRange, Outcome]) -> list[Partition]:
+    """Return the partitions after a round, in the order of their row keys; a range without outcome was not read.
+
+    Raises Fault where what Bigtable says does not fit together.
+    """
+    found: list[Partition] = []
+    for request in asked:
+        partition = request.partition
+        outcome = outcomes.get(partition.rows, Moved(None, partition.low_watermark))
+        if isinstance(outcome, Closed):
+            if not tiles((position.rows for position, _ in outcome.positions), partition.rows):
+                raise _misfit(f"the tokens with which {partition.rows} was closed are not those of all of it")
+            for position, target in outcome.positions:
+                found.append(Partition(target, (position,), None, outcome.low_watermark))
+        elif outcome.token is None:
+            found.append(replace(partition, rows=request.waits_for or partition.rows))
+        else:
+            position = Position(partition.rows, outcome.token)
+            found.append(Partition(partition.rows, (position,), None, outcome.low_watermark))
+    return _checked(_merged(found))
+
+
+def _merged(partitions: Iterable[Partition]) -> list[Partition]:
+    """Return the partitions with those of one range put together."""
+    found: dict[RowRange, Partition] = {}
+    for partition in partitions:
+        known = found.get(partition.rows)
+        if known is None:
+            found[partition.rows] = partition
+            continue
+        found[partition.rows] = Partition(
+            partition.rows,
+            tuple(sorted(known.positions + partition.positions)),
+            known.start if partition.start is None else partition.start,
+            min(known.low_watermark, partition.low_watermark),
+        )
+    return sorted(found.values(), key=lambda partition: partition.rows)
+
+
+def _checked(partitions: list[Partition]) -> list[Partition]:
+    held = [
+        rows
+        for partition in partitions
+        for rows in [p.rows for p in partition.positions] + ([] if partition.start is None else [partition.rows])
+    ]
+    if not tiles(held, _TABLE):
+        raise _misfit("the partitions that it names are not the whole table, each row key once")
+    return partitions
+
+
+def _misfit(what: str) -> Fault:
+    return Fault(f"What Bigtable says of the change stream's partitions does not fit together ({what}): run it again.")
+
+
+def lowest_watermark(partitions: Sequence[Partition]) -> int:
+    """Return the lowest of the partitions' estimated low watermarks, in nanoseconds since 1970."""
+    return min(partition.low_watermark for partition in partitions)
+
+
+def to_json(partitions: Sequence[Partition]) -> list[dict[str, Any]]:
+    """Return partitions as they are staged: keys in base64, moments as text."""
+    return [
+        {
+            **_range_json(partition.rows),
+            "tokens": [_range_json(p.rows) | {"token": p.token} for p in partition.positions],
+            "start": None if partition.start is None else as_text(partition.start),
+            "low_watermark": as_text(partition.low_watermark),
+            "closed": None,
+        }
+        for partition in partitions
+    ]
+
+
+def from_json(staged: Sequence[Mapping[str, Any]]) -> list[Partition]:
+    """Return partitions that were staged."""
+    return [
+        Partition(
+            _range(one),
+            tuple(Position(_range(token), token["token"]) for token in one["tokens"]),
+            None if one["start"] is None else nanoseconds(one["start"]),
+            nanoseconds(one["low_watermark"]),
+        )
+        for one in staged
+    ]
+
+
+def outcome_to_json(rows: RowRange, outcome: Outcome) -> dict[str, Any]:
+    """Return what became of a partition in a round as a task tells it."""
+    told: dict[str, Any] = {**_range_json(rows), "low_watermark": as_text(outcome.low_watermark)}
+    if isinstance(outcome, Moved):
+        return told | {"token": outcome.token}
+    closed = [
+        {**_range_json(position.rows), "token": position.token, "new_partition": _range_json(target)}
+        for position, target in outcome.positions
+    ]
+    return told | {"closed": closed}
+
+
+def outcome_from_json(told: Mapping[str, Any]) -> tuple[RowRange, Outcome]:
+    """Return a partition, and what became of it in a round."""
+    watermark = nanoseconds(told["low_watermark"])
+    if "closed" not in told:
+        return _range(told), Moved(told["token"], watermark)
+    positions = tuple((Position(_range(one), one["token"]), _range(one["new_partition"])) for one in told["closed"])
+    return _range(told), Closed(positions, watermark)
+
+
+def _range_json(rows: RowRange) -> dict[str, Any]:
+    return {
+        "start_key": base64.b64encode(rows.start).decode(),
+        "end_key": base64.b64encode(rows.end).decode(),
+    }
+
+
+def _range(staged: Mapping[str, Any]) -> RowRange:
+    return RowRange(base64.b64decode(staged["start_key"]), base64.b64decode(staged["end_key"]))

@@ -1,0 +1,549 @@
+"""append.py bigtable: what lands in staging, exactly once, whatever happens to the job or to the partitions."""
+
+import base64
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from fake_bigtable import FakeBigtable, Fault, delete_column, delete_family, delete_row, set_cell
+from file_formats import failpoints_of_an_append, file_format, table_at
+from pyspark.sql import DataFrame, Row, SparkSession
+from reconcile_jobs import errors, failpoints
+from reconcile_jobs.bigtable import job as bigtable_job
+from reconcile_jobs.bigtable.job import CUT, Job, Totals, run
+from reconcile_jobs.errors import UsageError
+from reconcile_jobs.staging import TableName
+from reconcile_jobs.timestamps import as_text
+
+ROOT = Path(__file__).resolve().parents[2]
+
+numbers = itertools.count()
+
+
+class Place:
+    """A table with a change stream, a staging table for it, and the command that appends one to the other."""
+
+    def __init__(self, spark: SparkSession, server: FakeBigtable) -> None:
+        self.spark, self.server = spark, server
+        self.table = f"bigtable_ingest.t{next(numbers)}"
+        self.said: list[str] = []
+        self.shown: list[str] = []
+
+    def append(self, **options: Any) -> Totals:
+        stop = options.pop("stop", None)
+        given: dict[str, Any] = {
+            "project": "p",
+            "instance": "i",
+            "table": "t",
+            "app_profile": "single",
+            "staging": TableName.parse(self.table),
+            "heartbeat": 0.1,
+            "round_seconds": 5.0,
+        }
+        return run(self.spark, Job(**given | options), stop=stop, say=self.said.append, progress=self.shown.append)
+
+    def rows(self, where: str = "true") -> list[Row]:
+        return self.spark.table(self.table).where(where).orderBy("batch", "origin", "record").collect()
+
+    def changes(self) -> list[Row]:
+        return self.rows(f"object != '{CUT}' AND origin != 'bigtable/backfill'")
+
+    def cuts(self) -> list[dict[str, Any]]:
+        """Return the cut of each batch."""
+        rows = self.rows(f"object = '{CUT}'")
+        assert [row.batch for row in rows] == list(range(1, len(rows) + 1)), "each batch has one cut"
+        cuts = [json.loads(row.record) for row in rows]
+        assert [cut["round"] for cut in cuts] == list(range(1, len(rows) + 1))
+        return cuts
+
+    def check(self, start: int) -> None:
+        """See that the changes are the server's log from the start on, each once, and look like it."""
+        self.cuts()
+        check([row.record for row in self.changes()], self.server, start)
+        for row in self.changes():
+            first, end = (bytes.fromhex(key) for key in row.origin.removeprefix("bigtable/").split("-"))
+            key = base64.b64decode(json.loads(row.record)["row_key"])
+            assert (row.source, row.object) == ("bigtable", "t")
+            assert first <= key and (not end or key < end)
+
+
+def check(records: list[str], server: FakeBigtable, start: int) -> None:
+    found = []
+    for text in records:
+        record = json.loads(text)
+        assert record.pop("token") and record.pop("estimated_low_watermark")
+        found.append(json.dumps(record, sort_keys=True))
+    expected = [json.dumps(commit.record(), sort_keys=True) for commit in server.log if commit.micros >= start]
+    assert Counter(found) == Counter(expected)
+
+
+def folded(records: list[str]) -> dict[tuple[str, str, str, int], str]:
+    """The cells that records come to, applied in the order of commit timestamp and tiebreaker."""
+    cells: dict[tuple[str, str, str, int], str] = {}
+    changes = [json.loads(record) for record in records]
+    for change in sorted(changes, key=lambda c: (c["commit_timestamp"], c["tiebreaker"])):
+        for entry in change["entries"]:
+            ((kind, told),) = entry.items()
+            if kind == "set_cell":
+                cells[change["row_key"], told["family"], told["qualifier"], told["timestamp_micros"]] = told["value"]
+                continue
+            for cell in [cell for cell in cells if cell[:2] == (change["row_key"], told["family"])]:
+                end = told.get("end_timestamp_micros") or 2**63
+                if "qualifier" not in told or (
+                    cell[2] == told["qualifier"] and told["start_timestamp_micros"] <= cell[3] < end
+                ):
+                    del cells[cell]
+    return cells
+
+
+def cells_of(server: FakeBigtable) -> dict[tuple[str, str, str, int], str]:
+    def text(value: bytes) -> str:
+        return base64.b64encode(value).decode()
+
+    return {
+        (text(row), family, text(qualifier), micros): text(value)
+        for (row, family, qualifier, micros), value in server.cells().items()
+    }
+
+
+def put(server: FakeBigtable, key: str, value: bytes = b"v", **commit: Any) -> None:
+    server.commit(key.encode(), set_cell("f", b"q", 1000, value), **commit)
+
+
+class Workload(threading.Thread):
+    """Mutations of all kinds on two clusters, garbage collection, splits and merges: so many, and until `over`."""
+
+    def __init__(self, server: FakeBigtable, seed: int, count: int, pause: float = 0.0, endless: bool = False) -> None:
+        super().__init__(daemon=True)
+        self.server, self.count, self.pause, self.endless = server, count, pause, endless
+        self.chance = random.Random(seed)
+        self.keys = [bytes([self.chance.randrange(97, 123), self.chance.randrange(256)]) for _ in range(300)]
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        for number in itertools.count():
+            if number >= self.count:
+                if not self.endless or self.over.is_set():
+                    break
+                time.sleep(0.1)
+            self.step()
+            if self.pause and number % 10 == 0:
+                time.sleep(self.pause)
+        self.server.replicate()
+
+    def step(self) -> None:
+        chance, server = self.chance, self.server
+        key = chance.choice(self.keys)
+        entries = [self.entry() for _ in range(1 + chance.randrange(3))]
+        if chance.random() < 0.03:
+            entries = [delete_row()]
+        cluster = chance.choice(["c1", "c1", "c1", "c2"])
+        # Two clusters now and then commit at the same moment, and only the tiebreaker says who wins.
+        micros = server.log[-1].micros if cluster == "c2" and server.log and chance.random() < 0.3 else None
+        tie = None if micros is None else chance.randrange(2**31)
+        server.commit(key, *entries, cluster=cluster, micros=micros, tiebreaker=tie, arrives=cluster == "c1")
+        if chance.random() < 0.03:
+            server.collect_garbage(key)
+        if chance.random() < 0.02:
+            server.replicate(1 + chance.randrange(9))
+        if chance.random() < 0.01:
+            server.split(bytes([chance.randrange(98, 122)]))
+        if chance.random() < 0.01 and len(server.ranges) > 1:
+            server.merge(chance.choice(sorted(server.ranges)[1:])[0])
+
+    def entry(self) -> Any:
+        chance = self.chance
+        family, qualifier = chance.choice("fg"), chance.choice([b"", b"q", b"\xff\x00"])
+        kind = chance.random()
+        if kind < 0.8:
+            value = bytes(chance.randrange(256) for _ in range(chance.randrange(40)))
+            return set_cell(family, qualifier, chance.randrange(6) * 1000, value)
+        if kind < 0.95:
+            return delete_column(family, qualifier, *sorted(chance.choices(range(0, 7000, 1000), k=2)))
+        return delete_family(family)
+
+
+@pytest.fixture
+def place(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    with FakeBigtable(value_chunk=16, entries_per_message=2) as server:
+        monkeypatch.setenv("BIGTABLE_EMULATOR_HOST", server.address)
+        made = Place(spark, server)
+        yield made
+        spark.sql(f"DROP TABLE IF EXISTS {made.table}")
+
+
+# What is appended
+
+
+def test_a_change_becomes_a_row_and_its_batch_has_a_cut(place: Place):
+    start = place.server.now()
+    put(place.server, "a", b"\xff")
+    totals = place.append(start=as_text(start * 1000))
+    assert (totals.rounds, totals.records, totals.first_batch, totals.last_batch) == (1, 1, 1, 1)
+    (row,) = place.changes()
+    assert (row.source, row.object, row.origin, row.batch) == ("bigtable", "t", "bigtable/-6d", 1)
+    place.check(start)
+    (cut,) = place.cuts()
+    assert cut["estimated"] is True and totals.low_watermark == cut["low_watermark"] > as_text(start * 1000)
+    assert [(p["start_key"], p["end_key"], len(p["tokens"]), p["start"]) for p in cut["partitions"]] == [
+        ("", "bQ==", 1, None),
+        ("bQ==", "", 1, None),
+    ]
+    assert min(p["low_watermark"] for p in cut["partitions"]) == cut["low_watermark"]
+    assert list(row.asDict()) == ["record", "source", "object", "origin", "batch", "appended_at"]
+
+
+def test_without_a_start_the_job_begins_now_and_goes_on_where_it_ended(place: Place):
+    put(place.server, "before")
+    place.append()
+    start = time.time_ns() // 1000
+    assert place.changes() == [] and len(place.cuts()) == 1
+    put(place.server, "after")
+    place.append()
+    place.check(start)
+    assert len(place.changes()) == 1
+    before = place.cuts()[-1]["low_watermark"]
+    assert place.append().records == 0
+    assert place.cuts()[-1]["low_watermark"] > before, "a run without changes moves the positions too"
+
+
+def test_an_end_is_got_to(place: Place):
+    start = place.server.now()
+    end = as_text((start + 2_000_000) * 1000)
+    totals = place.append(start=as_text(start * 1000), end=end)
+    assert totals.low_watermark is not None and totals.low_watermark >= end
+    assert place.append(end=end) == Totals()
+
+
+def test_a_watermark_that_stands_still_ends_a_pass_with_a_sentence(place: Place):
+    start = place.server.now()
+    place.server.held[b"a"] = start
+    put(place.server, "a")
+    totals = place.append(start=as_text(start * 1000))
+    assert totals.low_watermark == as_text(start * 1000)
+    assert f"stands at {totals.low_watermark}" in place.said[-1]
+    place.check(start)
+
+
+def test_a_workload_while_the_job_is_stopped_and_started(place: Place):
+    server = place.server
+    for _ in range(400):  # the cells that were there before
+        server.commit(random.Random(_).choice([b"a1", b"m\xff", b"z"]), set_cell("f", b"old%d" % _, 1, b"v"))
+    workload = Workload(server, seed=5, count=6000, pause=0.02)
+    server.fault_rate = 0.001
+    start = server.now() - 1
+    workload.start()
+    totals = [place.append(backfill=True, start=as_text(start * 1000), round_seconds=1.0)]
+    while workload.is_alive():
+        totals.append(place.append(backfill=True, round_seconds=1.0))
+    totals.append(place.append())
+    place.check(start)
+    assert totals[0].backfill_records > 0 and sum(t.backfill_records for t in totals[1:]) == 0
+    assert folded([row.record for row in place.rows(f"object != '{CUT}'")]) == cells_of(server)
+    assert len(server.closings) > 10, "the partitions did not change: this shows nothing"
+    watermarks = [cut["low_watermark"] for cut in place.cuts()]
+    assert any(
+        json.loads(row.record)["commit_timestamp"] < watermarks[row.batch - 2]
+        for row in place.changes()
+        if row.batch > 1
+    ), "nothing came behind the watermark: this shows nothing"
+
+
+# Exactly once
+
+
+def fails_at(name: str) -> Any:
+    """What stands in for a kill inside the test's own process: the job ends there."""
+
+    def reach(reached: str) -> None:
+        if reached == name:
+            raise RuntimeError(f"killed at {name}")
+
+    return reach
+
+
+@pytest.mark.parametrize("place_of_death", [name for name in failpoints_of_an_append() if "checkpoint" not in name])
+def test_stopped_anywhere_and_started_again_each_change_is_there_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch, place_of_death: str
+):
+    start = place.server.now()
+    put(place.server, "before")
+    with monkeypatch.context() as patched:
+        patched.setattr(failpoints, "reach", fails_at(place_of_death))
+        for number in range(2):
+            put(place.server, f"a{number}")
+            put(place.server, f"z{number}")
+            with pytest.raises(errors.Fault, match=place_of_death):
+                place.append(backfill=True, start=as_text(start * 1000))
+    put(place.server, "b")
+    place.append(backfill=True)
+    place.append(backfill=True)
+    place.check(start)
+    backfilled = [json.loads(row.record)["row_key"] for row in place.rows("origin = 'bigtable/backfill'")]
+    assert max(Counter(backfilled).values()) == 1
+
+
+def test_a_job_that_was_taken_for_dead_does_not_append_a_round_again(place: Place, monkeypatch: pytest.MonkeyPatch):
+    start = place.server.now()
+    put(place.server, "a")
+    place.append(start=as_text(start * 1000))
+    put(place.server, "b")
+    other: list[Totals] = []
+
+    def reach(reached: str) -> None:
+        # It has found no other job, and is about to write; meanwhile one has read and written all of it.
+        if reached == "before_data_commit" and not other:
+            other.append(Totals())
+            put(place.server, "c")
+            other.append(place.append())
+
+    with monkeypatch.context() as patched:
+        patched.setattr(failpoints, "reach", reach)
+        place.append()
+    assert other[1].records == 2
+    place.append()
+    place.check(start)
+
+
+def test_a_part_that_spark_reads_anew_appends_nothing(place: Place, monkeypatch: pytest.MonkeyPatch):
+    start = place.server.now()
+    put(place.server, "a")
+    place.append(start=as_text(start * 1000))
+    put(place.server, "b")
+    checked = bigtable_job._Run._checked
+
+    def lost(self: Any, found: DataFrame, attempts: list[str]) -> DataFrame:
+        found.unpersist(blocking=True)  # as when the executor that kept it is gone
+        put(place.server, "c")
+        return checked(self, found, attempts)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bigtable_job._Run, "_checked", lost)
+        with pytest.raises(errors.Fault, match=r"^Spark lost a part of the round that it had read, and nothing of it"):
+            place.append()
+    assert len(place.changes()) == 1
+    place.append()
+    place.check(start)
+
+
+def test_a_table_that_was_set_back_goes_on_from_there(place: Place):
+    start = place.server.now()
+    for key in "abc":
+        put(place.server, key)
+        place.append(start=as_text(start * 1000))
+    if file_format() == "delta":
+        history = place.spark.sql(f"DESCRIBE HISTORY {place.table}").where("operation = 'WRITE'")
+        (version,) = history.selectExpr("min(version)").collect()
+        place.spark.sql(f"RESTORE TABLE {place.table} TO VERSION AS OF {version[0]}").collect()
+    else:
+        snapshots = place.spark.table(f"spark_catalog.{place.table}.history").orderBy("made_current_at").collect()
+        place.spark.sql(
+            f"CALL spark_catalog.system.rollback_to_snapshot('{place.table}', {snapshots[0].snapshot_id})"
+        ).collect()
+    assert len(place.changes()) == 1
+    for _ in range(3):
+        try:
+            place.append()
+            break
+        except errors.Fault as problem:
+            assert "was set back to an older version" in str(problem)
+    else:
+        raise AssertionError("it does not go on")
+    check([row.record for row in place.changes()], place.server, start)
+
+
+# With an interval
+
+
+def wait_for(condition: Any, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.3)
+
+
+def test_with_an_interval_the_job_takes_what_comes_until_it_is_stopped(place: Place):
+    start = place.server.now()
+    stop, totals = threading.Event(), list[Totals]()
+    options = {"start": as_text(start * 1000), "every": 0.5, "stop": stop}
+    job = threading.Thread(target=lambda: totals.append(place.append(**options)))
+    job.start()
+    wait_for(lambda: place.spark.catalog.tableExists(place.table) and place.rows() != [])
+    for number in range(3):
+        put(place.server, f"{number}")
+        wait_for(lambda: len(place.changes()) == number + 1)  # noqa: B023
+    batches = len(place.cuts())
+    time.sleep(4)
+    stop.set()
+    job.join(60)
+    assert totals[0].records == 3
+    place.check(start)
+    # Rounds that bring nothing leave nothing: tokens of five minutes ago are good enough.
+    assert len(place.cuts()) == batches
+    assert "3 records" in place.shown[-1] and "low watermark 20" in place.shown[-1]
+
+
+def test_a_pass_that_is_stopped_says_so(place: Place):
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(errors.Fault, match=r"^Stopped before everything was appended"):
+        place.append(stop=stop)
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"start": "yesterday"}, "--start: yesterday is no timestamp"),
+        ({"end": "2026-01-01T00:00:00Z"}, "--end lies before --start"),
+        ({"start": "2999-01-01T00:00:00Z"}, "--start lies in the future"),
+        ({"app_profile": "everywhere"}, "^The app profile everywhere cannot read a change stream"),
+        ({"table": "nothing"}, "^Bigtable does not find projects/p/instances/i/tables/nothing"),
+        ({"table": "no/thing"}, "^--table 'no/thing' is no name of Bigtable's"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence_and_appends_nothing(place: Place, options: dict[str, Any], sentence: str):
+    with pytest.raises(UsageError, match=sentence) as refused:
+        place.append(**options)
+    assert "\n" not in str(refused.value)
+    assert not place.spark.catalog.tableExists(place.table) or place.rows() == []
+
+
+def test_what_goes_wrong_on_an_executor_is_one_sentence(place: Place):
+    start = place.server.now()
+    place.append(start=as_text(start * 1000))
+    put(place.server, "a")
+    place.server.faults.append(Fault("ReadChangeStream", 0, grpc.StatusCode.PERMISSION_DENIED, "no"))
+    with pytest.raises(UsageError, match=r"^Permission denied on projects/p") as refused:
+        place.append()
+    assert "\n" not in str(refused.value)
+    place.server.forget()
+    with pytest.raises(UsageError, match=r"fell out of the retention period\. What is missing can only") as refused:
+        place.append()
+    assert "\n" not in str(refused.value)
+    assert len(place.cuts()) == 1
+
+
+def test_a_table_that_was_begun_is_not_begun_again_otherwise(place: Place):
+    start = place.server.now()
+    place.append(start=as_text(start * 1000))
+    with pytest.raises(UsageError, match="was begun at"):
+        place.append(start=as_text((start + 1) * 1000))
+    with pytest.raises(UsageError, match="was begun without --backfill"):
+        place.append(backfill=True)
+    place.spark.sql(f"DELETE FROM {place.table}")
+    with pytest.raises(UsageError, match=r"^No batch in .* says any more how far"):
+        place.append()
+
+
+def test_a_first_run_that_failed_is_begun_anew_where_it_was_to_begin(place: Place):
+    place.server.faults.append(Fault("ReadChangeStream", 0, grpc.StatusCode.PERMISSION_DENIED, "no"))
+    start = time.time_ns() // 1000
+    with pytest.raises(UsageError, match=r"^Permission denied"):
+        place.append()
+    put(place.server, "a")
+    place.append()
+    assert "when it was first tried" in place.said[0]
+    place.check(start)
+    assert len(place.changes()) == 1
+
+
+# The command
+
+
+def submit(server: FakeBigtable, cwd: Path, *words: str, failpoint: str = "") -> subprocess.Popen[str]:
+    command = ["spark-submit", str(ROOT / "ingestion" / "append.py"), "bigtable", "--project", "p", "--instance", "i"]
+    command += ["--table", "t", "--app-profile", "single", "--staging", "lake.changes", *words]
+    environment = os.environ | {"BIGTABLE_EMULATOR_HOST": server.address, "RECONCILE_FAILPOINT": failpoint}
+    return subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def staged(spark: SparkSession, cwd: Path) -> list[Row]:
+    table = table_at(spark, cwd / "lakehouse/warehouse/lake.db/changes")
+    return spark.sql(f"SELECT record, object, origin, batch FROM {table}").collect()
+
+
+def test_the_command_says_what_it_did_in_one_line(place: Place, tmp_path: Path):
+    put(place.server, "a")
+    job = submit(place.server, tmp_path, "--backfill")
+    out, err = job.communicate(timeout=300)
+    assert (job.returncode, err) == (0, "")
+    (line,) = out.splitlines()
+    result = json.loads(line)
+    assert (result["records"], result["backfill_records"], result["first_batch"]) == (0, 1, 1)
+    assert result["low_watermark"].endswith("Z") and result["seconds"] > 0
+    assert len(staged(place.spark, tmp_path)) == 2
+
+
+@pytest.mark.soak
+def test_a_signal_lets_the_round_end_and_the_command_say_what_it_did(place: Place, tmp_path: Path):
+    put(place.server, "a")
+    job = submit(place.server, tmp_path, "--backfill", "--every", "1s")
+    log = tmp_path / "lakehouse/warehouse/lake.db/changes"
+    wait_for(lambda: any(log.rglob("*.parquet")))
+    put(place.server, "b")
+    time.sleep(10)
+    os.killpg(job.pid, signal.SIGTERM)
+    out, err = job.communicate(timeout=120)
+    assert (job.returncode, err) == (0, "")
+    assert json.loads(out)["records"] == 1
+    changes = [row.record for row in staged(place.spark, tmp_path) if row.origin == "bigtable/-6d"]
+    check(changes, place.server, place.server.log[1].micros)
+
+
+@pytest.mark.soak
+def test_killed_ten_times_the_lakehouse_has_the_servers_cells(place: Place, tmp_path: Path):
+    server = place.server
+    chance = random.Random(7)
+    for number in range(500):
+        server.commit(b"%03d" % (number % 97), set_cell("f", b"old%d" % (number % 7), 1, b"v%d" % number))
+    start = server.now()
+    server.fault_rate = 0.0005
+    workload = Workload(server, seed=7, count=20_000, pause=0.08, endless=True)
+    workload.start()
+    words = ("--backfill", "--start", as_text(start * 1000))
+    places = ["before_data_commit", "after_data_commit", ""]
+    if file_format() == "iceberg":
+        places.append("before_publish")
+    for number in range(10):
+        failpoint = places[number % len(places)]
+        job = submit(server, tmp_path, *words, "--every", "1s", failpoint=failpoint)
+        if not failpoint:
+            time.sleep(12 + chance.random() * 10)
+            os.killpg(job.pid, signal.SIGKILL)
+        job.communicate(timeout=300)
+        assert job.returncode != 0
+    workload.over.set()
+    workload.join()
+    job = submit(server, tmp_path, *words)
+    _, err = job.communicate(timeout=300)
+    assert (job.returncode, err) == (0, "")
+    rows = staged(place.spark, tmp_path)
+    cuts = sorted((row.batch, json.loads(row.record)["round"]) for row in rows if row.object == CUT)
+    assert cuts == [(number, number) for number in range(1, len(cuts) + 1)]
+    changes = [row.record for row in rows if row.object != CUT and row.origin != "bigtable/backfill"]
+    check(changes, server, start)
+    assert len(changes) > 20_000
+    assert folded([row.record for row in rows if row.object != CUT]) == cells_of(server)
+    assert len(server.closings) > 10, "the partitions did not change: this shows nothing"
