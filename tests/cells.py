@@ -6,7 +6,7 @@ import base64
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -44,7 +44,7 @@ def delete_from_family(family: str) -> dict[str, Any]:
 
 
 def data_change(
-    row_key: bytes, entries: Sequence[Any], nanoseconds: int = 0, tiebreaker: int = 0, *,
+    row_key: bytes, entries: Any, /, nanoseconds: int = 0, tiebreaker: float = 0, *,
     without: Iterable[str] = (), **fields: Any,
 ) -> str:  # fmt: skip
     """Return one data change as the reader stages it; `nanoseconds` after a certain hour; `fields` replace."""
