@@ -16,6 +16,7 @@ from datastream import Staged, stage
 from laws import COUNTS, demand, some
 from projects import PACKAGE, Project
 from pyspark.sql import SparkSession
+from tables import stored
 
 OBJECT = "events"
 KEY = ["row_key", "family", "qualifier", "cell_time"]
@@ -294,7 +295,7 @@ class Cells:
         """Return the rows of a relation of cells, `cell` the key of each, its time in microseconds."""
         found = []
         for row in (
-            self.spark.table(f"{self.schema}.{relation}").selectExpr("*", "unix_micros(cell_time) as us").collect()
+            stored(self.spark, f"{self.schema}.{relation}").selectExpr("*", "unix_micros(cell_time) as us").collect()
         ):
             cell = (bytes(row.row_key), row.family, bytes(row.qualifier), row.us)
             found.append({**row.asDict(), "cell": cell, "value": None if row.value is None else bytes(row.value)})
