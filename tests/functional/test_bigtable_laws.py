@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from cells import Cells, CellVersions, data_change, delete_from_column, entries_of, invented, set_cell, visible
+from cells import (
+    COLUMNS,
+    KEY,
+    Cells,
+    CellVersions,
+    data_change,
+    delete_from_column,
+    entries_of,
+    invented,
+    set_cell,
+    visible,
+)
+from file_formats import file_format
 from laws import LawBroken, check_same
 from projects import package_with_planted_bug, with_planted_bug
 from pyspark.sql import SparkSession
@@ -84,6 +97,7 @@ def test_again_and_rebuilt_the_cells_are_the_same(spark: SparkSession, deliverie
     assert one.failing_tests() == set()
 
 
+@pytest.mark.soak
 def test_views_of_live_staging_hide_what_was_deleted(spark: SparkSession, tmp_path: Path) -> None:
     """Deletions that are merged hide staged cells, and staged ones hide merged cells."""
     cells = Cells(
@@ -156,6 +170,52 @@ def test_a_cell_is_hidden_and_comes_back_in_whatever_order(spark: SparkSession, 
     assert shown[2] == dict.fromkeys(range(6), b"b")
 
 
+# --- what else follows from the change records ------------------------------------------------------------------------
+
+
+@pytest.mark.soak
+def test_earlier_moments_parity_and_a_select_of_ones_own(spark: SparkSession, tmp_path: Path) -> None:
+    schema = "cells_moments"
+    cells = Cells(spark, tmp_path / "project", schema, invented(60, seed=5, split=2))
+    cells.run(2)
+    cells.check()
+    then, now = visible(cells.upto(1)), visible(cells.upto(2))
+    assert then != now
+
+    cells.project.dbt("run", "--select", "cells", "--vars", "{as_of: {batch: 1}}")
+    earlier = Cells.live(_of_schema(cells, f"{schema}_as_of"))
+    assert earlier == then
+
+    own = f"{{{{ config(materialized='current_state', unique_key={KEY}, meta={{'range_deletes': true}}) }}}}\n"
+    cells.project.model("own", f"{own}select * from {schema}.cells__changes", COLUMNS)
+    cells.project.dbt("run", "--select", "own")
+    cells.check_live("own")
+
+    def parity(as_of: dict[str, int] | str) -> str:
+        arguments = {"compare_to": "source('lake', 'truth')", "key": KEY, "as_of": as_of}
+        tests = [{"reconcile.parity": {"name": "parity_of_cells", "arguments": arguments}}]
+        cells.model("cells", "current_state", data_tests=tests)
+        (result,) = cells.project.dbt("test", "--select", "parity_of_cells", succeed=False).result.results
+        return f"{result.status}: {result.message}"
+
+    cells.project.source(f"{schema}_staging", "changes", "truth")
+    rows = [(*cell, value) for cell, value in now.items()]
+    told = spark.createDataFrame(rows, "row_key binary, family string, qualifier binary, us bigint, value binary")
+    truth = told.selectExpr("row_key", "family", "qualifier", "timestamp_micros(us) as cell_time", "value")
+    truth.write.format(file_format()).saveAsTable(f"{schema}_staging.truth")
+    assert parity("now").startswith("pass")
+    assert "does not fold up to a position; build the model there by the variable as_of" in parity({"batch": 1})
+    spark.sql(f"delete from {schema}_staging.truth where cell_time = timestamp_micros(1000)")
+    assert parity("now").startswith("fail")
+
+
+def _of_schema(cells: Cells, schema: str) -> Cells:
+    """Return the same project's relations in another schema, to be read."""
+    other = copy.copy(cells)
+    other.schema = schema
+    return other
+
+
 # --- bugs that these checks must find ---------------------------------------------------------------------------------
 
 STATE = "macros/materializations/current_state"
@@ -224,7 +284,7 @@ def test_every_bug_can_be_planted() -> None:
 
 @pytest.mark.parametrize(
     "bug",
-    [pytest.param(bug, marks=[pytest.mark.matrix] if place > 1 else []) for place, bug in enumerate(BUGS)],
+    [pytest.param(bug, marks=pytest.mark.matrix if place > 1 else pytest.mark.soak) for place, bug in enumerate(BUGS)],
     ids=[bug.name for bug in BUGS],
 )
 def test_the_checks_find(spark: SparkSession, tmp_path: Path, bug: Bug) -> None:
