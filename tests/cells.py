@@ -295,7 +295,9 @@ class Cells:
         """Return the rows of a relation of cells, `cell` the key of each, its time in microseconds."""
         found = []
         for row in (
-            stored(self.spark, f"{self.schema}.{relation}").selectExpr("*", "unix_micros(cell_time) as us").collect()
+            stored(self.spark, f"{self.schema}.{relation}")
+            .selectExpr("* except (cell_time)", "unix_micros(cell_time) as us")
+            .collect()
         ):
             cell = (bytes(row.row_key), row.family, bytes(row.qualifier), row.us)
             found.append({**row.asDict(), "cell": cell, "value": None if row.value is None else bytes(row.value)})
@@ -318,7 +320,7 @@ class Cells:
         if not self.spark.catalog.tableExists(f"{self.schema}.cells__range_deletes"):
             return set()
         rows = self.spark.table(f"{self.schema}.cells__range_deletes").selectExpr(
-            "_range.*", "_change_sequence", "_change_batch",
+            "_range.row_key", "_range.family", "_range.qualifier", "_change_sequence", "_change_batch",
             "unix_micros(_range.start_time) as starts", "unix_micros(_range.end_time) as ends",
         ).collect()  # fmt: skip
         found = {

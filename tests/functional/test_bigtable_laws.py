@@ -170,6 +170,24 @@ def test_a_cell_is_hidden_and_comes_back_in_whatever_order(spark: SparkSession, 
     assert shown[2] == dict.fromkeys(range(6), b"b")
 
 
+def test_times_that_are_no_dates(spark: SparkSession, tmp_path: Path) -> None:
+    """A cell's time is what its writer says: often what is left of 64 bits, so that the newest comes first."""
+    times = [0, 253402300800000000, 2**62, 2**63 - 1_800_000_000_000_000, 2**63 - 1]
+    said = [
+        ([set_cell("f", b"q", time, b"a") for time in times], 1),
+        ([set_cell("f", b"q", time, b"b") for time in times[1:]], 2),
+        ([delete_from_column("f", b"q", times[3], 2**63 - 1), delete_from_column("f", b"q", 1, times[2])], 3),
+    ]
+    entries = [
+        replace(entry, batch=batch) for one, batch in said for entry in entries_of(data_change(b"far", one, batch))
+    ]
+    cells = Cells(spark, tmp_path / "project", "cells_far", entries)
+    for batch in (1, 2, 3):
+        cells.run(batch)
+        cells.check()
+    assert cells.live() == {(b"far", "f", b"q", time): v for time, v in [(0, b"a"), (2**62, b"b"), (2**63 - 1, b"b")]}
+
+
 # --- what else follows from the change records ------------------------------------------------------------------------
 
 
