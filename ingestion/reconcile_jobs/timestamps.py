@@ -1,4 +1,4 @@
-"""Timestamps of Google services: RFC 3339 texts with up to nine digits, and whole nanoseconds since 1970; never floats."""
+"""Google's timestamps: RFC 3339 texts with up to nine digits, and whole nanoseconds since 1970; never floats."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 {#- The change records of some batches, or of all from `first` on where `last` is none, with what every materialization asks of them whatever the source: a key, a place in the
-    order, whole rows. `sql` is the model's SELECT, `fields` the columns it has. Where `partial_records` are taken, `_change_columns` are the
-    columns beside the key that an update carries, in one order; NULL for what sets the whole row, as an insert, a delete and an update of all do. `timed`: a record must have a time.
-    Where the source gives `row_ids`, a delete that names its row by this alone needs no key. `beside`: columns of the SELECT that are kept as they are. -#}
-{%- macro checked_records(sql, fields, columns, keys, first, last, partial_records=false, timed=false, row_ids=false, beside=[]) -%}
+    order, whole rows. `sql` is the model's SELECT, `fields` the columns it has. Where partial records are taken, `_change_columns` are the
+    columns beside the key that an update carries, in one order; NULL for what sets the whole row, as an insert, a delete and an update of all do. Of a history a record must have a time.
+    A delete that names a place instead of a key needs none (see `keyless_deletes_of`). `beside`: columns of the SELECT that are kept as they are. -#}
+{%- macro checked_records(sql, fields, settings, first, last, beside=[]) -%}
+{%- set columns, keys = settings.columns, settings.unique_key -%}
+{%- set partial_records, row_ids, keyless = settings.partial_records, settings.row_ids, settings.keyless -%}
 {%- set carried -%}
 array_sort(array_distinct(filter(_change_columns, name -> name not in ({% for key in keys %}{{ reconcile.literal(key) }}{{ ', ' if not loop.last }}{% endfor %}))))
 {%- endset -%}
@@ -21,6 +23,9 @@ select
     {%- if row_ids %}
     _row_id,
     {%- endif %}
+    {%- if keyless.kind == 'range_deletes' %}
+    _range,
+    {%- endif %}
     {%- for column in beside %}
     {{ column }},
     {%- endfor %}
@@ -34,10 +39,10 @@ from (
             '; ',
             _change_error
             {%- for key in keys %},
-            if(_change_error is null and {{ reconcile.identifier(key) }} is null{{ ' and not ' ~ reconcile.is_row_delete(keys) if row_ids and key != '_row_id' }}, {{ reconcile.literal('the record has no _row_id, which is the key: backfill rows have none' if row_ids and key == '_row_id' else 'key ' ~ key ~ ' is missing or NULL') }}, null)
+            if(_change_error is null and {{ reconcile.identifier(key) }} is null{{ ' and not ' ~ reconcile.is_keyless_delete(keys, keyless.place) if keyless }}, {{ reconcile.literal('the record has no _row_id, which is the key: backfill rows have none' if row_ids and key == '_row_id' else 'key ' ~ key ~ ' is missing or NULL') }}, null)
             {%- endfor %},
             if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
-            {%- if timed %}
+            {%- if settings.materialized == 'history' %}
             if(_change_error is null and _change_time is null, 'the record has no time, from which its version would be valid', null),
             {%- endif %}
             {%- if partial_records %}

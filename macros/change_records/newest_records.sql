@@ -1,7 +1,8 @@
 {#- The newest record of each key among checked records, as a row of the base table, and the account of the others:
     `_change_records` there were, with these `_change_sequences`. Copies of one record differ only in their batch: the earliest counts,
-    so that a rebuild gives what the increments gave. Where the source gives `row_ids`, what has no key is a row delete, and no record of a row. -#}
-{%- macro newest_records(changes, columns, keys, row_ids=false) -%}
+    so that a rebuild gives what the increments gave. What has no key is a keyless delete, and no record of a row. -#}
+{%- macro newest_records(changes, settings) -%}
+{%- set columns, keys = settings.columns, settings.unique_key -%}
 select newest.*, records as _change_records, sequences as _change_sequences
 from (
     select
@@ -14,7 +15,7 @@ from (
                 _change_time,
                 _change_batch,
                 _change_type = 'delete' as _deleted
-                {%- if row_ids %},
+                {%- if settings.row_ids %},
                 _row_id
                 {%- endif %}
             ),
@@ -23,7 +24,7 @@ from (
         count(*) as records,
         collect_set(_change_sequence) as sequences
     from {{ changes }}
-    where _change_error is null{{ ' and ' ~ reconcile.identifier(keys[0]) ~ ' is not null' if row_ids }}
+    where _change_error is null{{ ' and ' ~ reconcile.identifier(keys[0]) ~ ' is not null' if settings.keyless }}
     group by {{ reconcile.key_columns(keys) }}
 )
 {%- endmacro %}

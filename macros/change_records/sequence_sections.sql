@@ -31,6 +31,11 @@ if(unix_seconds({{ timestamp }}) between 0 and 9223372035, lpad(hex(unix_seconds
 if({{ text }} rlike '^[0-9a-fA-F]{1,16}$', lpad(upper({{ text }}), 16, '0'), null)
 {%- endmacro %}
 
+{#- A whole number that may be negative, as Bigtable's tiebreaker: counted from the least of 64 bits. -#}
+{%- macro hex_of_signed(text) -%}
+if({{ text }} rlike '^-?[0-9]{1,19}$', lpad(hex(try_cast({{ text }} as bigint) ^ bigint('-9223372036854775808')), 16, '0'), null)
+{%- endmacro %}
+
 {#- A token that tells apart and does not order. -#}
 {%- macro hex_of_token(text) -%}
 if({{ text }} <> '', lpad(hex(xxhash64({{ text }})), 16, '0'), null)

@@ -10,11 +10,11 @@
 {%- set keys = reconcile.keys_of(node) -%}
 {%- set key = reconcile.key_columns(keys) -%}
 {%- set settings = reconcile._settings_of_node(node) -%}
-{%- set row_deletes = model.incorporate(path={'identifier': model.identifier ~ '__row_deletes'}, type='table') -%}
-{%- set has_row_deletes = reconcile.takes_row_ids(node) and '_row_id' not in keys and load_relation(row_deletes) -%}
+{%- set keyless, relations = settings.keyless, reconcile.model_relations(model) -%}
+{%- set has_keyless_deletes = keyless and load_relation(relations[keyless.kind]) -%}
 {%- set known = '_change_is_known' if reconcile.takes_partial_records(node) else "_change_type <> 'delete'" -%}
 with records as (
-    select {{ key }}, _change_sequence, _change_time, valid_from, valid_to, {{ known }} as is_version{{ ', _row_id' if has_row_deletes }}
+    select {{ key }}, _change_sequence, _change_time, valid_from, valid_to, {{ known }} as is_version{{ ', _row_id' if has_keyless_deletes and keyless.kind == 'row_deletes' }}
     from {{ reconcile.stored_rows(model.incorporate(path={'identifier': model.identifier ~ '__base'}), settings) }}
 ),
 
@@ -28,16 +28,16 @@ neighbours as (
     from records
 ),
 
--- the versions that a row delete ended
+-- the versions that a keyless delete ended
 undone as (
-    {%- if has_row_deletes %}
-    select {{ key }}, neighbours._change_sequence, row_delete._change_sequence as ended_by
+    {%- if has_keyless_deletes %}
+    select {{ key }}, neighbours._change_sequence, keyless._change_sequence as ended_by
     from neighbours
-    inner join {{ reconcile.stored_row_deletes(row_deletes, settings) }} as row_delete
+    inner join {{ reconcile.stored_keyless_deletes(relations, settings) }} as keyless
         on
-            neighbours._row_id = row_delete._row_id
-            and row_delete._change_sequence > neighbours._change_sequence
-            and (next_sequence is null or row_delete._change_sequence < next_sequence)
+            {{ reconcile.names_row(keyless, 'keyless.' ~ keyless.place, 'neighbours') }}
+            and keyless._change_sequence > neighbours._change_sequence
+            and (next_sequence is null or keyless._change_sequence < next_sequence)
     where is_version
     {%- else %}
     select {{ key }}, _change_sequence, _change_sequence as ended_by

@@ -3,13 +3,13 @@
 {%- test no_pending_rows(model) -%}
 {%- if execute -%}
 {%- set node = reconcile.node_of(model) -%}
-{%- set row_deletes = model.incorporate(path={'identifier': model.identifier ~ '__row_deletes'}, type='table') -%}
 {%- set keys = reconcile.keys_of(node) -%}
 {%- set settings = reconcile._settings_of_node(node) -%}
 {%- set base = reconcile.stored_rows(model.incorporate(path={'identifier': model.identifier ~ '__base'}), settings) -%}
-{%- if reconcile.takes_row_ids(node) and '_row_id' not in keys and load_relation(row_deletes) %}
+{%- set relations = reconcile.model_relations(model) -%}
+{%- if settings.keyless.kind == 'row_deletes' and load_relation(relations.row_deletes) %}
 select *
-from {{ reconcile.stored_row_deletes(row_deletes, settings) }} as row_delete
+from {{ reconcile.stored_keyless_deletes(relations, settings) }} as row_delete
 where not exists (
     select 1
     from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }} as change
@@ -24,7 +24,7 @@ and not exists (
     where base._row_id = row_delete._row_id and base._change_sequence < row_delete._change_sequence
 )
 {%- elif node.config.materialized == 'current_view' %}
-{{ reconcile.pending_rows(reconcile.model_relations(model), reconcile._settings_of_view(node)) }}
+{{ reconcile.pending_rows(relations, reconcile._settings_of_view(node)) }}
 {%- else %}
 {%- set pending = "not _change_is_known and _change_type <> 'delete'" if node.config.materialized == 'history' else reconcile.is_pending(reconcile.order_of('_change'), '_deleted') %}
 select *
@@ -36,11 +36,9 @@ where {{ pending if reconcile.takes_partial_records(node) else 'false' }}
 
 {#- What the columns of a model's tables follow from. -#}
 {%- macro _settings_of_node(node) -%}
-  {%- set keys = reconcile.keys_of(node) -%}
-  {%- set row_ids = reconcile.takes_row_ids(node) -%}
   {{ return({
-      'materialized': node.config.materialized, 'columns': reconcile.declared_columns(node.columns.values() | list), 'unique_key': keys, 'file_format': reconcile.file_format(node),
-      'partial_records': reconcile.takes_partial_records(node), 'row_ids': row_ids, 'row_deletes': row_ids and '_row_id' not in keys,
+      'materialized': node.config.materialized, 'columns': reconcile.declared_columns(node.columns.values() | list), 'unique_key': reconcile.keys_of(node), 'file_format': reconcile.file_format(node),
+      'partial_records': reconcile.takes_partial_records(node), 'row_ids': reconcile.takes_row_ids(node), 'keyless': reconcile.keyless_deletes_of(node),
   }) }}
 {%- endmacro %}
 

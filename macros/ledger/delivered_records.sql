@@ -1,9 +1,30 @@
 {#- How many change records the rows of a staging table hold, as SQL for an aggregate. One each, but for the objects whose source macro says that a
-    record `carries` mods: as many as there are, and one where there are none, which goes to quarantine. -#}
+    record `carries` mods or entries: as many as there are, and one where there are none, which goes to quarantine. What a model keeps that garbage collection
+    deleted, it does not take. -#}
 {%- macro delivered_records(objects) -%}
-{%- if objects.values() | selectattr('carries', 'equalto', 'mods') | list -%}
-coalesce(sum(if(source = 'spanner', greatest(cardinality(from_json(record, 'mods array<variant>').mods), 1), 1)), 0)
-{%- else -%}
+{%- set carried = objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | unique | list -%}
+{%- set keeping = [] -%}
+{%- for object, said in objects.items() if said.garbage_collection == 'keep' -%}{%- do keeping.append(reconcile.literal(object)) -%}{%- endfor -%}
+{%- if not carried -%}
 count(*)
+{%- else -%}
+coalesce(sum(case source
+    {%- if 'mods' in carried %}
+    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>').mods), 1)
+    {%- endif %}
+    {%- if 'entries' in carried %}
+    when 'bigtable' then {{ reconcile._delivered_entries(keeping) }}
+    {%- endif %}
+    else 1
+end), 0)
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro _delivered_entries(keeping) -%}
+{%- set entries = "cardinality(from_json(record, 'entries array<variant>').entries)" -%}
+{%- if keeping -%}
+if(object in ({{ keeping | join(', ') }}) and get_json_object(record, '$.type') = 'garbage_collection' and {{ entries }} > 0, 0, greatest({{ entries }}, 1))
+{%- else -%}
+greatest({{ entries }}, 1)
 {%- endif -%}
 {%- endmacro %}

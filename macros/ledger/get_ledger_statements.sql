@@ -16,8 +16,12 @@ select
     {%- for count in ['delivered', 'applied', 'superseded', 'duplicate', 'quarantined', 'pending', 'inserted', 'updated', 'deleted', 'tombstoned'] %}
     {{ counts[count] }} as {{ count }},
     {%- endfor %}
-    {%- if settings.inputs.objects.values() | selectattr('carries', 'defined') | list %}
+    {%- set carried = settings.inputs.objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | list %}
+    {%- if 'mods' in carried %}
     ({{ reconcile.cut_time(settings.inputs.relations[0], range.last) }}) as cut_time,
+    {%- endif %}
+    {%- if 'entries' in carried %}
+    ({{ reconcile.watermark(settings.inputs.relations[0], range.last) }}) as watermark,
     {%- endif %}
     {{ [range.base_batch, counts.base_batch or 0] | max }} as base_batch,
     {{ (modules.datetime.datetime.now() - range.started).total_seconds() }} as seconds,

@@ -21,8 +21,8 @@ create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
     deleted bigint,
     tombstoned bigint comment 'deletes of rows that were not there',
     base_batch bigint comment 'the largest _change_batch of the base table afterwards',
-    cut_time timestamp,
-    watermark timestamp,
+    cut_time timestamp comment 'of Spanner: all that was committed up to then is in the batches up to the last one',
+    watermark timestamp comment 'of Bigtable, an estimate: the lowest low watermark of all partitions after the last batch; changes of before it may yet come',
     seconds double,
     invocation_id string,
     recorded_at timestamp

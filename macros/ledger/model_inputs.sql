@@ -10,6 +10,9 @@
   {%- endfor -%}
   {%- set objects = {} -%}
   {%- for key, order in node.config.get('meta', {}).items() if key.startswith('reconcile_object ') -%}
+    {%- if 'garbage_collection' in order -%}
+      {%- set order = dict(order, garbage_collection=reconcile.garbage_collection_of(node.config.materialized, order.garbage_collection)) -%}
+    {%- endif -%}
     {%- do objects.update({key[17:]: order}) -%}
   {%- endfor -%}
   {{ return({'relations': relations, 'objects': objects}) }}

@@ -1,14 +1,7 @@
 {#- The staged records that no model takes: `object` cannot be read, or is no model's. Of every staging table that a model reads.
     The cut of a batch is no record. -#}
 {%- macro unrouted_records() -%}
-{%- set staging = {} -%}
-{%- for node in reconcile.reconciled_nodes() -%}
-  {%- set inputs = reconcile.model_inputs(node) -%}
-  {%- for relation in inputs.relations if inputs.objects and load_relation(relation) -%}
-    {%- do staging.setdefault(reconcile.ledger_name(relation), {'relation': relation, 'objects': []}).objects.extend(inputs.objects) -%}
-  {%- endfor -%}
-{%- endfor -%}
-{%- for name, entry in staging.items() %}
+{%- for name, entry in reconcile.staging_read().items() %}
 select
     {{ reconcile.literal(name) }} as staging,
     object,

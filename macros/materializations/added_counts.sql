@@ -1,5 +1,5 @@
-{#- The account of the records that name their row, and that of row deletes, as one: the `classes` of both are added up. -#}
-{%- macro added_counts(keyed, row_deletes, classes) -%}
+{#- The account of the records that name their row, and that of keyless deletes, as one: the `classes` of both are added up. -#}
+{%- macro added_counts(keyed, keyless, classes) -%}
 select
     keyed.* except ({{ classes | join(', ') }}),
     {%- for class in classes %}
@@ -9,6 +9,6 @@ from (
     {{ keyed | indent(4) }}
 ) as keyed
 cross join (
-    {{ row_deletes | indent(4) }}
+    {{ keyless | indent(4) }}
 ) as keyless
 {%- endmacro %}

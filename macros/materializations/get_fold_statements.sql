@@ -3,7 +3,7 @@
   {%- set fields = reconcile._fields_of_model(settings) -%}
   {{ return(reconcile.get_uncache_statements(relations) + reconcile.get_session_statements() + [
       reconcile.cached(relations.changes_cache,
-          reconcile.checked_records(reconcile.records_as_of(sql, settings.as_of), fields, settings.columns, settings.unique_key, range.first, range.last, settings.partial_records, settings.materialized == 'history', settings.row_ids)),
+          reconcile.checked_records(reconcile.records_as_of(sql, settings.as_of), fields, settings, range.first, range.last)),
   ]) }}
 {%- endmacro %}
 
@@ -49,6 +49,9 @@ where {{ reconcile.literal(invocation_id ~ ' ' ~ name) }} is not null
   {%- endfor -%}
   {%- if settings.row_ids and '_row_id' not in fields -%}
     {%- do complaints.append('its SELECT has no column _row_id, which `meta: {row_ids: true}` says it has') -%}
+  {%- endif -%}
+  {%- if settings.keyless.kind == 'range_deletes' and '_range' not in fields -%}
+    {%- do complaints.append('its SELECT has no column _range, which `meta: {range_deletes: true}` says it has') -%}
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return(fields) }}

@@ -8,6 +8,7 @@
       'changes': this.incorporate(path={'identifier': this.identifier ~ '__changes'}, type='view'),
       'quarantine': this.incorporate(path={'identifier': this.identifier ~ '__quarantine'}, type='table'),
       'row_deletes': this.incorporate(path={'identifier': this.identifier ~ '__row_deletes'}, type='table'),
+      'range_deletes': this.incorporate(path={'identifier': this.identifier ~ '__range_deletes'}, type='table'),
       'changes_cache': 'reconcile_changes_' ~ name,
       'fold_cache': 'reconcile_fold_' ~ name,
       'rows_cache': 'reconcile_rows_' ~ name,

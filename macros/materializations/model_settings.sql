@@ -1,4 +1,4 @@
-{#- The declarations of the model, validated: {materialized, as_of, columns, unique_key, file_format, inputs, partial_records, row_ids, row_deletes, fresh, base_snapshot, buckets, declaration}, and `built`: what its relations
+{#- The declarations of the model, validated: {materialized, as_of, columns, unique_key, file_format, inputs, partial_records, row_ids, keyless, fresh, base_snapshot, buckets, declaration}, and `built`: what its relations
     were built from, by their names in `model_relations`, none where there is no such relation yet. -#}
 {%- macro model_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
@@ -27,7 +27,8 @@
   {%- set partial_records = reconcile.takes_partial_records(model) -%}
   {%- set row_ids = reconcile.takes_row_ids(model) -%}
   {%- do complaints.extend(reconcile._complaints_of_row_ids(columns, keys, inputs, partial_records, row_ids)) -%}
-  {%- set row_deletes = row_ids and '_row_id' not in keys -%}
+  {%- do complaints.extend(reconcile._complaints_of_range_deletes(columns, keys, partial_records, row_ids)) -%}
+  {%- set keyless = reconcile.keyless_deletes_of(model) if keys else none -%}
   {%- set meta = model.config.get('meta') or {} -%}
   {%- for name, of in [('fresh', 'current_state'), ('fold_unchanged', 'history')] if name in meta -%}
     {%- if meta[name] is not boolean -%}
@@ -48,12 +49,12 @@
   {%- if not modules.re.fullmatch('[A-Za-z0-9_]{1,240}', this.identifier) -%}
     {%- do complaints.append("Spark's catalog takes no name like '" ~ this.identifier ~ "', only up to 240 ASCII letters, digits and _; give the model an alias") -%}
   {%- else -%}
-    {%- set built = reconcile._built(complaints, row_deletes) -%}
+    {%- set built = reconcile._built(complaints, keyless) -%}
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return({
       'materialized': materialized, 'as_of': as_of, 'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built, 'partial_records': partial_records,
-      'row_ids': row_ids, 'row_deletes': row_deletes, 'fresh': meta.get('fresh', false) and not as_of, 'base_snapshot': meta.get('base_snapshot'),
+      'row_ids': row_ids, 'keyless': keyless, 'fresh': meta.get('fresh', false) and not as_of, 'base_snapshot': meta.get('base_snapshot'),
       'buckets': meta.get('buckets'),
       'declaration': tojson(reconcile._declaration(materialized, columns, keys, inputs, partial_records, row_ids), sort_keys=true),
   }) }}
@@ -71,6 +72,22 @@
   {%- endfor -%}
   {%- if row_ids and partial_records -%}
     {%- do complaints.append("row_ids and partial_records do not go together; say `meta: {row_ids: false}` or `meta: {partial_records: false}`") -%}
+  {%- endif -%}
+  {{ return(complaints) }}
+{%- endmacro %}
+
+{%- macro _complaints_of_range_deletes(columns, keys, partial_records, row_ids) -%}
+  {%- set complaints = [] -%}
+  {%- if reconcile.takes_range_deletes(model) -%}
+    {%- if keys and keys | sort != reconcile.key_of_cell() | sort -%}
+      {%- do complaints.append("unique_key " ~ keys | join(', ') ~ ": a cell is known by row_key, family, qualifier and cell_time; write `unique_key=['row_key', 'family', 'qualifier', 'cell_time']`, and rows with reconcile.bigtable_rows") -%}
+    {%- endif -%}
+    {%- for column in columns if column.name | lower == '_range' -%}
+      {%- do complaints.append("column " ~ column.name ~ ": the source gives the range of a delete under this name; rename it") -%}
+    {%- endfor -%}
+    {%- if partial_records or row_ids -%}
+      {%- do complaints.append("range_deletes do not go together with partial_records or row_ids; say `meta: {" ~ ('partial_records' if partial_records else 'row_ids') ~ ": false}`") -%}
+    {%- endif -%}
   {%- endif -%}
   {{ return(complaints) }}
 {%- endmacro %}
@@ -94,6 +111,9 @@
   {%- if row_ids -%}
     {%- do aspects.update({'row_ids': true}) -%}
   {%- endif -%}
+  {%- if reconcile.takes_range_deletes(model) -%}
+    {%- do aspects.update({'range_deletes': true}) -%}
+  {%- endif -%}
   {%- set digests = {} -%}
   {%- for aspect, value in aspects.items() -%}
     {%- do digests.update({aspect: local_md5(tojson(value, sort_keys=true))}) -%}
@@ -108,13 +128,13 @@
 
 {#- What has the name of one of the model's relations and was not made by this package is not replaced; and what another materialization made,
     only where it is a view that nothing is lost with. -#}
-{%- macro _built(complaints, row_deletes) -%}
+{%- macro _built(complaints, keyless) -%}
   {%- set relations = reconcile.model_relations(this) -%}
   {%- set is_view = config.get('materialized') == 'current_view' -%}
   {%- set built, leftover = {}, [] -%}
   {%- for name, property in [('live', 'reconcile.definition'), ('base', 'reconcile.declaration'),
                              ('changes', 'reconcile.definition'), ('quarantine', 'reconcile.definition' if is_view else 'reconcile.quarantine')]
-                             + ([('row_deletes', 'reconcile.row_deletes')] if row_deletes and not is_view else []) -%}
+                             + ([(keyless.kind, 'reconcile.' ~ keyless.kind)] if keyless and not is_view else []) -%}
     {%- set existing = load_relation(relations[name]) -%}
     {%- set properties = reconcile.table_properties(relations[name]) if existing else {} -%}
     {%- do built.update({name: properties.get(property)}) -%}

@@ -21,8 +21,8 @@
   {%- set snapshot = reconcile._base_snapshot(settings, columns, gone) -%}
   {%- if settings.as_of and reconcile.largest_batch(snapshot) > upto -%}
     {%- do reconcile.raise_complaints([gone ~ ', and its base snapshot ' ~ settings.base_snapshot ~ ' is newer than ' ~ settings.as_of.said ~ '; ask for a later batch, or name an older copy']) -%}
-  {%- elif settings.row_deletes and (settings.as_of or not settings.built.base) -%}
-    {%- do reconcile.raise_complaints([gone ~ ', and a base snapshot does not say which of its rows a delete without a key had undone; rebuild the model that was there before, or say `meta: {row_ids: false}` if the source writes no such deletes']) -%}
+  {%- elif settings.keyless and (settings.as_of or not settings.built.base) -%}
+    {%- do reconcile.raise_complaints([gone ~ ', and a base snapshot does not say which of its rows a delete without a key had undone; rebuild the model that was there before' ~ (', or say `meta: {row_ids: false}` if the source writes no such deletes' if settings.keyless.kind == 'row_deletes' else '')]) -%}
   {%- endif -%}
   {{ return({'batch': last.batch, 'snapshot': snapshot}) }}
 {%- endmacro %}

@@ -63,7 +63,7 @@
   {%- set declared = fromjson(settings.declaration) -%}
   {%- set what = {
       'columns': 'columns', 'unique_key': 'unique_key', 'sources': 'source macros, objects or generations', 'staging': 'staging table',
-      'sequence': 'form of the order', 'partial_records': 'partial_records', 'row_ids': 'row_ids', 'materialized': 'materialization'} -%}
+      'sequence': 'form of the order', 'partial_records': 'partial_records', 'row_ids': 'row_ids', 'range_deletes': 'range_deletes', 'materialized': 'materialization'} -%}
   {%- set changed = [] -%}
   {%- for aspect in what if declared.get(aspect) != built.get(aspect) -%}
     {%- do changed.append(what[aspect]) -%}

@@ -97,7 +97,7 @@ select
         lateral view explode(array(_change_sequence)) as _change_place
         where _change_batch between {{ first }} and {{ last }}{{ ' or _change_batch in (' ~ more | join(', ') ~ ')' if more }}
 {%- endset -%}
-{{ reconcile.checked_records(placed, [], settings.columns, settings.unique_key, 1, last, settings.partial_records, row_ids=settings.row_ids, beside=['_change_side']) }}
+{{ reconcile.checked_records(placed, [], settings, 1, last, beside=['_change_side']) }}
 {%- endmacro %}
 
 {%- macro _has_key(keys) -%}
@@ -172,14 +172,14 @@ from (
 {%- endif -%}
 {%- endmacro %}
 
-{%- macro _row_deletes_at_position(comparison) -%}
+{%- macro _keyless_deletes_at_position(comparison) -%}
 select _row_id, _change_sequence
 from {{ comparison.recent_cache }}
-where {{ reconcile.is_row_delete_record(comparison.settings.unique_key) }}
+where {{ reconcile.is_keyless_delete_record(comparison.settings.unique_key) }}
 {%- if load_relation(comparison.relations.row_deletes) %}
 union all
 select _row_id, _change_sequence
-from {{ reconcile.stored_row_deletes(comparison.relations.row_deletes, comparison.settings) }}
+from {{ reconcile.stored_keyless_deletes(comparison.relations, comparison.settings) }}
 {%- endif %}
 {%- endmacro %}
 
@@ -188,7 +188,7 @@ from {{ reconcile.stored_row_deletes(comparison.relations.row_deletes, compariso
 {%- set settings = comparison.settings -%}
 {{ reconcile.shown_rows(
       settings, '(\n    ' ~ reconcile._state_at_position(comparison, versions, staged) | indent(4) ~ '\n)',
-      '(\n    ' ~ reconcile._row_deletes_at_position(comparison) | indent(4) ~ '\n)' if settings.row_deletes) }}
+      '(\n    ' ~ reconcile._keyless_deletes_at_position(comparison) | indent(4) ~ '\n)' if settings.keyless) }}
 {%- endmacro %}
 
 {#- Of each touched row, and each that is pending: whether it changed when that is uncertain and its versions then, and how many of its records are in quarantine. -#}
@@ -215,13 +215,13 @@ from (
     {%- elif staged.folds %}
     union all
     select {{ reconcile.key_columns(keys) }}, false, 0, false, array(struct(_change_type = 'delete' as _deleted, {{ reconcile.identifiers(settings.columns) | join(', ') }}))
-    from {{ comparison.touched_cache }}{{ ' as change' if settings.row_deletes }}
+    from {{ comparison.touched_cache }}{{ ' as change' if settings.keyless }}
     where _change_side = 'uncertain' and _change_error is null
-        {%- if settings.row_deletes %}
+        {%- if settings.keyless %}
         and not exists (
             select 1
             from (
-                {{ reconcile._row_deletes_at_position(comparison) | indent(16) }}
+                {{ reconcile._keyless_deletes_at_position(comparison) | indent(16) }}
             ) as row_delete
             where row_delete._row_id = change._row_id and row_delete._change_sequence > change._change_sequence
         )

@@ -3,7 +3,7 @@
     Order: scn, then rs_id, then ssn. Not rs_id and ssn alone, as Datastream's documentation has it: rs_id is a place in one
     redo thread and falls while scn rises. A bulk DELETE gives many rows one (rs_id, ssn); their keys tell them apart.
     What Datastream reads again after a rollback (`oracle-supplementation`) is a change if it has an scn.
-    A delete without a key, of an insert that was rolled back, has only the address of its row: see `is_row_delete`. -#}
+    A delete without a key, of an insert that was rolled back, has only the address of its row: see `keyless_deletes_of`. -#}
 {%- macro datastream_oracle(relation, object, generations=[], columns=none) -%}
 {{- reconcile.datastream_change_records(
       relation, object, generations, columns,

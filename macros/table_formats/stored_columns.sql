@@ -51,9 +51,9 @@ from (
   {{ return(reconcile._given_back(relation, reconcile.base_columns(settings), narrow, settings.file_format, version)) }}
 {%- endmacro %}
 
-{#- The same of the table of row deletes. -#}
-{%- macro stored_row_deletes(relation, settings) -%}
-  {{ return(reconcile._given_back(relation, ['_row_id', '_change_sequence', '_change_time', '_change_id', '_change_batch'], {}, settings.file_format)) }}
+{#- The same of the table of keyless deletes. -#}
+{%- macro stored_keyless_deletes(relations, settings) -%}
+  {{ return(reconcile._given_back(relations[settings.keyless.kind], [settings.keyless.place, '_change_sequence', '_change_time', '_change_id', '_change_batch'], {}, settings.file_format)) }}
 {%- endmacro %}
 
 {%- macro _given_back(relation, columns, narrow, file_format, version=none) -%}

@@ -61,7 +61,7 @@ def test_no_node_of_the_demo_is_seen(consumer: Consumer) -> None:
     listed = consumer.types("dbt", "--quiet", "ls", "--output", "json", "--output-keys", "unique_id", "package_name")
     nodes = [json.loads(line) for line in listed.stdout.splitlines()]
     package = {node["unique_id"] for node in nodes if node["package_name"] == "reconcile"}
-    assert package == {"model.reconcile.reconcile_unrouted"}
+    assert package == {"model.reconcile.reconcile_lag", "model.reconcile.reconcile_unrouted"}
     own = Counter(node["unique_id"].split(".")[0] for node in nodes if node["package_name"] == "shop")
     assert own == {"model": 4, "source": 2, "test": 12}
 
@@ -343,7 +343,8 @@ def test_what_is_somebody_elses_is_never_replaced(project: Project, spark: Spark
             assert "drop or rename it" in said[model]
             assert rows(spark, project, relation) == [("precious",)]
     parts = {f"parts{part}" for part in ("", "__base", "__changes", "__quarantine")}
-    assert tables_in(spark, project.schema) == parts | set(theirs.values()) | {"reconcile_ledger", "reconcile_unrouted"}
+    ours = {"reconcile_lag", "reconcile_ledger", "reconcile_unrouted"}
+    assert tables_in(spark, project.schema) == parts | set(theirs.values()) | ours
 
 
 def test_a_model_that_fails_leaves_the_others_alone(shop: Project, spark: SparkSession) -> None:

@@ -154,7 +154,12 @@ def test_a_record_that_is_not_as_expected_is_found(spark: SparkSession, tmp_path
 # Of each change stream: a whole record, one of a backfill, and what orders the first.
 STREAMS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "spanner": (
-        {"commit_timestamp": NOW.isoformat(), "server_transaction_id": "t", "record_sequence": "0", "mod_type": "INSERT"},
+        {
+            "commit_timestamp": NOW.isoformat(),
+            "server_transaction_id": "t",
+            "record_sequence": "0",
+            "mod_type": "INSERT",
+        },
         {"commit_timestamp": "2001-01-01T00:00:00Z", "backfill": "true", "mod_type": "INSERT"},
         "record_sequence",
     ),
@@ -163,7 +168,7 @@ STREAMS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"row_key": "YQ==", "type": "backfill", "commit_timestamp": "2001-01-01T00:00:00Z", "tiebreaker": 0},
         "tiebreaker",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("source", STREAMS)

@@ -335,10 +335,10 @@ class Bug(NamedTuple):
 
 BUGS = [
     Bug("sequences not compared", f"{STATE}/live_rows.sql",
-        " and row_delete._change_sequence > base._change_sequence", "", "not the live ones"),
-    Bug("row deletes quarantined", "macros/change_records/is_row_delete.sql",
-        "_row_id is not null", "false", "row deletes are not|quarantined"),
-    Bug("the row is marked as deleted", "macros/materializations/get_row_delete_statements.sql",
+        " and keyless._change_sequence > base._change_sequence", "", "not the live ones"),
+    Bug("row deletes quarantined", "macros/change_records/is_keyless_delete.sql",
+        "{{ place }} is not null", "false", "row deletes are not|quarantined"),
+    Bug("the row is marked as deleted", "macros/materializations/get_keyless_delete_statements.sql",
         "  {{ return(statements) }}\n{%- endmacro %}",
         "{%- set row_id = reconcile.stored_column('_row_id', settings.file_format) -%}"
         "{%- set deleted = reconcile.stored_column('_deleted', settings.file_format) -%}"
@@ -349,14 +349,14 @@ BUGS = [
         "{%- endif -%}"
         "{{ return(statements) }}{%- endmacro %}",
         "not as folded"),
-    Bug("the first row delete is the last", "macros/materializations/get_row_delete_statements.sql",
+    Bug("the first row delete is the last", "macros/materializations/get_keyless_delete_statements.sql",
         "when not matched then insert *", "",
         "row deletes are not"),
-    Bug("a row that is undone counts as applied", f"{STATE}/rows_beside_row_deletes.sql",
+    Bug("a row that is undone counts as applied", f"{STATE}/rows_beside_keyless_deletes.sql",
         "_change_is_undone or _deleted and", "_deleted and", "counts"),
-    Bug("any row delete is a duplicate", f"{STATE}/counts_with_row_deletes.sql",
-        "select _row_id, _change_sequence, _change_records as records, false as is_known",
-        "select _row_id, _change_sequence, _change_records as records, true as is_known", "counts"),
+    Bug("any row delete is a duplicate", f"{STATE}/counts_with_keyless_deletes.sql",
+        "select {{ place }}, _change_sequence, _change_records as records, false as is_known",
+        "select {{ place }}, _change_sequence, _change_records as records, true as is_known", "counts"),
     Bug("addresses of backfill rows", "macros/change_records/datastream_change_records.sql",
         """else "if(is_backfill, null, nullif(" ~ row_id ~ ", ''))" }}""", "else row_id }}", "not as folded"),
 ]  # fmt: skip

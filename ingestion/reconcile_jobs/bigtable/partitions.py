@@ -206,7 +206,6 @@ def to_json(partitions: Sequence[Partition]) -> list[dict[str, Any]]:
             "tokens": [_range_json(p.rows) | {"token": p.token} for p in partition.positions],
             "start": None if partition.start is None else as_text(partition.start),
             "low_watermark": as_text(partition.low_watermark),
-            "closed": None,
         }
         for partition in partitions
     ]

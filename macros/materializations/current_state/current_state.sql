@@ -9,11 +9,11 @@
   {%- if range.has_records or range.kind == 'rebuild' -%}
     {%- do reconcile.run_statements(reconcile.get_changes_statements(relations, settings, range)) -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, reconcile.newest_rows(relations, settings, range))) -%}
-    {%- set come = reconcile.come_row_deletes(relations, settings) -%}
-    {%- if come or settings.built.row_deletes -%}
+    {%- set come = reconcile.come_keyless_deletes(relations, settings) -%}
+    {%- if reconcile.has_keyless_deletes(settings, come) -%}
       {%- do reconcile.run_statements(reconcile.get_cache_rows_statements(relations, settings, range)) -%}
-      {%- set counts = reconcile.one_row(reconcile.counts_with_row_deletes(relations, settings, range)) -%}
-      {%- do reconcile.run_statements(reconcile.get_row_delete_statements(relations, settings, range, come)) -%}
+      {%- set counts = reconcile.one_row(reconcile.counts_with_keyless_deletes(relations, settings, range)) -%}
+      {%- do reconcile.run_statements(reconcile.get_keyless_delete_statements(relations, settings, range, come)) -%}
     {%- else -%}
       {%- set account = reconcile.column_counts if settings.partial_records else reconcile.change_counts -%}
       {%- set counts = reconcile.one_row(account(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
@@ -24,14 +24,14 @@
     {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts)) -%}
     {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
   {%- endif -%}
-  {%- set has_row_deletes = come or settings.built.row_deletes -%}
-  {%- set live = reconcile.fresh_rows(relations, settings, relations.base, has_row_deletes, range.last if counts else range.first - 1) if settings.fresh
-        else reconcile.live_rows(relations, settings, has_row_deletes) -%}
+  {%- set has_keyless_deletes = reconcile.has_keyless_deletes(settings, come) -%}
+  {%- set live = reconcile.fresh_rows(relations, settings, relations.base, has_keyless_deletes, range.last if counts else range.first - 1) if settings.fresh
+        else reconcile.live_rows(relations, settings, has_keyless_deletes) -%}
   {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, live)) -%}
 
   {%- call noop_statement('main', reconcile.summary(settings, range, counts)) -%}{%- endcall -%}
   {%- set target_relation = relations.live.incorporate(type='view') -%}
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
   {{ run_hooks([] if settings.as_of else post_hooks) }}
-  {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine] + ([relations.row_deletes] if has_row_deletes else [])}) }}
+  {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine] + ([relations[settings.keyless.kind]] if has_keyless_deletes else [])}) }}
 {%- endmaterialization %}

@@ -2,23 +2,23 @@
     delivered up to `batch`, brought up to date by the change records behind it; or these alone, where `known` is none. The batch is a literal, so
     that files of the staging table are skipped. Should the table hold more by now, as between a MERGE and the new view, the records that it
     knows are only applied again. `last`: the last batch that counts, at an earlier moment. -#}
-{%- macro fresh_rows(relations, settings, known, has_row_deletes, batch, last=none) -%}
+{%- macro fresh_rows(relations, settings, known, has_keyless_deletes, batch, last=none) -%}
 with {{ reconcile._rows_behind(relations, settings, known, batch, last) }}
-{%- if settings.row_deletes %},
+{%- if settings.keyless %},
 
-row_deletes as (
-    select _row_id, _change_sequence
+keyless_deletes as (
+    select {{ settings.keyless.place }}, _change_sequence
     from changes
-    where {{ reconcile.is_row_delete_record(settings.unique_key) }}
-    {%- if has_row_deletes %}
+    where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
+    {%- if has_keyless_deletes %}
     union all
-    select _row_id, _change_sequence
-    from {{ reconcile.stored_row_deletes(relations.row_deletes, settings) }}
+    select {{ settings.keyless.place }}, _change_sequence
+    from {{ reconcile.stored_keyless_deletes(relations, settings) }}
     {%- endif %}
 )
 {%- endif %}
 
-{{ reconcile.shown_rows(settings, 'fresh', 'row_deletes' if settings.row_deletes) }}
+{{ reconcile.shown_rows(settings, 'fresh', 'keyless_deletes' if settings.keyless) }}
 {%- endmacro %}
 
 {#- The rows of a `current_view` of which only some columns are known. -#}
@@ -33,7 +33,7 @@ where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if sett
 {#- Common table expressions, of which the last is `fresh`. -#}
 {%- macro _rows_behind(relations, settings, known, batch, last) -%}
 {%- set changes = reconcile.checked_records(
-      'select * from ' ~ reconcile.qualified(relations.changes), [], settings.columns, settings.unique_key, batch + 1, last, settings.partial_records, row_ids=settings.row_ids) -%}
+      'select * from ' ~ reconcile.qualified(relations.changes), [], settings, batch + 1, last) -%}
 {%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted'] + (['_change_row_sequence'] if settings.partial_records else [])
       + (['_row_id'] if settings.row_ids else []) -%}
 changes as (

@@ -14,7 +14,7 @@
 {%- if settings.partial_records -%}
   {%- do known.update({'_change_row_sequence': 'string', '_change_column_sequences': 'map<string, string>'}) -%}
 {%- endif -%}
-{%- if settings.row_deletes -%}
+{%- if settings.keyless.kind == 'row_deletes' -%}
   {%- do known.update({'_row_id': 'string'}) -%}
 {%- endif -%}
 select
@@ -39,5 +39,5 @@ left join (
 {#- What checked records come to, one row for each key. -#}
 {%- macro fold_of(changes, settings) -%}
 {{ reconcile.newest_columns(changes, settings.columns, settings.unique_key) if settings.partial_records
-      else reconcile.newest_records(changes, settings.columns, settings.unique_key, settings.row_ids) }}
+      else reconcile.newest_records(changes, settings) }}
 {%- endmacro %}

@@ -23,6 +23,6 @@
 {#- As the quarantine table has them. -#}
 {%- macro _quarantined_rows(relations, settings, fields, last) -%}
 {%- set changes = reconcile.checked_records(
-      'select * from ' ~ reconcile.qualified(relations.changes), fields, settings.columns, settings.unique_key, 1, last, settings.partial_records, row_ids=settings.row_ids) -%}
+      'select * from ' ~ reconcile.qualified(relations.changes), fields, settings, 1, last) -%}
 {{ reconcile.quarantined_records('(\n    ' ~ changes | indent(4) ~ '\n)') }}
 {%- endmacro %}

@@ -8,13 +8,13 @@
   {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
   {%- if range.has_records or range.kind == 'rebuild' -%}
     {%- do reconcile.run_statements(reconcile.get_changes_statements(relations, settings, range)) -%}
-    {%- set come = reconcile.come_row_deletes(relations, settings) -%}
+    {%- set come = reconcile.come_keyless_deletes(relations, settings) -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, reconcile.mended_versions(relations, settings, range, come))) -%}
     {%- set counts = reconcile.one_row(
-          reconcile.version_counts_with_row_deletes(relations, settings, range) if come
+          reconcile.version_counts_with_keyless_deletes(relations, settings, range) if come
           else reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
-    {%- if come or settings.built.row_deletes -%}
-      {%- do reconcile.run_statements(reconcile.get_row_delete_statements(relations, settings, range, come)) -%}
+    {%- if reconcile.has_keyless_deletes(settings, come) -%}
+      {%- do reconcile.run_statements(reconcile.get_keyless_delete_statements(relations, settings, range, come)) -%}
     {%- endif -%}
     {%- do reconcile.run_statements(
           reconcile.get_rebuild_statements(relations, settings, range, reconcile.rebuilt_versions(relations, settings, range, columns)) if range.kind == 'rebuild'
@@ -29,6 +29,6 @@
   {%- set target_relation = relations.live.incorporate(type='view') -%}
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
   {{ run_hooks([] if settings.as_of else post_hooks) }}
-  {%- set has_row_deletes = come or settings.built.row_deletes -%}
-  {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine] + ([relations.row_deletes] if has_row_deletes else [])}) }}
+  {%- set has_keyless_deletes = reconcile.has_keyless_deletes(settings, come) -%}
+  {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine] + ([relations[settings.keyless.kind]] if has_keyless_deletes else [])}) }}
 {%- endmaterialization %}

@@ -4,7 +4,7 @@
 
     A version is valid from its record's time, or from the next record's where that is earlier (a backfill row is older than every change, and was yet read
     after some), up to the next record's; so an interval may be empty, and none overlap. It repeats the version before it if that is
-    valid up to its beginning, and every column is the same. A version whose row a row delete undoes is valid up to that. -#}
+    valid up to its beginning, and every column is the same. A version whose row a keyless delete names is valid up to that. -#}
 {%- macro mended_versions(relations, settings, range, come) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set values = settings.columns | rejectattr('name', 'in', settings.unique_key) | list -%}
@@ -45,7 +45,7 @@ from (
                 select
                     *,
                     last_value(if(_change_is_version, struct(valid_to{% for name in names %}, {{ name }}{% endfor %}), null), true) over ({{ forwards }} 1 preceding) as _change_before,
-                    coalesce(lag({{ '_change_is_version and _change_undone is null' if settings.row_deletes else '_change_is_version' }}) over (partition by {{ key }} order by _change_sequence), false) as _change_was_live
+                    coalesce(lag({{ '_change_is_version and _change_undone is null' if settings.keyless else '_change_is_version' }}) over (partition by {{ key }} order by _change_sequence), false) as _change_was_live
                 from (
                     {{ reconcile._versions(relations, settings, range, come) | indent(20) }}
                 )
@@ -61,7 +61,7 @@ from (
 {%- set validity -%}
 select
     *,
-    {%- if settings.row_deletes %}
+    {%- if settings.keyless %}
     lag(_change_sequence) over (partition by {{ key }} order by _change_sequence desc) as _change_next_sequence,
     {%- endif %}
     min(_change_time) over (partition by {{ key }} order by _change_sequence desc rows between unbounded preceding and current row) as valid_from,
@@ -70,7 +70,7 @@ from (
     {{ reconcile._distinct_records(relations, settings, range, come) | indent(4) }}
 )
 {%- endset -%}
-{%- if settings.row_deletes -%}{%- set validity = reconcile._undone(relations, settings, range, validity) -%}{%- endif -%}
+{%- if settings.keyless -%}{%- set validity = reconcile._undone(relations, settings, range, validity) -%}{%- endif -%}
 {%- if settings.partial_records -%}
 {%- set forwards = 'partition by ' ~ key ~ ' order by _change_sequence rows between unbounded preceding and current row' -%}
 select *, _change_is_known as _change_is_version
@@ -94,37 +94,41 @@ from (
 {%- endif -%}
 {%- endmacro %}
 
-{#- A version ends with the first row delete of its address that lies between its record and the next one. -#}
+{#- A version ends with the first keyless delete that names its row and lies between its record and the next one. -#}
 {%- macro _undone(relations, settings, range, validity) -%}
+{%- set place, by_address = settings.keyless.place, settings.keyless.kind == 'row_deletes' -%}
 select
-    * except (valid_to, _change_next_sequence, _change_row_deletes, _change_undone),
+    * except (valid_to, _change_next_sequence, _change_deletes, _change_undone),
     _change_undone,
     if(_change_undone is null, valid_to, greatest(valid_from, least(valid_to, _change_undone.time))) as valid_to
 from (
     select
         *,
         if(_change_type = 'delete', null, array_min(filter(
-            _change_row_deletes,
-            row_delete -> row_delete.sequence > _change_sequence and (_change_next_sequence is null or row_delete.sequence < _change_next_sequence)
+            _change_deletes,
+            found -> found.sequence > _change_sequence and (_change_next_sequence is null or found.sequence < _change_next_sequence)
+            {%- if not by_address %}
+            and {{ reconcile.names_row(settings.keyless, 'found.place', 'record') }}
+            {%- endif %}
         ))) as _change_undone
     from (
         {{ validity | indent(8) }}
     ) as record
     left join (
-        select _row_id as _change_row_id, collect_set(struct(_change_sequence as sequence, _change_time as time)) as _change_row_deletes
+        select {{ '_row_id as _change_row_id' if by_address else '_range.row_key as _change_row_key, _range.family as _change_family' }}, collect_set(struct(_change_sequence as sequence, _change_time as time{{ ', ' ~ place ~ ' as place' if not by_address }})) as _change_deletes
         from (
-            select _row_id, _change_sequence, _change_time
+            select {{ place }}, _change_sequence, _change_time
             from {{ relations.changes_cache }}
-            where {{ reconcile.is_row_delete_record(settings.unique_key) }}
-            {%- if reconcile.knows_row_deletes(settings, range) %}
+            where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
+            {%- if reconcile.knows_keyless_deletes(settings, range) %}
             union all
-            select _row_id, _change_sequence, _change_time
-            from {{ reconcile.stored_row_deletes(relations.row_deletes, settings) }}
+            select {{ place }}, _change_sequence, _change_time
+            from {{ reconcile.stored_keyless_deletes(relations, settings) }}
             {%- endif %}
         )
-        group by _row_id
-    ) as row_delete
-        on record._row_id = row_delete._change_row_id
+        group by {{ '_row_id' if by_address else '_range.row_key, _range.family' }}
+    ) as keyless
+        on {{ 'record._row_id = keyless._change_row_id' if by_address else 'record.row_key = keyless._change_row_key and record.family = keyless._change_family' }}
 )
 {%- endmacro %}
 
@@ -136,7 +140,7 @@ from (
 {%- set carried = 'struct(' ~ (values or ['null as nothing']) | join(', ') ~ ')' -%}
 {%- set known = reconcile.mended_columns(settings) + (values if settings.partial_records else []) + ['_change_id', '_change_time'] -%}
 {%- set fields = ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch'] + (['_change_columns'] if settings.partial_records else [])
-      + (['_row_id'] if settings.row_deletes else []) -%}
+      + (['_row_id'] if settings.keyless.kind == 'row_deletes' else []) -%}
 select
     {{ key }},
     _change_sequence,
@@ -144,7 +148,7 @@ select
     {%- if settings.partial_records %}
     first(_change_columns) as _change_columns,
     {%- endif %}
-    {%- if settings.row_deletes %}
+    {%- if settings.keyless.kind == 'row_deletes' %}
     first(_row_id) as _row_id,
     {%- endif %}
     min(struct(_change_time, _change_id))._change_time as _change_time,
@@ -156,7 +160,7 @@ select
 from (
     select {{ key }}, {{ fields | join(', ') }}, {% if values %}if(_change_type = 'delete', null, {{ carried }}){% else %}{{ carried }}{% endif %} as _change_carried, cast(null as {{ reconcile._type_of_known(settings) }}) as _change_known
     from {{ relations.changes_cache }}
-    where _change_error is null{{ ' and not ' ~ reconcile.is_row_delete_record(settings.unique_key) if settings.row_deletes }}
+    where _change_error is null{{ ' and not ' ~ reconcile.is_keyless_delete_record(settings.unique_key) if settings.keyless }}
     {%- if reconcile.known_table(relations, range) %}
     union all
     select {{ reconcile.broadcast_hint('touched', range.delivered) }}{{ key }}, {{ fields | join(', ') }}, {{ carried }} as _change_carried, struct({{ known | join(', ') }}) as _change_known
@@ -170,21 +174,21 @@ from (
 group by {{ key }}, _change_sequence
 {%- endmacro %}
 
-{#- The keys of a range, and of the rows at an address that a row delete of it names. -#}
+{#- The keys of a range, and of the rows that a keyless delete of it names. -#}
 {%- macro _touched_keys(relations, settings, range, come) -%}
 select {{ reconcile.key_columns(settings.unique_key) }}
 from {{ relations.changes_cache }}
 where _change_error is null
 {%- if come %}
 union all
-select {{ reconcile.broadcast_hint('row_delete', come) }}{{ reconcile.key_columns(settings.unique_key) }}
+select {{ reconcile.broadcast_hint('keyless', come) }}{{ reconcile.key_columns(settings.unique_key) }}
 from {{ reconcile.stored_rows(reconcile.known_table(relations, range), settings) }} as known
 left semi join (
-    select _row_id
+    select {{ settings.keyless.place }}
     from {{ relations.changes_cache }}
-    where {{ reconcile.is_row_delete_record(settings.unique_key) }}
-) as row_delete
-    on row_delete._row_id = known._row_id
+    where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
+) as keyless
+    on {{ reconcile.names_row(settings.keyless, 'keyless.' ~ settings.keyless.place, 'known') }}
 {%- endif %}
 {%- endmacro %}
 

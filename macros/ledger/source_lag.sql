@@ -1,0 +1,77 @@
+{#- How far each staging table that a model reads has come: one row for each partition of a Bigtable change stream and one for the whole stream, one for the
+    cuts of Spanner, one for each object of Datastream. A watermark that has stopped is told from the last thousand batches; what stands for
+    longer than the variable `reconcile_stalled_after` is stalled. -#}
+{%- macro source_lag() -%}
+{%- set patience = var('reconcile_stalled_after', '10 minutes') -%}
+{%- if not modules.re.fullmatch('[0-9]{1,9} (second|minute|hour|day)s?', patience | string) -%}
+  {{ exceptions.raise_compiler_error("reconcile_stalled_after: '" ~ patience ~ "' is no length of time; write it as '10 minutes'.") }}
+{%- endif -%}
+select
+    staging,
+    source,
+    object,
+    row_range,
+    up_to,
+    is_estimate,
+    (unix_micros(current_timestamp()) - unix_micros(up_to)) / 1000000 as lag_seconds,
+    unchanged_since,
+    if(is_estimate, appended_at - unchanged_since >= interval '{{ patience }}', null) as is_stalled,
+    batch,
+    appended_at
+from (
+{%- for name, entry in reconcile.staging_read().items() %}
+    {{ reconcile._lag_of_staging(name, entry.relation) | indent(4) }}
+    {{ 'union all' if not loop.last }}
+{%- else %}
+    select
+        cast(null as string) as staging,
+        cast(null as string) as source,
+        cast(null as string) as object,
+        cast(null as string) as row_range,
+        cast(null as timestamp) as up_to,
+        cast(null as boolean) as is_estimate,
+        cast(null as timestamp) as unchanged_since,
+        cast(null as bigint) as batch,
+        cast(null as timestamp) as appended_at
+    where false
+{%- endfor %}
+)
+{%- endmacro %}
+
+{#- `up_to` of Datastream is the newest change in the last batch that an object has: of a table that is quiet, long ago. -#}
+{%- macro _lag_of_staging(name, relation) -%}
+{%- set staging, cut = reconcile.qualified(relation), reconcile.literal(reconcile.cut_object()) -%}
+{%- set timestamp = {'name': 'timestamp'} -%}
+select {{ reconcile.literal(name) }} as staging, source, cast(null as string) as object, row_range, up_to, source = 'bigtable' as is_estimate, unchanged_since, batch, appended_at
+from (
+    select
+        *,
+        max(batch) over (partition by source) as last_batch,
+        min(appended_at) over (partition by source, row_range, up_to) as unchanged_since
+    from (
+        select source, mark.row_range, {{ reconcile.typed_value('mark.up_to', timestamp, round=true) }} as up_to, batch, appended_at
+        from {{ staging }}
+        lateral view explode(concat(
+            array(struct(cast(null as string) as row_range, coalesce(get_json_object(record, '$.cut_time'), get_json_object(record, '$.low_watermark')) as up_to)),
+            coalesce(transform(
+                from_json(record, 'partitions array<struct<start_key: string, end_key: string, low_watermark: string>>').partitions,
+                place -> struct(lower(concat(hex(try_to_binary(place.start_key, 'base64')), '-', hex(try_to_binary(place.end_key, 'base64')))) as row_range, place.low_watermark as up_to)
+            ), array())
+        )) as mark
+        where object = {{ cut }} and batch > (select max(batch) - 1000 from {{ staging }} where object = {{ cut }})
+    )
+)
+where batch = last_batch
+union all
+select {{ reconcile.literal(name) }}, 'datastream', object, null, max({{ reconcile.typed_value("get_json_object(record, '$.source_timestamp')", timestamp, round=true) }}), false, null, max(batch), max(appended_at)
+from {{ staging }}
+inner join (
+    select object as object_of_last, max(batch) as last_batch
+    from {{ staging }}
+    where source = 'datastream'
+    group by object
+) as last
+    on object <=> object_of_last and batch = last_batch
+where source = 'datastream'
+group by object
+{%- endmacro %}

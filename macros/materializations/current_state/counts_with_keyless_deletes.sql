@@ -1,0 +1,111 @@
+{#- As `change_counts`, where keyless deletes are known or come with the range: `rows_cache` holds what `rows_beside_keyless_deletes` gives. -#}
+{%- macro counts_with_keyless_deletes(relations, settings, range) -%}
+{{ reconcile.added_counts(
+      reconcile.change_counts(relations.changes_cache, relations.rows_cache, range.delivered, lost='_change_is_lost'),
+      reconcile._keyless_delete_counts(relations, settings, range),
+      ['duplicate', 'superseded', 'pending', 'applied', 'deleted', 'tombstoned']) }}
+{%- endmacro %}
+
+{#- The newest row delete of an address is applied if a row is there that is older; it is superseded if only newer rows are there, or if those that were
+    there have gone on; and pending if nothing is known of the address. The newest delete of a range is applied, whatever is there: as that of a key, it
+    holds for what comes late too. -#}
+{%- macro _keyless_delete_counts(relations, settings, range) -%}
+{%- set place = settings.keyless.place -%}
+{%- set takes_older = 'coalesce(bool_or(there.stands and there._change_sequence < come._change_sequence), false)' -%}
+select
+    coalesce(sum(records - if(is_known, 0, 1)), 0) as duplicate,
+    count_if(is_new and not is_applied and (not is_latest or is_explained)) as superseded,
+    count_if(is_new and not is_applied and is_latest and not is_explained) as pending,
+    count_if(is_new and is_applied) as applied,
+    count_if(is_new and is_applied and takes_live_row) as deleted,
+    count_if(is_new and is_applied and not takes_live_row) as tombstoned
+from (
+    select
+        come.is_known,
+        not come.is_known as is_new,
+        come.is_latest,
+        come.records,
+        come.is_latest{{ ' and ' ~ takes_older if settings.keyless.kind == 'row_deletes' }} as is_applied,
+        coalesce(bool_or(there.stands and there._change_sequence < come._change_sequence and there.was_live), false) as takes_live_row,
+        count(there._change_sequence) > 0 as is_explained
+    from (
+        {{ reconcile._keyless_deletes_beside_known(relations, settings, range) | indent(8) }}
+    ) as come
+    left join (
+        {{ reconcile._rows_at_places(relations, settings, range) | indent(8) }}
+    ) as there
+        on {{ reconcile.names_row(settings.keyless, 'come.' ~ place, 'there') }}
+    group by come.{{ place }}, come._change_sequence, come.is_known, come.is_latest, come.records
+)
+{%- endmacro %}
+
+{%- macro _keyless_deletes_beside_known(relations, settings, range) -%}
+{%- set place = settings.keyless.place -%}
+select
+    *,
+    _change_sequence = max(_change_sequence) over (partition by {{ place }}) as is_latest
+from (
+    select {{ place }}, _change_sequence, sum(records) as records, bool_or(is_known) as is_known
+    from (
+        select {{ place }}, _change_sequence, _change_records as records, false as is_known
+        from (
+            {{ reconcile.keyless_deletes(relations.changes_cache, settings) | indent(12) }}
+        )
+        {%- if reconcile.knows_keyless_deletes(settings, range) %}
+        union all
+        select {{ place }}, _change_sequence, 0, true
+        from {{ reconcile.stored_keyless_deletes(relations, settings) }}
+        {%- endif %}
+    )
+    group by {{ place }}, _change_sequence
+)
+{%- endmacro %}
+
+{#- What is known at the places: the rows that the range sets, those that the base table has, and the records in between, which set none. -#}
+{%- macro _rows_at_places(relations, settings, range) -%}
+{%- set keyless, keys = settings.keyless, reconcile.key_columns(settings.unique_key) -%}
+{%- set by_address = keyless.kind == 'row_deletes' -%}
+{%- set key, columns = reconcile.identifier(settings.unique_key[0]), reconcile.columns_of_place(settings) -%}
+{%- set knows = reconcile.knows_keyless_deletes(settings, range) -%}
+select {{ columns }}, _change_sequence, true as stands, _change_is_undone and not coalesce(_change_base_deleted, true) as was_live
+from {{ relations.rows_cache }}
+where _change_base_sequence is null or _change_sequence > _change_base_sequence
+{%- if by_address %}
+union all
+select {{ columns }}, _change_sequence, false, false
+from {{ relations.changes_cache }}
+where _change_error is null and {{ key }} is not null
+{%- endif %}
+{%- if reconcile.known_table(relations, range) %}
+union all
+select {{ 'base._row_id' if by_address else 'base.* except (_change_sequence, _deleted)' }}, base._change_sequence, replaced.{{ key }} is null, not base._deleted{{ ' and coalesce(base._change_sequence >= known._change_sequence, true)' if knows and by_address }}
+from (
+    select {{ reconcile.broadcast_hint('keyless', range.delivered) }}{{ keys }}{{ ', _row_id' if by_address }}, _change_sequence, _deleted
+    from {{ reconcile.stored_rows(reconcile.known_table(relations, range), settings) }} as known
+    left semi join (
+        select {{ keyless.place }}
+        from {{ relations.changes_cache }}
+        where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
+    ) as keyless
+        on {{ reconcile.names_row(keyless, 'keyless.' ~ keyless.place, 'known') }}
+    {%- if knows and not by_address %}
+    left anti join {{ reconcile.stored_keyless_deletes(relations, settings) }} as hiding
+        on {{ reconcile.names_row(keyless, 'hiding.' ~ keyless.place, 'known') }} and hiding._change_sequence > known._change_sequence
+    {%- endif %}
+) as base
+left join (
+    select {{ keys }}
+    from {{ relations.rows_cache }}
+    where _change_base_sequence is null or _change_sequence > _change_base_sequence
+) as replaced
+    on {{ reconcile.keys_match(settings.unique_key, 'replaced', 'base') }}
+{%- if knows and by_address %}
+left join (
+    select _row_id, max(_change_sequence) as _change_sequence
+    from {{ reconcile.stored_keyless_deletes(relations, settings) }}
+    group by _row_id
+) as known
+    on base._row_id = known._row_id
+{%- endif %}
+{%- endif %}
+{%- endmacro %}

@@ -1,0 +1,67 @@
+{#- The fold of a range beside the keyless deletes, those that were known and those that come with it. `_deleted` and `_change_base_deleted` say whether
+    the row is gone after the range and was before it, deleted or undone. `_change_is_undone`: by a keyless delete that comes and is the newest
+    that names the row; `_change_is_lost`: the record is undone, and what the model shows does not change by that record. -#}
+{%- macro rows_beside_keyless_deletes(relations, settings, range) -%}
+{%- set by_address = settings.keyless.kind == 'row_deletes' -%}
+{%- set latest = reconcile._latest_keyless_deletes(relations, settings, range) -%}
+select
+    *,
+    _change_is_undone or _deleted and not _change_is_delete and coalesce(_change_base_deleted, true) as _change_is_lost
+from (
+    select
+        {%- for key in settings.unique_key %}
+        fold.{{ reconcile.identifier(key) }},
+        {%- endfor %}
+        {%- if by_address %}
+        fold._row_id,
+        {%- endif %}
+        fold._change_sequence,
+        fold._change_batch,
+        fold._change_records,
+        fold._change_sequences,
+        fold._change_base_sequence,
+        fold._deleted as _change_is_delete,
+        fold._deleted or coalesce(greatest(here.known, here.come) > fold._change_sequence, false) as _deleted,
+        fold._change_base_deleted or coalesce({{ 'there' if by_address else 'here' }}.known > fold._change_base_sequence, false) as _change_base_deleted,
+        not fold._deleted and coalesce(here.come > greatest(fold._change_sequence, here.known), false) as _change_is_undone
+    from {{ relations.fold_cache }} as fold
+    {%- if by_address %}
+    left join (
+        {{ latest | indent(8) }}
+    ) as here
+        on fold._row_id = here._row_id
+    left join (
+        {{ latest | indent(8) }}
+    ) as there
+        on fold._change_base_row_id = there._row_id
+    {%- else %}
+    left join (
+        select {{ reconcile.key_columns(settings.unique_key) }}, max(known) as known, max(come) as come
+        from {{ relations.fold_cache }} as fold
+        inner join (
+            {{ latest | indent(12) }}
+        ) as latest
+            on {{ reconcile.names_row(settings.keyless, 'latest.' ~ settings.keyless.place, 'fold') }}
+        group by {{ reconcile.key_columns(settings.unique_key) }}
+    ) as here
+        on {{ reconcile.keys_match(settings.unique_key, 'fold', 'here') }}
+    {%- endif %}
+)
+{%- endmacro %}
+
+{#- The newest keyless delete of each place: of those in the table, and of those in the range. -#}
+{%- macro _latest_keyless_deletes(relations, settings, range) -%}
+{%- set place = settings.keyless.place -%}
+select {{ place }}, max(known) as known, max(come) as come
+from (
+    select {{ place }}, cast(null as string) as known, _change_sequence as come
+    from {{ relations.changes_cache }}
+    where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
+    {%- if reconcile.knows_keyless_deletes(settings, range) %}
+    union all
+    select {{ place }}, _change_sequence, null
+    from {{ reconcile.stored_keyless_deletes(relations, settings) }}
+    {%- endif %}
+)
+group by {{ place }}
+{%- endmacro %}

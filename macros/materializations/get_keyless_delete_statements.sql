@@ -1,0 +1,60 @@
+{#- Keyless deletes are kept beside the base table and touch none of its rows, so that what comes later, and in any order, settles everything anew. They
+    are written before the MERGE: should the run die in between, the same range comes again. The table is made when the first one comes. -#}
+{%- macro get_keyless_delete_statements(relations, settings, range, come) -%}
+  {%- set statements = ['drop view if exists ' ~ relations.rows_cache] -%}
+  {%- if range.kind == 'rebuild' and not reconcile.knows_keyless_deletes(settings, range) -%}
+    {%- do statements.append(reconcile._create_keyless_deletes(relations, settings, replace=true)) -%}
+  {%- elif come and settings.built[settings.keyless.kind] -%}
+    {%- do statements.append(reconcile._merge_keyless_deletes(relations, settings)) -%}
+  {%- elif come -%}
+    {%- do statements.append(reconcile._create_keyless_deletes(relations, settings, replace=false)) -%}
+  {%- endif -%}
+  {{ return(statements) }}
+{%- endmacro %}
+
+{#- How many keyless deletes a range holds: one query, of models alone whose source has such. -#}
+{%- macro come_keyless_deletes(relations, settings) -%}
+  {{ return(0 if not settings.keyless else run_query(
+      'select count(*) from ' ~ relations.changes_cache ~ ' where ' ~ reconcile.is_keyless_delete_record(settings.unique_key))[0][0] | int) }}
+{%- endmacro %}
+
+{#- Whether the model has keyless deletes, of this range or of before. -#}
+{%- macro has_keyless_deletes(settings, come) -%}
+  {{ return(settings.keyless and (come or settings.built[settings.keyless.kind])) }}
+{%- endmacro %}
+
+{%- macro get_cache_rows_statements(relations, settings, range) -%}
+  {{ return([
+      'drop view if exists ' ~ relations.rows_cache,
+      reconcile.cached(relations.rows_cache, reconcile.rows_beside_keyless_deletes(relations, settings, range)),
+  ]) }}
+{%- endmacro %}
+
+{%- macro _create_keyless_deletes(relations, settings, replace) -%}
+{%- set kind = settings.keyless.kind -%}
+create {{ 'or replace ' if replace }}table {{ reconcile.qualified(relations[kind]) }}
+using {{ settings.file_format }}
+{{ reconcile.properties_clause(reconcile.properties_of(settings, {'reconcile.' ~ kind: reconcile.ledger_name(relations.live)})) }}
+as
+{{ reconcile._distinct_keyless_deletes(relations, settings) }}
+{%- endmacro %}
+
+{%- macro _merge_keyless_deletes(relations, settings) -%}
+{%- set place = reconcile.stored_column(settings.keyless.place, settings.file_format) -%}
+merge into {{ reconcile.qualified(relations[settings.keyless.kind]) }} as known
+using (
+    {{ reconcile._distinct_keyless_deletes(relations, settings) | indent(4) }}
+) as come
+on come.{{ place }} = known.{{ place }} and come._change_sequence = known._change_sequence
+when matched and struct(come._change_time, come._change_id) < struct(known._change_time, known._change_id) then update set _change_time = come._change_time, _change_id = come._change_id
+when not matched then insert *
+{%- endmacro %}
+
+{%- macro _distinct_keyless_deletes(relations, settings) -%}
+{%- set place = settings.keyless.place -%}
+{%- set stored = reconcile.stored_column(place, settings.file_format) -%}
+select {{ place }}{{ ' as ' ~ stored if stored != place }}, _change_sequence, _change_time, _change_id, _change_batch
+from (
+    {{ reconcile.keyless_deletes(relations.changes_cache, settings) | indent(4) }}
+)
+{%- endmacro %}

@@ -1,0 +1,37 @@
+{#- As `version_counts`, where keyless deletes come with the range: one is applied, and deletes, if it ends a version. Otherwise a row delete is superseded, since what was at
+    its address has ended otherwise, or was ended by an earlier one; or pending, if no record tells of its address before it; and a delete of a range is a tombstone. -#}
+{%- macro version_counts_with_keyless_deletes(relations, settings, range) -%}
+{{ reconcile.added_counts(
+      reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered),
+      reconcile._ending_counts(relations, settings, range),
+      ['duplicate', 'superseded', 'pending', 'applied', 'deleted', 'tombstoned']) }}
+{%- endmacro %}
+
+{%- macro _ending_counts(relations, settings, range) -%}
+{%- set keyless = settings.keyless -%}
+{%- set by_address = 'true' if keyless.kind == 'row_deletes' else 'false' -%}
+select
+    coalesce(sum(records - if(is_known, 0, 1)), 0) as duplicate,
+    count_if({{ by_address }} and not is_known and ended = 0 and records_before > 0) as superseded,
+    count_if({{ by_address }} and not is_known and ended = 0 and records_before = 0) as pending,
+    count_if(not is_known and (ended > 0 or not {{ by_address }})) as applied,
+    count_if(not is_known and ended > 0) as deleted,
+    count_if(not is_known and ended = 0 and not {{ by_address }}) as tombstoned
+from (
+    select
+        come._change_records as records,
+        {{ 'bool_or(known._change_sequence is not null)' if reconcile.knows_keyless_deletes(settings, range) else 'false' }} as is_known,
+        count_if(version._change_undone.sequence = come._change_sequence) as ended,
+        count(version._change_sequence) as records_before
+    from (
+        {{ reconcile.keyless_deletes(relations.changes_cache, settings) | indent(8) }}
+    ) as come
+    {%- if reconcile.knows_keyless_deletes(settings, range) %}
+    left join {{ reconcile.stored_keyless_deletes(relations, settings) }} as known
+        on come.{{ keyless.place }} = known.{{ keyless.place }} and come._change_sequence = known._change_sequence
+    {%- endif %}
+    left join {{ relations.fold_cache }} as version
+        on {{ reconcile.names_row(keyless, 'come.' ~ keyless.place, 'version') }} and version._change_sequence < come._change_sequence
+    group by come.{{ keyless.place }}, come._change_sequence, come._change_records
+)
+{%- endmacro %}

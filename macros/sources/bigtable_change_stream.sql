@@ -1,0 +1,207 @@
+{#- The change records of a Bigtable table, cell by cell, from the data changes of a change stream.
+
+    A data change is what one mutation did to one row, atomically; each of its entries is a change record. SetCell sets a cell, whose key is
+    row_key, family, qualifier and cell_time. DeleteFromColumn and DeleteFromFamily delete whatever lies in a range of cells, and have no key but
+    this `_range`: row_key, family, qualifier (NULL: all of them), start_time (inclusive), end_time (exclusive; NULL: without end).
+    Order: commit_timestamp to the nanosecond, tiebreaker, the place of the entry: what Bigtable itself settles conflicts by. An
+    entry that cannot be applied takes its whole change with it, which was atomic.
+
+    `garbage_collection`: whether what Bigtable's own garbage collection deleted is deleted here too, `apply`, or its data changes are left out, `keep`.
+    Unless said a history keeps. No window function, no join, no aggregate, and generators as barriers: as for Datastream's events. -#}
+{%- macro bigtable_change_stream(relation, object, garbage_collection=none, columns=none) -%}
+{%- set coordinates = ['commit_timestamp', 'tiebreaker'] -%}
+{#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
+{%- do config(meta={'reconcile_object ' ~ object: {'coordinates': coordinates, 'carries': 'entries', 'range_deletes': true, 'garbage_collection': garbage_collection}}) -%}
+{%- if not execute -%}{{ return('select 1') }}{%- endif -%}
+{%- set columns = reconcile.declared_columns(columns) -%}
+{%- do reconcile.raise_complaints(reconcile._complaints_of_cells(columns, garbage_collection)) -%}
+{%- set keeps = reconcile.garbage_collection_of(config.get('materialized'), garbage_collection) == 'keep' -%}
+with staged as (
+    select record, batch, origin
+    from {{ reconcile.qualified(relation) }}
+    where source = 'bigtable' and object = {{ reconcile.literal(object) }}
+),
+
+data_changes as (
+    select record, batch, origin, data_change.*
+    from staged
+    lateral view explode(array(
+        from_json(record, 'row_key variant, type string, source_cluster_id string, commit_timestamp string, tiebreaker string, entries array<variant>, _corrupt_record string')
+    )) as data_change
+),
+
+-- an entry is an object of one member, which is named after its kind
+read as (
+    select *
+    from data_changes
+    lateral view explode(array(
+        transform(
+            transform(
+                transform(entries, entry -> try_cast(entry as map<string, variant>)),
+                entry -> struct(if(cardinality(entry) = 1, get(map_keys(entry), 0), null) as kind, try_cast(get(map_values(entry), 0) as map<string, variant>) as said)
+            ),
+            entry -> struct(
+                entry.kind,
+                entry.said is not null as is_object,
+                if(schema_of_variant(entry.said['family']) = 'STRING', nullif(cast(entry.said['family'] as string), ''), null) as family,
+                {{ reconcile._bytes("entry.said['qualifier']") }} as qualifier,
+                {{ reconcile._bytes("entry.said['value']") }} as value,
+                {{ reconcile._micros("entry.said['timestamp_micros']") }} as time,
+                {{ reconcile._micros("entry.said['start_timestamp_micros']") }} as begins,
+                {{ reconcile._micros("entry.said['end_timestamp_micros']") }} as ends
+            )
+        )
+    )) as read_entries
+),
+
+said as (
+    select
+        *,
+        {{ reconcile._bytes('row_key') }} as key_of_row,
+        {{ reconcile.typed_value('commit_timestamp', {'name': 'timestamp'}, round=true) }} as committed_at,
+        {{ reconcile.hex_of_signed('tiebreaker') }} as {{ reconcile.identifier('section tiebreaker') }}
+    from read
+),
+
+placed as (
+    select *, {{ reconcile.hex_of_nanoseconds('committed_at', 'commit_timestamp') }} as {{ reconcile.identifier('section commit_timestamp') }}
+    from said
+),
+
+judged as (
+    select *
+    from placed
+    lateral view explode(array(
+        nullif(concat_ws(
+            '; ',
+            case
+                when _corrupt_record is not null then 'the record does not have the form of a data change'
+                when entries is null or cardinality(entries) = 0 then 'the data change holds no entries'
+                when type is null or type not in ('user', 'garbage_collection', 'backfill') then concat('type ', coalesce(concat('\'', type, '\' is unknown'), 'is missing'))
+            end,
+            if(key_of_row is null, 'row_key is missing or no base64', null),
+            {%- for name in coordinates %}
+            if({{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null),
+            {%- endfor %}
+            array_join(slice(filter(transform(read_entries, (entry, place) -> concat('entry ', place + 1, ' of the change ', {{ reconcile._complaint_of_entry('entry') }})), complaint -> complaint is not null), 1, 3), '; ')
+        ), '')
+    )) as error
+),
+
+-- a data change without entries, or that cannot be read, is one change record, which goes to quarantine
+entries as (
+    select *
+    from judged
+    lateral view posexplode(
+        {% if keeps %}if(type = 'garbage_collection' and cardinality(entries) > 0, filter(read_entries, entry -> false), {% endif %}if(cardinality(read_entries) > 0, read_entries, array(cast(null as {{ reconcile._type_of_entry() }}))){{ ')' if keeps }}
+    ) as place, entry
+),
+
+cells as (
+    select
+        *,
+        case when entry.kind = 'set_cell' then 'insert' when entry.kind like 'delete%' then 'delete' end as change_type
+        {%- for name, value in reconcile._values_of_cell().items() %}
+        {%- for column in columns if column.name == name %},
+        {{ value }} as {{ reconcile.identifier('value ' ~ name) }}
+        {%- endfor %}
+        {%- endfor %}
+    from entries
+)
+
+select
+    {%- for column in columns %}
+    {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
+    {%- endfor %}
+    if(
+        change_type = 'delete',
+        struct(
+            key_of_row as row_key,
+            entry.family as family,
+            if(entry.kind = 'delete_from_column', entry.qualifier, null) as qualifier,
+            timestamp_micros(coalesce(entry.begins, 0)) as start_time,
+            timestamp_micros(nullif(entry.ends, 0)) as end_time
+        ),
+        null
+    ) as _range,
+    change_type as _change_type,
+    concat_ws('/', {% for name in coordinates %}{{ reconcile.identifier('section ' ~ name) }}, {% endfor %}{{ reconcile.hex_of_place('place') }}, {{ reconcile.tie_sections('change_type', columns, 'value ') }}) as _change_sequence,
+    concat_ws('/', commit_timestamp, tiebreaker, nullif(source_cluster_id, ''), cast(row_key as string), cast(place as string)) as _change_id,
+    committed_at as _change_time,
+    cast(null as string) as _change_transaction,
+    batch as _change_batch,
+    cast(null as array<string>) as _change_columns,
+    error as _change_error,
+    record as _change_record,
+    origin as _change_origin
+from cells
+{%- endmacro %}
+
+{#- What becomes of what garbage collection deleted, where a model does not say it. -#}
+{%- macro garbage_collection_of(materialized, said) -%}
+  {{ return(said or ('keep' if materialized == 'history' else 'apply')) }}
+{%- endmacro %}
+
+{#- The columns that a model of cells may declare: {name: type}. -#}
+{%- macro _columns_of_cells() -%}
+  {{ return({
+      'row_key': 'binary', 'family': 'string', 'qualifier': 'binary', 'cell_time': 'timestamp', 'value': 'binary',
+      'change_type': 'string', 'source_cluster_id': 'string', 'commit_timestamp': 'string', 'tiebreaker': 'bigint'}) }}
+{%- endmacro %}
+
+{%- macro _complaints_of_cells(columns, garbage_collection) -%}
+  {%- set types = reconcile._columns_of_cells() -%}
+  {%- set complaints = [] -%}
+  {%- for column in columns -%}
+    {%- if column.name not in types -%}
+      {%- do complaints.append('column ' ~ column.name ~ ': a cell has none of this name; it has ' ~ types | join(', ')) -%}
+    {%- elif column.type.said != types[column.name] -%}
+      {%- do complaints.append('column ' ~ column.name ~ ': it is ' ~ types[column.name] ~ ', and declared as ' ~ column.type.said ~ '; declare `data_type: ' ~ types[column.name] ~ '`') -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- if garbage_collection not in [none, 'keep', 'apply'] -%}
+    {%- do complaints.append("garbage_collection: '" ~ garbage_collection ~ "' is neither 'keep' nor 'apply'") -%}
+  {%- endif -%}
+  {{ return(complaints) }}
+{%- endmacro %}
+
+{#- The columns of a cell, as SQL: {name: value}. What is deleted by its range has no key and no value. -#}
+{%- macro _values_of_cell() -%}
+  {%- set of_cell = {
+      'row_key': 'key_of_row', 'family': 'entry.family', 'qualifier': 'entry.qualifier', 'cell_time': 'timestamp_micros(entry.time)', 'value': 'entry.value'} -%}
+  {%- set values = {'change_type': 'type', 'source_cluster_id': 'source_cluster_id', 'commit_timestamp': 'commit_timestamp', 'tiebreaker': 'try_cast(tiebreaker as bigint)'} -%}
+  {%- for name, value in of_cell.items() -%}
+    {%- do values.update({name: "if(entry.kind = 'set_cell', " ~ value ~ ', null)'}) -%}
+  {%- endfor -%}
+  {{ return(values) }}
+{%- endmacro %}
+
+{%- macro _complaint_of_entry(entry) -%}
+case
+    when {{ entry }}.kind is null then 'is no object of one member'
+    when {{ entry }}.kind not in ('set_cell', 'delete_from_column', 'delete_from_family') then concat('is of the kind \'', left({{ entry }}.kind, 100), '\', which is unknown')
+    when not {{ entry }}.is_object then concat('is a ', {{ entry }}.kind, ' that is no object')
+    else nullif(concat_ws(
+        ', ',
+        if({{ entry }}.family is null, 'has no family', null),
+        if({{ entry }}.kind <> 'delete_from_family' and {{ entry }}.qualifier is null, 'has no qualifier in base64', null),
+        if({{ entry }}.kind = 'set_cell' and {{ entry }}.time is null, 'has no timestamp_micros', null),
+        if({{ entry }}.kind = 'set_cell' and {{ entry }}.value is null, 'has no value in base64', null),
+        if({{ entry }}.kind = 'delete_from_column' and ({{ entry }}.begins is null or {{ entry }}.ends is null), 'has no start_timestamp_micros and end_timestamp_micros', null)
+    ), '')
+end
+{%- endmacro %}
+
+{%- macro _type_of_entry() -%}
+struct<kind: string, is_object: boolean, family: string, qualifier: binary, value: binary, time: bigint, begins: bigint, ends: bigint>
+{%- endmacro %}
+
+{#- Of a variant that holds base64: bytes, of which nothing says that they are text. -#}
+{%- macro _bytes(field) -%}
+{{ reconcile._binary('cast(' ~ field ~ ' as string)', field) }}
+{%- endmacro %}
+
+{#- Microseconds since 1970, of which a cell has none below 0. -#}
+{%- macro _micros(field) -%}
+if(cast({{ field }} as string) rlike '^[0-9]{1,19}$', try_cast(cast({{ field }} as string) as bigint), null)
+{%- endmacro %}

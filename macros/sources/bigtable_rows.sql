@@ -1,0 +1,102 @@
+{#- The rows of a Bigtable table, from a relation of its cells: `row_key`, of each declared column the newest visible cell, and `undecoded`, the names of
+    the columns whose newest cell is not exactly what was declared: those are NULL, and no older cell takes their place. A row is there while it has any visible cell. -#}
+{%- macro bigtable_rows(relation, columns) -%}
+{%- set columns = reconcile._columns_of_rows(columns) -%}
+with cells as (
+    select
+        row_key
+        {%- for column in columns %},
+        max_by(value, cell_time) filter (where family = {{ reconcile.literal(column.family) }} and qualifier = X'{{ column.qualifier }}') as {{ reconcile.identifier('cell ' ~ column.name) }}
+        {%- endfor %}
+    from {{ reconcile.qualified(relation) }}
+    group by row_key
+),
+
+texts as (
+    select
+        *
+        {%- for column in columns if column.encoding == 'text' %},
+        try_validate_utf8(cast({{ reconcile.identifier('cell ' ~ column.name) }} as string)) as {{ reconcile.identifier('text ' ~ column.name) }}
+        {%- endfor %}
+    from cells
+),
+
+decoded as (
+    select
+        *
+        {%- for column in columns %},
+        {{ reconcile._decoded_cell(column) }} as {{ reconcile.identifier('value ' ~ column.name) }}
+        {%- endfor %}
+    from texts
+)
+
+select
+    row_key,
+    {%- for column in columns %}
+    {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
+    {%- endfor %}
+    nullif(array_compact(array(
+        {%- for column in columns %}
+        if({{ reconcile.identifier('cell ' ~ column.name) }} is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null, {{ reconcile.literal(column.name) }}, null){{ ',' if not loop.last }}
+        {%- endfor %}
+    )), array()) as undecoded
+from decoded
+{%- endmacro %}
+
+{#- The bytes of a cell as its column's type; NULL where they are not exactly that. -#}
+{%- macro _decoded_cell(column) -%}
+{%- set cell = reconcile.identifier('cell ' ~ column.name) -%}
+{%- if column.encoding == 'text' -%}
+{{ reconcile.typed_value(reconcile.identifier('text ' ~ column.name), column.type, column.round) }}
+{%- elif column.encoding == 'big_endian' -%}
+{%- set bytes = reconcile._bytes_of_integers()[column.type.name] -%}
+if(octet_length({{ cell }}) = {{ bytes }}, cast(conv(lpad(hex({{ cell }}), 16, if(substr(hex({{ cell }}), 1, 1) < '8', '0', 'F')), 16, -10) as {{ column.type.ddl }}), null)
+{%- else -%}
+{{ cell }}
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro _bytes_of_integers() -%}
+  {{ return({'tinyint': 1, 'smallint': 2, 'int': 4, 'bigint': 8}) }}
+{%- endmacro %}
+
+{#- The declared columns, read: [{name, family, qualifier, type, encoding, round}], the qualifier as hex. All that is wrong with them ends the run. -#}
+{%- macro _columns_of_rows(columns) -%}
+  {%- set complaints, read, names = [], [], ['row_key', 'undecoded'] -%}
+  {%- if columns is string or columns is mapping or columns is not sequence or not columns -%}
+    {%- do reconcile.raise_complaints(["bigtable_rows takes a list of columns, as [{'name': 'count', 'cell': 'stats:count', 'data_type': 'bigint', 'encoding': 'big_endian'}]"]) -%}
+  {%- endif -%}
+  {%- for column in columns -%}
+    {%- set said = 'column ' ~ (column.name or loop.index) ~ ': ' -%}
+    {%- set type = reconcile.column_type(column.data_type) if column.data_type else none -%}
+    {%- set encoding, hex = column.encoding, column.qualifier_hex -%}
+    {%- set cell = modules.re.fullmatch('(?s)([-_.a-zA-Z0-9]+):(.*)', column.cell | string) -%}
+    {%- if not column.name -%}
+      {%- do complaints.append(said ~ "it has no name; write {'name': 'count', ...}") -%}
+    {%- elif column.name | lower in names -%}
+      {%- do complaints.append(said ~ 'there is another column of this name; give it another one') -%}
+    {%- endif -%}
+    {%- if not cell -%}
+      {%- do complaints.append(said ~ "cell '" ~ column.cell ~ "' is not a family and a qualifier; write it as 'stats:count'") -%}
+    {%- elif hex and (cell[2] or not modules.re.fullmatch('([0-9a-fA-F]{2})+', hex | string)) -%}
+      {%- do complaints.append(said ~ "qualifier_hex '" ~ hex ~ "' stands in for the qualifier; write {'cell': '" ~ cell[1] ~ ":', 'qualifier_hex': '00ff'}") -%}
+    {%- endif -%}
+    {%- if not type or type.name in ['array', 'map'] -%}
+      {%- do complaints.append(said ~ "data_type '" ~ column.data_type ~ "' is not supported; use a scalar type of Spark but interval or time") -%}
+    {%- elif encoding not in ['text', 'big_endian', 'raw'] -%}
+      {%- do complaints.append(said ~ "encoding '" ~ encoding ~ "' is none of text, big_endian and raw") -%}
+    {%- elif (encoding == 'raw') != (type.name == 'binary') -%}
+      {%- do complaints.append(said ~ 'bytes as they are, raw, are binary, and binary is raw; it is declared as ' ~ type.said ~ ' in ' ~ encoding) -%}
+    {%- elif encoding == 'big_endian' and type.name not in reconcile._bytes_of_integers() -%}
+      {%- do complaints.append(said ~ 'a big_endian number is a tinyint, smallint, int or bigint, and not a ' ~ type.said) -%}
+    {%- endif -%}
+    {%- do names.append(column.name | lower) -%}
+    {%- if cell and type -%}
+      {%- do read.append({
+            'name': column.name, 'family': cell[1], 'qualifier': hex or cell[2].encode('utf-8').hex(), 'type': type,
+            'encoding': encoding, 'round': column.get('round', false)}) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- do reconcile.raise_complaints(complaints) -%}
+  {{ return(read) }}
+{%- endmacro %}
