@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -16,8 +15,9 @@ from typing import Any
 
 import grpc
 import pytest
-from fake_bigtable import FakeBigtable, Fault, delete_column, delete_family, delete_row, set_cell
-from file_formats import failpoints_of_an_append, file_format, table_at
+from bigtable_workload import Workload, check_changes, staged_by, submit
+from fake_bigtable import FakeBigtable, Fault, set_cell
+from file_formats import failpoints_of_an_append, file_format
 from pyspark.sql import DataFrame, Row, SparkSession
 from reconcile_jobs import errors, failpoints
 from reconcile_jobs.bigtable import job as bigtable_job
@@ -25,8 +25,6 @@ from reconcile_jobs.bigtable.job import CUT, Job, Totals, run
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.staging import TableName
 from reconcile_jobs.timestamps import as_text
-
-ROOT = Path(__file__).resolve().parents[2]
 
 numbers = itertools.count()
 
@@ -70,22 +68,12 @@ class Place:
     def check(self, start: int) -> None:
         """See that the changes are the server's log from the start on, each once, and look like it."""
         self.cuts()
-        check([row.record for row in self.changes()], self.server, start)
+        check_changes([row.record for row in self.changes()], self.server, start)
         for row in self.changes():
             first, end = (bytes.fromhex(key) for key in row.origin.removeprefix("bigtable/").split("-"))
             key = base64.b64decode(json.loads(row.record)["row_key"])
             assert (row.source, row.object) == ("bigtable", "t")
             assert first <= key and (not end or key < end)
-
-
-def check(records: list[str], server: FakeBigtable, start: int) -> None:
-    found = []
-    for text in records:
-        record = json.loads(text)
-        assert record.pop("token") and record.pop("estimated_low_watermark")
-        found.append(json.dumps(record, sort_keys=True))
-    expected = [json.dumps(commit.record(), sort_keys=True) for commit in server.log if commit.micros >= start]
-    assert Counter(found) == Counter(expected)
 
 
 def folded(records: list[str]) -> dict[tuple[str, str, str, int], str]:
@@ -119,59 +107,6 @@ def cells_of(server: FakeBigtable) -> dict[tuple[str, str, str, int], str]:
 
 def put(server: FakeBigtable, key: str, value: bytes = b"v", **commit: Any) -> None:
     server.commit(key.encode(), set_cell("f", b"q", 1000, value), **commit)
-
-
-class Workload(threading.Thread):
-    """Mutations of all kinds on two clusters, garbage collection, splits and merges: so many, and until `over`."""
-
-    def __init__(self, server: FakeBigtable, seed: int, count: int, pause: float = 0.0, endless: bool = False) -> None:
-        super().__init__(daemon=True)
-        self.server, self.count, self.pause, self.endless = server, count, pause, endless
-        self.chance = random.Random(seed)
-        self.keys = [bytes([self.chance.randrange(97, 123), self.chance.randrange(256)]) for _ in range(300)]
-        self.over = threading.Event()
-
-    def run(self) -> None:
-        for number in itertools.count():
-            if number >= self.count:
-                if not self.endless or self.over.is_set():
-                    break
-                time.sleep(0.1)
-            self.step()
-            if self.pause and number % 10 == 0:
-                time.sleep(self.pause)
-        self.server.replicate()
-
-    def step(self) -> None:
-        chance, server = self.chance, self.server
-        key = chance.choice(self.keys)
-        entries = [self.entry() for _ in range(1 + chance.randrange(3))]
-        if chance.random() < 0.03:
-            entries = [delete_row()]
-        cluster = chance.choice(["c1", "c1", "c1", "c2"])
-        # Two clusters now and then commit at the same moment, and only the tiebreaker says who wins.
-        micros = server.log[-1].micros if cluster == "c2" and server.log and chance.random() < 0.3 else None
-        tie = None if micros is None else chance.randrange(2**31)
-        server.commit(key, *entries, cluster=cluster, micros=micros, tiebreaker=tie, arrives=cluster == "c1")
-        if chance.random() < 0.03:
-            server.collect_garbage(key)
-        if chance.random() < 0.02:
-            server.replicate(1 + chance.randrange(9))
-        if chance.random() < 0.01:
-            server.split(bytes([chance.randrange(98, 122)]))
-        if chance.random() < 0.01 and len(server.ranges) > 1:
-            server.merge(chance.choice(sorted(server.ranges)[1:])[0])
-
-    def entry(self) -> Any:
-        chance = self.chance
-        family, qualifier = chance.choice("fg"), chance.choice([b"", b"q", b"\xff\x00"])
-        kind = chance.random()
-        if kind < 0.8:
-            value = bytes(chance.randrange(256) for _ in range(chance.randrange(40)))
-            return set_cell(family, qualifier, chance.randrange(6) * 1000, value)
-        if kind < 0.95:
-            return delete_column(family, qualifier, *sorted(chance.choices(range(0, 7000, 1000), k=2)))
-        return delete_family(family)
 
 
 @pytest.fixture
@@ -360,7 +295,7 @@ def test_a_table_that_was_set_back_goes_on_from_there(place: Place):
             assert "was set back to an older version" in str(problem)
     else:
         raise AssertionError("it does not go on")
-    check([row.record for row in place.changes()], place.server, start)
+    check_changes([row.record for row in place.changes()], place.server, start)
 
 
 # With an interval
@@ -464,26 +399,6 @@ def test_a_first_run_that_failed_is_begun_anew_where_it_was_to_begin(place: Plac
 # The command
 
 
-def submit(server: FakeBigtable, cwd: Path, *words: str, failpoint: str = "") -> subprocess.Popen[str]:
-    command = ["spark-submit", str(ROOT / "ingestion" / "append.py"), "bigtable", "--project", "p", "--instance", "i"]
-    command += ["--table", "t", "--app-profile", "single", "--staging", "lake.changes", *words]
-    environment = os.environ | {"BIGTABLE_EMULATOR_HOST": server.address, "RECONCILE_FAILPOINT": failpoint}
-    return subprocess.Popen(
-        command,
-        cwd=cwd,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def staged(spark: SparkSession, cwd: Path) -> list[Row]:
-    table = table_at(spark, cwd / "lakehouse/warehouse/lake.db/changes")
-    return spark.sql(f"SELECT record, object, origin, batch FROM {table}").collect()
-
-
 def test_the_command_says_what_it_did_in_one_line(place: Place, tmp_path: Path):
     put(place.server, "a")
     job = submit(place.server, tmp_path, "--backfill")
@@ -493,7 +408,7 @@ def test_the_command_says_what_it_did_in_one_line(place: Place, tmp_path: Path):
     result = json.loads(line)
     assert (result["records"], result["backfill_records"], result["first_batch"]) == (0, 1, 1)
     assert result["low_watermark"].endswith("Z") and result["seconds"] > 0
-    assert len(staged(place.spark, tmp_path)) == 2
+    assert len(staged_by(place.spark, tmp_path)) == 2
 
 
 @pytest.mark.soak
@@ -508,42 +423,5 @@ def test_a_signal_lets_the_round_end_and_the_command_say_what_it_did(place: Plac
     out, err = job.communicate(timeout=120)
     assert (job.returncode, err) == (0, "")
     assert json.loads(out)["records"] == 1
-    changes = [row.record for row in staged(place.spark, tmp_path) if row.origin == "bigtable/-6d"]
-    check(changes, place.server, place.server.log[1].micros)
-
-
-@pytest.mark.soak
-def test_killed_ten_times_the_lakehouse_has_the_servers_cells(place: Place, tmp_path: Path):
-    server = place.server
-    chance = random.Random(7)
-    for number in range(500):
-        server.commit(b"%03d" % (number % 97), set_cell("f", b"old%d" % (number % 7), 1, b"v%d" % number))
-    start = server.now()
-    server.fault_rate = 0.0005
-    workload = Workload(server, seed=7, count=20_000, pause=0.08, endless=True)
-    workload.start()
-    words = ("--backfill", "--start", as_text(start * 1000))
-    places = ["before_data_commit", "after_data_commit", ""]
-    if file_format() == "iceberg":
-        places.append("before_publish")
-    for number in range(10):
-        failpoint = places[number % len(places)]
-        job = submit(server, tmp_path, *words, "--every", "1s", failpoint=failpoint)
-        if not failpoint:
-            time.sleep(12 + chance.random() * 10)
-            os.killpg(job.pid, signal.SIGKILL)
-        job.communicate(timeout=300)
-        assert job.returncode != 0
-    workload.over.set()
-    workload.join()
-    job = submit(server, tmp_path, *words)
-    _, err = job.communicate(timeout=300)
-    assert (job.returncode, err) == (0, "")
-    rows = staged(place.spark, tmp_path)
-    cuts = sorted((row.batch, json.loads(row.record)["round"]) for row in rows if row.object == CUT)
-    assert cuts == [(number, number) for number in range(1, len(cuts) + 1)]
-    changes = [row.record for row in rows if row.object != CUT and row.origin != "bigtable/backfill"]
-    check(changes, server, start)
-    assert len(changes) > 20_000
-    assert folded([row.record for row in rows if row.object != CUT]) == cells_of(server)
-    assert len(server.closings) > 10, "the partitions did not change: this shows nothing"
+    changes = [row.record for row in staged_by(place.spark, tmp_path) if row.origin == "bigtable/-6d"]
+    check_changes(changes, place.server, place.server.log[1].micros)
