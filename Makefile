@@ -35,7 +35,7 @@ lint: setup
 # The tests that run on tables of either format: with Iceberg's the quick ones in `make test`, long ones in `make soak`, and all in `make matrix`.
 ICEBERG_QUICK := $(addprefix tests/functional/test_,iceberg.py iceberg_staging.py file_formats.py reference_events.py names.py)
 ICEBERG_LONG := tests/functional/test_laws.py
-ICEBERG_LONGER := $(addprefix tests/functional/test_,parity.py parity_corruptions.py parity_command.py quarantine.py snapshot_csv.py row_deletes.py views.py generations.py capture.py capture_histories.py as_of.py base_table_sizes.py planted_bugs.py spanner.py bigtable.py bigtable_laws.py append_datastream.py append_spanner.py append_bigtable.py) tests/kills
+ICEBERG_LONGER := $(addprefix tests/functional/test_,parity.py parity_corruptions.py parity_command.py quarantine.py snapshot_csv.py row_deletes.py views.py generations.py capture.py capture_histories.py as_of.py base_table_sizes.py overtaken_runs.py planted_bugs.py spanner.py bigtable.py bigtable_laws.py append_datastream.py append_spanner.py append_bigtable.py) tests/kills
 
 test: setup  ## at most 20 minutes on two cores: two workers, each with a Spark session, since the driver plans on one core
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "not soak and not matrix"

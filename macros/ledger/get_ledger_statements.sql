@@ -1,12 +1,13 @@
 {#- A rebuild from a base snapshot is written down even where nothing came behind it: the next range begins there. -#}
 {%- macro get_ledger_statements(relations, settings, range, counts) -%}
   {%- if range.last < range.first and not range.snapshot or settings.as_of -%}{{ return([]) }}{%- endif -%}
-  {{ return([reconcile._ledger_row(relations, settings, range, counts)]) }}
+  {%- set row = reconcile._ledger_row(relations, settings, range, counts) -%}
+  {{ return([reconcile.insert_into_ledger(row, reconcile.ledger_name(relations.live), settings.file_format)]) }}
 {%- endmacro %}
 
 {#- `base_batch` is what this run knows, not what the base table has by now: another run may have been there since. -#}
 {%- macro _ledger_row(relations, settings, range, counts) -%}
-insert into {{ reconcile.qualified(reconcile.ledger()) }} by name
+{%- set carried = settings.inputs.objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | list -%}
 select
     {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} as relation,
     {{ reconcile.literal(settings.inputs.objects | join(', ')) }} as object,
@@ -16,13 +17,8 @@ select
     {%- for count in ['delivered', 'applied', 'superseded', 'duplicate', 'quarantined', 'pending', 'inserted', 'updated', 'deleted', 'tombstoned'] %}
     {{ counts[count] }} as {{ count }},
     {%- endfor %}
-    {%- set carried = settings.inputs.objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | list %}
-    {%- if 'mods' in carried %}
-    ({{ reconcile.cut_time(settings.inputs.relations[0], range.last) }}) as cut_time,
-    {%- endif %}
-    {%- if 'entries' in carried %}
-    ({{ reconcile.watermark(settings.inputs.relations[0], range.last) }}) as watermark,
-    {%- endif %}
+    {{ '(' ~ reconcile.cut_time(settings.inputs.relations[0], range.last) ~ ')' if 'mods' in carried else 'cast(null as timestamp)' }} as cut_time,
+    {{ '(' ~ reconcile.watermark(settings.inputs.relations[0], range.last) ~ ')' if 'entries' in carried else 'cast(null as timestamp)' }} as watermark,
     {{ [range.base_batch, counts.base_batch or 0] | max }} as base_batch,
     {{ (modules.datetime.datetime.now() - range.started).total_seconds() }} as seconds,
     '{{ invocation_id }}' as invocation_id,

@@ -17,7 +17,7 @@ from dbt.cli.main import cli
 STATEMENTS = {
     "quarantine": r"^(create or replace table|insert into) `\w+`\.`\w+__quarantine`",
     "merge": r"^(create or replace table|merge into) `\w+`\.`\w+__base`",
-    "ledger": r"^insert into `\w+`\.`reconcile_ledger`",
+    "ledger": r"^(insert|merge) into `\w+`\.`reconcile_ledger`",
 }
 PLACES = [f"{when}_{statement}" for statement in STATEMENTS for when in ("before", "after")]  # as a merge comes to them
 
