@@ -10,12 +10,14 @@ import subprocess
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fake_bigtable import FakeBigtable, delete_column, delete_family, delete_row, set_cell
 from file_formats import table_at
 from pyspark.sql import Row, SparkSession
+from reconcile_jobs.bigtable.partitions import Outcome, Partition, Request, RowRange, after, whole_table
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -71,6 +73,11 @@ class Workload(threading.Thread):
         if kind < 0.95:
             return delete_column(family, qualifier, *sorted(chance.choices(range(0, 7000, 1000), k=2)))
         return delete_family(family)
+
+
+def advanced(asked: Sequence[Request], outcomes: Mapping[RowRange, Outcome]) -> list[Partition]:
+    """Return the partitions after a round, as a job without tasks would have them."""
+    return whole_table(part for one in asked for part in after(one, outcomes.get(one.partition.rows)))
 
 
 def submit(server: FakeBigtable, cwd: Path, *words: str, failpoint: str = "") -> subprocess.Popen[str]:

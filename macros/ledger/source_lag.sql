@@ -49,7 +49,7 @@ from (
         max(batch) over (partition by source) as last_batch,
         min(appended_at) over (partition by source, row_range, up_to) as unchanged_since
     from (
-        select source, mark.row_range, {{ reconcile.typed_value('mark.up_to', timestamp, round=true) }} as up_to, batch, appended_at
+        select source, mark.row_range, min({{ reconcile.typed_value('mark.up_to', timestamp, round=true) }}) as up_to, batch, min(appended_at) as appended_at
         from {{ staging }}
         lateral view explode(concat(
             array(struct(cast(null as string) as row_range, coalesce(get_json_object(record, '$.cut_time'), get_json_object(record, '$.low_watermark')) as up_to)),
@@ -59,6 +59,7 @@ from (
             ), array())
         )) as mark
         where object = {{ cut }} and batch > (select max(batch) - 1000 from {{ staging }} where object = {{ cut }})
+        group by source, mark.row_range, batch
     )
 )
 where batch = last_batch

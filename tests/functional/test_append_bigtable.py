@@ -58,11 +58,21 @@ class Place:
         return self.rows(f"object != '{CUT}' AND origin != 'bigtable/backfill'")
 
     def cuts(self) -> list[dict[str, Any]]:
-        """Return the cut of each batch."""
-        rows = self.rows(f"object = '{CUT}'")
-        assert [row.batch for row in rows] == list(range(1, len(rows) + 1)), "each batch has one cut"
-        cuts = [json.loads(row.record) for row in rows]
-        assert [cut["round"] for cut in cuts] == list(range(1, len(rows) + 1))
+        """Return the cut of each batch: what its tasks say together."""
+        rounds: dict[int, list[dict[str, Any]]] = {}
+        for row in self.rows(f"object = '{CUT}'"):
+            rounds.setdefault(row.batch, []).append(json.loads(row.record))
+        cuts = []
+        for batch, said in enumerate(rounds.values(), 1):
+            assert {cut["round"] for cut in said} == {batch}, "each batch is a round"
+            partitions = sorted(
+                (partition for cut in said for partition in cut["partitions"]),
+                key=lambda partition: base64.b64decode(partition["start_key"]),
+            )
+            cuts.append(said[0] | {
+                "low_watermark": min(cut["low_watermark"] for cut in said), "partitions": partitions,
+                "records": sum(cut["records"] for cut in said),
+            })  # fmt: skip
         return cuts
 
     def check(self, start: int) -> None:
@@ -251,25 +261,30 @@ def test_a_job_that_was_taken_for_dead_does_not_append_a_round_again(place: Plac
     place.check(start)
 
 
-def test_a_part_that_spark_reads_anew_appends_nothing(place: Place, monkeypatch: pytest.MonkeyPatch):
+def test_a_part_that_spark_reads_anew_comes_with_its_own_positions(place: Place, monkeypatch: pytest.MonkeyPatch):
     start = place.server.now()
     put(place.server, "a")
     place.append(start=as_text(start * 1000))
     put(place.server, "b")
-    checked = bigtable_job._Run._checked
+    begin, append = bigtable_job._Run._begin, bigtable_job._Run._append
 
-    def lost(self: Any, found: DataFrame, attempts: list[str]) -> DataFrame:
-        found.unpersist(blocking=True)  # as when the executor that kept it is gone
+    def looking(self: Any, *arguments: Any) -> Any:
+        self.has_more = False
+        return begin(self, *arguments)
+
+    def lost(self: Any, rows: DataFrame, number: int) -> Any:
+        assert rows.is_cached
+        rows.unpersist(blocking=True)  # as when the executor that kept it is gone
         put(place.server, "c")
-        return checked(self, found, attempts)
+        return append(self, rows, number)
 
     with monkeypatch.context() as patched:
-        patched.setattr(bigtable_job._Run, "_checked", lost)
-        with pytest.raises(errors.Fault, match=r"^Spark lost a part of the round that it had read, and nothing of it"):
-            place.append()
-    assert len(place.changes()) == 1
+        patched.setattr(bigtable_job._Run, "_begin", looking)
+        patched.setattr(bigtable_job._Run, "_append", lost)
+        assert place.append().records == 2
     place.append()
     place.check(start)
+    assert len(place.changes()) == 3
 
 
 def test_a_table_that_was_set_back_goes_on_from_there(place: Place):

@@ -100,7 +100,7 @@ def test_again_and_rebuilt_the_cells_are_the_same(spark: SparkSession, deliverie
     assert one.failing_tests() == set()
 
 
-@pytest.mark.soak
+@pytest.mark.matrix
 def test_views_of_live_staging_hide_what_was_deleted(spark: SparkSession, tmp_path: Path) -> None:
     """Deletions that are merged hide staged cells, and staged ones hide merged cells."""
     cells = Cells(
@@ -118,7 +118,7 @@ def test_views_of_live_staging_hide_what_was_deleted(spark: SparkSession, tmp_pa
             cells.check()
 
 
-@pytest.mark.soak
+@pytest.mark.matrix
 @pytest.mark.parametrize("garbage_collection", ["", "apply"])
 def test_in_a_history_a_deletion_ends_the_versions_that_it_covers(
     spark: SparkSession, tmp_path: Path, garbage_collection: str
@@ -194,7 +194,7 @@ def test_times_that_are_no_dates(spark: SparkSession, tmp_path: Path) -> None:
 # --- what else follows from the change records ------------------------------------------------------------------------
 
 
-@pytest.mark.soak
+@pytest.mark.matrix
 def test_earlier_moments_parity_and_a_select_of_ones_own(spark: SparkSession, tmp_path: Path) -> None:
     schema = "cells_moments"
     cells = Cells(spark, tmp_path / "project", schema, invented(60, seed=5, split=2))
@@ -309,7 +309,7 @@ def test_every_bug_can_be_planted() -> None:
 
 @pytest.mark.parametrize(
     "bug",
-    [pytest.param(bug, marks=pytest.mark.matrix if place > 1 else pytest.mark.soak) for place, bug in enumerate(BUGS)],
+    [pytest.param(bug, marks=pytest.mark.matrix if place else pytest.mark.soak) for place, bug in enumerate(BUGS)],
     ids=[bug.name for bug in BUGS],
 )
 def test_the_checks_find(spark: SparkSession, tmp_path: Path, bug: Bug) -> None:

@@ -90,7 +90,7 @@ def test_append_run_and_test_as_the_readme_has_it(consumer: Consumer, spark: Spa
     ]
     consumer.types(*SNAPSHOT, *export, "--into", "lake.orders_source", "--null", "\\N")
     ran = consumer.types("dbt", "--no-use-colors", "run")
-    assert "PASS=6 WARN=0 ERROR=0 SKIP=0" in ran.stdout
+    assert "PASS=7 WARN=0 ERROR=0 SKIP=0" in ran.stdout
     assert (ran.stderr, re.findall("WARN |deprecat", ran.stdout)) == ("", [])
     tested = consumer.types("dbt", "--no-use-colors", "test")
     assert "PASS=13 WARN=0 ERROR=0 SKIP=0" in tested.stdout  # twelve tests and the hook

@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+from bigtable_workload import advanced
 from fake_bigtable import common
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,12 +16,9 @@ from reconcile_jobs.bigtable.partitions import (
     Position,
     Request,
     RowRange,
-    advanced,
     from_json,
     initial,
     lowest_watermark,
-    outcome_from_json,
-    outcome_to_json,
     requests,
     tiles,
     to_json,
@@ -169,9 +167,6 @@ def test_what_is_staged_is_read_again():
     assert staged[0]["start"] == "2023-11-14T22:13:20.123456000Z"
     assert staged[0]["end_key"] == "/wA="
     assert from_json(staged) == some
-    for outcome in (Moved("t", 10**18), Moved(None, 10**18), closed(("-m", "t1", "-"), ("m-", "t2", "m-"))):
-        told = json.loads(json.dumps(outcome_to_json(rows("a-m"), outcome)))
-        assert outcome_from_json(told) == (rows("a-m"), outcome)
 
 
 KEYS = [bytes([letter]) for letter in b"abcdefghij"]

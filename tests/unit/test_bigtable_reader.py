@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
+from bigtable_workload import advanced
 from fake_bigtable import FakeBigtable, Fault, delete_column, delete_family, delete_row, set_cell
 from google.cloud.bigtable_v2 import types as T
 from reconcile_jobs import errors
@@ -22,7 +23,6 @@ from reconcile_jobs.bigtable.partitions import (
     Moved,
     Partition,
     RowRange,
-    advanced,
     from_json,
     initial,
     requests,

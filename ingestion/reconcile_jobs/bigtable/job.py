@@ -3,23 +3,24 @@
 What staging holds of a batch, besides the contract of `staging.py` (`object` is the table's id, `record` one data
 change as in `change_decoder`, `origin` bigtable/first key-end of the partition, in hex):
 
-- exactly one row with object `#cut`: `{"low_watermark": ..., "estimated": true, "round": ..., "partitions": [...]}`:
-  where every partition goes on after this batch, as in `partitions`, and the lowest of their estimated low watermarks.
+- rows with object `#cut`, one of each task: `{"low_watermark": ..., "estimated": true, "round": ..., "records": ...,
+  "out_of_time": ..., "partitions": [...]}`: how many changes the task read and whether it would have read on, where its
+  partitions go on after this batch, as in `partitions`, and the lowest of their estimated low watermarks.
 - with --backfill, in the very first batch, the cells that were there, as in `backfill`; their origin is
   bigtable/backfill.
 
-A round begins where the last batch in the table ends, by its `#cut` and nothing else; so its changes and the positions
+A round begins where the last batch in the table ends, by its cuts and nothing else; so its changes and the positions
 behind them are one append, and either both are there or neither. There is no checkpoint. What makes a second append of
 one round impossible: rounds are numbered in their cuts, and an append is known to the format by the id that the job
-keeps with its table and the number of its round. A job that was killed before its data were committed leaves a cut of
-the round before, so the round is read anew; one that was killed afterwards leaves this round's, so the next one is
+keeps with its table and the number of its round. A job that was killed before its data were committed leaves the cuts
+of the round before, so the round is read anew; one that was killed afterwards leaves this round's, so the next one is
 read. And where a job that was taken for dead still writes, both write the same round of the same id: Delta's log
 admits a `txnAppId` and `txnVersion` once, and of two that commit at one moment refuses one; an Iceberg table has the
 note of the append that was published last, and Iceberg publishes a WAP id once. Whoever comes second appends nothing,
 and goes on from what the first one left in the table.
 
-Spark may read a part of a round anew, when an executor is lost, and would then find more than before. So each reading
-of a part has an id of its own, and rows of another reading than that whose positions were taken fail the append.
+A part of a round that is read again, because an executor was lost, is not the same part: more has come since. So a
+task's changes and the positions behind them are rows of one partition of a data frame, and come or go together.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,19 +37,19 @@ from reconcile_jobs.bigtable.backfill import backfill_frame
 from reconcile_jobs.bigtable.calls import Client, SourceTable
 from reconcile_jobs.bigtable.partition_reader import Finished, Limits, read_partitions
 from reconcile_jobs.bigtable.partitions import (
+    Outcome,
     Partition,
     Request,
     RowRange,
-    advanced,
+    after,
     from_json,
     initial,
     lowest_watermark,
-    outcome_from_json,
-    outcome_to_json,
     requests,
     to_json,
+    whole_table,
 )
-from reconcile_jobs.errors import Fault, JobError, UsageError, causes, explained
+from reconcile_jobs.errors import Fault, JobError, UsageError, explained
 from reconcile_jobs.session import settings, ship_by_value
 from reconcile_jobs.staging import Staging, TableName
 from reconcile_jobs.timestamps import as_text, nanoseconds
@@ -61,9 +62,8 @@ __all__ = ["CUT", "Job", "Totals", "run"]
 
 SOURCE = "bigtable"
 
-# Objects that are no tables: a table's id has no #. One for each batch, and one for each task, which stays out of it.
+# An object that is no table: a table's id has no #.
 CUT = "#cut"
-READ = "#read"
 
 # What a job keeps with its table: {"id", "start", "backfill", "appended"}: the id of its appends, where its streams
 # begin, whether the first batch brings the cells that were there, and whether a batch has been appended since.
@@ -76,12 +76,10 @@ _SILENCE = 300
 _STALLED = 5
 
 
-# What the append fails with where Spark has read a part of a round anew.
-_READ_TWICE = "Spark lost a part of the round that it had read"
-
 _SETTINGS = {
-    # Rows that Spark keeps together in memory: a record may have megabytes.
+    # Of a round that is looked at before it is appended: a record may have megabytes, and is mostly base64.
     "spark.sql.inMemoryColumnarStorage.batchSize": "1000",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
 
 
@@ -116,10 +114,26 @@ class Totals:
 
 @dataclass(frozen=True)
 class _Cut:
-    """Where a batch ends; round 0: where the first one begins."""
+    """Where a batch ends, and what is in it: `tasks` rows say so. Round 0: where the first one begins."""
 
     round: int
     partitions: list[Partition]
+    records: int = 0
+    tasks: int = 0
+    is_out_of_time: bool = False  # some task would have read on
+
+    @classmethod
+    def of(cls, records: Iterable[str]) -> _Cut:
+        """Return what the rows of a batch say together."""
+        told = [json.loads(record) for record in records]
+        partitions = whole_table(partition for one in told for partition in from_json(one["partitions"]))
+        return cls(
+            round=told[0]["round"],
+            partitions=partitions,
+            records=sum(one["records"] for one in told),
+            tasks=len(told),
+            is_out_of_time=any(one["out_of_time"] for one in told),
+        )
 
 
 def run(
@@ -140,8 +154,6 @@ def run(
     except JobError:
         raise
     except Exception as problem:
-        if any(_READ_TWICE in message for _, message in causes(problem)):
-            raise Fault(f"{_READ_TWICE}, and nothing of it was appended: run the same command again.") from problem
         raise explained(problem) from problem
 
 
@@ -161,7 +173,7 @@ class _Run:
         self.started = time.monotonic()
         self.appended_at = time.monotonic()
         self.low_watermark = 0  # the highest that the lowest has been in this run
-        self.has_more = False  # whether the last round ended by its time, or with other partitions
+        self.has_more = True  # whether there may be: the last round was out of time, or ended with other partitions
         ship_by_value()
 
     def run(self) -> Totals:
@@ -254,61 +266,56 @@ class _Run:
         cuts = self.spark.table(self.staging.name.sql).where(f"object = '{CUT}'")
         # Nearly always it is one of the last two numbers; files of other batches are then not read.
         for where in (f"batch >= {self.staging.last_batch - 1}", "true"):
-            (found,) = cuts.where(where).selectExpr("max_by(record, batch) AS record").collect()
-            if found.record is not None:
-                told = json.loads(found.record)
-                return _Cut(int(told["round"]), from_json(told["partitions"]))
+            batches = cuts.where(where).groupBy("batch").agg({"record": "collect_list"})
+            for _, records in batches.orderBy("batch", ascending=False).limit(1).collect():
+                return _Cut.of(records)
         return None
 
     def _round(self, cut: _Cut, target: int, until: int | None, may_be_last: bool = False) -> _Cut:
-        """Read every partition for a while, append what came and where it ends, and return where the table ends now.
-
-        A round that brought nothing new is not appended, unless it is the first or the last (`until` is reached, or it
-        may be), or it is time to.
-        """
-        from pyspark import StorageLevel
-
-        plan = requests(cut.partitions)
+        """Read every partition for a while, append what came and where it ends, and return where the table ends now."""
         limits = Limits(target, self.job.round_seconds, self.job.heartbeat)
         # As many tasks as run at a time, since each reads its partitions at the same time: one more would wait a round.
-        # Read once, to be looked at before it is appended.
-        found = self._frame(shares_of(plan, self.spark.sparkContext.defaultParallelism), limits)
-        found = found.persist(StorageLevel.MEMORY_AND_DISK)
-        began = time.monotonic()
-        try:
-            reads = [(row.attempt, json.loads(row.record)) for row in found.where(f"object = '{READ}'").collect()]
-            outcomes = dict(outcome_from_json(told) for _, read in reads for told in read["outcomes"])
-            records = sum(read["records"] for _, read in reads)
-            after = _Cut(cut.round + 1, advanced(plan, outcomes))
-            changed = _shape(after.partitions) != _shape(cut.partitions)
-            self.has_more = changed or time.monotonic() - began >= limits.seconds
-            self.low_watermark = max(self.low_watermark, lowest_watermark(after.partitions))
-            worth_a_batch = (
-                records
-                or changed
-                or cut.round == 0
-                or may_be_last
-                or (until is not None and _reached(after, until))
-                or time.monotonic() - self.appended_at >= _SILENCE
-            )
-            # What a killed run had begun is ended, whatever it was worth: it has its number.
-            if not worth_a_batch and not self.staging.has_begun(self.begun["id"], after.round):
-                return cut
-            rows = self._checked(found, [attempt for attempt, _ in reads]).unionByName(self._cut_row(after))
-            return self._append(rows, after, records)
-        finally:
-            found.unpersist()
+        shares = shares_of(requests(cut.partitions), self.spark.sparkContext.defaultParallelism)
+        rows = self._frame(shares, limits, cut.round + 1)
+        if self.has_more:
+            found = self._append(rows, cut.round + 1)
+        else:
+            found = self._append_if_worth_it(rows, cut, until, may_be_last)
+        self.has_more = found.is_out_of_time or _shape(found.partitions) != _shape(cut.partitions)
+        return found
 
-    def _append(self, rows: DataFrame, after: _Cut, records: int) -> _Cut:
-        backfill = after.round == 1 and self.begun["backfill"]
+    def _append_if_worth_it(self, rows: DataFrame, cut: _Cut, until: int | None, may_be_last: bool) -> _Cut:
+        """Append a round unless it brought nothing new, and is not the last, and the one before is not long ago."""
+        from pyspark import StorageLevel
+
+        rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            found = _Cut.of(row.record for row in rows.where(f"object = '{CUT}'").collect())
+            self.low_watermark = max(self.low_watermark, lowest_watermark(found.partitions))
+            if (
+                found.records
+                or _shape(found.partitions) != _shape(cut.partitions)
+                or may_be_last
+                or (until is not None and _reached(found, until))
+                or time.monotonic() - self.appended_at >= _SILENCE
+                # What a killed run had begun is ended, whatever it was worth: it has its number.
+                or self.staging.has_begun(self.begun["id"], found.round)
+            ):
+                return self._append(rows, found.round)
+            return cut
+        finally:
+            rows.unpersist()
+
+    def _append(self, rows: DataFrame, number: int) -> _Cut:
+        """Append a round, and return where the table ends now. Raises JobError."""
+        backfill = number == 1 and self.begun["backfill"]
         if backfill:
             readers = 4 * self.spark.sparkContext.defaultParallelism
             start = nanoseconds(self.begun["start"])
             rows = rows.unionByName(backfill_frame(self.spark, self.client, self.client.source, start, readers))
-        content = [f"round {after.round}"]
-        appended = self.staging.append(rows, SOURCE, self.begun["id"], "", after.round, content)
+        appended = self.staging.append(rows, SOURCE, self.begun["id"], "", number, [f"round {number}"])
         last = self._last_cut()
-        if last is None or last.round < after.round:
+        if last is None or last.round < number:
             # The format remembers this append, and the table does not have it.
             self.staging.keep(_BEGUN, json.dumps(self.begun | {"id": str(uuid.uuid4())}))
             raise Fault(
@@ -319,52 +326,30 @@ class _Run:
             self.begun["appended"] = True
             self.staging.keep(_BEGUN, json.dumps(self.begun))
         self.appended_at = time.monotonic()
+        self.low_watermark = max(self.low_watermark, lowest_watermark(last.partitions))
         total = self.totals
         total.rounds += 1
         # Counted in the table: what a killed run had written of this round may have been published instead.
-        backfilled = max(0, appended.rows - records - 1) if backfill else 0
-        total.records += max(0, appended.rows - backfilled - 1)
-        total.backfill_records += backfilled
+        total.records += last.records
+        total.backfill_records += max(0, appended.rows - last.records - last.tasks) if backfill else 0
         total.first_batch = total.first_batch or appended.batch
         total.last_batch = appended.batch or total.last_batch
         total.low_watermark = as_text(lowest_watermark(last.partitions))
         self._show()
         return last
 
-    def _frame(self, shares: list[list[Partition]], limits: Limits) -> DataFrame:
-        """Return what the tasks read: `record`, `object`, `origin`, and `attempt`, the id of the reading."""
+    def _frame(self, shares: list[list[Request]], limits: Limits, number: int) -> DataFrame:
+        """Return what the tasks read, each its share, and where it ends: `record`, `object`, `origin`."""
         source = self.client.source
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             with Client(source) as client:
                 for batch in batches:
-                    for number in batch.column("id").to_pylist():
-                        yield from _rows_of(client, shares[number], limits)
+                    for share in batch.column("id").to_pylist():
+                        yield from _rows_of(client, shares[share], limits, number)
 
         numbered = self.spark.range(0, len(shares), 1, len(shares))
-        return numbered.mapInArrow(
-            read,  # type: ignore[arg-type]
-            "record string, object string, origin string, attempt string",
-        )
-
-    def _checked(self, found: DataFrame, attempts: list[str]) -> DataFrame:
-        """Return the changes, which fail where they are of another reading than that whose positions are known."""
-        from pyspark.sql import functions as f
-
-        known = f.when(f.col("attempt").isin(attempts), f.col("object")).otherwise(
-            f.raise_error(f.lit(_READ_TWICE)).cast("string")
-        )
-        return found.withColumn("object", known).where(f"object != '{READ}'").select("record", "object", "origin")
-
-    def _cut_row(self, cut: _Cut) -> DataFrame:
-        record = {
-            "low_watermark": as_text(lowest_watermark(cut.partitions)),
-            "estimated": True,
-            "round": cut.round,
-            "partitions": to_json(cut.partitions),
-        }
-        text = json.dumps(record, separators=(",", ":"))
-        return self.spark.createDataFrame([(text, CUT, SOURCE)], "record string, object string, origin string")
+        return numbered.mapInArrow(read, "record string, object string, origin string")  # type: ignore[arg-type]
 
     def _show(self) -> None:
         total = self.totals
@@ -375,35 +360,41 @@ class _Run:
         self.progress(text)
 
 
-def shares_of(plan: Sequence[Request], tasks: int) -> list[list[Partition]]:
-    """Return the partitions to ask for, shared out among at most so many tasks, each in the order of the plan."""
+def shares_of(plan: Sequence[Request], tasks: int) -> list[list[Request]]:
+    """Return what to ask for, shared out among at most so many tasks, each in the order of the plan."""
     count = min(len(plan), tasks)
-    return [[request.partition for request in plan[number::count]] for number in range(count)]
+    return [list(plan[number::count]) for number in range(count)]
 
 
-def _rows_of(client: Client, partitions: list[Partition], limits: Limits) -> Iterator[pa.RecordBatch]:
-    """Yield the changes of one task's partitions, and at last a row about how far each was read."""
+def _rows_of(client: Client, share: list[Request], limits: Limits, number: int) -> Iterator[pa.RecordBatch]:
+    """Yield the changes of one task's partitions in a round of this number, and at last where they end."""
     import pyarrow as pa
 
-    attempt = uuid.uuid4().hex
-    outcomes: list[dict[str, Any]] = []
-    records = 0
-
     def batch(texts: list[str], name: str, origin: str) -> pa.RecordBatch:
-        count = len(texts)
-        columns = [texts, [name] * count, [origin] * count, [attempt] * count]
+        columns = [texts, [name] * len(texts), [origin] * len(texts)]
         return pa.RecordBatch.from_arrays(
-            [pa.array(column, pa.string()) for column in columns], names=["record", "object", "origin", "attempt"]
+            [pa.array(column, pa.string()) for column in columns], names=["record", "object", "origin"]
         )
 
-    for found in read_partitions(client, partitions, limits):
+    outcomes: dict[RowRange, Outcome] = {}
+    records, began = 0, time.monotonic()
+    for found in read_partitions(client, [asked.partition for asked in share], limits):
         if isinstance(found, Finished):
-            outcomes.append(outcome_to_json(found.rows, found.outcome))
+            outcomes[found.rows] = found.outcome
             continue
         rows, changes = found
         records += len(changes)
         yield batch([change.json for change in changes], client.source.table, f"{SOURCE}/{rows}")
-    yield batch([json.dumps({"outcomes": outcomes, "records": records})], READ, SOURCE)
+    ends = [partition for asked in share for partition in after(asked, outcomes.get(asked.partition.rows))]
+    cut = {
+        "low_watermark": as_text(lowest_watermark(ends)),
+        "estimated": True,
+        "round": number,
+        "records": records,
+        "out_of_time": time.monotonic() - began >= limits.seconds,
+        "partitions": to_json(ends),
+    }
+    yield batch([json.dumps(cut, separators=(",", ":"))], CUT, SOURCE)
 
 
 def _begun(start: int, backfill: bool) -> dict[str, Any]:

@@ -28,14 +28,13 @@ __all__ = [
     "Position",
     "Request",
     "RowRange",
-    "advanced",
+    "after",
     "from_json",
     "initial",
     "lowest_watermark",
-    "outcome_from_json",
-    "outcome_to_json",
     "requests",
     "to_json",
+    "whole_table",
 ]
 
 
@@ -139,26 +138,27 @@ def requests(partitions: Sequence[Partition]) -> list[Request]:
     return sorted(found, key=lambda request: (request.partition.low_watermark, request.partition.rows))
 
 
-def advanced(asked: Sequence[Request], outcomes: Mapping[RowRange, Outcome]) -> list[Partition]:
-    """Return the partitions after a round, in the order of their row keys; a range without outcome was not read.
+def after(asked: Request, outcome: Outcome | None) -> list[Partition]:
+    """Return what a round made of what was asked for; None: it was not read. Raises Fault where it does not fit.
 
-    Raises Fault where what Bigtable says does not fit together.
+    Parts of one partition may come of several requests: see `whole_table`.
     """
-    found: list[Partition] = []
-    for request in asked:
-        partition = request.partition
-        outcome = outcomes.get(partition.rows, Moved(None, partition.low_watermark))
-        if isinstance(outcome, Closed):
-            if not tiles((position.rows for position, _ in outcome.positions), partition.rows):
-                raise _misfit(f"the tokens with which {partition.rows} was closed are not those of all of it")
-            for position, target in outcome.positions:
-                found.append(Partition(target, (position,), None, outcome.low_watermark))
-        elif outcome.token is None:
-            found.append(replace(partition, rows=request.waits_for or partition.rows))
-        else:
-            position = Position(partition.rows, outcome.token)
-            found.append(Partition(partition.rows, (position,), None, outcome.low_watermark))
-    return _checked(_merged(found))
+    partition = asked.partition
+    if isinstance(outcome, Closed):
+        if not tiles((position.rows for position, _ in outcome.positions), partition.rows):
+            raise _misfit(f"the tokens with which {partition.rows} was closed are not those of all of it")
+        return [Partition(target, (position,), None, outcome.low_watermark) for position, target in outcome.positions]
+    if outcome is None or outcome.token is None:
+        return [replace(partition, rows=asked.waits_for or partition.rows)]
+    return [Partition(partition.rows, (Position(partition.rows, outcome.token),), None, outcome.low_watermark)]
+
+
+def whole_table(parts: Iterable[Partition]) -> list[Partition]:
+    """Return the partitions after a round, in the order of their row keys, those of one range put together.
+
+    Raises Fault where they are not all of the table.
+    """
+    return _checked(_merged(parts))
 
 
 def _merged(partitions: Iterable[Partition]) -> list[Partition]:
@@ -222,27 +222,6 @@ def from_json(staged: Sequence[Mapping[str, Any]]) -> list[Partition]:
         )
         for one in staged
     ]
-
-
-def outcome_to_json(rows: RowRange, outcome: Outcome) -> dict[str, Any]:
-    """Return what became of a partition in a round as a task tells it."""
-    told: dict[str, Any] = {**_range_json(rows), "low_watermark": as_text(outcome.low_watermark)}
-    if isinstance(outcome, Moved):
-        return told | {"token": outcome.token}
-    closed = [
-        {**_range_json(position.rows), "token": position.token, "new_partition": _range_json(target)}
-        for position, target in outcome.positions
-    ]
-    return told | {"closed": closed}
-
-
-def outcome_from_json(told: Mapping[str, Any]) -> tuple[RowRange, Outcome]:
-    """Return a partition, and what became of it in a round."""
-    watermark = nanoseconds(told["low_watermark"])
-    if "closed" not in told:
-        return _range(told), Moved(told["token"], watermark)
-    positions = tuple((Position(_range(one), one["token"]), _range(one["new_partition"])) for one in told["closed"])
-    return _range(told), Closed(positions, watermark)
 
 
 def _range_json(rows: RowRange) -> dict[str, Any]:
