@@ -6,7 +6,7 @@ field and every value of every change looked at, nothing kept. The job is `appen
 low watermark of now, in one round, with one and with two executor cores, each a process of its own. Both sides take
 turns; ratios are medians of pairs, and the first pair warms up.
 
-    python benchmarks/bigtable.py [--records 100000] [--repeats 3]
+    python benchmarks/bigtable.py [--records 200000] [--repeats 3] [--cores 1 2]
 """
 
 from __future__ import annotations
@@ -156,8 +156,9 @@ def job(address: str, cores: int, repeats: int) -> None:
 def main() -> None:
     """Print a line for each number of cores."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2], help="of Spark's executor")
     parser.add_argument("--without-spark", action="store_true", help="only the reader in one process")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--job", nargs=2, help=argparse.SUPPRESS)
@@ -174,7 +175,7 @@ def main() -> None:
     if options.without_spark:
         pairs = [(timed(our_reader, address), timed(bare_client, address)) for _ in range(options.repeats + 1)]
         report("reader without Spark", options.records, pairs)
-    for cores in () if options.without_spark else (1, 2):
+    for cores in () if options.without_spark else options.cores:
         pairs = []
         with tempfile.TemporaryDirectory() as directory:
             spark = subprocess.Popen(
