@@ -6,7 +6,7 @@ field and every value of every change looked at, nothing kept. The job is `appen
 low watermark of now, in one round, with one and with two executor cores, each a process of its own. Both sides take
 turns; ratios are medians of pairs, and the first pair warms up.
 
-    python benchmarks/bigtable.py [--records 200000] [--repeats 3] [--cores 1 2]
+    python benchmarks/bigtable.py [--records 400000] [--repeats 3] [--cores 1 2]
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def job(address: str, cores: int, repeats: int) -> None:
 def main() -> None:
     """Print a line for each number of cores."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=200_000)
+    parser.add_argument("--records", type=int, default=400_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2], help="of Spark's executor")
     parser.add_argument("--without-spark", action="store_true", help="only the reader in one process")

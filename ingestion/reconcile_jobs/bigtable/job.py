@@ -77,6 +77,8 @@ _STALLED = 5
 
 
 _SETTINGS = {
+    # A file of each object is open at a time; otherwise all rows would be sorted by object before one is written.
+    "spark.sql.maxConcurrentOutputFileWriters": "2",
     # Of a round that is looked at before it is appended: a record may have megabytes, and is mostly base64.
     "spark.sql.inMemoryColumnarStorage.batchSize": "1000",
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
