@@ -9,6 +9,7 @@ from importlib import import_module
 
 from reconcile_jobs import expectations
 from reconcile_jobs.append_arguments import arguments
+from reconcile_jobs.caller import Caller
 from reconcile_jobs.console import Console
 from reconcile_jobs.shutdown import Shutdown
 
@@ -31,7 +32,7 @@ def main(words: list[str], console: Console, shutdown: Shutdown) -> None:
     staging = asked["staging"]
     spark = session.start(f"append {staging}")
     shutdown.watch(spark)
-    totals = source.run(spark, source.Job(**asked), shutdown.stop, console.say, console.progress)
+    totals = source.run(spark, source.Job(**asked), Caller(shutdown.stop, console.say, console.progress))
     result = asdict(totals)
     console.progress("looking at what was appended" if expected else "")
     outcome = expected and expectations.check(spark, staging, name, totals.first_batch, expected, console.say)

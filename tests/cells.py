@@ -12,9 +12,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from datastream import Staged, stage
+from datastream import Staged
 from laws import COUNTS, demand, some
-from projects import PACKAGE, Project
+from one_model import OneModel
+from projects import PACKAGE
 from pyspark.sql import SparkSession
 from tables import stored
 
@@ -183,6 +184,53 @@ def account(known: list[Entry], come: list[Entry]) -> dict[str, int]:
     return {name: count[name] for name in COUNTS}
 
 
+def replay(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:
+    """Return the versions of all cells: cell, value, first and last microsecond, entry, what ended it, was it live."""
+    told = [entry for entry in entries if not entry.bad]
+    ranges = deleted(told)
+    by_cell: dict[Cell, dict[Any, Entry]] = {}
+    for entry in told:
+        if entry.cell:
+            by_cell.setdefault(entry.cell, {}).setdefault(entry.rank, entry)
+    versions: list[tuple[Any, ...]] = []
+    for cell, copies in by_cell.items():
+        live = False
+        order = [copies[rank] for rank in sorted(copies)]
+        for entry, later in zip(order, [*order[1:], None], strict=True):
+            ends = sorted(
+                (rank, place) for place, rank in ranges
+                if covers(place, cell) and rank > entry.rank and (later is None or rank < later.rank)
+            )  # fmt: skip
+            valid_to = ends[0][0] if ends else later.rank if later else None
+            until = None if valid_to is None else valid_to[0] // 1000
+            undone = (ends[0][1], ends[0][0]) if ends else None
+            versions.append((cell, entry.value, entry.rank[0] // 1000, until, entry, undone, live))
+            live = not ends
+    return versions
+
+
+def account_of_versions(known: list[Entry], come: list[Entry]) -> dict[str, int]:
+    """Return the ledger's counts of the entries that come to a history, given those that were applied before."""
+    count = Counter(delivered=len(come), quarantined=sum(entry.bad for entry in come))
+    after = replay(known + come)
+    ended = {version[5] for version in after}
+    was_live = {version[4].identity: version[6] for version in after}
+    identities = {entry.identity for entry in known if not entry.bad}
+    for entry in come:
+        if entry.bad:
+            continue
+        if entry.identity in identities:
+            count["duplicate"] += 1
+            continue
+        identities.add(entry.identity)
+        count["applied"] += 1
+        if entry.range:
+            count["deleted" if entry.identity in ended else "tombstoned"] += 1
+        else:
+            count["updated" if was_live[entry.identity] else "inserted"] += 1
+    return {name: count[name] for name in COUNTS}
+
+
 # --- histories that nobody thought of ---------------------------------------------------------------------------------
 
 
@@ -241,55 +289,33 @@ def invented(histories: int, seed: int, split: int, backwards: bool = False) -> 
 # --- what dbt makes of them -------------------------------------------------------------------------------------------
 
 
-class Cells:
-    """A project with one model of cells, over a view of staged data changes that grows batch by batch."""
+class Cells(OneModel[Entry]):
+    """A model of cells."""
 
-    materialized, tests = "current_state", ["ledger_balances", "no_pending_rows", "one_payload_per_sequence"]
+    name, materialized = "cells", "current_state"
+    tests: tuple[str, ...] = ("ledger_balances", "no_pending_rows", "one_payload_per_sequence")
+    account = staticmethod(account)
 
     def __init__(
         self, spark: SparkSession, root: Path, schema: str, entries: Iterable[Entry], package: Path = PACKAGE,
         garbage_collection: str = "", config: str = "",
     ) -> None:  # fmt: skip
-        self.spark, self.schema, self.batch, self.entries = spark, schema, 0, list(entries)
+        super().__init__(spark, root, schema, entries, package)
         self.keeps = (garbage_collection or {"history": "keep"}.get(self.materialized, "apply")) == "keep"
-        self.accounts: list[Any] = []
         said = f", garbage_collection='{garbage_collection}'" if garbage_collection else ""
         self.macro = f"{{{{ reconcile.bigtable_change_stream(source('lake', 'changes'), object='{OBJECT}'{said}) }}}}"
-        self.project = Project(root, schema, package)
-        self.project.source(f"{schema}_staging", "changes")
         self.model("cells", self.materialized, config, data_tests=[f"reconcile.{name}" for name in self.tests])
-        spark.sql(f"create schema if not exists {schema}_staging")
-        rows = [Staged(e.text, OBJECT, e.batch, source="bigtable") for e in self.entries if e.rank[2] == 0]
-        stage(spark, f"{schema}_staging.all_changes", sorted(rows, key=lambda row: row.batch))
+
+    def staged(self) -> Iterable[Staged]:
+        return [Staged(e.text, OBJECT, e.batch, source="bigtable") for e in self.records if e.rank[2] == 0]
 
     def model(self, name: str, materialized: str, config: str = "", **properties: Any) -> None:
         said = f"{{{{ config(materialized='{materialized}', unique_key={KEY}{config}) }}}}\n{self.macro}"
         self.project.model(name, said, COLUMNS, **properties)
 
     def upto(self, batch: int, first: int = 1) -> list[Entry]:
-        """Return the entries of some batches that the model takes."""
-        taken = [entry for entry in self.entries if first <= entry.batch <= batch]
+        taken = super().upto(batch, first)
         return [entry for entry in taken if not (self.keeps and entry.type == "garbage_collection")]
-
-    def deliver(self, upto: int) -> None:
-        self.batch = upto
-        self.spark.sql(
-            f"create or replace view {self.schema}_staging.changes as "
-            f"select * from {self.schema}_staging.all_changes where batch <= {upto}"
-        )
-
-    def run(self, upto: int, *arguments: str) -> None:
-        self.deliver(upto)
-        self.project.dbt("run", "--select", "cells", *arguments)
-        ledger = self.spark.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at").collect()
-        self.accounts.append(ledger[-1])
-
-    def failing_tests(self) -> set[str]:
-        """Run the model's tests, and return the names of those that fail."""
-        outcome = self.project.dbt("test", "--select", "cells", succeed=False)
-        results = [result for result in outcome.result.results if result.node.resource_type == "test"]
-        demand({result.status for result in results} <= {"pass", "fail"}, f"a test has an error: {results}")
-        return {result.node.test_metadata.name for result in results if result.status == "fail"}
 
     def rows(self, relation: str) -> list[dict[str, Any]]:
         """Return the rows of a relation of cells, `cell` the key of each, its time in microseconds."""
@@ -335,11 +361,6 @@ class Cells:
 
     # --- the laws ---
 
-    def check(self) -> None:
-        self.check_state()
-        self.check_quarantine()
-        self.check_ledger()
-
     def check_state(self) -> None:
         """Law 1: base, deletions of ranges and visible cells follow from the entries that were delivered."""
         delivered = self.upto(self.batch)
@@ -363,30 +384,13 @@ class Cells:
             f"{relation}: the view's cells are not the visible ones: {some(live.items() ^ right.items())}",
         )
 
-    def check_quarantine(self) -> None:
-        rows = self.spark.table(f"{self.schema}.cells__quarantine").collect()
-        quarantined = Counter((row._change_batch, row.record) for row in rows)
-        bad = Counter((entry.batch, entry.text) for entry in self.upto(self.batch) if entry.bad)
-        demand(quarantined == bad, f"quarantined {some((quarantined - bad) | (bad - quarantined))}")
-
-    def check_ledger(self) -> None:
-        """Law 3: each account is that of replaying its range in plain Python."""
-        before: list[Entry] = []
-        for line in self.accounts:
-            known = [] if line.kind == "rebuild" else before
-            come = self.upto(line.last_batch, line.first_batch)
-            expected = account(known, come)
-            seen = {name: line[name] for name in COUNTS}
-            demand(seen == expected, f"{line.kind} of {line.last_batch}: counts {seen}, should be {expected}")
-            classes = ("applied", "superseded", "duplicate", "quarantined", "pending")
-            demand(line.delivered == sum(line[name] for name in classes), f"{line} does not add up")
-            before = known + come
-
 
 class CellVersions(Cells):
     """The same with a model that keeps every version of a cell."""
 
-    materialized, tests = "history", ["ledger_balances", "no_pending_rows", "history_is_sound"]
+    materialized = "history"
+    tests = ("ledger_balances", "no_pending_rows", "history_is_sound")
+    account = staticmethod(account_of_versions)
 
     def check_state(self) -> None:
         """Law 1: the versions are those of a replay, and end where a deletion of a range says so."""
@@ -402,63 +406,6 @@ class CellVersions(Cells):
         demand(
             current == right, f"the current versions are not the visible cells: {some(current.items() ^ right.items())}"
         )
-
-    def check_ledger(self) -> None:
-        before: list[Entry] = []
-        for line in self.accounts:
-            known = [] if line.kind == "rebuild" else before
-            come = self.upto(line.last_batch, line.first_batch)
-            expected = account_of_versions(known, come)
-            seen = {name: line[name] for name in COUNTS}
-            demand(seen == expected, f"{line.kind} of {line.last_batch}: counts {seen}, should be {expected}")
-            before = known + come
-
-
-def replay(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:
-    """Return the versions of all cells: cell, value, first and last microsecond, entry, what ended it, was it live."""
-    told = [entry for entry in entries if not entry.bad]
-    ranges = deleted(told)
-    by_cell: dict[Cell, dict[Any, Entry]] = {}
-    for entry in told:
-        if entry.cell:
-            by_cell.setdefault(entry.cell, {}).setdefault(entry.rank, entry)
-    versions: list[tuple[Any, ...]] = []
-    for cell, copies in by_cell.items():
-        live = False
-        order = [copies[rank] for rank in sorted(copies)]
-        for entry, later in zip(order, [*order[1:], None], strict=True):
-            ends = sorted(
-                (rank, place) for place, rank in ranges
-                if covers(place, cell) and rank > entry.rank and (later is None or rank < later.rank)
-            )  # fmt: skip
-            valid_to = ends[0][0] if ends else later.rank if later else None
-            until = None if valid_to is None else valid_to[0] // 1000
-            undone = (ends[0][1], ends[0][0]) if ends else None
-            versions.append((cell, entry.value, entry.rank[0] // 1000, until, entry, undone, live))
-            live = not ends
-    return versions
-
-
-def account_of_versions(known: list[Entry], come: list[Entry]) -> dict[str, int]:
-    """Return the ledger's counts of the entries that come to a history, given those that were applied before."""
-    count = Counter(delivered=len(come), quarantined=sum(entry.bad for entry in come))
-    after = replay(known + come)
-    ended = {version[5] for version in after}
-    was_live = {version[4].identity: version[6] for version in after}
-    identities = {entry.identity for entry in known if not entry.bad}
-    for entry in come:
-        if entry.bad:
-            continue
-        if entry.identity in identities:
-            count["duplicate"] += 1
-            continue
-        identities.add(entry.identity)
-        count["applied"] += 1
-        if entry.range:
-            count["deleted" if entry.identity in ended else "tombstoned"] += 1
-        else:
-            count["updated" if was_live[entry.identity] else "inserted"] += 1
-    return {name: count[name] for name in COUNTS}
 
 
 def _micros(time: datetime | None) -> int | None:

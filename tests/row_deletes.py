@@ -11,10 +11,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from datastream import Staged, event, stage
+from datastream import Staged, event
 from histories import KINDS
 from laws import COUNTS, demand, some
-from projects import PACKAGE, Project
+from one_model import OneModel
+from projects import PACKAGE
 from pyspark.sql import SparkSession
 from tables import stored
 
@@ -143,119 +144,6 @@ def is_live(row: Record | None, undone: Iterable[tuple[str, tuple[int, ...]]]) -
     return not any(address == row.address and rank > row.rank for address, rank in undone)
 
 
-class Rows:
-    """A project with one model of an Oracle table, over a view of staged records that grows batch by batch."""
-
-    materialized, tests = "current_state", ["ledger_balances", "no_pending_rows", "one_payload_per_sequence"]
-
-    def __init__(
-        self, spark: SparkSession, root: Path, schema: str, records: Iterable[Record], package: Path = PACKAGE
-    ) -> None:
-        self.spark, self.schema, self.batch, self.records = spark, schema, 0, list(records)
-        self.accounts: list[Any] = []
-        self.project = Project(root, schema, package)
-        self.project.source(f"{schema}_staging", "changes")
-        self.project.model(
-            "tbl",
-            f"{{{{ config(materialized='{self.materialized}', unique_key=['history', 'id']) }}}}\n"
-            f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='{OBJECT}') }}}}",
-            COLUMNS,
-            data_tests=[f"reconcile.{name}" for name in self.tests],
-        )
-        spark.sql(f"create schema if not exists {schema}_staging")
-        rows = [Staged(record.text, OBJECT, record.batch) for record in self.records]
-        stage(spark, f"{schema}_staging.all_changes", sorted(rows, key=lambda row: row.batch))
-
-    def upto(self, batch: int, first: int = 1) -> list[Record]:
-        return [record for record in self.records if first <= record.batch <= batch]
-
-    def deliver(self, upto: int) -> None:
-        self.batch = upto
-        self.spark.sql(
-            f"create or replace view {self.schema}_staging.changes as "
-            f"select * from {self.schema}_staging.all_changes where batch <= {upto}"
-        )
-
-    def run(self, upto: int, *arguments: str) -> None:
-        self.deliver(upto)
-        self.project.dbt("run", "--select", "tbl", *arguments)
-        ledger = self.spark.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at").collect()
-        self.accounts.append(ledger[-1])
-
-    def failing_tests(self) -> set[str]:
-        """Run the model's tests, and return the names of those that fail."""
-        outcome = self.project.dbt("test", "--select", "tbl", succeed=False)
-        results = [result for result in outcome.result.results if result.node.resource_type == "test"]
-        demand({result.status for result in results} <= {"pass", "fail"}, f"a test has an error: {results}")
-        return {result.node.test_metadata.name for result in results if result.status == "fail"}
-
-    def base(self) -> dict[Key, dict[str, Any]]:
-        rows = stored(self.spark, f"{self.schema}.tbl__base").collect()
-        found = {(row.history, row.id): row.asDict() for row in rows}
-        demand(len(found) == len(rows), "the base has a key twice")
-        return found
-
-    def live(self) -> set[tuple[Any, ...]]:
-        return {tuple(row) for row in self.spark.table(f"{self.schema}.tbl").collect()}
-
-    def has_row_deletes(self) -> bool:
-        return bool(self.spark.catalog.tableExists(f"{self.schema}.tbl__row_deletes"))
-
-    def known_row_deletes(self) -> set[tuple[Any, ...]]:
-        """Return address, sequence and batch of the row deletes that are kept."""
-        if not self.has_row_deletes():
-            return set()
-        rows = stored(self.spark, f"{self.schema}.tbl__row_deletes").collect()
-        found = {(row._row_id, row._change_sequence, row._change_batch) for row in rows}
-        demand(len(found) == len(rows), "a row delete is kept twice")
-        return found
-
-    def sequences(self) -> dict[str, str]:
-        changes = self.spark.table(f"{self.schema}.tbl__changes").select("_change_id", "_change_sequence")
-        return {row._change_id: row._change_sequence for row in changes.collect()}
-
-    # --- the laws ---
-
-    def check(self) -> None:
-        self.check_state()
-        self.check_ledger()
-
-    def check_state(self) -> None:
-        """Law 1: base, row deletes, live rows and quarantine follow from the records that were delivered."""
-        delivered = self.upto(self.batch)
-        rows, undone = newest(delivered), row_deletes(delivered)
-        seen = {key: (r["_deleted"], r["note"], r["_row_id"], r["_change_batch"]) for key, r in self.base().items()}
-        kept = {key: (row.kind == "delete", row.note, row.address, row.batch) for key, row in rows.items()}
-        demand(seen == kept, f"rows are not as folded: {some(seen.items() ^ kept.items())}")
-        sequences = self.sequences()
-        expected = {
-            (record.address, sequences[record.uuid], undone[record.identity])
-            for record in delivered
-            if record.identity in undone and record.key is None
-        }
-        known = self.known_row_deletes()
-        demand(known == expected, f"row deletes are not those delivered: {some(known ^ expected)}")
-        live = self.live()
-        right = {(*key, row.note) for key, row in rows.items() if is_live(row, undone)}
-        demand(live == right, f"the view's rows are not the live ones: {some(live ^ right)}")
-        quarantined = Counter(row.record for row in self.spark.table(f"{self.schema}.tbl__quarantine").collect())
-        bad = Counter(record.text for record in delivered if record.bad)
-        demand(quarantined == bad, f"quarantined {some((quarantined - bad) | (bad - quarantined))}")
-
-    def check_ledger(self) -> None:
-        """Law 3: each account is that of replaying its range in plain Python."""
-        before: list[Record] = []
-        for line in self.accounts:
-            known = [] if line.kind == "rebuild" else before
-            come = self.upto(line.last_batch, line.first_batch)
-            expected = account(known, come)
-            seen = {name: line[name] for name in COUNTS}
-            demand(seen == expected, f"{line.kind} of {line.last_batch}: counts {seen}, should be {expected}")
-            classes = ("applied", "superseded", "duplicate", "quarantined", "pending")
-            demand(line.delivered == sum(line[name] for name in classes), f"{line} does not add up")
-            before = known + come
-
-
 @dataclass(frozen=True)
 class Version:
     """What a record makes of its row; `undone` is the place of the row delete that ended it."""
@@ -269,55 +157,6 @@ class Version:
     @property
     def is_version(self) -> bool:
         return self.record.kind != "delete"
-
-
-class RowVersions(Rows):
-    """The same with a model that keeps every version."""
-
-    materialized, tests = "history", ["ledger_balances", "no_pending_rows", "history_is_sound"]
-
-    def base(self) -> Any:
-        """Return the rows of the base table, by key and sequence."""
-        rows = stored(self.spark, f"{self.schema}.tbl__base").collect()
-        found = {(row.history, row.id, row._change_sequence): row.asDict() for row in rows}
-        demand(len(found) == len(rows), "the base has a version twice")
-        return found
-
-    def check_state(self) -> None:
-        """Law 1: the versions are those of a replay, and end where a row delete says so."""
-        delivered = self.upto(self.batch)
-        sequences = self.sequences()
-        expected = {
-            (*version.record.key, sequences[version.record.uuid]): (
-                version.record.kind, version.record.note, version.valid_from, version.valid_to,
-            )
-            for versions in replay(delivered).values()
-            for version in versions
-            if version.record.key
-        }  # fmt: skip
-        seen = {
-            identity: (row["_change_type"], row["note"], _after(row["valid_from"]), _after(row["valid_to"]))
-            for identity, row in self.base().items()
-        }
-        demand(seen == expected, f"versions are not as replayed: {some(seen.items() ^ expected.items())}")
-        current = {row[:3] for row in self.live_versions()}
-        undone = row_deletes(delivered)
-        right = {(*key, row.note) for key, row in newest(delivered).items() if is_live(row, undone)}
-        demand(current == right, f"the current versions are not the live rows: {some(current ^ right)}")
-
-    def live_versions(self) -> set[tuple[Any, ...]]:
-        return {tuple(row) for row in self.spark.table(f"{self.schema}.tbl").where("is_current").collect()}
-
-    def check_ledger(self) -> None:
-        """Law 3: each account is that of replaying its range in plain Python."""
-        before: list[Record] = []
-        for line in self.accounts:
-            known = [] if line.kind == "rebuild" else before
-            come = self.upto(line.last_batch, line.first_batch)
-            expected = account_of_versions(known, come)
-            seen = {name: line[name] for name in COUNTS}
-            demand(seen == expected, f"{line.kind} of {line.last_batch}: counts {seen}, should be {expected}")
-            before = known + come
 
 
 def replay(records: Iterable[Record]) -> dict[Key, list[Version]]:
@@ -430,3 +269,112 @@ def account(known: list[Record], come: list[Record]) -> dict[str, int]:
 
 def _iso(seconds: int) -> str:
     return (BEGINNING + timedelta(seconds=seconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Rows(OneModel[Record]):
+    """A model of an Oracle table."""
+
+    name, materialized = "tbl", "current_state"
+    tests: tuple[str, ...] = ("ledger_balances", "no_pending_rows", "one_payload_per_sequence")
+    account = staticmethod(account)
+
+    def __init__(
+        self, spark: SparkSession, root: Path, schema: str, records: Iterable[Record], package: Path = PACKAGE
+    ) -> None:
+        super().__init__(spark, root, schema, records, package)
+        self.project.model(
+            "tbl",
+            f"{{{{ config(materialized='{self.materialized}', unique_key=['history', 'id']) }}}}\n"
+            f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='{OBJECT}') }}}}",
+            COLUMNS,
+            data_tests=[f"reconcile.{name}" for name in self.tests],
+        )
+
+    def staged(self) -> Iterable[Staged]:
+        return [Staged(record.text, OBJECT, record.batch) for record in self.records]
+
+    def base(self) -> dict[Key, dict[str, Any]]:
+        rows = stored(self.spark, f"{self.schema}.tbl__base").collect()
+        found = {(row.history, row.id): row.asDict() for row in rows}
+        demand(len(found) == len(rows), "the base has a key twice")
+        return found
+
+    def live(self) -> set[tuple[Any, ...]]:
+        return {tuple(row) for row in self.spark.table(f"{self.schema}.tbl").collect()}
+
+    def has_row_deletes(self) -> bool:
+        return bool(self.spark.catalog.tableExists(f"{self.schema}.tbl__row_deletes"))
+
+    def known_row_deletes(self) -> set[tuple[Any, ...]]:
+        """Return address, sequence and batch of the row deletes that are kept."""
+        if not self.has_row_deletes():
+            return set()
+        rows = stored(self.spark, f"{self.schema}.tbl__row_deletes").collect()
+        found = {(row._row_id, row._change_sequence, row._change_batch) for row in rows}
+        demand(len(found) == len(rows), "a row delete is kept twice")
+        return found
+
+    def sequences(self) -> dict[str, str]:
+        changes = self.spark.table(f"{self.schema}.tbl__changes").select("_change_id", "_change_sequence")
+        return {row._change_id: row._change_sequence for row in changes.collect()}
+
+    # --- the laws ---
+
+    def check_state(self) -> None:
+        """Law 1: base, row deletes and live rows follow from the records that were delivered."""
+        delivered = self.upto(self.batch)
+        rows, undone = newest(delivered), row_deletes(delivered)
+        seen = {key: (r["_deleted"], r["note"], r["_row_id"], r["_change_batch"]) for key, r in self.base().items()}
+        kept = {key: (row.kind == "delete", row.note, row.address, row.batch) for key, row in rows.items()}
+        demand(seen == kept, f"rows are not as folded: {some(seen.items() ^ kept.items())}")
+        sequences = self.sequences()
+        expected = {
+            (record.address, sequences[record.uuid], undone[record.identity])
+            for record in delivered
+            if record.identity in undone and record.key is None
+        }
+        known = self.known_row_deletes()
+        demand(known == expected, f"row deletes are not those delivered: {some(known ^ expected)}")
+        live = self.live()
+        right = {(*key, row.note) for key, row in rows.items() if is_live(row, undone)}
+        demand(live == right, f"the view's rows are not the live ones: {some(live ^ right)}")
+
+
+class RowVersions(Rows):
+    """The same with a model that keeps every version."""
+
+    materialized = "history"
+    tests = ("ledger_balances", "no_pending_rows", "history_is_sound")
+    account = staticmethod(account_of_versions)
+
+    def base(self) -> Any:
+        """Return the rows of the base table, by key and sequence."""
+        rows = stored(self.spark, f"{self.schema}.tbl__base").collect()
+        found = {(row.history, row.id, row._change_sequence): row.asDict() for row in rows}
+        demand(len(found) == len(rows), "the base has a version twice")
+        return found
+
+    def check_state(self) -> None:
+        """Law 1: the versions are those of a replay, and end where a row delete says so."""
+        delivered = self.upto(self.batch)
+        sequences = self.sequences()
+        expected = {
+            (*version.record.key, sequences[version.record.uuid]): (
+                version.record.kind, version.record.note, version.valid_from, version.valid_to,
+            )
+            for versions in replay(delivered).values()
+            for version in versions
+            if version.record.key
+        }  # fmt: skip
+        seen = {
+            identity: (row["_change_type"], row["note"], _after(row["valid_from"]), _after(row["valid_to"]))
+            for identity, row in self.base().items()
+        }
+        demand(seen == expected, f"versions are not as replayed: {some(seen.items() ^ expected.items())}")
+        current = {row[:3] for row in self.live_versions()}
+        undone = row_deletes(delivered)
+        right = {(*key, row.note) for key, row in newest(delivered).items() if is_live(row, undone)}
+        demand(current == right, f"the current versions are not the live rows: {some(current ^ right)}")
+
+    def live_versions(self) -> set[tuple[Any, ...]]:
+        return {tuple(row) for row in self.spark.table(f"{self.schema}.tbl").where("is_current").collect()}

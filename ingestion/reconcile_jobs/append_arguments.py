@@ -120,14 +120,12 @@ def arguments(words: list[str], description: str | None) -> tuple[str, dict[str,
     spanner.add_argument("--stream", required=True, help="the change stream, by its name in the database")
     _add_staging(spanner)
     _add_expectations(spanner)
-    spanner.add_argument(
-        "--start",
-        metavar="TIME",
-        help="where the first run begins, as 2026-05-01T09:00:00Z, within the stream's retention period, and with "
-        "--backfill within the database's (default: now); every later run goes on where the one before ended",
+    _add_extent(
+        spanner,
+        within="the stream's retention period, and with --backfill the database's",
+        end="the last commit timestamp",
+        there="the rows that were there at the start",
     )
-    spanner.add_argument("--end", metavar="TIME", help="the last commit timestamp (default: now)")
-    spanner.add_argument("--backfill", action="store_true", help="also append the rows that were there at the start")
     spanner.add_argument("--every", type=_interval, metavar="10s", help="keep going, with a window so often")
     spanner.add_argument(
         "--window", type=_short, default="60s", metavar="60s", help="at most so long a time in one batch (default: 60s)"
@@ -166,14 +164,12 @@ def arguments(words: list[str], description: str | None) -> tuple[str, dict[str,
     bigtable.add_argument("--app-profile", required=True, help="an app profile with single-cluster routing")
     _add_staging_table(bigtable)
     _add_expectations(bigtable)
-    bigtable.add_argument(
-        "--start",
-        metavar="TIME",
-        help="where the first run begins, as 2026-05-01T09:00:00Z, within the change stream's retention period "
-        "(default: now); every later run goes on where the one before ended",
+    _add_extent(
+        bigtable,
+        within="the change stream's retention period",
+        end="the commit timestamp to get to",
+        there="the cells that are there already",
     )
-    bigtable.add_argument("--end", metavar="TIME", help="the commit timestamp to get to (default: now)")
-    bigtable.add_argument("--backfill", action="store_true", help="also append the cells that are there already")
     bigtable.add_argument("--every", type=_seconds, metavar="10s", help="keep going, with a round so often")
     asked = vars(parser.parse_args(words))
     return asked.pop("source"), asked, _expected(asked)
@@ -194,6 +190,17 @@ def _add_staging(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint", metavar="DIR", help="what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
     )
+
+
+def _add_extent(parser: argparse.ArgumentParser, within: str, end: str, there: str) -> None:
+    parser.add_argument(
+        "--start",
+        metavar="TIME",
+        help=f"where the first run begins, as 2026-05-01T09:00:00Z, within {within} (default: now); every later run "
+        "goes on where the one before ended",
+    )
+    parser.add_argument("--end", metavar="TIME", help=f"{end} (default: now)")
+    parser.add_argument("--backfill", action="store_true", help=f"also append {there}")
 
 
 def _add_expectations(parser: argparse.ArgumentParser) -> None:

@@ -6,14 +6,15 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from reconcile_jobs import failpoints
 from reconcile_jobs.avro_json import AvroError, json_records
-from reconcile_jobs.errors import DataError, Fault, JobError, UsageError, causes, explained
+from reconcile_jobs.caller import Caller
+from reconcile_jobs.errors import DataError, Fault, JobError, UsageError, causes, explained, in_sentences
 from reconcile_jobs.session import settings, ship_by_value
 from reconcile_jobs.staging import Staging, TableName, hadoop_path, read_text
 
@@ -77,45 +78,26 @@ class _Files:
         return len(self.json) + len(self.avro)
 
 
-def run(
-    spark: SparkSession,
-    job: Job,
-    stop: threading.Event | None = None,
-    say: Callable[[str], None] = lambda sentence: None,
-    progress: Callable[[str], None] = lambda text: None,
-) -> Totals:
+def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """Append every file under the path that was not yet appended, and return the counts of this run.
 
     With `every`, goes on until `stop` is set. Raises DataError for a file that cannot be read (nothing of its batch is
     then appended), UsageError, or Fault.
     """
-    try:
-        with settings(spark, _SETTINGS):
-            return _Run(spark, job, stop or threading.Event(), say, progress).run()
-    except JobError:
-        raise
-    except Exception as problem:
-        raise explained(problem) from problem
+    with in_sentences(), settings(spark, _SETTINGS):
+        return _Run(spark, job, caller or Caller()).run()
 
 
 class _Run:
-    def __init__(
-        self,
-        spark: SparkSession,
-        job: Job,
-        stop: threading.Event,
-        say: Callable[[str], None],
-        progress: Callable[[str], None],
-    ) -> None:
-        self.spark, self.job, self.stop = spark, job, stop
-        self.say, self.progress = say, progress
-        self.totals = Totals()
+    def __init__(self, spark: SparkSession, job: Job, caller: Caller) -> None:
+        self.spark, self.job = spark, job
+        self.stop, self.say, self.progress = caller.stop, caller.say, caller.progress
+        self.totals, self.started = Totals(), time.monotonic()
         self.failure: Exception | None = None
         self.reading = 0  # files of the batch being appended
         ship_by_value()
 
     def run(self) -> Totals:
-        started = time.monotonic()
         pattern, path = _landing(self.spark, self.job.path)
         self.staging = Staging(self.spark, self.job.staging, f"{SOURCE} {path}")
         self.checkpoint = self._checkpoint()
@@ -124,7 +106,7 @@ class _Run:
         self._known.set()
         try:
             while not query.awaitTermination(0.5):
-                self._show(started)
+                self._show()
                 if self.stop.is_set():
                     query.stop()
                     break
@@ -259,9 +241,9 @@ class _Run:
                 more = f", and {len(named) - 1} more" if len(named) > 1 else ""
                 self.say(f"{what}: {path} ({why}){more}; recorded in {self.job.staging}")
 
-    def _show(self, started: float) -> None:
+    def _show(self) -> None:
         total = self.totals
-        seconds = time.monotonic() - started
+        seconds = time.monotonic() - self.started
         text = f"{total.files} files, {total.records:,} records, {total.records / seconds:,.0f}/s"
         if self.reading:
             tracker = self.spark.sparkContext.statusTracker()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["DataError", "Fault", "JobError", "Undecided", "UsageError", "causes", "explained"]
+__all__ = ["DataError", "Fault", "JobError", "Undecided", "UsageError", "causes", "explained", "in_sentences"]
 
 
 class JobError(Exception):
@@ -76,6 +77,17 @@ def explained(problem: BaseException) -> JobError:
         f"Spark failed with {kind_name.rpartition('.')[2]}: {_one_line(message)}; "
         "what was committed stays, and the same command goes on from there."
     )
+
+
+@contextmanager
+def in_sentences() -> Iterator[None]:
+    """Raise whatever is raised within as a JobError."""
+    try:
+        yield
+    except JobError:
+        raise
+    except Exception as problem:
+        raise explained(problem) from problem
 
 
 # Tried in this order against every line of the chain of causes.

@@ -18,7 +18,7 @@ from reconcile_jobs.spanner.backfill import Column, Table, rows_of, shares_of
 from reconcile_jobs.spanner.queries import Client, DatabaseName
 from reconcile_jobs.spanner.stream_decoder import Rows
 from reconcile_jobs.staging import TableName, quoted
-from reconcile_jobs.timestamps import as_text, nanoseconds
+from reconcile_jobs.timestamps import as_text, asked_moment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -155,10 +155,7 @@ def _moment(client: Client, at: str) -> int:
     now = client.now()
     if at == "now":
         return now
-    try:
-        moment = nanoseconds(at)
-    except ValueError as problem:
-        raise UsageError(f"--at {problem}.") from None
+    moment = asked_moment("--at", at)
     if moment > now:
         raise UsageError(f"--at {at} lies in the future of Spanner, where it is {as_text(now)}.")
     return moment

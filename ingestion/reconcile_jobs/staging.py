@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -14,9 +14,10 @@ from reconcile_jobs.errors import UsageError
 from reconcile_jobs.table_formats import format_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Appended", "Staging", "TableName", "keep", "kept", "quoted"]
+__all__ = ["RAW_ROWS", "Appended", "Staging", "TableName", "keep", "kept", "quoted", "raw_rows"]
 
 _COLUMNS = {
     "record": "string",
@@ -26,6 +27,9 @@ _COLUMNS = {
     "batch": "bigint",
     "appended_at": "timestamp",
 }
+
+# What a source's reader hands to an append.
+RAW_ROWS = "record string, object string, origin string"
 
 # Properties of the table. What they say must outlive the rows (a purge) and the checkpoint (a loss).
 _JOB = "reconcile.job"  # kind of source and path: who may append
@@ -49,6 +53,14 @@ def quoted(*parts: str) -> str:
 def literal(text: str) -> str:
     """Return a text as an SQL literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def raw_rows(records: Sequence[str], objects: Sequence[str], origins: Sequence[str]) -> pa.RecordBatch:
+    """Return `RAW_ROWS` as Arrow has them."""
+    import pyarrow as pa
+
+    columns = {"record": records, "object": objects, "origin": origins}
+    return pa.RecordBatch.from_pydict({name: pa.array(texts, pa.string()) for name, texts in columns.items()})
 
 
 @dataclass(frozen=True)

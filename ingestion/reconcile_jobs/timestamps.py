@@ -6,7 +6,9 @@ import calendar
 import re
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["as_text", "nanoseconds", "sort_key", "zulu"]
+from reconcile_jobs.errors import UsageError
+
+__all__ = ["as_text", "asked_moment", "nanoseconds", "sort_key", "zulu"]
 
 _TEXT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|z|[+-]\d\d:?\d\d)")
 _SECOND = 10**9
@@ -23,6 +25,14 @@ def nanoseconds(text: str) -> int:
         offset = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
         seconds -= offset if zone[0] == "+" else -offset
     return seconds * _SECOND + int((fraction or "").ljust(9, "0"))
+
+
+def asked_moment(option: str, text: str) -> int:
+    """Return what an option says, as nanoseconds since 1970. Raises UsageError."""
+    try:
+        return nanoseconds(text)
+    except ValueError as problem:
+        raise UsageError(f"{option}: {problem}.") from None
 
 
 def as_text(moment: int) -> str:

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from reconcile_jobs import errors, failpoints
 from reconcile_jobs.bigtable import job as bigtable_job
 from reconcile_jobs.bigtable.job import CUT, Job, Totals, run
+from reconcile_jobs.caller import Caller
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.staging import TableName
 from reconcile_jobs.timestamps import as_text
@@ -39,7 +40,7 @@ class Place:
         self.shown: list[str] = []
 
     def append(self, **options: Any) -> Totals:
-        stop = options.pop("stop", None)
+        stop = options.pop("stop", threading.Event())
         given: dict[str, Any] = {
             "project": "p",
             "instance": "i",
@@ -49,7 +50,7 @@ class Place:
             "heartbeat": 0.1,
             "round_seconds": 5.0,
         }
-        return run(self.spark, Job(**given | options), stop=stop, say=self.said.append, progress=self.shown.append)
+        return run(self.spark, Job(**given | options), Caller(stop, self.said.append, self.shown.append))
 
     def rows(self, where: str = "true") -> list[Row]:
         return self.spark.table(self.table).where(where).orderBy("batch", "origin", "record").collect()

@@ -24,6 +24,7 @@ import pytest
 from file_formats import failpoints_of_an_append, file_format, table_at
 from pyspark.sql import Row, SparkSession
 from reconcile_jobs import datastream, failpoints
+from reconcile_jobs.caller import Caller
 from reconcile_jobs.datastream import Job, Totals
 from reconcile_jobs.errors import DataError, Fault, JobError, UsageError, explained
 from reconcile_jobs.staging import Staging, TableName
@@ -63,9 +64,9 @@ class Landing:
 
     def append(self, **options: Any) -> Totals:
         options = {"checkpoint": str(self.checkpoint), "path": str(self.path)} | options
-        stop = options.pop("stop", None)
+        stop = options.pop("stop", threading.Event())
         return datastream.run(
-            self.spark, Job(staging=TableName.parse(self.table), **options), stop=stop, say=self.said.append
+            self.spark, Job(staging=TableName.parse(self.table), **options), Caller(stop, self.said.append)
         )
 
     def rows(self, where: str = "true") -> list[Row]:

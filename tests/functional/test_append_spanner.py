@@ -17,6 +17,7 @@ from fake_spanner import FakeSpanner, Fault
 from file_formats import failpoints_of_an_append, table_at
 from pyspark.sql import Row, SparkSession
 from reconcile_jobs import errors, failpoints
+from reconcile_jobs.caller import Caller
 from reconcile_jobs.errors import JobError, UsageError
 from reconcile_jobs.spanner.data_source import CUT, SpannerChangeStream
 from reconcile_jobs.spanner.job import Job, Totals, run
@@ -54,7 +55,7 @@ class Place:
         self.shown: list[str] = []
 
     def append(self, **options: Any) -> Totals:
-        stop = options.pop("stop", None)
+        stop = options.pop("stop", threading.Event())
         project, instance, database = self.database
         given = {
             "project": project,
@@ -64,7 +65,7 @@ class Place:
             "staging": TableName.parse(self.table),
             "checkpoint": str(self.checkpoint),
         }
-        return run(self.spark, Job(**given | options), stop=stop, say=self.said.append, progress=self.shown.append)
+        return run(self.spark, Job(**given | options), Caller(stop, self.said.append, self.shown.append))
 
     def rows(self, where: str = "true") -> list[Row]:
         return self.spark.table(self.table).where(where).orderBy("batch", "origin", "record").collect()

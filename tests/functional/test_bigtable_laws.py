@@ -317,6 +317,6 @@ def test_the_checks_find(spark: SparkSession, tmp_path: Path, bug: Bug) -> None:
     schema = "cells_" + "".join(character if character.isalnum() else "_" for character in bug.name)
     cells = bug.models(spark, tmp_path / "project", schema, bug.delivered(), package)
     with pytest.raises(LawBroken, match=bug.shows):
-        for batch in sorted({entry.batch for entry in cells.entries}):
+        for batch in sorted({entry.batch for entry in cells.records}):
             cells.run(batch)
             cells.check()

@@ -149,6 +149,7 @@ def test_a_base_table_that_was_restored_is_mended(spark: SparkSession, deliverie
     restore(spark, base, versions(spark, base)[0])
     other.run(2)
     other.check_state()
+    other.check_quarantine()
     check_same(rows, other.base(), "restored")
     assert other.failing_tests() <= {"no_pending_rows", "one_payload_per_sequence"}
 

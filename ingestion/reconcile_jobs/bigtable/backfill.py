@@ -17,6 +17,7 @@ from google.cloud.bigtable_v2 import types
 from reconcile_jobs.bigtable.calls import Client, SourceTable
 from reconcile_jobs.bigtable.change_decoder import base64_text, set_cell
 from reconcile_jobs.bigtable.partitions import RowRange
+from reconcile_jobs.staging import RAW_ROWS, raw_rows
 from reconcile_jobs.timestamps import as_text
 
 if TYPE_CHECKING:
@@ -160,15 +161,9 @@ def backfill_frame(spark: SparkSession, client: Client, source: SourceTable, sta
     numbered = spark.range(0, len(parts), 1, len(parts))
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         def portion(records: list[str]) -> pa.RecordBatch:
-            columns = {
-                "record": records,
-                "object": [source.table] * len(records),
-                "origin": ["bigtable/backfill"] * len(records),
-            }
-            return pa.RecordBatch.from_pydict(columns)
+            count = len(records)
+            return raw_rows(records, [source.table] * count, ["bigtable/backfill"] * count)
 
         with Client(source) as reader:
             for batch in batches:
@@ -184,4 +179,4 @@ def backfill_frame(spark: SparkSession, client: Client, source: SourceTable, sta
                     if records:
                         yield portion(records)
 
-    return numbered.mapInArrow(read, "record string, object string, origin string")  # type: ignore[arg-type]
+    return numbered.mapInArrow(read, RAW_ROWS)  # type: ignore[arg-type]

@@ -26,10 +26,9 @@ task's changes and the positions behind them are rows of one partition of a data
 from __future__ import annotations
 
 import json
-import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,10 +48,11 @@ from reconcile_jobs.bigtable.partitions import (
     to_json,
     whole_table,
 )
-from reconcile_jobs.errors import Fault, JobError, UsageError, explained
+from reconcile_jobs.caller import Caller
+from reconcile_jobs.errors import Fault, UsageError, in_sentences
 from reconcile_jobs.session import settings, ship_by_value
-from reconcile_jobs.staging import Staging, TableName
-from reconcile_jobs.timestamps import as_text, nanoseconds
+from reconcile_jobs.staging import RAW_ROWS, Staging, TableName, raw_rows
+from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -138,42 +138,22 @@ class _Cut:
         )
 
 
-def run(
-    spark: SparkSession,
-    job: Job,
-    stop: threading.Event | None = None,
-    say: Callable[[str], None] = lambda sentence: None,
-    progress: Callable[[str], None] = lambda text: None,
-) -> Totals:
+def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """Append what was committed up to now, or up to the job's `end`, and return the counts of this run.
 
     With `every`, goes on until `stop` is set or the end has come. Raises UsageError, or Fault.
     """
     source = SourceTable.here(job.project, job.instance, job.table, job.app_profile)
-    try:
-        with Client(source) as client, settings(spark, _SETTINGS):
-            return _Run(spark, client, job, stop or threading.Event(), say, progress).run()
-    except JobError:
-        raise
-    except Exception as problem:
-        raise explained(problem) from problem
+    with in_sentences(), Client(source) as client, settings(spark, _SETTINGS):
+        return _Run(spark, client, job, caller or Caller()).run()
 
 
 class _Run:
-    def __init__(
-        self,
-        spark: SparkSession,
-        client: Client,
-        job: Job,
-        stop: threading.Event,
-        say: Callable[[str], None],
-        progress: Callable[[str], None],
-    ) -> None:
-        self.spark, self.client, self.job, self.stop = spark, client, job, stop
-        self.say, self.progress = say, progress
-        self.totals = Totals()
-        self.started = time.monotonic()
-        self.appended_at = time.monotonic()
+    def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller) -> None:
+        self.spark, self.client, self.job = spark, client, job
+        self.stop, self.say, self.progress = caller.stop, caller.say, caller.progress
+        self.totals, self.started = Totals(), time.monotonic()
+        self.appended_at = self.started
         self.low_watermark = 0  # the highest that the lowest has been in this run
         self.has_more = True  # whether there may be: the last round was out of time, or ended with other partitions
         ship_by_value()
@@ -181,7 +161,7 @@ class _Run:
     def run(self) -> Totals:
         job = self.job
         now = time.time_ns()
-        end = None if job.end is None else _moment("--end", job.end)
+        end = None if job.end is None else asked_moment("--end", job.end)
         # Before the staging table is made: what is wrong with the source is said first.
         ranges = [RowRange(*rows) for rows in self.client.partitions()]
         self.staging = Staging(self.spark, job.staging, f"{SOURCE} {self.client.source}")
@@ -224,7 +204,7 @@ class _Run:
     def _begin(self, ranges: Sequence[RowRange], now: int) -> tuple[dict[str, Any], _Cut]:
         """Return what the job keeps with its table, kept before anything is read, and where its first round begins."""
         kept = json.loads(self.staging.kept(_BEGUN) or "null")
-        asked = None if self.job.start is None else _moment("--start", self.job.start)
+        asked = None if self.job.start is None else asked_moment("--start", self.job.start)
         last = self._last_cut()
         name = self.staging.name
         if last is None:
@@ -351,7 +331,7 @@ class _Run:
                         yield from _rows_of(client, shares[share], limits, number)
 
         numbered = self.spark.range(0, len(shares), 1, len(shares))
-        return numbered.mapInArrow(read, "record string, object string, origin string")  # type: ignore[arg-type]
+        return numbered.mapInArrow(read, RAW_ROWS)  # type: ignore[arg-type]
 
     def _show(self) -> None:
         total = self.totals
@@ -370,23 +350,18 @@ def shares_of(plan: Sequence[Request], tasks: int) -> list[list[Request]]:
 
 def _rows_of(client: Client, share: list[Request], limits: Limits, number: int) -> Iterator[pa.RecordBatch]:
     """Yield the changes of one task's partitions in a round of this number, and at last where they end."""
-    import pyarrow as pa
-
-    def batch(texts: list[str], name: str, origin: str) -> pa.RecordBatch:
-        columns = [texts, [name] * len(texts), [origin] * len(texts)]
-        return pa.RecordBatch.from_arrays(
-            [pa.array(column, pa.string()) for column in columns], names=["record", "object", "origin"]
-        )
-
     outcomes: dict[RowRange, Outcome] = {}
     records, began = 0, time.monotonic()
     for found in read_partitions(client, [asked.partition for asked in share], limits):
         if isinstance(found, Finished):
             outcomes[found.rows] = found.outcome
             continue
-        rows, changes = found
-        records += len(changes)
-        yield batch([change.json for change in changes], client.source.table, f"{SOURCE}/{rows}")
+        where, changes = found
+        count = len(changes)
+        records += count
+        yield raw_rows(
+            [change.json for change in changes], [client.source.table] * count, [f"{SOURCE}/{where}"] * count
+        )
     ends = [partition for asked in share for partition in after(asked, outcomes.get(asked.partition.rows))]
     cut = {
         "low_watermark": as_text(lowest_watermark(ends)),
@@ -396,7 +371,7 @@ def _rows_of(client: Client, share: list[Request], limits: Limits, number: int) 
         "out_of_time": time.monotonic() - began >= limits.seconds,
         "partitions": to_json(ends),
     }
-    yield batch([json.dumps(cut, separators=(",", ":"))], CUT, SOURCE)
+    yield raw_rows([json.dumps(cut, separators=(",", ":"))], [CUT], [SOURCE])
 
 
 def _begun(start: int, backfill: bool) -> dict[str, Any]:
@@ -412,10 +387,3 @@ def _shape(partitions: Sequence[Partition]) -> list[tuple[RowRange, list[RowRang
 def _reached(cut: _Cut, target: int) -> bool:
     """Whether every partition has got there, by its watermark, and none waits for others."""
     return all(p.is_whole and p.low_watermark >= target for p in cut.partitions)
-
-
-def _moment(option: str, text: str) -> int:
-    try:
-        return nanoseconds(text)
-    except ValueError as problem:
-        raise UsageError(f"{option}: {problem}.") from None

@@ -18,6 +18,7 @@ from reconcile_jobs.errors import Fault, UsageError
 from reconcile_jobs.spanner.queries import Client
 from reconcile_jobs.spanner.stream_decoder import Rows, TornResult, compact_json
 from reconcile_jobs.spanner.windows import ChangeStream
+from reconcile_jobs.staging import RAW_ROWS, raw_rows
 from reconcile_jobs.timestamps import as_text
 
 if TYPE_CHECKING:
@@ -281,19 +282,11 @@ def backfill_frame(
     numbered = spark.range(0, len(shares), 1, min(len(shares), readers))
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         with Client(stream.database) as reader:
             for batch in batches:
                 for number in batch.column("id").to_pylist():
                     share = shares[number]
                     for record in read_rows(reader, share, moment):
-                        yield pa.RecordBatch.from_pydict(
-                            {
-                                "record": [record],
-                                "object": [share.table.name],
-                                "origin": [f"{stream.name}/backfill"],
-                            }
-                        )
+                        yield raw_rows([record], [share.table.name], [f"{stream.name}/backfill"])
 
-    return numbered.mapInArrow(read, "record string, object string, origin string")  # type: ignore[arg-type]
+    return numbered.mapInArrow(read, RAW_ROWS)  # type: ignore[arg-type]

@@ -34,6 +34,7 @@ from reconcile_jobs.errors import UsageError
 from reconcile_jobs.spanner.queries import Client, DatabaseName
 from reconcile_jobs.spanner.stream_decoder import DataChange, compact_json
 from reconcile_jobs.spanner.windows import ChangeStream, Leaf, described, list_partitions, read_partitions
+from reconcile_jobs.staging import RAW_ROWS, raw_rows
 from reconcile_jobs.timestamps import as_text, nanoseconds
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ __all__ = ["CUT", "READ", "Options", "SpannerChangeStream", "next_start", "secon
 # Objects that are no tables: a table's name has no #.
 CUT = "#cut"
 READ = "#read"
-
-SCHEMA = "record string, object string, origin string"
 
 # Of rows that Python hands to Spark at a time: their number, and the characters of their records.
 _ROWS = 5000
@@ -125,7 +124,7 @@ class SpannerChangeStream(DataSource):
 
     def schema(self) -> str:
         """Return the columns."""
-        return SCHEMA
+        return RAW_ROWS
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         """Return what reads window after window."""
@@ -228,22 +227,13 @@ def _read(share: Any) -> Iterator[pa.RecordBatch]:
             size += len(record.json)
             count += 1
             if len(rows) >= _ROWS or size >= _CHARACTERS:
-                yield _batch(rows)
+                yield raw_rows(*zip(*rows, strict=True))
                 rows, size = [], 0
     if share.control:
         records = count + sum(row[1] != CUT for row in share.first)
         rows.append((compact_json({"leaves": leaves, "records": records}), READ, share.stream.name))
     if rows:
-        yield _batch(rows)
-
-
-def _batch(rows: list[tuple[str, str, str]]) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    columns = zip(*rows, strict=True)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, pa.string()) for column in columns], names=["record", "object", "origin"]
-    )
+        yield raw_rows(*zip(*rows, strict=True))
 
 
 def next_start(offset: Mapping[str, str]) -> int:

@@ -16,19 +16,20 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs import failpoints
-from reconcile_jobs.errors import Fault, JobError, UsageError, explained
+from reconcile_jobs.caller import Caller
+from reconcile_jobs.errors import Fault, UsageError, in_sentences
 from reconcile_jobs.session import settings, ship_by_value
 from reconcile_jobs.spanner.backfill import Table, backfill_frame, watched_tables
 from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start, window_length
 from reconcile_jobs.spanner.queries import Client, DatabaseName
 from reconcile_jobs.spanner.windows import described, list_partitions
 from reconcile_jobs.staging import Staging, TableName, forget_checkpoint, hadoop_path, last_commit, read_text
-from reconcile_jobs.timestamps import as_text, nanoseconds
+from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,49 +83,29 @@ class Totals:
     cut_time: str | None = None
 
 
-def run(
-    spark: SparkSession,
-    job: Job,
-    stop: threading.Event | None = None,
-    say: Callable[[str], None] = lambda sentence: None,
-    progress: Callable[[str], None] = lambda text: None,
-) -> Totals:
+def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """Append every record committed up to now, or up to the job's `end`, and return the counts of this run.
 
     With `every`, goes on until `stop` is set or the end has come. Raises UsageError, or Fault.
     """
     database = DatabaseName.here(job.project, job.instance, job.database)
-    try:
-        with Client(database) as client, settings(spark, _SETTINGS):
-            return _Run(spark, client, job, stop or threading.Event(), say, progress).run()
-    except JobError:
-        raise
-    except Exception as problem:
-        raise explained(problem) from problem
+    with in_sentences(), Client(database) as client, settings(spark, _SETTINGS):
+        return _Run(spark, client, job, caller or Caller()).run()
 
 
 class _Run:
-    def __init__(
-        self,
-        spark: SparkSession,
-        client: Client,
-        job: Job,
-        stop: threading.Event,
-        say: Callable[[str], None],
-        progress: Callable[[str], None],
-    ) -> None:
-        self.spark, self.client, self.job, self.stop = spark, client, job, stop
-        self.say, self.progress = say, progress
-        self.totals = Totals()
+    def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller) -> None:
+        self.spark, self.client, self.job = spark, client, job
+        self.stop, self.say, self.progress = caller.stop, caller.say, caller.progress
+        self.totals, self.started = Totals(), time.monotonic()
         self.failure: Exception | None = None
         self.epoch = -1  # of the last window appended
         self.behind = False  # whether it ended before Spanner's now, being as long as a window can be
         self.last_cut: int | None = None
-        self.started = time.monotonic()
         ship_by_value()
 
     def run(self) -> Totals:
-        end = None if self.job.end is None else _moment("--end", self.job.end)
+        end = None if self.job.end is None else asked_moment("--end", self.job.end)
         self.stream = described(self.client, self.job.stream)
         self.watched = self._watched()
         self.now = self.client.now()
@@ -159,7 +140,7 @@ class _Run:
     def _begin(self, lost: bool) -> dict[str, Any]:
         """Return where the checkpoint's first window begins, kept with the table before anything is read from there."""
         kept = json.loads(self.staging.kept(_BEGUN) or "null")
-        asked = None if self.job.start is None else _moment("--start", self.job.start)
+        asked = None if self.job.start is None else asked_moment("--start", self.job.start)
         started = last_commit(self.spark, self.checkpoint) is not None
         if not started and (kept is None or self.staging.last_batch == 0):
             # A run that ended before it appended anything: what it began is begun anew. Without the rows that were
@@ -402,13 +383,6 @@ _SETTINGS = {
     # A second writer is refused; Spark would stop the first.
     "spark.sql.streaming.stopActiveRunOnRestart": "false",
 }
-
-
-def _moment(option: str, text: str) -> int:
-    try:
-        return nanoseconds(text)
-    except ValueError as problem:
-        raise UsageError(f"{option}: {problem}.") from None
 
 
 def _duration(whole_seconds: int) -> str:

@@ -1,0 +1,106 @@
+"""A project with one model, over a view of staged records that grows batch by batch, and what is checked of any."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from datastream import Staged, stage
+from laws import COUNTS, demand, some
+from projects import PACKAGE, Project
+from pyspark.sql import SparkSession
+
+
+class Told(Protocol):
+    """A record, or an entry of one."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def bad(self) -> bool: ...
+
+
+Record = TypeVar("Record", bound=Told)
+
+
+class OneModel(Generic[Record]):
+    """Subclasses say what the model is called, of what, and what its records come to."""
+
+    name: str
+    materialized: str
+    tests: tuple[str, ...]
+    # The ledger's counts of the records that come, the second list, given those that were applied before.
+    account: Callable[[list[Record], list[Record]], dict[str, int]]
+
+    def __init__(
+        self, spark: SparkSession, root: Path, schema: str, records: Iterable[Record], package: Path = PACKAGE
+    ) -> None:
+        self.spark, self.schema, self.batch, self.records = spark, schema, 0, list(records)
+        self.accounts: list[Any] = []
+        self.project = Project(root, schema, package)
+        self.project.source(f"{schema}_staging", "changes")
+        spark.sql(f"create schema if not exists {schema}_staging")
+        stage(spark, f"{schema}_staging.all_changes", sorted(self.staged(), key=lambda row: row.batch))
+
+    def staged(self) -> Iterable[Staged]:
+        """Return the rows of staging."""
+        raise NotImplementedError
+
+    def upto(self, batch: int, first: int = 1) -> list[Record]:
+        """Return the records of some batches that the model takes."""
+        return [record for record in self.records if first <= record.batch <= batch]
+
+    def deliver(self, upto: int) -> None:
+        self.batch = upto
+        self.spark.sql(
+            f"create or replace view {self.schema}_staging.changes as "
+            f"select * from {self.schema}_staging.all_changes where batch <= {upto}"
+        )
+
+    def run(self, upto: int, *arguments: str) -> None:
+        self.deliver(upto)
+        self.project.dbt("run", "--select", self.name, *arguments)
+        ledger = self.spark.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at").collect()
+        self.accounts.append(ledger[-1])
+
+    def failing_tests(self) -> set[str]:
+        """Run the model's tests, and return the names of those that fail."""
+        outcome = self.project.dbt("test", "--select", self.name, succeed=False)
+        results = [result for result in outcome.result.results if result.node.resource_type == "test"]
+        demand({result.status for result in results} <= {"pass", "fail"}, f"a test has an error: {results}")
+        return {result.node.test_metadata.name for result in results if result.status == "fail"}
+
+    # --- the laws ---
+
+    def check(self) -> None:
+        self.check_state()
+        self.check_quarantine()
+        self.check_ledger()
+
+    def check_state(self) -> None:
+        """Law 1: what is in the tables follows from the records that were delivered."""
+        raise NotImplementedError
+
+    def check_quarantine(self) -> None:
+        """Laws 3 and 4: what is bad is in quarantine as often as it was delivered."""
+        rows = self.spark.table(f"{self.schema}.{self.name}__quarantine").collect()
+        quarantined = Counter((row._change_batch, row.record) for row in rows)
+        bad = Counter((record.batch, record.text) for record in self.upto(self.batch) if record.bad)
+        demand(quarantined == bad, f"quarantined {some((quarantined - bad) | (bad - quarantined))}")
+
+    def check_ledger(self) -> None:
+        """Law 3: each account is that of replaying its range in plain Python."""
+        before: list[Record] = []
+        for line in self.accounts:
+            known = [] if line.kind == "rebuild" else before
+            come = self.upto(line.last_batch, line.first_batch)
+            expected = type(self).account(known, come)
+            seen = {name: line[name] for name in COUNTS}
+            demand(seen == expected, f"{line.kind} of {line.last_batch}: counts {seen}, should be {expected}")
+            classes = ("applied", "superseded", "duplicate", "quarantined", "pending")
+            demand(line.delivered == sum(line[name] for name in classes), f"{line} does not add up")
+            before = known + come
