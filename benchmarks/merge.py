@@ -6,7 +6,7 @@ The floor reads the batch, scans key and sequence of the base table and writes t
 is timed is what dbt times of a model, with all its bookkeeping.
 
     python benchmarks/merge.py [--rows 1000000 10000000] [--changes 10000 100000] [--repeats 5]
-                               [--file-format iceberg [--buckets 8] | --thrift]
+                               [--file-format iceberg [--buckets 8]] [--thrift]
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--file-format", choices=list(file_formats.CONFIGURATIONS), help="instead of SPARK_CONF_DIR")
     parser.add_argument("--buckets", type=int, default=0, help="buckets of our base table, with Iceberg")
-    parser.add_argument("--thrift", action="store_true", help="through a Thrift server; Delta only")
+    parser.add_argument("--thrift", action="store_true", help="through a Thrift server")
     arguments = parser.parse_args()
     if arguments.file_format:
         file_formats.choose(arguments.file_format)

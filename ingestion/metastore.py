@@ -71,7 +71,10 @@ def main(words: list[str], console: Console) -> None:
 def _environment(name: str) -> str:
     value = os.environ.get(name)
     if not value:
-        raise UsageError(f"{name} is not set: conf/shared takes it from the environment; see `metastore.py --help`.")
+        raise UsageError(
+            f"{name} is not set: conf/shared and conf/shared-iceberg take it from the environment; see "
+            "`metastore.py --help`."
+        )
     return value
 
 
@@ -86,7 +89,8 @@ def _connect(url: str, user: str, password: str) -> Any:
         cause = problem.java_exception
         if cause.getClass().getName() == "java.lang.ClassNotFoundException":
             raise UsageError(
-                "Spark does not find PostgreSQL's driver: let SPARK_CONF_DIR point at the package's conf/shared."
+                "Spark does not find PostgreSQL's driver: let SPARK_CONF_DIR point at the package's conf/shared, or at "
+                "conf/shared-iceberg."
             ) from None
         # The classes of SQLSTATE: 08 no connection, 53 no resources, 57 shut down; no retry cures the others.
         kind = Fault if (cause.getSQLState() or "08").startswith(("08", "53", "57")) else UsageError

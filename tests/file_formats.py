@@ -11,6 +11,7 @@ from reconcile_jobs import failpoints
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 CONFIGURATIONS = {"delta": CONF, "iceberg": CONF / "iceberg"}
+SHARED = {"delta": CONF / "shared", "iceberg": CONF / "shared-iceberg"}
 
 _numbers = itertools.count()
 

@@ -1,2 +1,2 @@
-{{ config(materialized='ephemeral' if var('as_of', none) else 'view') }}
+{{ config(materialized='ephemeral' if var('as_of', none) else 'monitoring_view') }}
 {{ reconcile.unrouted_records() }}

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 import pyspark
+from file_formats import CONFIGURATIONS, SHARED, file_format
 from postgres import Postgres, free_port
 from projects import PACKAGE
 
@@ -51,7 +52,7 @@ class Cluster:
             _wait_for("the master", lambda: _listens(int(port)))
             for number in range(self.workers):
                 self.start_worker(number)
-            # Delta's jars come from conf/shared, as everywhere.
+            # The table format's jars come from its configuration, as everywhere.
             thrift = ["--hiveconf", f"hive.server2.thrift.port={self.thrift}"]
             thrift += ["--hiveconf", "hive.server2.thrift.bind.host=127.0.0.1"]
             server = ["--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"]
@@ -70,7 +71,7 @@ class Cluster:
     def environment(self) -> dict[str, str]:
         """What a user's processes have in theirs."""
         environment = os.environ | self.postgres.environment | {
-            "SPARK_CONF_DIR": str(PACKAGE / "conf" / "shared"),
+            "SPARK_CONF_DIR": str(SHARED[file_format()]),
             "RECONCILE_WAREHOUSE": str(self.warehouse),
             "PYSPARK_PYTHON": sys.executable,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -139,8 +140,8 @@ class Cluster:
     def _start(
         self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        # Masters and workers need no metastore: conf/ has the jars and Java's options.
-        daemon = {"SPARK_CONF_DIR": str(PACKAGE / "conf")}
+        # Masters and workers need no metastore: conf/ or conf/iceberg has the jars and Java's options.
+        daemon = {"SPARK_CONF_DIR": str(CONFIGURATIONS[file_format()])}
         daemon |= {"SPARK_DAEMON_MEMORY": "300m", "SPARK_DAEMON_JAVA_OPTS": _QUICKLY}
         self._starts += 1
         with (self.logs / f"{self._starts}_{name}").open("wb") as log:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 import shutil
 import signal
@@ -9,11 +11,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cluster.spark_cluster import Cluster
 from dbt_process import dbt, outcome
+from file_formats import file_format
 from projects import PACKAGE, Project
 from truth import CAPTURE, COLUMNS, DELIVERIES, KEYS, delivered, object_of, true_rows
 
@@ -27,6 +31,15 @@ def wait_for(what: str, there: Callable[[], Any], poll: float = 0.2) -> Any:
         assert time.monotonic() < until, f"{what}: not after {SECONDS} seconds"
         time.sleep(poll)
     return found
+
+
+def iceberg_metadata(table: Path) -> dict[str, Any]:
+    """Return what Iceberg's newest file of metadata says of a table; nothing before there is one."""
+    # They are numbered; one that is being written is left alone, and one that no commit came to has a number again.
+    for file in sorted(table.glob("metadata/*.metadata.json"), reverse=True):
+        with contextlib.suppress(json.JSONDecodeError):
+            return json.loads(file.read_text())
+    return {}
 
 
 class Shop:
@@ -72,18 +85,26 @@ class Shop:
 
     def staged(self) -> int:
         """Return the number of batches that staging has. Of its files: a question to Spark waits."""
-        log = self.cluster.warehouse / "lake.db" / "oracle" / "_delta_log"
-        return sum('"txn"' in commit.read_text() for commit in log.glob("*.json"))
+        table = self.cluster.warehouse / "lake.db" / "oracle"
+        if file_format() == "delta":
+            return sum('"txn"' in commit.read_text() for commit in table.glob("_delta_log/*.json"))
+        return len(iceberg_metadata(table).get("snapshot-log", []))
 
     def begun(self) -> int:
         """Return the number of the last batch that was begun: it is given out before the data."""
-        log = self.cluster.warehouse / "lake.db" / "oracle" / "_delta_log"
-        numbers = [re.findall(r'reconcile.last_batch":"(\d+)"', commit.read_text()) for commit in log.glob("*.json")]
-        return max((int(number) for found in numbers for number in found), default=0)
+        table = self.cluster.warehouse / "lake.db" / "oracle"
+        if file_format() == "delta":
+            commits = [commit.read_text() for commit in table.glob("_delta_log/*.json")]
+            numbers = [number for commit in commits for number in re.findall(r'reconcile.last_batch":"(\d+)"', commit)]
+            return max(map(int, numbers), default=0)
+        return int(iceberg_metadata(table).get("properties", {}).get("reconcile.last_batch", 0))
 
-    def merged(self, table: str = "orders") -> int:
+    def merged(self) -> int:
         """Return the number of commits of a base table."""
-        return len(list((self.cluster.warehouse / "shop.db" / f"{table}__base" / "_delta_log").glob("*.json")))
+        table = self.cluster.warehouse / "shop.db" / "orders__base"
+        if file_format() == "delta":
+            return len(list(table.glob("_delta_log/*.json")))
+        return len(iceberg_metadata(table).get("snapshot-log", []))
 
     def merges_begun(self) -> int:
         """Return how many MERGEs of orders dbt has sent."""

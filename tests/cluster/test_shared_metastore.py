@@ -1,4 +1,4 @@
-"""conf/shared: a metastore in PostgreSQL, made once, in which many processes work at a time."""
+"""conf/shared, conf/shared-iceberg: a metastore in PostgreSQL, made once, in which many processes work at a time."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from file_formats import SHARED, file_format
 from postgres import Postgres
 from projects import PACKAGE
 
 SECONDS = 300
 
-# What a process does in a session of its own; it is given its own schema, that of another process, and a secret.
+# What a process does in a session of its own; it is given a table format, its own schema, that of another process, a
+# secret, and where to log.
 WORK = """
 import sys, time
 from pyspark.sql import SparkSession
 
-mine, others, secret, events = sys.argv[1:]
+form, mine, others, secret, events = sys.argv[1:]
 spark = (SparkSession.builder.config("spark.eventLog.enabled", "true").config("spark.eventLog.compress", "false")
          .config("spark.eventLog.dir", events).getOrCreate())
 spark.sql(f"create schema {mine}")
-spark.sql(f"create table {mine}.rows using delta as select 1 as id")
+spark.sql(f"create table {mine}.rows using {form} as select 1 as id")
 # The embedded metastore would cut it at 32,700 characters.
 spark.sql(f"create view {mine}.shown as select id, length('{'x' * 100000}') as long from {mine}.rows")
 until = time.monotonic() + 120
@@ -47,7 +49,7 @@ class Lakehouse:
     def __init__(self, postgres: Postgres, root: Path) -> None:
         self.postgres, self.root = postgres, root
         self.environment = os.environ | postgres.environment | {
-            "SPARK_CONF_DIR": str(PACKAGE / "conf" / "shared"),
+            "SPARK_CONF_DIR": str(SHARED[file_format()]),
             "RECONCILE_WAREHOUSE": str(root / "warehouse"),
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         }  # fmt: skip
@@ -91,7 +93,7 @@ def test_two_processes_work_in_it_at_once_and_nothing_shows_the_password(lakehou
     events.mkdir()
     secret = lakehouse.postgres.password
     at_once = [
-        lakehouse.start(sys.executable, "-c", WORK, mine, others, secret, str(events))
+        lakehouse.start(sys.executable, "-c", WORK, file_format(), mine, others, secret, str(events))
         for mine, others in (("one", "two"), ("two", "one"))
     ]
     for process in at_once:

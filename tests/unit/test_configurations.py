@@ -24,11 +24,14 @@ OWN = {
         "spark.sql.warehouse.dir",
     ),
 }
+OWN["shared-iceberg"] = OWN["shared"] + OWN["iceberg"]
 # The mapping is Derby's, and so of those that have no other metastore.
 LINKED = {
     "iceberg": ("spark-env.sh", "log4j2.properties", "package-reconcile.orm"),
     "shared": ("spark-env.sh", "log4j2.properties"),
+    "shared-iceberg": ("spark-env.sh", "log4j2.properties"),
 }
+SHARED = ("shared", "shared-iceberg")
 
 
 def settings(file: Path) -> dict[str, str]:
@@ -54,18 +57,32 @@ def test_a_configuration_shares_what_is_no_setting(name: str, file: str):
     assert (CONF / name / file).read_bytes() == (CONF / file).read_bytes()
 
 
-def test_a_shared_metastore_takes_the_same_jars_and_its_driver():
-    assert set((CONF / "packages").read_text().splitlines()) < set((CONF / "shared/packages").read_text().splitlines())
+def packages(name: str) -> set[str]:
+    return set((CONF / name / "packages").read_text().splitlines())
 
 
-def test_java_has_the_same_options_but_for_derby():
+@pytest.mark.parametrize(("name", "shared"), [("", "shared"), ("iceberg", "shared-iceberg")])
+def test_a_shared_metastore_takes_the_same_jars_and_its_driver(name: str, shared: str):
+    assert packages(name) < packages(shared)
+    assert packages(shared) - packages(name) == packages("shared") - packages("")
+
+
+def test_the_shared_metastore_is_the_same_in_either_format():
+    delta, iceberg = (settings(CONF / name / "spark-defaults.conf") for name in SHARED)
+    different = {key for key in delta.keys() | iceberg.keys() if delta.get(key) != iceberg.get(key)}
+    assert sorted(key for key in different if not key.startswith(OWN["iceberg"])) == []
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_java_has_the_same_options_but_for_derby(name: str):
     local = settings(CONF / "spark-defaults.conf")["spark.driver.extraJavaOptions"].split()
-    shared = settings(CONF / "shared/spark-defaults.conf")
+    shared = settings(CONF / name / "spark-defaults.conf")
     for process in ("driver", "executor"):
         assert shared[f"spark.{process}.extraJavaOptions"].split() == [o for o in local if "derby" not in o]
 
 
-def test_no_secret_stands_in_a_configuration():
-    said = settings(CONF / "shared/spark-defaults.conf")
+@pytest.mark.parametrize("name", SHARED)
+def test_no_secret_stands_in_a_configuration(name: str):
+    said = settings(CONF / name / "spark-defaults.conf")
     for option in ("ConnectionURL", "ConnectionUserName", "ConnectionPassword"):
         assert said[f"spark.hadoop.javax.jdo.option.{option}"].startswith("${env.RECONCILE_METASTORE_")

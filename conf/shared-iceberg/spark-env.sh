@@ -1,0 +1,1 @@
+../spark-env.sh

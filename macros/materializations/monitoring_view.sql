@@ -1,0 +1,19 @@
+{#- A view that is made when it is missing or its definition changed: Spark replaces one by dropping it, and whoever reads it at that
+    moment, or replaces it as well, would fail. -#}
+{%- materialization monitoring_view, adapter='spark' -%}
+  {{ run_hooks(pre_hooks) }}
+  {%- set existing = load_relation(this) -%}
+  {%- if existing and existing.type != 'view' -%}
+    {%- do reconcile.raise_complaints([reconcile.ledger_name(this) ~ " exists and is a " ~ existing.type
+          ~ " of somebody else's, which is not replaced; drop or rename it"]) -%}
+  {%- endif -%}
+  {%- set built = reconcile.table_properties(this).get('reconcile.definition', 'otherwise') if existing -%}
+  {%- set statement = reconcile.get_view_statement(this, sql, reconcile.view_comments(model.columns.values()), built) -%}
+  {%- do reconcile.run_statements([statement] if statement else []) -%}
+
+  {%- call noop_statement('main', 'MADE ANEW' if statement else 'nothing new') -%}{%- endcall -%}
+  {%- set target_relation = this.incorporate(type='view') -%}
+  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
+  {{ run_hooks(post_hooks) }}
+  {{ return({'relations': [target_relation]}) }}
+{%- endmaterialization %}
