@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,13 +27,13 @@ SECONDS = 300
 class Cluster:
     """Started on entry, with a metastore in PostgreSQL; everything that it writes lies under `root`.
 
-    Every application gets one core of a worker, the Thrift server `thrift_cores`.
+    Every application gets one core of a worker, the Thrift server `thrift_cores`. `more`: of the environment.
     """
 
     workers = 2
 
-    def __init__(self, root: Path, thrift_cores: int = 1) -> None:
-        self.thrift_cores = thrift_cores
+    def __init__(self, root: Path, thrift_cores: int = 1, more: Mapping[str, str] | None = None) -> None:
+        self.thrift_cores, self.more = thrift_cores, dict(more or {})
         self.root, self.warehouse, self.logs = root, root / "warehouse", root / "logs"
         self.logs.mkdir(parents=True)
         self.warehouse.mkdir()
@@ -49,7 +49,7 @@ class Cluster:
             port = self.master.rpartition(":")[2]
             listening = ["--host", "127.0.0.1", "--webui-port", "0"]
             self._start("master", ["spark-class", f"{_DEPLOY}.master.Master", *listening, "--port", port])
-            _wait_for("the master", lambda: _listens(int(port)))
+            wait_for("the master", lambda: listens(int(port)))
             for number in range(self.workers):
                 self.start_worker(number)
             # The table format's jars come from its configuration, as everywhere.
@@ -58,7 +58,7 @@ class Cluster:
             server = ["--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"]
             server += ["--conf", f"spark.cores.max={self.thrift_cores}"]
             self.submit("thrift", server, "spark-internal", *thrift)
-            _wait_for("the Thrift server", lambda: _listens(self.thrift))
+            wait_for("the Thrift server", lambda: listens(self.thrift))
         except BaseException:
             self.stop()
             raise
@@ -75,6 +75,7 @@ class Cluster:
             "RECONCILE_WAREHOUSE": str(self.warehouse),
             "PYSPARK_PYTHON": sys.executable,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            **self.more,
         }  # fmt: skip
         for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "DBT_PROFILES_DIR"):
             environment.pop(name, None)
@@ -162,16 +163,18 @@ _DEPLOY = "org.apache.spark.deploy"
 _QUICKLY = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
     with socket.socket() as asking:
         return asking.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _wait_for(what: str, there: Any, seconds: float = SECONDS) -> None:
-    until = time.monotonic() + seconds
-    while not there():
-        assert time.monotonic() < until, f"{what} was not there after {seconds} seconds"
-        time.sleep(0.1)
+def wait_for(what: str, there: Callable[[], Any], poll: float = 0.1) -> Any:
+    """Ask until there is an answer, and return it."""
+    until = time.monotonic() + SECONDS
+    while not (found := there()):
+        assert time.monotonic() < until, f"{what} was not there after {SECONDS} seconds"
+        time.sleep(poll)
+    return found
 
 
 def _children(parent: int) -> list[int]:

@@ -10,27 +10,17 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster.spark_cluster import Cluster
+from cluster.spark_cluster import SECONDS, Cluster, wait_for
 from dbt_process import dbt, outcome
 from file_formats import file_format
 from projects import PACKAGE, Project
 from truth import CAPTURE, COLUMNS, DELIVERIES, KEYS, delivered, object_of, true_rows
 
-SECONDS = 300
 COUNTS = ["applied", "superseded", "duplicate", "quarantined", "pending"]
-
-
-def wait_for(what: str, there: Callable[[], Any], poll: float = 0.2) -> Any:
-    until = time.monotonic() + SECONDS
-    while not (found := there()):
-        assert time.monotonic() < until, f"{what}: not after {SECONDS} seconds"
-        time.sleep(poll)
-    return found
 
 
 def iceberg_metadata(table: Path) -> dict[str, Any]:
