@@ -33,19 +33,27 @@ lint: setup
 	SPARK_SUBMIT_OPTS=-XX:TieredStopAtLevel=1 PYSPARK_SUBMIT_ARGS='--conf "spark.driver.extraJavaOptions=-Dderby.system.home=target/lint" --conf spark.sql.warehouse.dir=target/lint/warehouse pyspark-shell' sqlfluff lint --quiet models
 
 # The tests that run on tables of either format: with Iceberg's the quick ones in `make test`, long ones in `make soak`, and all in `make matrix`.
-ICEBERG_QUICK := $(addprefix tests/functional/test_,iceberg.py iceberg_staging.py file_formats.py reference_events.py names.py)
+ICEBERG_QUICK := $(addprefix tests/functional/test_,iceberg.py iceberg_staging.py file_formats.py reference_events.py)
 ICEBERG_LONG := tests/functional/test_laws.py
-ICEBERG_LONGER := $(addprefix tests/functional/test_,parity.py parity_corruptions.py parity_command.py quarantine.py snapshot_csv.py row_deletes.py views.py generations.py capture.py capture_histories.py as_of.py base_table_sizes.py overtaken_runs.py planted_bugs.py spanner.py bigtable.py bigtable_laws.py append_datastream.py append_spanner.py append_bigtable.py) tests/kills
+ICEBERG_LONGER := $(addprefix tests/functional/test_,names.py parity.py parity_corruptions.py parity_command.py quarantine.py snapshot_csv.py row_deletes.py views.py generations.py capture.py capture_histories.py as_of.py base_table_sizes.py overtaken_runs.py planted_bugs.py spanner.py bigtable.py bigtable_laws.py append_datastream.py append_spanner.py append_bigtable.py) tests/kills
 
-test: setup  ## at most 20 minutes on two cores: two workers, each with a Spark session, since the driver plans on one core
+# Java's classes as they are when loaded and verified, and a jar of what is read from conf/ by class path: tests/java/bin/java.
+target/classes.jsa: .venv/ready conf/log4j2.properties conf/package-reconcile.orm tests/java/typical_run.py
+	@mkdir -p target && rm -rf target/typical_run $@ && mkdir target/typical_run
+	@.venv/bin/python -m zipfile -c target/conf.jar conf/log4j2.properties conf/package-reconcile.orm
+	@echo "test: writing down the classes that tests share, once"
+	@cd target/typical_run && TESTED_JAVA="$${JAVA_HOME:+$$JAVA_HOME/bin/}java" JAVA_HOME="$(CURDIR)/tests/java" CLASSES_TO="$(CURDIR)/$@" RECONCILE_PACKAGES="$$(cat ../../tests/packages)" SPARK_SUBMIT_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseParallelGC" spark-submit ../../tests/java/typical_run.py >log 2>&1 || { cat log; exit 1; }
+	@rm -r target/typical_run
+
+test: setup target/classes.jsa  ## at most 20 minutes on two cores: two workers, each with a Spark session, since the driver plans on one core
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "not soak and not matrix"
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "not soak and not matrix" --file-format iceberg $(ICEBERG_QUICK)
 
-soak: setup  ## the long matrices: at most 25 minutes
+soak: setup target/classes.jsa  ## the long matrices: at most 25 minutes
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "soak and not matrix"
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "not soak and not matrix" --file-format iceberg -k "not spanner" $(ICEBERG_LONG)
 
-matrix: setup  ## more histories, orders of delivery, kills and planted bugs, long runs against Spanner's emulator, all that Iceberg's tables can have: hours, for a release
+matrix: setup target/classes.jsa  ## more histories, orders of delivery, kills and planted bugs, long runs against Spanner's emulator, all that Iceberg's tables can have: hours, for a release
 	python -m pytest -m matrix
 	python -m pytest -m "soak or matrix" --file-format iceberg $(ICEBERG_QUICK)
 	python -m pytest --file-format iceberg $(ICEBERG_LONG) $(ICEBERG_LONGER)
