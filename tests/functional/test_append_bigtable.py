@@ -150,6 +150,7 @@ def test_a_change_becomes_a_row_and_its_batch_has_a_cut(place: Place):
     assert list(row.asDict()) == ["record", "source", "object", "origin", "batch", "appended_at"]
 
 
+@pytest.mark.matrix
 def test_without_a_start_the_job_begins_now_and_goes_on_where_it_ended(place: Place):
     put(place.server, "before")
     place.append()
@@ -172,6 +173,7 @@ def test_an_end_is_got_to(place: Place):
     assert place.append(end=end) == Totals()
 
 
+@pytest.mark.matrix
 def test_a_watermark_that_stands_still_ends_a_pass_with_a_sentence(place: Place):
     start = place.server.now()
     place.server.held[b"a"] = start
@@ -182,6 +184,7 @@ def test_a_watermark_that_stands_still_ends_a_pass_with_a_sentence(place: Place)
     place.check(start)
 
 
+@pytest.mark.matrix
 def test_a_workload_while_the_job_is_stopped_and_started(place: Place):
     server = place.server
     for _ in range(400):  # the cells that were there before
@@ -240,6 +243,7 @@ def test_stopped_anywhere_and_started_again_each_change_is_there_once(
     assert max(Counter(backfilled).values()) == 1
 
 
+@pytest.mark.matrix
 def test_a_job_that_was_taken_for_dead_does_not_append_a_round_again(place: Place, monkeypatch: pytest.MonkeyPatch):
     start = place.server.now()
     put(place.server, "a")
@@ -288,6 +292,7 @@ def test_a_part_that_spark_reads_anew_comes_with_its_own_positions(place: Place,
     assert len(place.changes()) == 3
 
 
+@pytest.mark.matrix
 def test_a_table_that_was_set_back_goes_on_from_there(place: Place):
     start = place.server.now()
     for key in "abc":
@@ -324,6 +329,7 @@ def wait_for(condition: Any, seconds: float = 120) -> None:
         time.sleep(0.3)
 
 
+@pytest.mark.matrix
 def test_with_an_interval_the_job_takes_what_comes_until_it_is_stopped(place: Place):
     start = place.server.now()
     stop, totals = threading.Event(), list[Totals]()
@@ -388,6 +394,7 @@ def test_what_goes_wrong_on_an_executor_is_one_sentence(place: Place):
     assert len(place.cuts()) == 1
 
 
+@pytest.mark.matrix
 def test_a_table_that_was_begun_is_not_begun_again_otherwise(place: Place):
     start = place.server.now()
     place.append(start=as_text(start * 1000))
@@ -400,6 +407,7 @@ def test_a_table_that_was_begun_is_not_begun_again_otherwise(place: Place):
         place.append()
 
 
+@pytest.mark.matrix
 def test_a_first_run_that_failed_is_begun_anew_where_it_was_to_begin(place: Place):
     place.server.faults.append(Fault("ReadChangeStream", 0, grpc.StatusCode.PERMISSION_DENIED, "no"))
     start = time.time_ns() // 1000
@@ -428,6 +436,7 @@ def test_the_command_says_what_it_did_in_one_line(place: Place, tmp_path: Path):
 
 
 @pytest.mark.soak
+@pytest.mark.matrix
 def test_a_signal_lets_the_round_end_and_the_command_say_what_it_did(place: Place, tmp_path: Path):
     put(place.server, "a")
     job = submit(place.server, tmp_path, "--backfill", "--every", "1s")

@@ -292,6 +292,7 @@ def test_a_torn_file_is_named_and_nothing_of_its_batch_is_appended(landing: Land
     assert (totals.records, totals.first_batch, totals.last_batch) == (3, 1, 1)
 
 
+@pytest.mark.matrix
 def test_each_kind_of_torn_file_is_found(landing: Landing):
     for name, content in TORN.items():
         landing.put(name, content())
@@ -372,6 +373,7 @@ def test_after_a_lost_checkpoint_every_file_comes_again_under_new_numbers(landin
     assert landing.append() == Totals()
 
 
+@pytest.mark.matrix
 def test_no_number_comes_again_after_a_purge_and_a_lost_checkpoint(landing: Landing):
     landing.put("a.json", [A])
     landing.append()
@@ -384,6 +386,7 @@ def test_no_number_comes_again_after_a_purge_and_a_lost_checkpoint(landing: Land
     assert landing.properties()["reconcile.last_batch"] == "3"
 
 
+@pytest.mark.matrix
 def test_what_was_committed_and_then_purged_does_not_come_back_when_the_job_starts_again(
     landing: Landing, monkeypatch: pytest.MonkeyPatch
 ):
@@ -411,6 +414,7 @@ def test_the_staging_table_of_another_job_is_refused(landing: Landing, tmp_path:
     assert len(landing.rows()) == 1
 
 
+@pytest.mark.matrix
 def test_a_second_checkpoint_is_refused_while_the_first_is_there(landing: Landing, tmp_path: Path):
     landing.put("a.json", [A])
     landing.append()
@@ -419,6 +423,7 @@ def test_a_second_checkpoint_is_refused_while_the_first_is_there(landing: Landin
     assert len(landing.rows()) == 1
 
 
+@pytest.mark.matrix
 def test_a_checkpoint_that_has_appended_elsewhere_is_refused(landing: Landing):
     landing.put("a.json", [A])
     landing.append()
@@ -444,6 +449,7 @@ def test_a_second_process_with_the_same_checkpoint_is_refused(landing: Landing):
     assert len(landing.rows()) == 1
 
 
+@pytest.mark.matrix
 def test_a_checkpoint_that_was_set_back_is_refused(landing: Landing, tmp_path: Path):
     landing.put("0.json", [A])
     landing.append()
@@ -461,6 +467,7 @@ def test_a_checkpoint_that_was_set_back_is_refused(landing: Landing, tmp_path: P
     assert len({row.origin for row in landing.rows()}) == 3
 
 
+@pytest.mark.matrix
 def test_a_second_writer_that_came_between_is_noticed(landing: Landing):
     landing.put("a.json", [A])
     landing.append()
@@ -530,6 +537,7 @@ def test_a_table_of_another_format_is_refused(landing: Landing):
         landing.append()
 
 
+@pytest.mark.matrix
 def test_a_table_filled_by_hand_is_taken_over_and_its_numbers_are_not_used_again(landing: Landing):
     landing.spark.sql("CREATE SCHEMA IF NOT EXISTS ingest")
     landing.spark.sql(
@@ -592,6 +600,7 @@ def test_a_path_that_is_not_there_is_one_sentence(landing: Landing, options: dic
 
 
 @pytest.mark.parametrize("name", ["`odd name`", "größe", "`a.b`", "`x;y`", "`{{ x }}`", "`'`", "```a`"])
+@pytest.mark.matrix
 def test_a_name_that_the_metastore_does_not_take_is_refused_in_one_sentence(landing: Landing, name: str):
     for table in (f"ingest.{name}", f"{name}.t"):
         landing.table = table
@@ -604,6 +613,7 @@ def test_a_name_that_the_metastore_does_not_take_is_refused_in_one_sentence(land
 # The capture
 
 
+@pytest.mark.matrix
 def test_avro_of_the_capture_holds_what_its_json_holds(landing: Landing, tmp_path: Path):
     delivered: dict[str, Counter[str]] = {}
     for form in ("json", "avro"):
@@ -662,6 +672,7 @@ def test_help_and_wrong_usage_are_answered_without_a_session(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.matrix
 def test_a_metastore_that_another_process_holds_is_one_sentence(landing: Landing):
     place = Path(landing.spark._jvm.java.lang.System.getProperty("user.dir"))  # type: ignore[union-attr]
     landing.put("a.json", [A])
@@ -679,6 +690,7 @@ def test_without_the_configuration_the_sentence_names_it(tmp_path: Path):
     assert "SPARK_CONF_DIR" in err.splitlines()[-1]
 
 
+@pytest.mark.matrix
 def test_asked_to_stop_the_job_finishes_its_line_and_ends_with_0(landing: Landing, tmp_path: Path):
     command = ("datastream", "--path", str(landing.path), "--staging", "lake.shop")
     landing.put("a.json", [A])

@@ -173,6 +173,7 @@ def test_without_a_start_the_job_begins_at_spanners_now(place: Any):
     assert place.keys() == ["after"]
 
 
+@pytest.mark.matrix
 def test_catching_up_goes_in_steps_and_windows_without_records_leave_nothing(place: Any):
     place.server.now = T0 + 600 * SECOND
     place.server.commit("P0", T0 + 301 * SECOND, "a")
@@ -185,6 +186,7 @@ def test_catching_up_goes_in_steps_and_windows_without_records_leave_nothing(pla
     assert place.keys() == ["a"]
 
 
+@pytest.mark.matrix
 def test_a_stream_that_is_silent_leaves_a_cut_now_and_then(place: Any):
     place.server.now = T0 + 900 * SECOND
     place.append(start=START, window="150s")
@@ -192,6 +194,7 @@ def test_a_stream_that_is_silent_leaves_a_cut_now_and_then(place: Any):
     assert cuts == [150, 450, 750, 900]
 
 
+@pytest.mark.matrix
 def test_an_end_is_the_last_timestamp_and_the_job_goes_on_behind_it(place: Any):
     for second in (1, 2, 3):
         place.server.commit("P1", T0 + second * SECOND, str(second))
@@ -271,6 +274,7 @@ def test_stopped_anywhere_and_started_again_each_record_is_there_once(
     place.check_cuts()
 
 
+@pytest.mark.matrix
 def test_a_number_that_a_killed_run_gave_out_is_used_though_its_window_is_empty(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ):
@@ -288,6 +292,7 @@ def test_a_number_that_a_killed_run_gave_out_is_used_though_its_window_is_empty(
     assert place.keys() == ["a"]
 
 
+@pytest.mark.matrix
 def test_a_lost_checkpoint_of_a_table_without_its_cuts_is_one_sentence(place: Any):
     place.append(start=START)
     place.spark.sql(f"delete from {place.table}")
@@ -310,6 +315,7 @@ def test_after_a_lost_checkpoint_the_job_goes_on_where_staging_ends(place: Any):
     assert place.append(start=START).records == 0
 
 
+@pytest.mark.matrix
 def test_a_second_job_of_another_stream_is_refused(place: Any, tmp_path: Path):
     place.append(start=START)
     place.server.stream = "other"
@@ -330,6 +336,7 @@ def test_a_child_that_one_parent_does_not_name_is_noticed_and_the_window_read_ag
     assert "read again" in place.said[0]
 
 
+@pytest.mark.matrix
 def test_partitions_that_never_fit_append_nothing_or_are_warned_of(place: Any):
     place.server.commit("P0", T0 + 1, "a")
     place.server.split("P0", ["A", "B"], T0 + 2)
@@ -344,6 +351,7 @@ def test_partitions_that_never_fit_append_nothing_or_are_warned_of(place: Any):
     assert "records may be missing" in place.said[-1]
 
 
+@pytest.mark.matrix
 def test_partitions_that_come_and_go_between_windows_and_within(place: Any):
     server = place.server
     alive, written = ["P0", "P1"], []
@@ -387,6 +395,7 @@ def test_what_cannot_be_is_one_sentence_and_appends_nothing(place: Any, options:
     assert not place.spark.catalog.tableExists(place.table) or place.rows() == []
 
 
+@pytest.mark.matrix
 def test_a_start_that_spanner_no_longer_has_is_one_sentence(place: Any):
     place.server.now = T0 + 3600 * SECOND
     place.server.retention_start = T0 + 1800 * SECOND
@@ -399,6 +408,7 @@ def test_a_start_that_spanner_no_longer_has_is_one_sentence(place: Any):
     assert place.cuts()[1][0] == later
 
 
+@pytest.mark.matrix
 def test_a_first_run_that_failed_is_begun_anew_where_it_was_to_begin(place: Any):
     import grpc
 
@@ -414,6 +424,7 @@ def test_a_first_run_that_failed_is_begun_anew_where_it_was_to_begin(place: Any)
     assert "when it was first tried" in place.said[0]
 
 
+@pytest.mark.matrix
 def test_a_table_that_was_begun_is_not_begun_again_otherwise(place: Any):
     place.append(start=START)
     with pytest.raises(UsageError, match="was begun at"):
@@ -438,6 +449,7 @@ def test_what_goes_wrong_on_an_executor_is_one_sentence(place: Any):
 
 
 @pytest.mark.parametrize("postgresql", [True], ids=["postgresql"])
+@pytest.mark.matrix
 def test_a_workload_while_the_job_is_stopped_and_started(shop: tuple[Place, Database]):
     place, database = shop
     workload = Workload(database, seed=3)
@@ -467,6 +479,7 @@ def test_a_workload_while_the_job_is_stopped_and_started(shop: tuple[Place, Data
 
 @pytest.mark.parametrize("postgresql", [False], ids=["googlesql"])
 @pytest.mark.parametrize("place_of_death", ["before_data_commit", "after_data_commit"])
+@pytest.mark.matrix
 def test_a_backfill_that_is_stopped_in_the_middle_happens_once(
     shop: tuple[Place, Database], monkeypatch: pytest.MonkeyPatch, place_of_death: str
 ):
@@ -488,6 +501,7 @@ def test_a_backfill_that_is_stopped_in_the_middle_happens_once(
 
 
 @pytest.mark.parametrize("postgresql", [False], ids=["googlesql"])
+@pytest.mark.matrix
 def test_with_an_interval_the_job_takes_what_comes_until_it_is_stopped(shop: tuple[Place, Database]):
     place, database = shop
     stop, totals = threading.Event(), list[Totals]()
@@ -512,6 +526,7 @@ def wait_for(condition: Any, seconds: float = 120) -> None:
         time.sleep(0.3)
 
 
+@pytest.mark.matrix
 def test_an_interval_longer_than_a_window_leaves_nothing_behind(place: Any):
     stop = threading.Event()
     job = threading.Thread(target=lambda: place.append(start=START, window="10s", every="20 seconds", stop=stop))

@@ -83,7 +83,7 @@ def _batches() -> list[list[Staged]]:
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(3, id="3-batches"),
+        pytest.param(2, id="2-batches"),
         pytest.param(10, id="10-batches", marks=pytest.mark.matrix),
     ],
 )
@@ -109,6 +109,7 @@ def test_as_of_a_snapshot_of_postgresql_is_what_it_saw(timeline: Timeline) -> No
         assert rows_of(timeline.spark, f"{schema}.{table}") == true_rows(table, "snapshot")
 
 
+@pytest.mark.matrix
 def test_as_of_a_commit_time_is_near_what_the_snapshot_of_that_time_saw(timeline: Timeline) -> None:
     """Within the resolution of clocks: what the capture's README counts."""
     at = json.loads((CAPTURE / "snapshot" / "at.json").read_text())["at"]
@@ -161,6 +162,7 @@ def test_as_of_refuses(timeline: Timeline, what: str) -> None:
     assert sentence.replace("timeline_3", timeline.schema) in said
 
 
+@pytest.mark.matrix
 def test_as_of_refuses_what_would_touch_more(timeline: Timeline) -> None:
     (timeline.project.root / "models" / "big.sql").write_text("select * from {{ ref('orders') }} where total > 1000")
     (timeline.project.root / "models" / "other.sql").write_text(
@@ -212,6 +214,7 @@ def test_as_of_refuses_what_would_touch_more(timeline: Timeline) -> None:
             (timeline.project.root / "models" / file).unlink()
 
 
+@pytest.mark.matrix
 def test_a_transaction_id_is_told_by_its_32_bits(spark: SparkSession, tmp_path: Path) -> None:
     project = Project(tmp_path, "transactions")
     wrap = 2**32

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cells import (
     COLUMNS,
     KEY,
@@ -190,6 +191,7 @@ def test_what_cannot_be_read_is_quarantined_and_the_others_arrive(spark: SparkSe
 # --- garbage collection -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 def test_what_garbage_collection_deletes_is_kept_or_not(spark: SparkSession, tmp_path: Path) -> None:
     """A state applies and a history keeps, unless told otherwise. What cannot be read is quarantined all the same."""
     collected = {"type": "garbage_collection", "source_cluster_id": ""}

@@ -62,6 +62,7 @@ def test_the_histories_have_what_matters(deliveries: TwoDeliveries) -> None:
     assert sum(entry.bad for entry in told) > HISTORIES // 10
 
 
+@pytest.mark.matrix
 def test_another_order_and_another_split_give_the_same_cells(deliveries: TwoDeliveries) -> None:
     one, other = deliveries.one, deliveries.other
     other.run(1)
@@ -73,6 +74,7 @@ def test_another_order_and_another_split_give_the_same_cells(deliveries: TwoDeli
     assert {found[:6] for found in one.known_ranges()} == {found[:6] for found in other.known_ranges()}
 
 
+@pytest.mark.matrix
 def test_a_base_table_that_was_restored_is_mended(spark: SparkSession, deliveries: TwoDeliveries) -> None:
     other = deliveries.other
     rows = other.base()
@@ -84,6 +86,7 @@ def test_a_base_table_that_was_restored_is_mended(spark: SparkSession, deliverie
     assert other.failing_tests() == set()
 
 
+@pytest.mark.matrix
 def test_again_and_rebuilt_the_cells_are_the_same(spark: SparkSession, deliveries: TwoDeliveries) -> None:
     """Batches again, which the ledger did not learn of; all records again, delivered anew; and all from nothing."""
     one = deliveries.one
@@ -173,6 +176,7 @@ def test_a_cell_is_hidden_and_comes_back_in_whatever_order_and_split(spark: Spar
     assert cells.live() == {(bytes([number]), "f", b"q", 1000): b"b" for number in range(27)}
 
 
+@pytest.mark.matrix
 def test_times_that_are_no_dates(spark: SparkSession, tmp_path: Path) -> None:
     """A cell's time is what its writer says: often what is left of 64 bits, so that the newest comes first."""
     times = [0, 253402300800000000, 2**62, 2**63 - 1_800_000_000_000_000, 2**63 - 1]
@@ -307,11 +311,8 @@ def test_every_bug_can_be_planted() -> None:
         with_planted_bug(bug.file, {bug.found: bug.planted})
 
 
-@pytest.mark.parametrize(
-    "bug",
-    [pytest.param(bug, marks=pytest.mark.matrix if place else pytest.mark.soak) for place, bug in enumerate(BUGS)],
-    ids=[bug.name for bug in BUGS],
-)
+@pytest.mark.matrix
+@pytest.mark.parametrize("bug", BUGS, ids=[bug.name for bug in BUGS])
 def test_the_checks_find(spark: SparkSession, tmp_path: Path, bug: Bug) -> None:
     package = package_with_planted_bug(tmp_path / "package", bug.file, {bug.found: bug.planted})
     schema = "cells_" + "".join(character if character.isalnum() else "_" for character in bug.name)

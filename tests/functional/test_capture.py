@@ -72,6 +72,7 @@ def test_a_run_with_nothing_new_writes_nothing(json_shop):
 
 
 @pytest.mark.soak
+@pytest.mark.matrix
 def test_avro_in_one_run_gives_the_truth(avro_shop):
     assert avro_shop.differences() == {}
     balanced(avro_shop)
@@ -79,6 +80,7 @@ def test_avro_in_one_run_gives_the_truth(avro_shop):
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("source", "table"), MODELS)
+@pytest.mark.matrix
 def test_avro_equals_json_record_by_record(json_shop, avro_shop, source, table):
     envelope = ["_change_type", "_change_id", "_change_transaction", "_change_sequence", "_change_error"]
     # The Avro files' own times are in milliseconds.

@@ -70,6 +70,7 @@ def test_every_key_has_exactly_the_versions_of_the_log(shop):
     assert wrong(shop) == {}
 
 
+@pytest.mark.matrix
 def test_the_histories_are_sound_and_their_ledger_balances(shop):
     assert failures(shop) == 0
 
@@ -86,6 +87,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("what", SPOILT)
+@pytest.mark.matrix
 def test_history_is_sound_finds(shop, what):
     """In one row of several versions, of which none is a delete."""
     several = "select id from {} group by id having count(*) > 2 and count_if(_change_type = 'delete') = 0 order by id"

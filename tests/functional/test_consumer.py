@@ -66,6 +66,7 @@ def test_no_node_of_the_demo_is_seen(consumer: Consumer) -> None:
     assert own == {"model": 4, "source": 2, "test": 12}
 
 
+@pytest.mark.matrix
 def test_without_its_spark_configuration_a_run_says_what_is_missing(tmp_path: Path) -> None:
     consumer = Consumer(tmp_path / "shop")
     consumer.types("dbt", "deps")
@@ -165,6 +166,7 @@ def test_before_the_first_append_a_run_says_that_there_is_no_staging_table(proje
         assert message.splitlines()[1:3] == [f"  Model {model}:", f"    - {sentence}"]
 
 
+@pytest.mark.matrix
 def test_every_command_of_dbt_works_and_leaves_the_rows_alone(shop: Project, spark: SparkSession) -> None:
     built = [(1, "one"), (2, "two")]
     for command in (
@@ -199,6 +201,7 @@ def test_the_catalog_of_docs_has_the_models_columns(shop: Project) -> None:
     assert list(catalog["nodes"]["model.shop.things"]["columns"]) == ["id", "name"]
 
 
+@pytest.mark.matrix
 def test_the_first_run_may_be_empty(project: Project, spark: SparkSession) -> None:
     append(spark, project, thing(1, "one", 1))
     project.dbt("build", "--empty")
@@ -287,6 +290,7 @@ def test_a_changed_declaration_is_refused_until_a_full_refresh(project: Project,
     assert set(amounts["added"]) == {1, 3}
 
 
+@pytest.mark.matrix
 def test_a_staging_table_made_anew_is_not_taken_for_applied(shop: Project, spark: SparkSession) -> None:
     append(spark, shop, thing(3, "three", 2))
     shop.dbt("run", "--select", "things")
@@ -299,6 +303,7 @@ def test_a_staging_table_made_anew_is_not_taken_for_applied(shop: Project, spark
     assert rows(spark, shop) == [(4, "four")]
 
 
+@pytest.mark.matrix
 def test_what_comes_after_a_generations_beginning_is_newer_whatever_its_place_in_the_log(
     project: Project, spark: SparkSession
 ) -> None:
@@ -328,6 +333,7 @@ def test_another_order_of_columns_or_spelling_of_types_is_no_change(shop: Projec
     assert rows(spark, shop) == [("one", 1), ("two", 2)]
 
 
+@pytest.mark.matrix
 def test_what_is_somebody_elses_is_never_replaced(project: Project, spark: SparkSession) -> None:
     append(spark, project, thing(1, "one", 1))
     spark.sql(f"create schema if not exists {project.schema}")
@@ -347,6 +353,7 @@ def test_what_is_somebody_elses_is_never_replaced(project: Project, spark: Spark
     assert tables_in(spark, project.schema) == parts | set(theirs.values()) | ours
 
 
+@pytest.mark.matrix
 def test_a_model_that_fails_leaves_the_others_alone(shop: Project, spark: SparkSession) -> None:
     shop.model("broken", things(shop.staging), {"id": "interval", "_deleted": "int"})
     shop.model("keyless", "{{ config(materialized='current_state') }} select 1 as id", {"id": "int"})

@@ -224,6 +224,7 @@ def test_data_docs_show_what_was_found_and_no_value_of_a_row(job: Job) -> None:
     assert "Canary" not in written
 
 
+@pytest.mark.matrix
 def test_what_is_said_of_volumes_is_measured_against_the_median_day(spark: SparkSession, tmp_path: Path) -> None:
     table = TableName.parse("expected.volumes")
     frame = spark.createDataFrame([(json.dumps(event()), "file")], "record string, origin string")

@@ -126,7 +126,14 @@ RESERVED = {
 }
 
 
-@pytest.mark.parametrize("config", [{}, {"meta": {"partial_records": True}}, {"materialized": "history"}])
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param({}, marks=pytest.mark.matrix),
+        pytest.param({"meta": {"partial_records": True}}, marks=pytest.mark.matrix),
+        {"materialized": "history"},
+    ],
+)
 def test_names_and_types_that_it_keeps_for_itself_are_the_models_too(
     spark: SparkSession, tmp_path: Path, config: dict[str, Any]
 ) -> None:

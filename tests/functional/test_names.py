@@ -71,8 +71,10 @@ def failures(outcome: Any) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("names", "keys"),
-    [(ODD, [ODD[0], "``", DROP, RAISE]), (TAKEN, ["error", "newest", "coordinates"])],
-    ids=["odd", "taken"],
+    [
+        pytest.param(ODD, [ODD[0], "``", DROP, RAISE], id="odd"),
+        pytest.param(TAKEN, ["error", "newest", "coordinates"], id="taken", marks=pytest.mark.matrix),
+    ],
 )
 def test_columns_and_keys_of_any_name_hold_their_values(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, names: list[str], keys: list[str]
@@ -155,6 +157,7 @@ def test_relations_are_named_as_the_catalog_allows_or_refused(spark: SparkSessio
     assert tables_in(spark, "names_relations") == parts | {"reconcile_lag", "reconcile_ledger", "reconcile_unrouted"}
 
 
+@pytest.mark.matrix
 def test_a_table_may_have_a_hundred_columns(spark: SparkSession, tmp_path: Path) -> None:
     types = ["bigint", "decimal(38,10)", "string", "timestamp", "date", "double", "boolean", "binary"]
     columns = {"id": "bigint", **{f"a_column_{n}_of_usual_length": types[n % len(types)] for n in range(99)}}

@@ -85,6 +85,7 @@ def when_it_comes_to(monkeypatch: pytest.MonkeyPatch, statement: str, then: Call
 
 
 @pytest.mark.parametrize("name", MODELS.values(), ids=list(MODELS))
+@pytest.mark.matrix
 def test_a_run_that_was_overtaken_before_its_merge_or_its_ledger_row_stops_and_the_next_one_mends(
     things: Overtaken, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +132,7 @@ def test_a_run_that_was_overtaken_before_its_merge_or_its_ledger_row_stops_and_t
     assert sorted(map(tuple, rows.collect()))[-3:] == [(1, "two"), (2, "new"), (3, "last")]
 
 
+@pytest.mark.matrix
 def test_of_two_accounts_of_one_range_at_one_moment_the_ledger_takes_one(
     things: Overtaken, monkeypatch: pytest.MonkeyPatch
 ) -> None:

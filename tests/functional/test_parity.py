@@ -219,6 +219,7 @@ IN_AN_INTERVAL = {
 @pytest.mark.parametrize(
     "source", ["oracle", *(pytest.param(source, marks=pytest.mark.matrix) for source in ("mysql", "sqlserver"))]
 )
+@pytest.mark.matrix
 def test_a_row_that_changed_when_it_is_uncertain_matches_any_of_its_versions(
     spark: SparkSession, tmp_path: Path, source: str
 ) -> None:
@@ -311,6 +312,7 @@ def test_nothing_is_confirmed_before_everything_up_to_the_position_was_delivered
     assert run["is_delivered"] and things.rows() == {"1": ("confirmed", "different", {"name": ("a", "b")})}
 
 
+@pytest.mark.matrix
 def test_what_is_in_quarantine_makes_its_row_unprovable_and_one_without_a_key_all_that_differ(things: Things) -> None:
     rows = [{"id": id, "name": "a", "amount": "1"} for id in range(1, 5)]
     things.append(*(things.change(row, tx_id="10", lsn=f"0/{row['id']}") for row in rows))
@@ -329,6 +331,7 @@ def test_what_is_in_quarantine_makes_its_row_unprovable_and_one_without_a_key_al
     assert {id: verdict for id, (verdict, *_) in things.rows().items()} == {"1": "unprovable", "3": "unprovable"}
 
 
+@pytest.mark.matrix
 def test_both_sides_empty_and_columns_of_two_types_prove_nothing(things: Things) -> None:
     things.append(
         things.change({"id": 1, "name": "a", "amount": "1"}), things.change({"id": 1}, "DELETE", lsn="0/2326351")
@@ -350,6 +353,7 @@ def test_both_sides_empty_and_columns_of_two_types_prove_nothing(things: Things)
     assert "column amount is decimal(12,2) in" in reason[0] and "cannot be compared without loss" in reason[0]
 
 
+@pytest.mark.matrix
 def test_tolerances_are_declared_by_column_and_counted(things: Things) -> None:
     columns = {**COLUMNS, "at": "timestamp", "code": "string", "ratio": "double", "zero": "double"}
     values = {"name": "a", "amount": "1.00", "at": "2026-01-01T00:00:00.5Z", "code": "Ab", "ratio": 0.1, "zero": 0}
@@ -382,6 +386,7 @@ def test_tolerances_are_declared_by_column_and_counted(things: Things) -> None:
     assert run["tolerated"] == dict.fromkeys(tolerances, 1)
 
 
+@pytest.mark.matrix
 def test_values_are_stored_only_if_that_is_said(things: Things) -> None:
     things.append(things.change({"id": 1, "name": "a secret", "amount": "1"}))
     things.run()
@@ -391,6 +396,7 @@ def test_values_are_stored_only_if_that_is_said(things: Things) -> None:
     assert things.rows() == {"1": ("confirmed", "different", {"name": (None, None)})}
 
 
+@pytest.mark.matrix
 def test_what_the_test_cannot_be_asked_is_a_sentence(things: Things) -> None:
     things.append(things.change({"id": 1, "name": "a", "amount": "1"}))
     things.run()

@@ -214,7 +214,7 @@ class Corrupted:
         ]
 
 
-@pytest.mark.soak
+@pytest.mark.matrix
 def test_ten_thousand_corruptions_are_found_and_named_and_without_any_none_is(
     spark: SparkSession, tmp_path: Path
 ) -> None:

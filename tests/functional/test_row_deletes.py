@@ -131,6 +131,7 @@ def deliveries(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     return deliveries
 
 
+@pytest.mark.matrix
 def test_another_order_and_another_split_give_the_same_rows(deliveries: TwoDeliveries) -> None:
     one, other = deliveries.one, deliveries.other
     other.run(1)
@@ -142,6 +143,7 @@ def test_another_order_and_another_split_give_the_same_rows(deliveries: TwoDeliv
     assert {row[:2] for row in one.known_row_deletes()} == {row[:2] for row in other.known_row_deletes()}
 
 
+@pytest.mark.matrix
 def test_a_base_table_that_was_restored_is_mended(spark: SparkSession, deliveries: TwoDeliveries) -> None:
     other = deliveries.other
     rows = other.base()
@@ -154,6 +156,7 @@ def test_a_base_table_that_was_restored_is_mended(spark: SparkSession, deliverie
     assert other.failing_tests() <= {"no_pending_rows", "one_payload_per_sequence"}
 
 
+@pytest.mark.matrix
 def test_again_and_rebuilt_the_rows_are_the_same(spark: SparkSession, deliveries: TwoDeliveries) -> None:
     """Batches again, which the ledger did not learn of; all records again, delivered anew; and all from nothing."""
     one = deliveries.one
@@ -169,6 +172,7 @@ def test_again_and_rebuilt_the_rows_are_the_same(spark: SparkSession, deliveries
     assert (one.base(), one.live(), one.known_row_deletes()) == before
 
 
+@pytest.mark.matrix
 def test_in_a_history_a_row_delete_ends_the_version_at_its_address(spark: SparkSession, tmp_path: Path) -> None:
     """The same laws: another order, another split, batches again, all records again, from nothing."""
     once = invented(200, seed=3, split=3)
@@ -191,6 +195,7 @@ def test_in_a_history_a_row_delete_ends_the_version_at_its_address(spark: SparkS
     check_same(before, one.base(), "rebuilt")
 
 
+@pytest.mark.matrix
 def test_views_of_live_staging_undo_what_was_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
     """Row deletes that are merged undo staged rows, and staged ones undo merged rows."""
     rows = Rows(spark, tmp_path / "project", "row_deletes_fresh", invented(150, seed=4, split=3))
@@ -213,6 +218,7 @@ def test_views_of_live_staging_undo_what_was_rolled_back(spark: SparkSession, tm
 # --- a model without row deletes pays nothing -------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 def test_the_table_is_made_when_the_first_one_comes(spark: SparkSession, tmp_path: Path) -> None:
     records = [
         change(1, 1, "INSERT", 9, "a", "x"),
@@ -236,6 +242,7 @@ def test_the_table_is_made_when_the_first_one_comes(spark: SparkSession, tmp_pat
 # --- tables without a primary key -------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 def test_the_address_can_be_the_key(spark: SparkSession, tmp_path: Path) -> None:
     records = [
         change(1, 1, "INSERT", 9, "a", "x"),
@@ -276,6 +283,7 @@ OF_ORACLE = f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object
 OF_MYSQL = "{{ reconcile.datastream_mysql(source('lake', 'changes'), object='shop.rows') }}"
 
 
+@pytest.mark.matrix
 def test_what_makes_no_sense_is_refused_in_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
     project = Project(tmp_path / "project", "row_ids_refused")
     project.source("row_ids_refused_staging", "changes")

@@ -225,6 +225,7 @@ END $$
 """
 
 
+@pytest.mark.matrix
 def test_partitions_read_one_snapshot_while_writers_go_on(spark, postgres, load):
     postgres.query(
         "CREATE TABLE accounts AS SELECT generate_series(1, 1000) AS id, 100::bigint AS amount; "
@@ -304,6 +305,7 @@ NOT_EXACT = [
 ]
 
 
+@pytest.mark.matrix
 def test_what_is_not_exact_is_named_and_changes_nothing(spark, postgres, load):
     postgres.query("CREATE TABLE before AS SELECT 1 AS id")
     load("public.before")

@@ -112,6 +112,7 @@ def test_views_show_every_batch_before_it_is_merged_and_after(views: Views) -> N
     views.check_views()
 
 
+@pytest.mark.matrix
 def test_a_rebuild_from_a_base_snapshot_gives_the_rows_of_the_increments(views: Views) -> None:
     """Law 5 where staging was purged: the records are gone, and what they had come to is kept."""
     spark, schema, names = views.spark, views.schema, [*views.sources, *(f"{source}_view" for source in views.sources)]
@@ -261,6 +262,7 @@ def things(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) 
     return Things(spark, tmp_path, request.node.name.removeprefix("test_")[:60])
 
 
+@pytest.mark.matrix
 def test_a_current_view_lives_as_other_models_do(things: Things) -> None:
     things.declare("current_view")
     said = failures(things.project.dbt("run", "--select", "things", succeed=False))
@@ -296,6 +298,7 @@ def test_a_current_view_lives_as_other_models_do(things: Things) -> None:
     assert dict(things.spark.table(f"{things.schema}.things").dtypes)["name"] == "binary"
 
 
+@pytest.mark.matrix
 def test_another_materialization_begins_where_nothing_is_left_of_the_one_before(things: Things) -> None:
     things.append(1, {1: "one"})
     things.declare("current_state")
@@ -344,6 +347,7 @@ def test_another_materialization_begins_where_nothing_is_left_of_the_one_before(
     assert "things__changes" not in definition(things.spark, f"{things.schema}.things")
 
 
+@pytest.mark.matrix
 def test_what_reads_staging_from_its_beginning_is_refused_once_that_was_purged(things: Things) -> None:
     things.append(1, {1: "one", 2: "two", 4: "bad"})
     things.declare("current_state")

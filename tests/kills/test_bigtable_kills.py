@@ -113,7 +113,7 @@ def rows_of(server: FakeBigtable) -> dict[bytes, tuple[Any, ...]]:
     return rows
 
 
-@pytest.mark.soak
+@pytest.mark.matrix
 def test_the_lakehouse_has_the_cells_and_rows_of_the_server(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
