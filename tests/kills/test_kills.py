@@ -150,20 +150,19 @@ def test_forty_kills_at_every_named_place_and_at_random_moments_lose_and_double_
     spark: SparkSession, tmp_path: Path
 ) -> None:
     chance = random.Random(40)
-    shop = Shop(tmp_path, deliveries=5)
+    shop = Shop(tmp_path, deliveries=4)
     kills: list[bool] = []
     while shop.waiting:
         turn = len(shop.waiting)
         shop.deliver()
         # A random moment falls into the start of Spark or dbt, or behind it; the last place leaves nothing to do.
-        kills.append(shop.append(FAILPOINTS[turn % 3]))
-        kills.append(shop.append(after=chance.uniform(1, 4)))
-        kills.append(shop.append(FAILPOINTS[(turn + 1) % 3]))
+        for failpoint in FAILPOINTS[:3]:
+            kills.append(shop.append(after=chance.uniform(1, 4)))
+            kills.append(shop.append(failpoint))
         kills.append(shop.append(FAILPOINTS[3]))
         shop.append()
         kills.append(shop.merge(PLACES[turn % 3]))
         kills.append(shop.merge(after=chance.uniform(2, 6)))
-        kills.append(shop.merge(PLACES[(turn + 1) % 3]))
         kills.append(shop.merge(PLACES[3 + turn % 3]))
         shop.merge()
     assert kills == [True] * 40

@@ -52,7 +52,7 @@ folded as (
     {{ reconcile.fold_of('changes', settings) | indent(4) }}
 ),
 
-{#- Named several times below; what is not deterministic Spark plans and computes once. #}
+{#- `newest` and `newer` are named several times below; what is not deterministic Spark plans and computes once. #}
 newest as (
     select *
     from folded
@@ -60,7 +60,11 @@ newest as (
 ),
 
 newer as (
-    {{ reconcile.newer_rows(reconcile.stored_rows(known, settings), 'newest', 'folded', settings, columns) | indent(4) }}
+    select *
+    from (
+        {{ reconcile.newer_rows(reconcile.stored_rows(known, settings), 'newest', 'folded', settings, columns) | indent(8) }}
+    )
+    where spark_partition_id() >= 0
 ),
 
 fresh as (
