@@ -11,9 +11,9 @@ while IFS=: read -r group artifact version; do
   jar="$reconcile_jars/$artifact-$version.jar"
   if [ ! -f "$jar" ]; then
     echo "dbt-reconcile: fetching $group:$artifact:$version into $reconcile_jars, once" >&2
-    # Ivy retrieves under another name first: two processes that start at once must not see half a jar.
+    # In a directory of this process, until it is whole: of two that start at once one must not see half a jar, and Ivy does not share its cache.
     "${JAVA_HOME:+$JAVA_HOME/bin/}java" -jar "$SPARK_HOME"/jars/ivy-2*.jar -error -m2compatible -notransitive -types jar \
-      -cache "$reconcile_jars/.ivy" -dependency "$group" "$artifact" "$version" \
+      -cache "$reconcile_jars/.$$/.ivy" -dependency "$group" "$artifact" "$version" \
       -retrieve "$reconcile_jars/.$$/[artifact]-[revision].[ext]" >/dev/null &&
       mv -f "$reconcile_jars/.$$/$artifact-$version.jar" "$jar"
     rm -rf "$reconcile_jars/.$$"
