@@ -34,8 +34,8 @@ lint: setup
 
 # The tests that run on tables of either format: with Iceberg's the quick ones in `make test`, long ones in `make soak`, and all in `make matrix`.
 ICEBERG_QUICK := $(addprefix tests/functional/test_,iceberg.py iceberg_staging.py file_formats.py reference_events.py)
-ICEBERG_LONG := tests/functional/test_laws.py
-ICEBERG_LONGER := $(addprefix tests/functional/test_,names.py parity.py parity_corruptions.py parity_command.py quarantine.py snapshot_csv.py row_deletes.py views.py generations.py capture.py capture_histories.py as_of.py base_table_sizes.py overtaken_runs.py planted_bugs.py spanner.py bigtable.py bigtable_laws.py append_datastream.py append_spanner.py append_bigtable.py) tests/kills
+ICEBERG_LONG := $(addprefix tests/functional/test_,laws.py as_of.py generations.py capture.py names.py quarantine.py base_table_sizes.py)
+ICEBERG_LONGER := $(addprefix tests/functional/test_,parity.py parity_corruptions.py parity_command.py snapshot_csv.py row_deletes.py views.py capture_histories.py overtaken_runs.py planted_bugs.py spanner.py bigtable.py bigtable_laws.py append_datastream.py append_spanner.py append_bigtable.py) tests/kills
 
 # Java's classes as they are when loaded and verified, and a jar of what is read from conf/ by class path: tests/java/bin/java.
 target/classes.jsa: .venv/ready conf/log4j2.properties conf/package-reconcile.orm tests/java/typical_run.py

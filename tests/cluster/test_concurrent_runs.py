@@ -142,8 +142,9 @@ class Things:
                 assert delivered == accounted == sum(self.told[batch] for batch in range(first, last + 1))
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize("rounds", [12, 100])
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(3, marks=pytest.mark.soak), pytest.param(100, marks=pytest.mark.matrix)]
+)
 def test_two_runs_at_once_leave_what_one_would(cluster: Cluster, rounds: int) -> None:
     things = Things(cluster)
     things.append()
