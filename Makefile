@@ -51,7 +51,7 @@ test: setup target/classes.jsa  ## at most 20 minutes on two cores: two workers,
 
 soak: setup target/classes.jsa  ## the long matrices: at most 25 minutes
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "soak and not matrix"
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "not soak and not matrix" --file-format iceberg -k "not spanner" $(ICEBERG_LONG)
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "not matrix" --file-format iceberg -k "not spanner" $(ICEBERG_LONG)
 
 matrix: setup target/classes.jsa  ## more histories, orders of delivery, kills and planted bugs, long runs against Spanner's emulator, all that Iceberg's tables can have: hours, for a release
 	python -m pytest -m matrix

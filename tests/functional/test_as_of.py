@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 from tables import commits, tables_in
 from truth import CAPTURE, COLUMNS, KEYS, lines, object_of, rows_of, true_rows
 
+pytestmark = pytest.mark.soak
+
 BATCHES = 24
 MODELS = ("orders", "orders_history")
 Rows = dict[str, Counter[Any]]

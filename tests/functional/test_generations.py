@@ -17,6 +17,8 @@ from datastream import READ_METHODS, Staged, event, stage
 from projects import Project
 from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.soak
+
 SOURCES = list(READ_METHODS)
 BY_COMMIT_TIME = {
     "postgresql",

@@ -158,6 +158,7 @@ def test_without_a_position_both_sides_are_compared_as_they_are(things: Things) 
 TAKEN = NOW - timedelta(hours=3)
 
 
+@pytest.mark.soak
 def test_what_a_snapshot_of_postgresql_does_not_see_is_left_out_and_what_is_merged_later_does_no_harm(
     things: Things,
 ) -> None:
@@ -285,6 +286,7 @@ def position_of(kind: str, place: Mapping[str, Any]) -> str:
     return "0x" + "".join(field[-8:] for field in place["lsn"].split(":")).upper()
 
 
+@pytest.mark.soak
 def test_nothing_is_confirmed_before_everything_up_to_the_position_was_delivered(things: Things) -> None:
     row = {"id": 1, "name": "a", "amount": "1"}
     things.append(things.change(row, tx_id="10"), things.change({**row, "id": 2}, tx_id="10"))
