@@ -154,8 +154,8 @@ BUGS = {
         f"{STATE}/fresh_rows.sql", "batch + 1, last", "batch + 2, last", "mysql", "live keys|as folded",
     ),
     "no anti join": (
-        f"{STATE}/folded_rows.sql", "{{ newest if settings.partial_records else newer }}",
-        "(select * from {{ newer }} where false)", "mysql", "twice",
+        f"{STATE}/folded_rows.sql", "{{ newest }} as newest\n    on",
+        "(select * from {{ newest }} where false) as newest\n    on", "mysql", "twice",
     ),
     "the staged record wins": (
         f"{STATE}/folded_rows.sql", " and touched._change_sequence <= known._change_sequence", " and false",
@@ -167,8 +167,8 @@ BUGS = {
     ),
     "deleted rows shown": (f"{STATE}/live_rows.sql", "else 'not _deleted'", "else 'true'", "mysql", "live keys"),
     "partial records for whole rows": (
-        f"{STATE}/folded_rows.sql", "joined.get(column, 'newest.' ~ column)", "'newest.' ~ column",
-        "spanner", "live keys|as folded",
+        f"{STATE}/folded_rows.sql", "joined.get(column, unjoined.replace('{0}', column))",
+        "unjoined.replace('{0}', column)", "spanner", "live keys|as folded",
     ),
 }  # fmt: skip
 

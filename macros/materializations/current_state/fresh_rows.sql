@@ -52,23 +52,19 @@ folded as (
     {{ reconcile.fold_of('changes', settings) | indent(4) }}
 ),
 
-{#- `newest` and `newer` are named several times below; what is not deterministic Spark plans and computes once. #}
+{#- `newest` is named several times below; what is not deterministic Spark plans and computes once. #}
 newest as (
     select *
     from folded
     where spark_partition_id() >= 0
 ),
 
-newer as (
-    select *
-    from (
-        {{ reconcile.newer_rows(reconcile.stored_rows(known, settings), 'newest', 'folded', settings, columns) | indent(8) }}
-    )
-    where spark_partition_id() >= 0
+touched as (
+    {{ reconcile.touched_rows(reconcile.stored_rows(known, settings), 'newest', 'folded', settings, columns) | indent(4) }}
 ),
 
 fresh as (
-    {{ reconcile.folded_rows(reconcile.stored_rows(known, settings), 'newest', 'newer', settings, columns) | indent(4) }}
+    {{ reconcile.folded_rows(reconcile.stored_rows(known, settings), 'newest', 'touched', settings, columns) | indent(4) }}
 )
 {%- endif %}
 {%- endmacro %}

@@ -2,11 +2,11 @@
 {%- macro rebuilt_rows(relations, settings, range, columns) -%}
 {%- if range.snapshot -%}
 {%- set snapshot = reconcile.stored_rows(range.snapshot, settings) -%}
-with newer as (
-    {{ reconcile.newer_rows(snapshot, relations.fold_cache, relations.fold_cache, settings, columns, range.delivered) | indent(4) }}
+with touched as (
+    {{ reconcile.touched_rows(snapshot, relations.fold_cache, relations.fold_cache, settings, columns, range.delivered) | indent(4) }}
 )
 
-{{ reconcile.folded_rows(snapshot, relations.fold_cache, 'newer', settings, columns, range.delivered) }}
+{{ reconcile.folded_rows(snapshot, relations.fold_cache, 'touched', settings, columns, range.delivered) }}
 {%- else -%}
 select {{ columns | join(', ') }}
 from {{ relations.fold_cache }}
