@@ -2,7 +2,7 @@
     its `metadata`, its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable), its `transaction` and, if it has such, the `row_id` of a change: a
     delete that has one needs no payload. `snapshots`: whether transactions can be told as a snapshot of the source saw them.
     No window function, no join, no aggregate: a filter on _change_batch must reach the scan of the staging table. Any other filter
-    must not: Spark would put the whole parsing of a record into it, once for each mention. `explode(array(...))` stops them. -#}
+    must not: Spark would put the whole parsing of a record into it, once for each mention. `inline(array(struct(...)))` stops them. -#}
 {%- macro datastream_change_records(relation, object, generations, columns, metadata, coordinates, transaction, row_id=none, snapshots=false) -%}
 {#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
 {%- set order = {'coordinates': coordinates | list, 'generations': generations} -%}
@@ -19,11 +19,11 @@ with staged as (
 ),
 
 events as (
-    select record, batch, origin, event.*
+    select *
     from staged
-    lateral view explode(array(
+    lateral view inline(array(
         from_json(record, 'uuid string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<change_type string, {{ metadata | join(' string, ') }} string>, payload map<string, variant>, _corrupt_record string')
-    )) as event
+    )) event
 ),
 
 said as (
@@ -55,12 +55,12 @@ placed as (
 judged as (
     select *
     from checked
-    lateral view explode(array(
+    lateral view inline(array(struct(
         nullif(concat_ws(
             '; ',
             case
                 when metadata is null then 'the record has no source_metadata'
-                when payload is null{{ " and not (change_type <=> 'delete' and " ~ row_id ~ ' is not null)' if row_id }} then 'the record has no payload'
+                when fields is null{{ " and not (change_type <=> 'delete' and " ~ row_id ~ ' is not null)' if row_id }} then 'the record has no payload'
                 when _corrupt_record is not null then 'the record does not have the form of a Datastream event'
                 when change_type is null then concat('change type ', coalesce(concat('\'', metadata.change_type, '\' is unknown'), 'is missing'))
                 when is_backfill is null then concat('read method ', coalesce(concat('\'', read_method, '\' is unknown'), 'is missing'))
@@ -73,8 +73,13 @@ judged as (
             if(not is_backfill and {{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null)
             {%- endfor %},
             {{ reconcile.payload_complaints(columns) | indent(12) }}
-        ), '')
-    )) as error
+        ), '') as error,
+        concat(
+            {{ reconcile.hex_of_generation(generations, coordinates) }},
+            if(is_backfill, concat('/0/', {{ reconcile.identifier('section read_timestamp') }}), concat_ws('/', '/1'{% for name in coordinates %}, {{ reconcile.identifier('section ' ~ name) }}{% endfor %})),
+            '/', {{ reconcile.tie_sections('change_type', columns, 'value ') }}
+        ) as sequence
+    ))) verdict
 )
 
 select
@@ -82,11 +87,7 @@ select
     {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
     {%- endfor %}
     change_type as _change_type,
-    concat(
-        {{ reconcile.hex_of_generation(generations, coordinates) }},
-        if(is_backfill, concat('/0/', {{ reconcile.identifier('section read_timestamp') }}), concat_ws('/', '/1'{% for name in coordinates %}, {{ reconcile.identifier('section ' ~ name) }}{% endfor %})),
-        '/', {{ reconcile.tie_sections('change_type', columns, 'value ') }}
-    ) as _change_sequence,
+    sequence as _change_sequence,
     uuid as _change_id,
     changed_at as _change_time,
     {{ transaction }} as _change_transaction,
@@ -106,17 +107,19 @@ from judged
 {%- macro _delivered_texts(columns) -%}
 {%- set inexact, kinds = [], {} -%}
 {%- for column in columns -%}
-  {%- do inexact.append(reconcile._is_inexact(column.type, 'fields[' ~ loop.index0 ~ ']')) -%}
-  {%- do kinds.setdefault(reconcile._is_inexact(column.type, 'field'), []).append(loop.index0) -%}
+  {%- set is_inexact = reconcile._is_inexact(column.type, 'fields[' ~ loop.index0 ~ ']') -%}
+  {%- if is_inexact -%}
+    {%- do inexact.append(is_inexact) -%}
+    {%- do kinds.setdefault(reconcile._is_inexact(column.type, 'field'), []).append(loop.index0) -%}
+  {%- endif -%}
 {%- endfor -%}
-{%- set inexact = inexact | select | list -%}
 {%- if not inexact -%}
 cast(fields as array<string>)
 {%- else -%}
 if(
-    array_contains(array({{ inexact | join(', ') }}), true),
+    {{ inexact | join(' or ') }},
     transform(fields, (field, i) -> case
-        {%- for is_inexact, numbers in kinds.items() if is_inexact %}
+        {%- for is_inexact, numbers in kinds.items() %}
         when i in ({{ numbers | join(', ') }}) and {{ is_inexact }} then {{ reconcile._digits('names[i]', 'field') }}
         {%- endfor %}
         else cast(field as string)
@@ -126,10 +129,10 @@ if(
 {%- endif -%}
 {%- endmacro %}
 
-{#- Whether the variant of a column of this type may have lost digits; '' where it cannot. -#}
+{#- Whether the variant of a column of this type may have lost digits; '' where it cannot. Of what JSON has, DOUBLE and DECIMAL begin with a D. -#}
 {%- macro _is_inexact(type, field) -%}
 {%- if type.name == 'string' -%}
-schema_of_variant({{ field }}) rlike '^(DOUBLE|DECIMAL)'
+schema_of_variant({{ field }}) like 'D%'
 {%- elif type.name in ['float', 'double'] -%}
 schema_of_variant({{ field }}) = 'DOUBLE' and cast({{ field }} as string) like '%Infinity'
 {%- elif type.name in ['tinyint', 'smallint', 'int', 'bigint', 'decimal'] -%}

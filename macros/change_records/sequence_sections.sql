@@ -6,13 +6,16 @@
 if({{ text }} rlike {{ reconcile.literal('^\\s*\\d{1,18}\\s*$') }}, lpad(hex(try_cast({{ text }} as bigint)), 16, '0'), null)
 {%- endmacro %}
 
-{#- Hex fields between separators, as PostgreSQL's 0/23E8430 or Oracle's ` 0x0073cb.00001c24.01a8 `. -#}
+{#- Hex fields between separators, as PostgreSQL's 0/23E8430 or Oracle's ` 0x0073cb.00001c24.01a8 `. What is before the first field's
+    digits is cut off together with its zeros, which filling up brings back. -#}
 {%- macro hex_of_fields(text, separator, fields) -%}
+{%- set digits = "trim(leading ' 0xX' from rtrim(" ~ text ~ "))" -%}
 {%- set parts = [] -%}
 {%- for field in range(1, fields + 1) -%}
-  {%- do parts.append("lpad(split_part(replace(upper(trim(" ~ text ~ ")), '0X', ''), '" ~ separator ~ "', " ~ field ~ "), 8, '0')") -%}
+  {%- set up_to = "substring_index(" ~ digits ~ ", '" ~ separator ~ "', " ~ field ~ ")" -%}
+  {%- do parts.append("lpad(" ~ (up_to if loop.first else "substring_index(" ~ up_to ~ ", '" ~ separator ~ "', -1)") ~ ", 8, '0')") -%}
 {%- endfor -%}
-if({{ text }} rlike {{ reconcile.literal('^ *(0[xX])?[0-9a-fA-F]{1,8}([' ~ separator ~ '][0-9a-fA-F]{1,8}){' ~ (fields - 1) ~ '} *$') }}, concat_ws('/', {{ parts | join(', ') }}), null)
+if({{ text }} rlike {{ reconcile.literal('^ *(0[xX])?[0-9a-fA-F]{1,8}([' ~ separator ~ '][0-9a-fA-F]{1,8}){' ~ (fields - 1) ~ '} *$') }}, upper(concat_ws('/', {{ parts | join(', ') }})), null)
 {%- endmacro %}
 
 {#- A moment, in milliseconds: what Datastream documents and what its Avro files hold. Its JSON files have microseconds;

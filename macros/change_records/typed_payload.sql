@@ -1,24 +1,22 @@
 {#- The columns of a payload, typed: common table expressions, of which the last is `checked`. `events` names the one before, which has
     `payload map<string, variant>`, one for each record; `texts` is SQL for the array of the texts of `fields`.
-    They add `lower_names`, `names`, `fields`, `texts`, `lost` (each by the columns' numbers) and the value of each column, `value <name>`. -#}
+    They add `names`, `field_names` and `lower_names` (NULL where every field is in its column's place, as nearly all are), `fields`, `texts`, `lost`
+    (each by the columns' numbers) and the value of each column, `value <name>`. -#}
 {%- macro typed_payload(events, columns, texts) -%}
--- a field is found by its column's exact name, else by its name in any case
+-- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
 located as (
     select
         *,
-        array({% for column in columns %}{{ reconcile.literal(column.name) }}{{ ', ' if not loop.last }}{% endfor %}) as names,
-        array({% for column in columns %}payload[{{ reconcile.literal(column.name) }}]{{ ', ' if not loop.last }}{% endfor %}) as named_fields,
-        case
-            when cardinality(payload) <> {{ columns | length }} or array_contains(array({% for column in columns %}map_contains_key(payload, {{ reconcile.literal(column.name) }}){{ ', ' if not loop.last }}{% endfor %}), false)
-                then transform(map_keys(payload), name -> lower(name))
-        end as lower_names
+        {{ reconcile._array_of_texts(columns | map(attribute='name')) }} as names,
+        if({{ reconcile._in_place(columns) }}, null, map_keys(payload)) as field_names,
+        transform(field_names, name -> lower(name)) as lower_names
     from {{ events }}
 ),
 
 fields as (
     select
         *,
-        if(lower_names is null, named_fields, transform(names, (name, i) -> coalesce(named_fields[i], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields
+        if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields
     from located
 ),
 
@@ -55,15 +53,27 @@ checked as (
 {#- What `checked` tells against a record: values that their columns cannot hold exactly, and names that several fields have. -#}
 {%- macro payload_complaints(columns) -%}
 if(
-    exists(lost, is_lost -> is_lost) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
+    array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
     concat_ws('; ', transform(names, (name, i) -> case
         when lost[i]
-            then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array({% for column in columns %}{{ reconcile.literal(column.type.said) }}{{ ', ' if not loop.last }}{% endfor %})[i])
-        when cardinality(filter(map_keys(payload), key -> key = name)) > 1
+            then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', {{ reconcile._array_of_texts(columns | map(attribute='type.said')) }}[i])
+        when cardinality(filter(field_names, field -> field = name)) > 1
             then concat(name, ': several fields have this name')
-        when payload[name] is null and cardinality(filter(lower_names, key -> key = lower(name))) > 1
+        when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
             then concat(name, ': several fields have this name but for case, none exactly')
     end)),
     null
 )
+{%- endmacro %}
+
+{#- Whether the fields of a payload are the columns, one by one: by their names as declared, or all in capitals, as Oracle has them. -#}
+{%- macro _in_place(columns) -%}
+{%- set names = columns | map(attribute='name') | list -%}
+{%- set capitals = names | map('upper') | list -%}
+{%- set same_in_capitals = capitals | map('lower') | list == names | map('lower') | list -%}
+map_keys(payload) in ({{ reconcile._array_of_texts(names) }}{{ ', ' ~ reconcile._array_of_texts(capitals) if same_in_capitals and capitals != names }})
+{%- endmacro %}
+
+{%- macro _array_of_texts(texts) -%}
+array({% for text in texts %}{{ reconcile.literal(text) }}{{ ', ' if not loop.last }}{% endfor %})
 {%- endmacro %}

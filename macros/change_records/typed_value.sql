@@ -10,15 +10,15 @@ if(char_length({{ text }}) <= {{ type.length }}, {{ reconcile._string(text, fiel
 {%- elif type.name == 'boolean' -%}
 case lower({{ text }}) when 'true' then true when 't' then true when '1' then true when 'false' then false when 'f' then false when '0' then false end
 {%- elif type.name in ['tinyint', 'smallint', 'int', 'bigint'] -%}
-coalesce(try_cast({{ text }} as {{ type.ddl }}), try_cast({{ reconcile._decimal(text, 38, 0, round) }} as {{ type.ddl }}))
+coalesce(try_cast({{ text }} as {{ type.ddl }}), try_cast(if({{ reconcile._keeps_digits(text, 38, 0, round) }}, try_cast({{ text }} as decimal(38,0)), null) as {{ type.ddl }}))
 {%- elif type.name == 'decimal' -%}
 {{ reconcile._decimal(text, type.precision, type.scale, round) }}
 {%- elif type.name in ['float', 'double'] -%}
-if({{ text }} rlike {{ reconcile.literal('^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d+)?\\s*$') }}, nullif(nullif(try_cast({{ text }} as {{ type.ddl }}), {{ type.ddl }}('Infinity')), {{ type.ddl }}('-Infinity')), if(lower({{ text }}) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast({{ text }} as {{ type.ddl }}), null))
+if({{ text }} rlike {{ reconcile.literal('^[-+.0-9eE\\s]+$') }}, nullif(nullif(try_cast({{ text }} as {{ type.ddl }}), {{ type.ddl }}('Infinity')), {{ type.ddl }}('-Infinity')), if(lower({{ text }}) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast({{ text }} as {{ type.ddl }}), null))
 {%- elif type.name == 'binary' -%}
 {{ reconcile._binary(text, field) }}
 {%- elif type.name == 'date' -%}
-if({{ text }} rlike {{ reconcile.literal('^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]' ~ ('\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?' if round else '00:00(:00(\\.0*)?)?') ~ '(Z|[-+]00(:?00)?)?)?$') }}, try_cast(substring_index(substring_index({{ text }}, 'T', 1), ' ', 1) as date), null)
+if({{ text }} rlike {{ reconcile.literal('^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]' ~ ('\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?' if round else '00:00(:00(\\.0*)?)?') ~ '(Z|[-+]00(:?00)?)?)?$') }}, try_cast({{ text }} as date), null)
 {%- elif type.name in ['timestamp', 'timestamp_ntz'] -%}
 {{ reconcile._timestamp(text, type.name, round) }}
 {%- elif type.name == 'array' -%}
@@ -46,31 +46,33 @@ try_to_binary({{ text }}, 'base64')
 {%- endif -%}
 {%- endmacro %}
 
-{#- Spark rounds half up to the scale. A plain number with no more fraction digits than the scale cannot have been rounded; for any
-    other the significant digits before and after tell. Exponents of four digits would take Spark hours, and then fail the query. -#}
+{#- A plain number with no more fraction digits than the scale, as nearly all are, cannot have been rounded. -#}
 {%- macro _decimal(text, precision, scale, round) -%}
-{%- set number = 'try_cast(' ~ text ~ ' as decimal(' ~ precision ~ ',' ~ scale ~ '))' -%}
 {%- set plain = '^\\s*[-+]?\\d*\\.?\\d{0,' ~ scale ~ '}\\s*$' -%}
-{%- set any = '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' -%}
-case
-    {%- if round %} when {{ text }} rlike {{ reconcile.literal(any) }} then {{ number }}
-    {%- else %} when {{ text }} rlike {{ reconcile.literal(plain) }} then {{ number }} when {{ text }} rlike {{ reconcile.literal(any) }} and {{ reconcile._significant_digits(text) }} = {{ reconcile._significant_digits('cast(' ~ number ~ ' as string)') }} then {{ number }}
-    {%- endif %} end
+if({{ text ~ ' rlike ' ~ reconcile.literal(plain) ~ ' or ' if not round }}{{ reconcile._keeps_digits(text, precision, scale, round) }}, try_cast({{ text }} as decimal({{ precision }},{{ scale }})), null)
+{%- endmacro %}
+
+{#- Whether a text is a number that the decimal keeps exactly, or may round. Spark rounds half up to the scale: the significant digits before and after
+    tell. Exponents of four digits would take Spark hours, and then fail the query. -#}
+{%- macro _keeps_digits(text, precision, scale, round) -%}
+{{ text }} rlike {{ reconcile.literal('^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$') }}
+{%- if not round %} and {{ reconcile._significant_digits(text) }} = {{ reconcile._significant_digits('cast(try_cast(' ~ text ~ ' as decimal(' ~ precision ~ ',' ~ scale ~ ')) as string)') }}{% endif %}
 {%- endmacro %}
 
 {%- macro _significant_digits(text) -%}
 trim('0' from translate(substring_index(upper({{ text }}), 'E', 1), '+-. ', ''))
 {%- endmacro %}
 
-{#- A text without a zone is UTC. Spark would take a bare year for a date and cut what is finer than a microsecond. -#}
+{#- A text without a zone is UTC. Spark would take a bare year for a date and cut what is finer than a microsecond. `usual` is nothing but quick. -#}
 {%- macro _timestamp(text, type, round) -%}
 {%- set fraction = '\\d*' if round else '\\d{0,6}0*' -%}
 {%- set zone = '\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)' if type == 'timestamp' else '(Z|[-+]00(:?00)?)' -%}
 {%- set form = '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.' ~ fraction ~ ')?)?' ~ zone ~ '?)?$' -%}
+{%- set usual = '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' -%}
 {%- if type == 'timestamp_ntz' -%}
 if({{ text }} rlike {{ reconcile.literal(form) }}, try_cast(regexp_replace({{ text }}, {{ reconcile.literal('(:\\d\\d(\\.\\d*)?)(Z|[-+]00(:?00)?)$') }}, '$1') as timestamp_ntz), null)
 {%- else -%}
-if({{ text }} rlike {{ reconcile.literal(form) }}, try_cast(if({{ text }} rlike {{ reconcile.literal('\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$') }}, {{ text }}, concat({{ text }}, if({{ text }} like '%:%', 'Z', ' 00:00:00Z'))) as timestamp), null)
+case when {{ text }} rlike {{ reconcile.literal(usual) }} then try_cast({{ text }} as timestamp) when {{ text }} rlike {{ reconcile.literal(form) }} then try_cast(if({{ text }} rlike {{ reconcile.literal('\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$') }}, {{ text }}, concat({{ text }}, if({{ text }} like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end
 {%- endif -%}
 {%- endmacro %}
 

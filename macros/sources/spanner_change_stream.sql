@@ -70,7 +70,7 @@ judged as (
         struct(
             if(
                 change_type = 'update',
-                nullif(filter(names, name -> map_contains_key(payload, name) or coalesce(array_contains(lower_names, lower(name)), false)), names),
+                nullif(filter(names, name -> lower_names is null or array_contains(lower_names, lower(name))), names),
                 null
             ) as carried,
             nullif(concat_ws(

@@ -28,7 +28,7 @@ TAKEN = [
     "record", "origin", "object", "event", "payload", "metadata", "is_backfill", "lower_names", "error", "value id",
     "newest", "base", "records", "sequence", "_records", "_base_sequence", "is_applied", "x", "k", "verdict", "columns",
     "_copy", "coordinates", "_corrupt_record", "names", "fields", "texts", "lost", "name", "field", "i", "digits",
-    "image_url", "password_hash", "token",
+    "field_names", "staged", "events", "image_url", "password_hash", "token",
 ]  # fmt: skip
 
 

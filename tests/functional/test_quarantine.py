@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any, NamedTuple
 
@@ -44,6 +45,8 @@ NESTED = {
     "counts": "map<int,double>",
 }
 MODELS = {"things": COLUMNS, "nested": NESTED}
+# how a value is delivered: as the only field beside the key, or with all fields in the order of the columns
+ALONE, IN_PLACE, IN_CAPITALS = HOW = ("", ", all fields in place", ", all fields in capitals")
 DIGITS_40 = "1234567890123456789012345678901234567890"
 
 
@@ -301,9 +304,8 @@ class Outcome(NamedTuple):
 def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """All good and bad records in one batch, through one dbt run."""
     staged = {model: {} for model in MODELS}
-    for value in [*GOOD, *BAD]:
-        payload = f'{{"id": {json.dumps(_id(value))}, "{value.column}": {value.json}}}'
-        staged[_model(value.column)][_id(value)] = event("oracle", payload)
+    for value, how in itertools.product([*GOOD, *BAD], HOW):
+        staged[_model(value.column)][_id(value, how)] = event("oracle", _payload(value, how))
     for name, _, record in MALFORMED:
         staged["things"][name] = record.replace("%s", name)
     for name, fields, _ in PAYLOADS:
@@ -341,19 +343,30 @@ def _model(column: str) -> str:
     return "nested" if column in NESTED else "things"
 
 
-def _id(value: Good | Bad) -> str:
-    return f"{value.column} {value.json}"
+def _id(value: Good | Bad, how: str = ALONE) -> str:
+    return f"{value.column} {value.json}{how}"
 
 
+def _payload(value: Good | Bad, how: str) -> str:
+    fields = {"id": json.dumps(_id(value, how)), value.column: value.json}
+    if how != ALONE:
+        nothing = dict.fromkeys(MODELS[_model(value.column)], "null")
+        fields = {**nothing, "id": fields["id"], value.column.lower(): value.json}
+    named = {name.upper() if how == IN_CAPITALS else name: text for name, text in fields.items()}
+    return f"{{{', '.join(f'{json.dumps(name)}: {text}' for name, text in named.items())}}}"
+
+
+@pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("value", GOOD, ids=_id)
-def test_a_value_that_fits_arrives_exactly(outcome: Outcome, value: Good) -> None:
+def test_a_value_that_fits_arrives_exactly(outcome: Outcome, value: Good, how: str) -> None:
     expected = {value.column.lower(): value.expected} if value.expected is not None else {}
-    _only(outcome, _id(value), expected, _model(value.column))
+    _only(outcome, _id(value, how), expected, _model(value.column))
 
 
+@pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("value", BAD, ids=_id)
-def test_a_value_that_does_not_fit_is_quarantined_with_column_and_type(outcome: Outcome, value: Bad) -> None:
-    error = _error(outcome, _id(value))
+def test_a_value_that_does_not_fit_is_quarantined_with_column_and_type(outcome: Outcome, value: Bad, how: str) -> None:
+    error = _error(outcome, _id(value, how))
     assert error.startswith(f"{value.column}: ")
     assert error.endswith(f" is not exactly a {_said(MODELS[_model(value.column)][value.column])}")
 
@@ -370,7 +383,7 @@ def test_fields_find_their_columns(outcome: Outcome, name: str, expected: dict[s
 
 def test_the_quarantine_holds_each_record_as_delivered(outcome: Outcome) -> None:
     delivered = {name: record for records in outcome.staged.values() for name, record in records.items()}
-    bad = [*map(_id, BAD), *(case[0] for case in MALFORMED)]
+    bad = [*(_id(value, how) for value in BAD for how in HOW), *(case[0] for case in MALFORMED)]
     assert {row.origin: row.record for row in outcome.quarantine} == {name: delivered[name] for name in bad}
     assert len(outcome.quarantine) == len(bad)
     assert {row._change_batch for row in outcome.quarantine} == {1}
@@ -388,8 +401,8 @@ def test_the_ledger_counts_them(outcome: Outcome, model: str) -> None:
     whole = model == "things"
     line = outcome.ledger[f"quarantine.{model}"]
     assert line.delivered == len(outcome.staged[model])
-    assert line.quarantined == len(bad) + whole * len(MALFORMED)
-    assert line.applied == line.inserted == len(good) + whole * len(PAYLOADS)
+    assert line.quarantined == len(HOW) * len(bad) + whole * len(MALFORMED)
+    assert line.applied == line.inserted == len(HOW) * len(good) + whole * len(PAYLOADS)
 
 
 def _type(said: Any) -> str:

@@ -17,11 +17,10 @@ from {{ touched }}
     and `newest` may not be.) Where columns change apart, any row of these keys counts. -#}
 {%- macro touched_rows(known, newest, fold, settings, columns, records=1) -%}
 {%- set hint = '' if settings.partial_records else (' ' ~ reconcile.broadcast_hint('base', records)).rstrip() -%}
-{%- set joined = reconcile.joined_columns(settings.columns, settings.unique_key) if settings.partial_records else {} -%}
-{%- set unjoined = 'newest.{0}' if settings.partial_records else 'if(base._change_sequence is null, newest.{0}, base.{0})' -%}
+{%- set joined = reconcile.joined_columns(settings.columns, settings.unique_key) if settings.partial_records -%}
 select{{ hint }}
     {%- for column in columns %}
-    {{ joined.get(column, unjoined.replace('{0}', column)) }} as {{ column }}{{ ',' if not loop.last }}
+    {{ joined.get(column, 'newest.' ~ column) if settings.partial_records else 'if(base._change_sequence is null, newest.' ~ column ~ ', base.' ~ column ~ ')' }} as {{ column }}{{ ',' if not loop.last }}
     {%- endfor %}
 from {{ newest }} as newest
 left join (
