@@ -160,7 +160,7 @@ MORE_BUGS = [
         {"replace where _change_batch between {{ range.first }} and {{ range.last }}": ""},
         "mysql", REPLAY, "quarantined"),
     Bug("amounts rounded", f"{RECORDS}/typed_value.sql",
-        {"{%- if round %} when": "{%- if true %} when"},
+        {"{%- if not round %} and {{": "{%- if false %} and {{"},
         "postgresql", REBUILD, "keys|not as folded"),
     Bug("no guard on merge", f"{STATE}/merge_newest.sql",
         {"where (_change_base_sequence is null or _change_sequence > _change_base_sequence)": "where true",
