@@ -167,8 +167,8 @@ BUGS = {
     ),
     "deleted rows shown": (f"{STATE}/live_rows.sql", "else 'not _deleted'", "else 'true'", "mysql", "live keys"),
     "partial records for whole rows": (
-        f"{STATE}/folded_rows.sql", "joined.get(column, unjoined.replace('{0}', column))",
-        "unjoined.replace('{0}', column)", "spanner", "live keys|as folded",
+        f"{STATE}/folded_rows.sql", "joined.get(column, 'newest.' ~ column)",
+        "'newest.' ~ column", "spanner", "live keys|as folded",
     ),
 }  # fmt: skip
 
