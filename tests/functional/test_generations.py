@@ -394,7 +394,7 @@ def test_what_is_declared_is_all_that_is_compared(spark: SparkSession, tmp_path:
     for name, (source, generations) in RIGHT.items():
         project.model(name, things(source, generations), {"id": "int"})
     compiled = compiled_models(project, "none", "times", "position", *RIGHT)
-    first = {name: re.search(r"\n    concat\(\n +(.*),\n", sql)[1] for name, sql in compiled.items()}  # type: ignore[index]
+    first = {name: re.search(r"\n {8}concat\(\n +(.*),\n", sql)[1] for name, sql in compiled.items()}  # type: ignore[index]
     began = f"if(if(is_backfill, read_at, changed_at) >= to_timestamp('{BEGAN}'), 1, 0)"
     again = began.replace(BEGAN, BEGAN_AGAIN)
     assert first["none"] == "'0000'"
