@@ -3,9 +3,10 @@
 Staging holds changes of random keys as Datastream's records of PostgreSQL, or with `--typed` as columns that need no
 parsing: nine of ten update a row, the others delete one or bring a new one. The two sides take turns in one Spark
 session under the settings of conf/: the ratio is the median of pairs. Both read every column of every live row, once
-to drop them and once to add up their hashes. Three rounds are not counted.
+to drop them and once to add up their hashes. The first rounds are not counted; for a dozen the JVM still compiles what
+plans and reads a view, two processor seconds in each.
 
-    python benchmarks/fresh.py [--rows 1000000 10000000] [--changes 100000] [--repeats 5] [--typed]
+    python benchmarks/fresh.py [--rows 1000000 10000000] [--changes 100000] [--warm-up 3] [--repeats 5] [--typed]
 """
 
 from __future__ import annotations
@@ -28,8 +29,6 @@ from merge import CHANGE, COLUMNS, rows  # noqa: E402
 from projects import Project  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
-# rounds that are not counted: so long the JVM still compiles what parses
-WARM_UP = 3
 NAMES = ", ".join(COLUMNS)
 # of a row of the first batch, lower than that of any change
 SEQUENCE = "concat('0000/0/', lpad(hex(1795260792000), 16, '0'), '/1', lpad(hex(xxhash64(id)), 16, '0'))"
@@ -86,7 +85,7 @@ def add_up(spark: SparkSession, relation: str) -> Any:
     return spark.sql(f"select count(*), sum(cast(xxhash64({NAMES}) as decimal(38,0))) from {relation}").first()
 
 
-def measure(spark: SparkSession, base_rows: int, changes: int, repeats: int, typed: bool) -> None:
+def measure(spark: SparkSession, base_rows: int, changes: int, warm_up: int, repeats: int, typed: bool) -> None:
     """Print the lines of the table for one size of base and batch."""
     schema = f"bench_{base_rows}_{changes}"
     with tempfile.TemporaryDirectory() as directory:
@@ -95,12 +94,12 @@ def measure(spark: SparkSession, base_rows: int, changes: int, repeats: int, typ
         base, fresh = f"(select * from {schema}.orders__base where not _deleted)", f"{schema}.orders"
         for what, read in (("drop", drop_rows), ("add up", add_up)):
             seconds: dict[str, list[float]] = {base: [], fresh: []}
-            for _ in range(WARM_UP + repeats):
+            for _ in range(warm_up + repeats):
                 for relation, took in seconds.items():
                     began = time.monotonic()
                     read(spark, relation)
                     took.append(time.monotonic() - began)
-            sides = [took[WARM_UP:] for took in seconds.values()]
+            sides = [took[warm_up:] for took in seconds.values()]
             first = seconds[fresh][0]
             ratio = statistics.median(two / one for one, two in zip(*sides, strict=True))
             one, two = map(statistics.median, sides)
@@ -119,6 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000], help="rows of the base table")
     parser.add_argument("--changes", type=int, default=100_000, help="changes that are not merged")
+    parser.add_argument("--warm-up", type=int, default=3, help="rounds that are not counted")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--typed", action="store_true", help="changes that need no parsing")
     arguments = parser.parse_args()
@@ -126,7 +126,7 @@ def main() -> None:
         spark = SparkSession.builder.getOrCreate()
         print(f"{'base rows':>11} {'changes':>8} {'read':>8}{'base':>11}{'fresh':>11}{'ratio':>9}{'first fresh':>13}")
         for base_rows in arguments.rows:
-            measure(spark, base_rows, arguments.changes, arguments.repeats, arguments.typed)
+            measure(spark, base_rows, arguments.changes, arguments.warm_up, arguments.repeats, arguments.typed)
         spark.stop()
 
 

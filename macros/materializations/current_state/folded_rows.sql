@@ -14,7 +14,8 @@ from {{ touched }}
 
 {#- The rows of the keys that `newest` names: whatever part of it the table holds already changes nothing. As a rule all of it is newer than any row
     there: the lowest sequence of `fold`, which names the same rows, lets files of the table be skipped. (Only what is deterministic reaches them,
-    and `newest` may not be.) Where columns change apart, any row of these keys counts. -#}
+    and `newest` may not be.) Where columns change apart, any row of these keys counts. The semi join asks for keys only, so that Spark has one broadcast
+    for it and for the anti join of `folded_rows`. -#}
 {%- macro touched_rows(known, newest, fold, settings, columns, records=1) -%}
 {%- set hint = '' if settings.partial_records else (' ' ~ reconcile.broadcast_hint('base', records)).rstrip() -%}
 {%- set joined = reconcile.joined_columns(settings.columns, settings.unique_key) if settings.partial_records -%}
@@ -28,9 +29,9 @@ left join (
     from {{ known }} as known
     left semi join {{ newest }} as touched
         on {{ reconcile.keys_match(settings.unique_key, 'touched', 'known') }}
-    {%- if not settings.partial_records %} and touched._change_sequence <= known._change_sequence
+    {%- if not settings.partial_records %}
     where known._change_sequence >= (select min(_change_sequence) from {{ fold }})
     {%- endif %}
 ) as base
-    on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}
+    on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}{{ ' and newest._change_sequence <= base._change_sequence' if not settings.partial_records }}
 {%- endmacro %}
