@@ -5,7 +5,7 @@ export SPARK_CONF_DIR := $(CURDIR)/conf
 export DBT_PROFILES_DIR := $(CURDIR)
 export DBT_SEND_ANONYMOUS_USAGE_STATS := false
 
-.PHONY: setup demo lint test soak matrix lock wheel clean
+.PHONY: setup demo check golden lint test soak matrix lock wheel clean
 
 setup: .venv/ready  ## make .venv with everything in it
 
@@ -24,6 +24,15 @@ lock: pyproject.toml  ## choose anew the versions that setup installs
 
 demo: setup  ## ingest the capture, merge it, prove parity: under 4 minutes on two cores
 	@python demo/run.py
+
+check: setup  ## under a minute, without Spark: style, types, the SQL of every shape of model, refusals, unit tests
+	@ruff check . && ruff format --check --quiet .
+	@mypy --no-error-summary & types=$$!; \
+	python -m pytest -n 2 --quiet tests/render tests/unit || code=1; \
+	wait $$types || code=1; exit $${code:-0}
+
+golden: setup  ## accept the SQL that is rendered now as that of tests/sql
+	python -m pytest --quiet --accept-goldens tests/render/test_golden_sql.py
 
 lint: setup
 	ruff check .

@@ -1,13 +1,18 @@
 """What the tests share: one Spark session for each worker, configured as users' are, by conf/ or one of its kin."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import file_formats
 import pytest
-from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # JDBC drivers, for snapshots of real databases.
 os.environ["RECONCILE_PACKAGES"] = (Path(__file__).parent / "packages").read_text()
@@ -24,6 +29,7 @@ os.environ["JAVA_HOME"] = str(Path(__file__).parent / "java")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """A run has tables of one format."""
     parser.addoption("--file-format", choices=list(file_formats.CONFIGURATIONS), default="delta")
+    parser.addoption("--accept-goldens", action="store_true", help="write tests/sql anew: `make golden`")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,8 +49,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
+def accept_goldens(request: pytest.FixtureRequest) -> bool:
+    """Whether what is rendered now becomes the golden SQL."""
+    return bool(request.config.getoption("--accept-goldens"))
+
+
+@pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all tests of a worker; its lakehouse/ lies in a temporary directory."""
+    # Tests without Spark do not wait for its import.
+    from pyspark.sql import SparkSession
+
     # The JVM keeps the directory in which it was started.
     with contextlib.chdir(tmp_path_factory.mktemp("session")):
         session = SparkSession.builder.getOrCreate()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
 from reconcile_jobs import failpoints
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 CONFIGURATIONS = {"delta": CONF, "iceberg": CONF / "iceberg"}

@@ -1,0 +1,357 @@
+"""What dbt does with the package, in plain Jinja: no dbt, no parsing of YAML, and Spark only if the warehouse is one.
+
+A `PlainProject` takes the models that a `Project` takes, and runs them by the package's own materializations. The
+warehouse behind it is a Spark session, or a recorder that notes every statement and answers from a script.
+`tests/lifecycle` shows that dbt issues the very same statements.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import CodeType, SimpleNamespace
+from typing import Any, NamedTuple, Protocol
+
+import jinja2
+from dbt_common.clients.jinja import create_undefined
+
+PACKAGE = Path(__file__).parent.parent
+INVOCATION = "00000000-0000-0000-0000-000000000000"
+_BLOCK = re.compile(r"{%(-?)\s*(materialization|test)\s+(\w+)\s*(\([^%]*\))?(.*?)(-?)%}", re.S)
+_END = re.compile(r"{%(-?)\s*end(?:materialization|test)\s*(-?)%}")
+_MACRO = re.compile(r"({%-?\s*macro\s+)(\w+)")
+
+
+class CompilerError(Exception):
+    """What `exceptions.raise_compiler_error` says."""
+
+
+class _Returned(Exception):
+    """A macro's `return`: dbt raises, too."""
+
+
+class Column(NamedTuple):
+    """A column of a SELECT, as dbt's adapter describes it."""
+
+    name: str
+    dtype: str
+
+
+class Row(tuple[Any, ...]):
+    """A row of a result, as agate has it."""
+
+    def values(self) -> tuple[Any, ...]:
+        return tuple(self)
+
+
+class Rows(list[Row]):
+    """A result, as `run_query` returns it."""
+
+    def __init__(self, column_names: Sequence[str] = (), rows: Iterable[Iterable[Any]] = ()) -> None:
+        super().__init__(map(Row, rows))
+        self.column_names = tuple(column_names)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table or view, as dbt's adapter names it."""
+
+    schema: str
+    identifier: str
+    type: str | None = None
+
+    def incorporate(self, path: Mapping[str, str] | None = None, type: str | None = None) -> Relation:
+        return replace(self, **(path or {}), type=type or self.type)
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.identifier}"
+
+
+class Warehouse(Protocol):
+    """What statements are sent to."""
+
+    def query(self, sql: str) -> Rows: ...
+    def columns(self, sql: str) -> list[Column]: ...
+    def relation_type(self, schema: str, identifier: str) -> str | None:
+        """Return `table` or `view`, or None where there is no such relation."""
+
+
+# --- the macros ------------------------------------------------------------------------------------------------------
+
+_environment = jinja2.Environment(
+    extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"], undefined=create_undefined(), keep_trailing_newline=False
+)
+
+
+@functools.cache
+def _compiled(text: str) -> tuple[CodeType, tuple[str, ...]]:
+    """Return the code of a file of macros and their names; a materialization or test becomes a macro of its name."""
+    text = _BLOCK.sub(lambda m: f"{{%{m[1]} macro {m[2]}_{m[3]}{m[4] or '()'} {m[6]}%}}", text)
+    text = _END.sub(lambda m: f"{{%{m[1]} endmacro {m[2]}%}}", text)
+    # Jinja does not export names that begin with an underscore.
+    names = tuple(name for _, name in _MACRO.findall(text))
+    return _environment.compile(_MACRO.sub(r"\1macro__\2", text)), names
+
+
+@functools.cache
+def _text(file: Path, modified: int) -> str:
+    return file.read_text()
+
+
+class Macros:
+    """The package's macros, to be called by their names; what is returned is a value, what is rendered a text.
+
+    `replaced`: a planted bug: for files of the package, each passage that becomes another.
+    """
+
+    def __init__(
+        self, context: dict[str, Any], package: Path = PACKAGE, replaced: Mapping[str, Mapping[str, str]] | None = None
+    ) -> None:
+        self._macros: dict[str, Any] = {}
+        context |= {**_environment.globals, "reconcile": self, "return": _return}
+        left = dict(replaced or {})
+        for file in sorted((package / "macros").glob("**/*.sql")):
+            text = _text(file, file.stat().st_mtime_ns)
+            for found, planted in left.pop(str(file.relative_to(package)), {}).items():
+                assert text.count(found) == 1, f"{file.name} has changed: plant this bug anew where now is {found!r}"
+                text = text.replace(found, planted)
+            code, names = _compiled(text)
+            template = jinja2.Template.from_code(_environment, code, context)
+            module = template.make_module(context, shared=True)
+            self._macros |= {name: getattr(module, f"macro__{name}") for name in names}
+        assert not left, f"no such files: {left}"
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in self._macros:
+            raise AttributeError(f"the package has no macro {name}")
+
+        def call(*given: Any, **named: Any) -> Any:
+            try:
+                return str(self._macros[name](*given, **named))
+            except _Returned as returned:
+                return returned.args[0]
+
+        return call
+
+
+def _return(value: Any = None) -> None:
+    raise _Returned(value)
+
+
+def _raise_compiler_error(message: str, node: Any = None) -> None:
+    raise CompilerError(message)
+
+
+# --- a project -------------------------------------------------------------------------------------------------------
+
+
+class PlainProject:
+    """A project that installs the package, its models in `schema`."""
+
+    def __init__(
+        self, warehouse: Warehouse, schema: str, *, file_format: str = "delta",
+        replaced: Mapping[str, Mapping[str, str]] | None = None, variables: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.warehouse, self.schema, self.file_format = warehouse, schema, file_format
+        self.graph: dict[str, Any] = {"nodes": {}, "sources": {}}
+        self.variables = dict(variables or {})
+        self.logged: list[str] = []
+        self._texts: dict[str, str] = {}
+        self.context = self._globals()
+        self.macros = Macros(self.context, replaced=replaced)
+        for file in sorted((PACKAGE / "models" / "monitoring").glob("*.sql")):
+            self._add(f"model.reconcile.{file.stem}", file.read_text(), {}, {})
+
+    def _globals(self) -> dict[str, Any]:
+        adapter = SimpleNamespace(
+            get_column_schema_from_query=self.warehouse.columns,
+            get_relation=lambda database, schema, identifier: self._load(Relation(schema, identifier)),
+        )
+        return {
+            "adapter": adapter, "graph": self.graph, "invocation_id": INVOCATION, "execute": True,
+            "api": SimpleNamespace(Relation=SimpleNamespace(create=lambda **said: Relation(**said))),
+            "apply_grants": lambda *given, **named: "", "run_hooks": lambda hooks: "", "pre_hooks": [],
+            "post_hooks": [], "exceptions": SimpleNamespace(raise_compiler_error=_raise_compiler_error),
+            "flags": SimpleNamespace(WHICH="run", EMPTY=False, FULL_REFRESH=False), "fromjson": json.loads,
+            "load_relation": self._load, "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
+            "location_clause": self._location, "log": lambda text, info=False: self.logged.append(text) or "",
+            "modules": SimpleNamespace(re=re, datetime=datetime), "noop_statement": self._noop,
+            "partition_cols": self._partitions, "ref": self._ref, "run_query": self.warehouse.query,
+            "selected_resources": [], "should_full_refresh": lambda: self.context["flags"].FULL_REFRESH,
+            "source": self._source, "target": SimpleNamespace(schema=self.schema, profile_name="shop", type="spark"),
+            "tojson": lambda value, sort_keys=False: json.dumps(value, sort_keys=sort_keys),
+            "var": lambda name, default=None: self.variables.get(name, default), "zip": zip,
+        }  # fmt: skip
+
+    # --- what a project holds ---
+
+    def source(self, schema: str, *tables: str) -> None:
+        """Declare staging tables as the source `lake`."""
+        for table in tables:
+            id_ = f"source.shop.lake.{table}"
+            self.graph["sources"][id_] = {
+                "unique_id": id_, "name": table, "schema": schema, "identifier": table, "resource_type": "source",
+            }  # fmt: skip
+
+    def model(self, name: str, sql: str, columns: Mapping[str, str | Mapping[str, Any]], **properties: Any) -> None:
+        """Add a model; `columns` maps names to data types, or to all that the YAML would say of a column."""
+        self._add(f"model.shop.{name}", sql, columns, properties)
+
+    def _add(self, id_: str, sql: str, columns: Mapping[str, Any], properties: Mapping[str, Any]) -> None:
+        name, said = id_.split(".")[-1], dict(properties.get("config") or {})
+        declared = {
+            column: {"name": column, "description": "", **({"data_type": of} if isinstance(of, str) else of)}
+            for column, of in columns.items()
+        }
+        config = {"materialized": "view", "file_format": self.file_format, "meta": {}, **said}
+        node = {
+            "unique_id": id_, "name": name, "alias": name, "schema": self.schema, "resource_type": "model",
+            "columns": declared, "config": config, "depends_on": {"nodes": []}, "description": "",
+            "data_tests": list(properties.get("data_tests") or []),
+        }  # fmt: skip
+        self.graph["nodes"][id_], self._texts[id_] = node, sql
+        # As dbt parses: what the SQL says of the model by `config(...)`, and what it depends on.
+        with self._of(node, execute=False):
+            self._render(sql)
+        node["alias"] = config.get("alias", name)
+        node["schema"] = config.get("schema", self.schema)
+
+    def node(self, name: str) -> dict[str, Any]:
+        return next(node for id_, node in self.graph["nodes"].items() if id_.split(".")[-1] == name)
+
+    # --- what dbt does ---
+
+    def run(self, *names: str, full_refresh: bool = False, empty: bool = False) -> dict[str, str]:
+        """Do what `dbt run` does, and return what each model says when it is done; a `CompilerError` passes."""
+        self.begin("run", names, full_refresh=full_refresh, empty=empty)
+        return {node["name"]: self.materialize(node) for node in self._selected(names)}
+
+    def begin(self, which: str, names: Sequence[str] = (), *, full_refresh: bool = False, empty: bool = False) -> None:
+        """Do what the package does at the start of every run."""
+        selected = [node["unique_id"] for node in self._selected(names)]
+        flags = SimpleNamespace(WHICH=which, EMPTY=empty, FULL_REFRESH=full_refresh)
+        self.context |= {"flags": flags, "selected_resources": selected}
+        self.macros.begin_run()
+
+    def materialize(self, node: dict[str, Any]) -> str:
+        """Run one model, and return what it says."""
+        with self._of(node) as context:
+            self.context["sql"] = self._render(self._texts[node["unique_id"]])
+            getattr(self.macros, f"materialization_{node['config']['materialized']}")()
+            return str(context["said"])
+
+    def compile(self, name: str) -> str:
+        """Return the SELECT of a model."""
+        node = self.node(name)
+        with self._of(node):
+            return self._render(self._texts[node["unique_id"]])
+
+    def test(self, test: str, model: str, **arguments: Any) -> str:
+        """Return the SQL of one of the package's tests on a model."""
+        node = self.node(model)
+        id_ = f"test.shop.{test}_{model}"
+        said = {"unique_id": id_, "name": f"{test}_{model}", "resource_type": "test", "test_metadata": {"name": test}}
+        relation = Relation(node["schema"], node["alias"])
+        with self._of({**said, "config": {}, "columns": {}, "schema": self.schema, "alias": test}):
+            self.graph["nodes"][id_] = said
+            self.context["flags"] = SimpleNamespace(WHICH="test", EMPTY=False, FULL_REFRESH=False)
+            self.context["selected_resources"] = [id_]
+            return str(getattr(self.macros, f"test_{test}")(relation, **arguments))
+
+    def relation(self, name: str) -> Relation:
+        """Return the relation of a model, as `ref` does."""
+        node = self.node(name)
+        return Relation(node["schema"], node["alias"])
+
+    # --- what dbt's Jinja knows ---
+
+    def _of(self, node: dict[str, Any], execute: bool = True) -> _Within:
+        return _Within(self.context, {
+            "model": node, "execute": execute, "config": _Config(node["config"]), "said": "",
+            "this": Relation(node["schema"], node["alias"]),
+        })  # fmt: skip
+
+    def _render(self, text: str) -> str:
+        template = jinja2.Template.from_code(_environment, _environment.compile(text), self.context)
+        return template.render()
+
+    def _selected(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Return nodes in the order in which they depend on each other: of these names, or all models."""
+        models = [node for node in self.graph["nodes"].values() if node["resource_type"] == "model"]
+        chosen = {id(node) for node in models if not names or node["name"] in names}
+        done: set[str] = set()
+        while len(done) < len(models):
+            for node in models:
+                waits = [i for i in node["depends_on"]["nodes"] if i in self.graph["nodes"] and i not in done]
+                if node["unique_id"] not in done and not waits:
+                    done.add(node["unique_id"])
+                    if id(node) in chosen and node["config"]["materialized"] != "ephemeral":
+                        yield node
+
+    def _load(self, relation: Relation) -> Relation | None:
+        found = self.warehouse.relation_type(relation.schema, relation.identifier)
+        return replace(relation, type=found) if found else None
+
+    def _source(self, source: str, table: str) -> Relation:
+        found = self.graph["sources"][f"source.shop.{source}.{table}"]
+        self._depends(found["unique_id"])
+        return Relation(found["schema"], found["identifier"])
+
+    def _ref(self, name: str) -> Relation:
+        node = self.node(name)
+        self._depends(node["unique_id"])
+        return Relation(node["schema"], node["alias"])
+
+    def _depends(self, unique_id: str) -> None:
+        nodes = self.context["model"].get("depends_on", {"nodes": []})["nodes"]
+        if unique_id not in nodes:
+            nodes.append(unique_id)
+
+    def _noop(self, name: str, message: str = "", caller: Any = None) -> str:
+        self.context["said"] = message.strip()
+        return ""
+
+    def _location(self) -> str:
+        root = self.context["config"].get("location_root")
+        return f"\n    location '{root}/{self.context['model']['alias']}'" if root else ""
+
+    def _partitions(self, label: str, required: bool = False) -> str:
+        columns = self.context["config"].get("partition_by")
+        columns = [columns] if isinstance(columns, str) else columns
+        return f"\n    {label} ({','.join(columns)})" if columns else ""
+
+
+class _Config:
+    """What Jinja calls `config`: to be called, and asked."""
+
+    def __init__(self, said: dict[str, Any]) -> None:
+        self._said = said
+
+    def __call__(self, **said: Any) -> str:
+        self._said |= {**said, "meta": {**(self._said.get("meta") or {}), **(said.get("meta") or {})}}
+        return ""
+
+    def get(self, name: str, default: Any = None, **_: Any) -> Any:
+        return self._said.get(name, default)
+
+
+class _Within:
+    """Lets the context be that of one node for a while."""
+
+    def __init__(self, context: dict[str, Any], said: dict[str, Any]) -> None:
+        self._context, self._said = context, said
+
+    def __enter__(self) -> dict[str, Any]:
+        self._before = dict(self._context)
+        self._context |= self._said
+        return self._context
+
+    def __exit__(self, *_: object) -> None:
+        self._context.clear()
+        self._context |= self._before

@@ -1,0 +1,217 @@
+"""The shapes of models whose SQL is kept in tests/sql: what a run of each asks of the warehouse, phase by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from plain_dbt import PlainProject
+from recorder import Recorder, change_columns, normalized
+
+STAGING = "lake.shop_changes"
+ORDERS = {
+    "id": "bigint", "status": "string", "total": "decimal(38,10)", "placed_at": "timestamp", "ratio": "double",
+}  # fmt: skip
+LINES = {"order_id": "bigint", "line": "int", "product": "varchar(20)", "quantity": "smallint"}
+CELLS = {"row_key": "binary", "family": "string", "qualifier": "binary", "cell_time": "timestamp", "value": "binary"}
+CELL_KEY = ["row_key", "family", "qualifier", "cell_time"]
+EVERY_TYPE = {
+    "id": "bigint", "tiny": "tinyint", "small": "smallint", "whole": "int", "real": "float", "wide": "double",
+    "exact": "decimal(38,10)", "is_it": "boolean", "text": "string", "short": "varchar(5)", "bytes": "binary",
+    "day": "date", "moment": "timestamp", "local": "timestamp_ntz", "list": "array<decimal(10,2)>",
+    "pairs": "map<string,array<string>>",
+    "rounded": {"data_type": "decimal(10,2)", "config": {"meta": {"round": True}}},
+}  # fmt: skip
+ODD = ["id", "a`b", "it's", "{% raw %}", "sel ect", "李雷"]
+OWN_SELECT = """select 1L as id, 'one' as name, 'insert' as _change_type, '1' as _change_sequence, '1' as _change_id,
+    timestamp'2026-01-01' as _change_time, 1L as _change_batch, cast(null as array<string>) as _change_columns,
+    cast(null as string) as _change_error"""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A model: its source macro, and how it is configured."""
+
+    source: str
+    columns: Mapping[str, Any] = field(default_factory=lambda: ORDERS)
+    key: Any = "id"
+    materialized: str = "current_state"
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    arguments: str = ""
+    file_format: str = "delta"
+    phases: tuple[str, ...] = ("first run", "increment")
+    as_of: Mapping[str, Any] | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    more_columns: Mapping[str, str] = field(default_factory=dict)
+    row_ids: bool = False
+    object: str = "shop.orders"
+
+    @property
+    def sql(self) -> str:
+        options = {"materialized": self.materialized, "unique_key": self.key, **self.config}
+        if self.meta:
+            options["meta"] = dict(self.meta)
+        config = f"{{{{ config({', '.join(f'{name}={value!r}' for name, value in options.items())}) }}}}\n"
+        if self.source.startswith("select"):
+            return config + self.source
+        arguments = f"source('lake', 'shop_changes'), '{self.object}'{self.arguments}"
+        return f"{config}{{{{ reconcile.{self.source}({arguments}) }}}}"
+
+
+ORACLE, MYSQL, POSTGRESQL, SQLSERVER = (
+    f"datastream_{source}" for source in ("oracle", "mysql", "postgresql", "sqlserver")
+)
+SPANNER, BIGTABLE = "spanner_change_stream", "bigtable_change_stream"
+EVERY_PHASE = ("first run", "nothing new", "increment", "replay")
+PHASES_AS_OF = ("first run", "nothing new")
+SHAPES = {
+    "oracle": Shape(ORACLE, row_ids=True, phases=EVERY_PHASE),
+    "oracle_without_row_ids": Shape(ORACLE, meta={"row_ids": False}),
+    "oracle_key_is_the_row_id": Shape(ORACLE, key="_row_id", row_ids=True),
+    "oracle_fresh": Shape(ORACLE, meta={"fresh": True}, row_ids=True),
+    "oracle_history": Shape(ORACLE, materialized="history", row_ids=True, phases=EVERY_PHASE),
+    "oracle_generations": Shape(
+        ORACLE, arguments=", generations=['2026-11-01 00:00:00+00', "
+        "{'scn': 15869128507100, 'read_timestamp': '2026-11-20 12:00:00+00'}]",
+        row_ids=True, phases=("first run",),
+    ),
+    "mysql_composite_key": Shape(MYSQL, LINES, ["order_id", "line"], phases=EVERY_PHASE),
+    "mysql_every_type": Shape(MYSQL, EVERY_TYPE, phases=("first run",)),
+    "mysql_odd_names": Shape(
+        MYSQL, dict.fromkeys(ODD, "string"), ODD[:3], object="it\\'s `a` ${table}"
+    ),
+    "mysql_fresh": Shape(MYSQL, meta={"fresh": True}),
+    "mysql_history": Shape(MYSQL, LINES, ["order_id", "line"], "history", {"fold_unchanged": False}),
+    "mysql_documented": Shape(
+        MYSQL, phases=("first run",),
+        config={"persist_docs": {"columns": True, "relation": True}, "partition_by": "status",
+                "location_root": "/lake", "tblproperties": {"owner": "shop"}},
+    ),
+    "mysql_after_a_purge": Shape(MYSQL, meta={"base_snapshot": "lake.orders_kept"}, phases=("after a purge",)),
+    "mysql_history_after_a_purge": Shape(
+        MYSQL, materialized="history", meta={"base_snapshot": "lake.orders_kept"}, phases=("after a purge",)
+    ),
+    "mysql_view": Shape(MYSQL, materialized="current_view", phases=("first run", "nothing new")),
+    "mysql_view_after_a_purge": Shape(
+        MYSQL, materialized="current_view", meta={"base_snapshot": "lake.orders_kept"}, phases=("after a purge",)
+    ),
+    "mysql_as_of_a_batch": Shape(MYSQL, as_of={"batch": 2}, phases=PHASES_AS_OF),
+    "mysql_as_of_an_append": Shape(MYSQL, as_of={"appended_at": "2026-11-21 12:00:00+00"}, phases=("first run",)),
+    "oracle_as_of_a_sequence": Shape(
+        ORACLE, as_of={"sequence": "1/1/00000E6ECEDFC05C"}, row_ids=True, phases=("first run",)
+    ),
+    "postgresql": Shape(POSTGRESQL),
+    "postgresql_as_of_a_snapshot": Shape(
+        POSTGRESQL, as_of={"pg_snapshot": "18642:18650:18644,18646"}, phases=("first run",)
+    ),
+    "postgresql_history_as_of_a_time": Shape(
+        POSTGRESQL, materialized="history", as_of={"commit_time": "2026-11-21 12:00:00+00"}, phases=("first run",)
+    ),
+    "sqlserver": Shape(SQLSERVER),
+    "spanner": Shape(SPANNER, phases=EVERY_PHASE),
+    "spanner_fresh": Shape(SPANNER, meta={"fresh": True}),
+    "spanner_history": Shape(SPANNER, materialized="history"),
+    "spanner_view": Shape(SPANNER, materialized="current_view", phases=("first run",)),
+    "bigtable": Shape(BIGTABLE, CELLS, CELL_KEY, object="events"),
+    "bigtable_keeps_garbage": Shape(
+        BIGTABLE, CELLS, CELL_KEY, "history", arguments=", garbage_collection='keep'", object="events",
+       
+    ),
+    "bigtable_view": Shape(BIGTABLE, CELLS, CELL_KEY, "current_view", object="events", phases=("first run",)),
+    "own_select": Shape(OWN_SELECT, {"id": "bigint", "name": "string"}),
+    "iceberg_mysql": Shape(MYSQL, LINES, ["order_id", "line"], file_format="iceberg", phases=EVERY_PHASE),
+    "iceberg_oracle": Shape(ORACLE, file_format="iceberg", row_ids=True),
+    "iceberg_spanner": Shape(SPANNER, file_format="iceberg"),
+    "iceberg_bigtable": Shape(BIGTABLE, CELLS, CELL_KEY, object="events", file_format="iceberg"),
+    "iceberg_history": Shape(MYSQL, materialized="history", file_format="iceberg"),
+    "iceberg_buckets": Shape(MYSQL, meta={"buckets": 16}, file_format="iceberg"),
+}  # fmt: skip
+
+
+class Life:
+    """A model of some shape in a recorded warehouse, phase by phase."""
+
+    def __init__(self, shape: Shape, replaced: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        self.shape, self.warehouse = shape, Recorder()
+        if shape.file_format == "iceberg":
+            self.warehouse.catalog = "org.apache.iceberg.spark.SparkSessionCatalog"
+        variables = {"as_of": dict(shape.as_of)} if shape.as_of else {}
+        self.project = PlainProject(
+            self.warehouse, "demo", file_format=shape.file_format, replaced=replaced, variables=variables
+        )
+        self.project.source("lake", "shop_changes")
+        columns = {
+            name: {"data_type": said, "description": f"the {name}"} if isinstance(said, str) else said
+            for name, said in shape.columns.items()
+        }
+        self.project.model("orders", shape.sql, columns, config={})
+        self.project.node("orders")["description"] = "What people order."
+        self.warehouse.has(STAGING)
+        more = {"_row_id": "string"} if shape.row_ids or shape.source == ORACLE else {}
+        more |= {"_range": "struct<...>"} if shape.source == BIGTABLE else {}
+        self.warehouse.column_types["orders_kept"] = self._kept()
+        for part in ("staged as (", "_change_sequence"):
+            self.warehouse.column_types[part] = change_columns(shape.columns, **more)
+
+    def _kept(self) -> dict[str, str]:
+        own = {"_change_sequence": "string", "_change_time": "timestamp", "_change_batch": "bigint"}
+        if self.shape.materialized == "history":
+            own |= {"_change_type": "string", "_change_id": "string", "_change_repeats": "boolean"}
+            own |= dict.fromkeys(["valid_from", "valid_to", "_change_valid_to"], "timestamp")
+        return {**dict.fromkeys(self.shape.columns, "string"), **own, "_deleted": "boolean"}
+
+    @property
+    def change_records(self) -> str:
+        """The SELECT of the model: what its source macro gives."""
+        return self.project.compile("orders").strip()
+
+    def statements(self, phase: str) -> list[str]:
+        """Return what a model asks in a phase, after those that come before it; with its message at the end."""
+        prepare: dict[str, Callable[[], None]] = {
+            "first run": lambda: None, "nothing new": self._nothing_new, "increment": self._increment,
+            "replay": self._replay, "after a purge": self._purge,
+        }  # fmt: skip
+        prepare[phase]()
+        self.project.begin("run", ["orders"])
+        self.warehouse.statements.clear()
+        said = self.project.materialize(self._node)
+        return [*normalized(self.warehouse.statements), f"-- {said}"]
+
+    def _knows(self, batch: int) -> None:
+        self.warehouse.ledger, self.warehouse.base_batch = (batch, batch), batch
+
+    def _nothing_new(self) -> None:
+        self._knows(3)
+        self.warehouse.delivered = 0
+
+    def _increment(self) -> None:
+        self._knows(3)
+        w = self.warehouse
+        w.staged, w.delivered, w.keyless_deletes = (
+            5,
+            200,
+            2 if self.project.macros.keyless_deletes_of(self._node) else 0,
+        )
+        w.counts = {
+            "quarantined": 1,
+            "applied": 7,
+            "merged": 7,
+            "new_keys": 2,
+            "inserted": 2,
+            "updated": 5,
+            "base_batch": 5,
+        }
+
+    def _replay(self) -> None:
+        self._increment()
+        self.warehouse.ledger, self.warehouse.base_batch = (3, 3), 5
+        self.warehouse.counts |= {"applied": 0, "merged": 0, "new_keys": 0, "duplicate": 7}
+
+    def _purge(self) -> None:
+        self.warehouse.purges = {self.shape.object: 2}
+        self.warehouse.has("lake.orders_kept")
+
+    @property
+    def _node(self) -> dict[str, Any]:
+        return self.project.node("orders")

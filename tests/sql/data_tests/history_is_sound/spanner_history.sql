@@ -1,0 +1,87 @@
+with records as (
+    select `id`, _change_sequence, _change_time, valid_from, valid_to, _change_is_known as is_version
+    from `demo`.`orders__base`
+),
+
+neighbours as (
+    select
+        *,
+        lead(valid_from) over (partition by `id` order by _change_sequence) as next_from,
+        lead(_change_sequence) over (partition by `id` order by _change_sequence) as next_sequence,
+        row_number() over (partition by `id` order by _change_sequence desc) = 1 as is_newest,
+        count(*) over (partition by `id`, _change_sequence) as copies
+    from records
+),
+
+-- the versions that a keyless delete ended
+undone as (
+    select `id`, _change_sequence, _change_sequence as ended_by
+    from records
+    where false
+),
+
+versions as (
+    select
+        `id`,
+        _change_sequence,
+        valid_from,
+        valid_to,
+        is_current,
+        lead(valid_from) over (partition by `id` order by _change_sequence) as next_from,
+        lead(_change_sequence) over (partition by `id` order by _change_sequence) as next_sequence,
+        count_if(is_current) over (partition by `id`) as current_versions
+    from `demo`.`orders`
+),
+
+-- what ends a row without beginning another version
+ends as (
+    select `id`, _change_sequence as ended_by
+    from records
+    where not is_version
+    union all
+    select `id`, ended_by
+    from undone
+),
+
+gaps as (
+    select versions.*
+    from versions
+    left anti join ends
+        on versions.`id` = ends.`id` and ended_by > _change_sequence and ended_by < next_sequence
+    where valid_to < next_from
+)
+
+select `id`, _change_sequence, valid_from, valid_to, 'is kept twice' as finding
+from neighbours
+where copies > 1
+union all
+select `id`, _change_sequence, valid_from, valid_to, 'its record ends otherwise than the next one begins'
+from neighbours
+left anti join undone using (`id`, _change_sequence)
+where not valid_to <=> next_from or valid_from > _change_time or valid_from is null
+union all
+select `id`, _change_sequence, valid_from, valid_to, 'its row delete does not end it before the next one begins'
+from neighbours
+left semi join undone using (`id`, _change_sequence)
+where valid_to is null or valid_to > next_from
+union all
+select `id`, _change_sequence, valid_from, valid_to, 'ends before it begins'
+from versions
+where valid_to < valid_from
+union all
+select `id`, _change_sequence, valid_from, valid_to, 'overlaps the next version'
+from versions
+where next_from < valid_to or (valid_to is null and next_from is not null)
+union all
+select `id`, _change_sequence, valid_from, valid_to, 'a gap follows that no delete explains'
+from gaps
+union all
+select `id`, _change_sequence, valid_from, valid_to, 'one of several current versions'
+from versions
+where is_current and current_versions > 1
+union all
+select `id`, newest._change_sequence, newest.valid_from, newest.valid_to, 'no version is current, though the newest record is no delete'
+from neighbours as newest
+left anti join (select * from versions where is_current) as current using (`id`)
+left anti join undone on newest.`id` = undone.`id` and newest._change_sequence = undone._change_sequence
+where newest.is_newest and newest.is_version

@@ -1,0 +1,50 @@
+with account as (
+    select *, coalesce(max(last_batch) over (order by recorded_at, first_batch rows between unbounded preceding and 1 preceding), 0) as before
+    from `demo`.`reconcile_ledger`
+    where relation = 'demo.orders'
+),
+
+staged as (
+    select batch, count(*) as records
+    from `lake`.`shop_changes`
+    where object in ('shop.orders')
+    group by batch
+),
+
+recounted as (
+    select account.recorded_at, account.first_batch, coalesce(sum(staged.records), 0) as staged
+    from account
+    left join staged on staged.batch between account.first_batch and account.last_batch
+    group by account.recorded_at, account.first_batch
+),
+
+judged as (
+    select
+        account.*,
+        nullif(concat_ws(
+            '; ',
+            if(delivered <> applied + superseded + duplicate + quarantined + pending, 'the classes do not add up to delivered', null),
+            if(applied <> inserted + updated + deleted + tombstoned, 'the effects do not add up to applied', null),
+            if(delivered <> staged and (delivered < staged or first_batch > 0), 'staging holds another number of records', null),
+            if(first_batch > if(kind = 'rebuild', greatest(before, 0), before) + 1, 'batches before this range are in no range', null)
+        ), '') as finding
+    from account
+    inner join recounted using (recorded_at, first_batch)
+),
+
+-- what was applied without an account
+forgotten as (
+    select batch, records
+    from staged
+    where
+        batch <= (select max(_change_batch) from `demo`.`orders__base`)
+        and batch > 0
+        and not exists (select 1 from account where staged.batch between account.first_batch and account.last_batch)
+)
+
+select kind, first_batch, last_batch, delivered, applied, superseded, duplicate, quarantined, pending, recorded_at, finding
+from judged
+where finding is not null
+union all
+select null, batch, batch, records, null, null, null, null, null, null, 'the base table holds this batch, and the ledger does not know it'
+from forgotten

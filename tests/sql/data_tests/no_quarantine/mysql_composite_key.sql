@@ -1,0 +1,2 @@
+select *
+from `demo`.`orders__quarantine`

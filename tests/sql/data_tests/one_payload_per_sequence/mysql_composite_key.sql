@@ -1,0 +1,8 @@
+select `order_id`, `line`, _change_coordinates as coordinates, count(distinct _change_sequence) as payloads, sort_array(collect_set(_change_id)) as change_ids
+from (
+    select `order_id`, `line`, _change_sequence, _change_id, left(_change_sequence, char_length(_change_sequence) - 17) as _change_coordinates
+    from `demo`.`orders__changes`
+    where _change_error is null and `order_id` is not null and `line` is not null
+)
+group by `order_id`, `line`, _change_coordinates
+having count(distinct _change_sequence) > 1

@@ -1,0 +1,157 @@
+show tblproperties `demo_as_of`.`orders`;
+
+show tblproperties `demo_as_of`.`orders__base`;
+
+show tblproperties `demo_as_of`.`orders__changes`;
+
+show tblproperties `demo_as_of`.`orders__quarantine`;
+
+select max(batch) as last, max(if(true, batch, null)) as by_then from `lake`.`shop_changes` where batch <= 3;
+
+select object, max(last_batch) as batch
+from `demo`.`reconcile_ledger`
+where relation = 'lake.shop_changes' and kind = 'purge'
+group by object;
+
+select count(*) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 2;
+
+drop view if exists reconcile_fold_105c54038153;
+
+drop view if exists reconcile_changes_105c54038153;
+
+set spark.sql.constraintPropagation.enabled = false;
+
+set spark.sql.legacy.storeAnalyzedPlanForView = true;
+
+set spark.sql.autoBroadcastJoinThreshold = -1;
+
+set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m;
+
+cache table reconcile_changes_105c54038153 as
+select *
+from (
+select
+    `id`,
+    `status`,
+    `total`,
+    `placed_at`,
+    `ratio`,
+    _change_type,
+    _change_sequence,
+    _change_id,
+    _change_time,
+    _change_batch,
+    _change_complaint as _change_error,
+    if(_change_complaint is null, null, _change_record) as _change_record,
+    _change_origin as _change_origin
+from (
+    select
+        *,
+        nullif(concat_ws(
+            '; ',
+            _change_error,
+            if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+        ), '') as _change_complaint
+    from (
+select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
+from (
+
+{the SELECT of mysql_fresh/change_records.sql}
+)
+lateral view explode(array(_change_sequence)) as _change_place
+where _change_batch <= 2 and true
+    )
+    where _change_batch between 1 and 2
+)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is not null;
+
+cache table reconcile_fold_105c54038153 as
+select *
+from (
+select
+    newest.*,
+    cast(null as string) as _change_base_sequence,
+    cast(null as boolean) as _change_base_deleted
+from (
+    select newest.*, records as _change_records, sequences as _change_sequences
+    from (
+        select
+            max_by(
+                struct(
+                    `id`,
+                    if(_change_type = 'delete', null, `status`) as `status`,
+                    if(_change_type = 'delete', null, `total`) as `total`,
+                    if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                    if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                    _change_sequence,
+                    _change_time,
+                    _change_batch,
+                    _change_type = 'delete' as _deleted
+                ),
+                struct(_change_sequence, -_change_batch)
+            ) as newest,
+            count(*) as records,
+            collect_set(_change_sequence) as sequences
+        from reconcile_changes_105c54038153
+        where _change_error is null
+        group by `id`
+    )
+) as newest
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_fold_105c54038153' is not null;
+
+select
+    0 as delivered,
+    (select count_if(_change_error is not null) from reconcile_changes_105c54038153) as quarantined,
+    coalesce(sum(_change_records - cardinality(_change_sequences) + if(array_contains(_change_sequences, _change_base_sequence), 1, 0)), 0) as duplicate,
+    coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and (sequence < _change_sequence or not _change_is_applied)))), 0) as superseded,
+    0 as pending,
+    count_if(_change_is_applied) as applied,
+    count_if(_change_is_applied and not _deleted and not _change_was_live) as inserted,
+    count_if(_change_is_applied and not _deleted and _change_was_live) as updated,
+    count_if(_change_is_applied and _deleted and _change_was_live) as deleted,
+    count_if(_change_is_applied and _deleted and not _change_was_live) as tombstoned,
+    count_if(_change_base_sequence is null) as new_keys,
+    count_if(_change_is_merged) as merged,
+    max(if(_change_is_merged, _change_batch, null)) as base_batch
+from (
+    select
+        *,
+        _change_base_sequence is null or _change_sequence > _change_base_sequence as _change_is_merged,
+        _change_is_merged as _change_is_applied,
+        coalesce(not _change_base_deleted, false) as _change_was_live
+    from reconcile_fold_105c54038153
+);
+
+create or replace table `demo_as_of`.`orders__quarantine`
+using delta
+tblproperties (
+    'reconcile.quarantine' = 'demo_as_of.orders',
+    'reconcile.as_of' = 'batch 2'
+)
+as
+select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
+from reconcile_changes_105c54038153
+where _change_error is not null;
+
+create or replace table `demo_as_of`.`orders__base`
+using delta
+
+
+tblproperties (
+    'delta.enableDeletionVectors' = 'true',
+    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
+    'reconcile.as_of' = 'batch 2'
+)
+as
+select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted
+from reconcile_fold_105c54038153;
+
+drop view if exists reconcile_fold_105c54038153;
+
+drop view if exists reconcile_changes_105c54038153;
+
+-- AS OF batch 2: batches 1-2: 0 of 0 applied

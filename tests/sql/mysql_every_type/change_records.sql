@@ -1,0 +1,205 @@
+with staged as (
+    select record, batch, origin
+    from `lake`.`shop_changes`
+    where source = 'datastream' and object = 'shop.orders'
+),
+
+events as (
+    select *
+    from staged
+    lateral view inline(array(
+        from_json(record, 'uuid string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<change_type string, log_file string, log_position string>, payload map<string, variant>, _corrupt_record string')
+    )) event
+),
+
+said as (
+    select
+        *,
+        source_metadata as metadata,
+        case
+            when upper(source_metadata.change_type) = 'INSERT' then 'insert'
+            when upper(source_metadata.change_type) in ('UPDATE', 'UPDATE-INSERT') then 'update'
+            when upper(source_metadata.change_type) in ('DELETE', 'UPDATE-DELETE') then 'delete'
+        end as change_type,
+        case when read_method like '%-backfill%' then true when read_method like '%-cdc-%' or read_method like '%-cdc' or read_method like '%-supplementation' then false end as is_backfill,
+        case when source_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(source_timestamp as timestamp) when source_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(source_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', source_timestamp, concat(source_timestamp, if(source_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as changed_at,
+        if(read_method like '%-backfill%', case when read_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(read_timestamp as timestamp) when read_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(read_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', read_timestamp, concat(read_timestamp, if(read_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end, null) as read_at
+    from events
+),
+
+placed as (
+    select
+        *,
+        if(regexp_extract(metadata.log_file, '(\\d+)\\s*$', 1) rlike '^\\s*\\d{1,18}\\s*$', lpad(hex(try_cast(regexp_extract(metadata.log_file, '(\\d+)\\s*$', 1) as bigint)), 16, '0'), null) as `section log_file`,
+        if(metadata.log_position rlike '^\\s*\\d{1,18}\\s*$', lpad(hex(try_cast(metadata.log_position as bigint)), 16, '0'), null) as `section log_position`,
+        if(unix_millis(read_at) >= 0, lpad(hex(unix_millis(read_at)), 16, '0'), null) as `section read_timestamp`
+    from said
+),
+
+-- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
+located as (
+    select
+        *,
+        array('id', 'tiny', 'small', 'whole', 'real', 'wide', 'exact', 'is_it', 'text', 'short', 'bytes', 'day', 'moment', 'local', 'list', 'pairs', 'rounded') as names,
+        if(map_keys(payload) in (array('id', 'tiny', 'small', 'whole', 'real', 'wide', 'exact', 'is_it', 'text', 'short', 'bytes', 'day', 'moment', 'local', 'list', 'pairs', 'rounded'), array('ID', 'TINY', 'SMALL', 'WHOLE', 'REAL', 'WIDE', 'EXACT', 'IS_IT', 'TEXT', 'SHORT', 'BYTES', 'DAY', 'MOMENT', 'LOCAL', 'LIST', 'PAIRS', 'ROUNDED')), null, map_keys(payload)) as field_names,
+        transform(field_names, name -> lower(name)) as lower_names
+    from placed
+),
+
+fields as (
+    select
+        *,
+        if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields
+    from located
+),
+
+-- every value as the text that was delivered, digit for digit
+texts as (
+    select
+        *,
+        if(
+            schema_of_variant(fields[0]) = 'DOUBLE' or schema_of_variant(fields[1]) = 'DOUBLE' or schema_of_variant(fields[2]) = 'DOUBLE' or schema_of_variant(fields[3]) = 'DOUBLE' or schema_of_variant(fields[4]) = 'DOUBLE' and cast(fields[4] as string) like '%Infinity' or schema_of_variant(fields[5]) = 'DOUBLE' and cast(fields[5] as string) like '%Infinity' or schema_of_variant(fields[6]) = 'DOUBLE' or schema_of_variant(fields[8]) like 'D%' or schema_of_variant(fields[9]) like 'D%' or schema_of_variant(fields[16]) = 'DOUBLE',
+            transform(fields, (field, i) -> case
+                when i in (0, 1, 2, 3, 6, 16) and schema_of_variant(field) = 'DOUBLE' then coalesce(
+            get(filter(
+                array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+                digits -> try_cast(digits as double) = cast(field as double)
+            ), 0),
+            '{a number whose digits cannot be found in the record}'
+        )
+                when i in (4, 5) and schema_of_variant(field) = 'DOUBLE' and cast(field as string) like '%Infinity' then coalesce(
+            get(filter(
+                array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+                digits -> try_cast(digits as double) = cast(field as double)
+            ), 0),
+            '{a number whose digits cannot be found in the record}'
+        )
+                when i in (8, 9) and schema_of_variant(field) like 'D%' then coalesce(
+            get(filter(
+                array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+                digits -> try_cast(digits as double) = cast(field as double)
+            ), 0),
+            '{a number whose digits cannot be found in the record}'
+        )
+                else cast(field as string)
+            end),
+            cast(fields as array<string>)
+        ) as texts
+    from fields
+),
+
+typed as (
+    select
+        *,
+        coalesce(try_cast(texts[0] as bigint), try_cast(if(texts[0] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[0]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[0] as decimal(38,0)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[0] as decimal(38,0)), null) as bigint)) as `value id`,
+        coalesce(try_cast(texts[1] as tinyint), try_cast(if(texts[1] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[1]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[1] as decimal(38,0)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[1] as decimal(38,0)), null) as tinyint)) as `value tiny`,
+        coalesce(try_cast(texts[2] as smallint), try_cast(if(texts[2] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[2]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[2] as decimal(38,0)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[2] as decimal(38,0)), null) as smallint)) as `value small`,
+        coalesce(try_cast(texts[3] as int), try_cast(if(texts[3] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[3]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[3] as decimal(38,0)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[3] as decimal(38,0)), null) as int)) as `value whole`,
+        if(texts[4] rlike '^[-+.0-9eE\\s]+$', nullif(nullif(try_cast(texts[4] as float), float('Infinity')), float('-Infinity')), if(lower(texts[4]) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast(texts[4] as float), null)) as `value real`,
+        if(texts[5] rlike '^[-+.0-9eE\\s]+$', nullif(nullif(try_cast(texts[5] as double), double('Infinity')), double('-Infinity')), if(lower(texts[5]) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast(texts[5] as double), null)) as `value wide`,
+        if(texts[6] rlike '^\\s*[-+]?\\d*\\.?\\d{0,10}\\s*$' or texts[6] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[6]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[6] as decimal(38,10)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[6] as decimal(38,10)), null) as `value exact`,
+        case lower(texts[7]) when 'true' then true when 't' then true when '1' then true when 'false' then false when 'f' then false when '0' then false end as `value is_it`,
+        if(left(texts[8], 1) in ('{', '[') and schema_of_variant(fields[8]) <> 'STRING', null, texts[8]) as `value text`,
+        if(char_length(texts[9]) <= 5, if(left(texts[9], 1) in ('{', '[') and schema_of_variant(fields[9]) <> 'STRING', null, texts[9]), null) as `value short`,
+        if(schema_of_variant(fields[10]) = 'STRING', try_to_binary(texts[10], 'base64'), null) as `value bytes`,
+        if(texts[11] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]00:00(:00(\\.0*)?)?(Z|[-+]00(:?00)?)?)?$', try_cast(texts[11] as date), null) as `value day`,
+        case when texts[12] rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(texts[12] as timestamp) when texts[12] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(texts[12] rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', texts[12], concat(texts[12], if(texts[12] like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as `value moment`,
+        if(texts[13] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?(Z|[-+]00(:?00)?)?)?$', try_cast(regexp_replace(texts[13], '(:\\d\\d(\\.\\d*)?)(Z|[-+]00(:?00)?)$', '$1') as timestamp_ntz), null) as `value local`,
+        if(exists(try_cast(if(schema_of_variant(fields[14]) = 'STRING', try_parse_json(cast(fields[14] as string)), fields[14]) as array<variant>), x -> cast(x as string) is not null and if(schema_of_variant(x) rlike '^(DOUBLE|OBJECT|ARRAY)', null, if(cast(x as string) rlike '^\\s*[-+]?\\d*\\.?\\d{0,2}\\s*$' or cast(x as string) rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(cast(x as string)), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(cast(x as string) as decimal(10,2)) as string)), 'E', 1), '+-. ', '')), try_cast(cast(x as string) as decimal(10,2)), null)) is null), null, transform(try_cast(if(schema_of_variant(fields[14]) = 'STRING', try_parse_json(cast(fields[14] as string)), fields[14]) as array<variant>), x -> if(schema_of_variant(x) rlike '^(DOUBLE|OBJECT|ARRAY)', null, if(cast(x as string) rlike '^\\s*[-+]?\\d*\\.?\\d{0,2}\\s*$' or cast(x as string) rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(cast(x as string)), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(cast(x as string) as decimal(10,2)) as string)), 'E', 1), '+-. ', '')), try_cast(cast(x as string) as decimal(10,2)), null)))) as `value list`,
+        if(exists(map_keys(try_cast(if(schema_of_variant(fields[15]) = 'STRING', try_parse_json(cast(fields[15] as string)), fields[15]) as map<string, variant>)), k -> k is null) or exists(map_values(try_cast(if(schema_of_variant(fields[15]) = 'STRING', try_parse_json(cast(fields[15] as string)), fields[15]) as map<string, variant>)), x -> cast(x as string) is not null and if(exists(try_cast(if(schema_of_variant(x) = 'STRING', try_parse_json(cast(x as string)), x) as array<variant>), x -> cast(x as string) is not null and if(schema_of_variant(x) rlike '^(DOUBLE|OBJECT|ARRAY|DECIMAL)', null, cast(x as string)) is null), null, transform(try_cast(if(schema_of_variant(x) = 'STRING', try_parse_json(cast(x as string)), x) as array<variant>), x -> if(schema_of_variant(x) rlike '^(DOUBLE|OBJECT|ARRAY|DECIMAL)', null, cast(x as string)))) is null) or cardinality(array_distinct(transform(map_keys(try_cast(if(schema_of_variant(fields[15]) = 'STRING', try_parse_json(cast(fields[15] as string)), fields[15]) as map<string, variant>)), k -> k))) < cardinality(try_cast(if(schema_of_variant(fields[15]) = 'STRING', try_parse_json(cast(fields[15] as string)), fields[15]) as map<string, variant>)), null, map_from_arrays(transform(map_keys(try_cast(if(schema_of_variant(fields[15]) = 'STRING', try_parse_json(cast(fields[15] as string)), fields[15]) as map<string, variant>)), k -> k), transform(map_values(try_cast(if(schema_of_variant(fields[15]) = 'STRING', try_parse_json(cast(fields[15] as string)), fields[15]) as map<string, variant>)), x -> if(exists(try_cast(if(schema_of_variant(x) = 'STRING', try_parse_json(cast(x as string)), x) as array<variant>), x -> cast(x as string) is not null and if(schema_of_variant(x) rlike '^(DOUBLE|OBJECT|ARRAY|DECIMAL)', null, cast(x as string)) is null), null, transform(try_cast(if(schema_of_variant(x) = 'STRING', try_parse_json(cast(x as string)), x) as array<variant>), x -> if(schema_of_variant(x) rlike '^(DOUBLE|OBJECT|ARRAY|DECIMAL)', null, cast(x as string))))))) as `value pairs`,
+        if(texts[16] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$', try_cast(texts[16] as decimal(10,2)), null) as `value rounded`
+    from texts
+),
+
+-- whether a column's type cannot hold the value that was delivered
+checked as (
+    select
+        *,
+        array(
+            texts[0] is not null and `value id` is null,
+            texts[1] is not null and `value tiny` is null,
+            texts[2] is not null and `value small` is null,
+            texts[3] is not null and `value whole` is null,
+            texts[4] is not null and `value real` is null,
+            texts[5] is not null and `value wide` is null,
+            texts[6] is not null and `value exact` is null,
+            texts[7] is not null and `value is_it` is null,
+            texts[8] is not null and `value text` is null,
+            texts[9] is not null and `value short` is null,
+            texts[10] is not null and `value bytes` is null,
+            texts[11] is not null and `value day` is null,
+            texts[12] is not null and `value moment` is null,
+            texts[13] is not null and `value local` is null,
+            texts[14] is not null and `value list` is null,
+            texts[15] is not null and `value pairs` is null,
+            texts[16] is not null and `value rounded` is null
+        ) as lost
+    from typed
+),
+
+judged as (
+    select *
+    from checked
+    lateral view inline(array(struct(
+        nullif(concat_ws(
+            '; ',
+            case
+                when metadata is null then 'the record has no source_metadata'
+                when fields is null then 'the record has no payload'
+                when _corrupt_record is not null then 'the record does not have the form of a Datastream event'
+                when change_type is null then concat('change type ', coalesce(concat('\'', metadata.change_type, '\' is unknown'), 'is missing'))
+                when is_backfill is null then concat('read method ', coalesce(concat('\'', read_method, '\' is unknown'), 'is missing'))
+                when is_backfill and `section read_timestamp` is null then 'read_timestamp, which orders backfill rows, is missing or unreadable'
+            end,
+            if(not is_backfill and `section log_file` is null, 'log_file, which orders changes, is missing or unreadable', null),
+            if(not is_backfill and `section log_position` is null, 'log_position, which orders changes, is missing or unreadable', null),
+            if(
+                array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
+                concat_ws('; ', transform(names, (name, i) -> case
+                    when lost[i]
+                        then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array('bigint', 'tinyint', 'smallint', 'int', 'float', 'double', 'decimal(38,10)', 'boolean', 'string', 'varchar(5)', 'binary', 'date', 'timestamp', 'timestamp_ntz', 'array<decimal(10,2)>', 'map<string,array<string>>', 'decimal(10,2)')[i])
+                    when cardinality(filter(field_names, field -> field = name)) > 1
+                        then concat(name, ': several fields have this name')
+                    when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
+                        then concat(name, ': several fields have this name but for case, none exactly')
+                end)),
+                null
+            )
+        ), '') as error,
+        concat(
+            '0000',
+            if(is_backfill, concat('/0/', `section read_timestamp`), concat_ws('/', '/1', `section log_file`, `section log_position`)),
+            '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value bytes` is null, `value bytes`, `value day` is null, `value day`, `value exact` is null, `value exact`, `value id` is null, `value id`, `value is_it` is null, `value is_it`, `value list` is null, to_json(`value list`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value local` is null, `value local`, `value moment` is null, `value moment`, `value pairs` is null, to_json(array_sort(map_entries(`value pairs`)), map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value real` is null, cast(`value real` as string), `value rounded` is null, `value rounded`, `value short` is null, `value short`, `value small` is null, `value small`, `value text` is null, `value text`, `value tiny` is null, `value tiny`, `value whole` is null, `value whole`, `value wide` is null, cast(`value wide` as string))), 16, '0'))
+        ) as sequence
+    ))) verdict
+)
+
+select
+    `value id` as `id`,
+    `value tiny` as `tiny`,
+    `value small` as `small`,
+    `value whole` as `whole`,
+    `value real` as `real`,
+    `value wide` as `wide`,
+    `value exact` as `exact`,
+    `value is_it` as `is_it`,
+    `value text` as `text`,
+    `value short` as `short`,
+    `value bytes` as `bytes`,
+    `value day` as `day`,
+    `value moment` as `moment`,
+    `value local` as `local`,
+    `value list` as `list`,
+    `value pairs` as `pairs`,
+    `value rounded` as `rounded`,
+    change_type as _change_type,
+    sequence as _change_sequence,
+    uuid as _change_id,
+    changed_at as _change_time,
+    cast(null as string) as _change_transaction,
+    batch as _change_batch,
+    cast(null as array<string>) as _change_columns,
+    error as _change_error,
+    record as _change_record,
+    origin as _change_origin
+from judged

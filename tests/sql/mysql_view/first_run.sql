@@ -1,0 +1,122 @@
+select object, max(last_batch) as batch
+from `demo`.`reconcile_ledger`
+where relation = 'lake.shop_changes' and kind = 'purge'
+group by object;
+
+create view if not exists `demo`.`orders__changes`
+tblproperties ('reconcile.definition' = 'ff239eedc1c2458f6fd1db5c1af46e81')
+as
+
+{the SELECT of mysql_fresh/change_records.sql};
+
+create view if not exists `demo`.`orders`
+tblproperties ('reconcile.definition' = '7dfe79d84a347ea2f58e6a84ca34e9c8')
+as
+with changes as (
+    select
+        `id`,
+        `status`,
+        `total`,
+        `placed_at`,
+        `ratio`,
+        _change_type,
+        _change_sequence,
+        _change_id,
+        _change_time,
+        _change_batch,
+        _change_complaint as _change_error,
+        if(_change_complaint is null, null, to_json(struct(*))) as _change_record,
+        cast(null as string) as _change_origin
+    from (
+        select
+            *,
+            nullif(concat_ws(
+                '; ',
+                _change_error,
+                if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+                if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+            ), '') as _change_complaint
+        from (
+    select * from `demo`.`orders__changes`
+        )
+        where _change_batch >= 1
+    )
+),
+fresh as (
+    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _deleted
+    from (
+        select newest.*, records as _change_records, sequences as _change_sequences
+        from (
+            select
+                max_by(
+                    struct(
+                        `id`,
+                        if(_change_type = 'delete', null, `status`) as `status`,
+                        if(_change_type = 'delete', null, `total`) as `total`,
+                        if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                        if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                        _change_sequence,
+                        _change_time,
+                        _change_batch,
+                        _change_type = 'delete' as _deleted
+                    ),
+                    struct(_change_sequence, -_change_batch)
+                ) as newest,
+                count(*) as records,
+                collect_set(_change_sequence) as sequences
+            from changes
+            where _change_error is null
+            group by `id`
+        )
+    )
+)
+
+select
+    `id`,
+    `status`,
+    `total`,
+    `placed_at`,
+    `ratio`
+from fresh
+where
+    not _deleted;
+
+create view if not exists `demo`.`orders__quarantine`
+tblproperties ('reconcile.definition' = 'a3cbfccd57298f00e950617245cb9f06')
+as
+select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
+from (
+    select
+        `id`,
+        `status`,
+        `total`,
+        `placed_at`,
+        `ratio`,
+        _change_type,
+        _change_sequence,
+        _change_id,
+        _change_time,
+        _change_batch,
+        _change_complaint as _change_error,
+        if(_change_complaint is null, null, _change_record) as _change_record,
+        _change_origin as _change_origin
+    from (
+        select
+            *,
+            nullif(concat_ws(
+                '; ',
+                _change_error,
+                if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+                if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+            ), '') as _change_complaint
+        from (
+    select * from `demo`.`orders__changes`
+        )
+        where _change_batch >= 1
+    )
+)
+where _change_error is not null;
+
+-- MADE ANEW

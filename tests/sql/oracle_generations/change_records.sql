@@ -1,0 +1,173 @@
+with staged as (
+    select record, batch, origin
+    from `lake`.`shop_changes`
+    where source = 'datastream' and object = 'shop.orders'
+),
+
+events as (
+    select *
+    from staged
+    lateral view inline(array(
+        from_json(record, 'uuid string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<change_type string, scn string, rs_id string, ssn string, tx_id string, row_id string>, payload map<string, variant>, _corrupt_record string')
+    )) event
+),
+
+said as (
+    select
+        *,
+        source_metadata as metadata,
+        case
+            when upper(source_metadata.change_type) = 'INSERT' then 'insert'
+            when upper(source_metadata.change_type) in ('UPDATE', 'UPDATE-INSERT') then 'update'
+            when upper(source_metadata.change_type) in ('DELETE', 'UPDATE-DELETE') then 'delete'
+        end as change_type,
+        case when read_method like '%-backfill%' then true when read_method like '%-cdc-%' or read_method like '%-cdc' or read_method like '%-supplementation' then false end as is_backfill,
+        case when source_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(source_timestamp as timestamp) when source_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(source_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', source_timestamp, concat(source_timestamp, if(source_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as changed_at,
+        if(read_method like '%-backfill%', case when read_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(read_timestamp as timestamp) when read_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(read_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', read_timestamp, concat(read_timestamp, if(read_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end, null) as read_at
+    from events
+),
+
+placed as (
+    select
+        *,
+        if(metadata.scn rlike '^\\s*\\d{1,18}\\s*$', lpad(hex(try_cast(metadata.scn as bigint)), 16, '0'), null) as `section scn`,
+        if(metadata.rs_id rlike '^ *(0[xX])?[0-9a-fA-F]{1,8}([.][0-9a-fA-F]{1,8}){2} *$', upper(concat_ws('/', lpad(substring_index(trim(leading ' 0xX' from rtrim(metadata.rs_id)), '.', 1), 8, '0'), lpad(substring_index(substring_index(trim(leading ' 0xX' from rtrim(metadata.rs_id)), '.', 2), '.', -1), 8, '0'), lpad(substring_index(substring_index(trim(leading ' 0xX' from rtrim(metadata.rs_id)), '.', 3), '.', -1), 8, '0'))), null) as `section rs_id`,
+        if(metadata.ssn rlike '^\\s*\\d{1,18}\\s*$', lpad(hex(try_cast(metadata.ssn as bigint)), 16, '0'), null) as `section ssn`,
+        if(unix_millis(read_at) >= 0, lpad(hex(unix_millis(read_at)), 16, '0'), null) as `section read_timestamp`
+    from said
+),
+
+-- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
+located as (
+    select
+        *,
+        array('id', 'status', 'total', 'placed_at', 'ratio') as names,
+        if(map_keys(payload) in (array('id', 'status', 'total', 'placed_at', 'ratio'), array('ID', 'STATUS', 'TOTAL', 'PLACED_AT', 'RATIO')), null, map_keys(payload)) as field_names,
+        transform(field_names, name -> lower(name)) as lower_names
+    from placed
+),
+
+fields as (
+    select
+        *,
+        if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields
+    from located
+),
+
+-- every value as the text that was delivered, digit for digit
+texts as (
+    select
+        *,
+        if(
+            schema_of_variant(fields[0]) = 'DOUBLE' or schema_of_variant(fields[1]) like 'D%' or schema_of_variant(fields[2]) = 'DOUBLE' or schema_of_variant(fields[4]) = 'DOUBLE' and cast(fields[4] as string) like '%Infinity',
+            transform(fields, (field, i) -> case
+                when i in (0, 2) and schema_of_variant(field) = 'DOUBLE' then coalesce(
+            get(filter(
+                array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+                digits -> try_cast(digits as double) = cast(field as double)
+            ), 0),
+            '{a number whose digits cannot be found in the record}'
+        )
+                when i in (1) and schema_of_variant(field) like 'D%' then coalesce(
+            get(filter(
+                array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+                digits -> try_cast(digits as double) = cast(field as double)
+            ), 0),
+            '{a number whose digits cannot be found in the record}'
+        )
+                when i in (4) and schema_of_variant(field) = 'DOUBLE' and cast(field as string) like '%Infinity' then coalesce(
+            get(filter(
+                array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+                digits -> try_cast(digits as double) = cast(field as double)
+            ), 0),
+            '{a number whose digits cannot be found in the record}'
+        )
+                else cast(field as string)
+            end),
+            cast(fields as array<string>)
+        ) as texts
+    from fields
+),
+
+typed as (
+    select
+        *,
+        coalesce(try_cast(texts[0] as bigint), try_cast(if(texts[0] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[0]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[0] as decimal(38,0)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[0] as decimal(38,0)), null) as bigint)) as `value id`,
+        if(left(texts[1], 1) in ('{', '[') and schema_of_variant(fields[1]) <> 'STRING', null, texts[1]) as `value status`,
+        if(texts[2] rlike '^\\s*[-+]?\\d*\\.?\\d{0,10}\\s*$' or texts[2] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[2]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[2] as decimal(38,10)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[2] as decimal(38,10)), null) as `value total`,
+        case when texts[3] rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(texts[3] as timestamp) when texts[3] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(texts[3] rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', texts[3], concat(texts[3], if(texts[3] like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as `value placed_at`,
+        if(texts[4] rlike '^[-+.0-9eE\\s]+$', nullif(nullif(try_cast(texts[4] as double), double('Infinity')), double('-Infinity')), if(lower(texts[4]) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast(texts[4] as double), null)) as `value ratio`
+    from texts
+),
+
+-- whether a column's type cannot hold the value that was delivered
+checked as (
+    select
+        *,
+        array(
+            texts[0] is not null and `value id` is null,
+            texts[1] is not null and `value status` is null,
+            texts[2] is not null and `value total` is null,
+            texts[3] is not null and `value placed_at` is null,
+            texts[4] is not null and `value ratio` is null
+        ) as lost
+    from typed
+),
+
+judged as (
+    select *
+    from checked
+    lateral view inline(array(struct(
+        nullif(concat_ws(
+            '; ',
+            case
+                when metadata is null then 'the record has no source_metadata'
+                when fields is null and not (change_type <=> 'delete' and metadata.row_id is not null) then 'the record has no payload'
+                when _corrupt_record is not null then 'the record does not have the form of a Datastream event'
+                when change_type is null then concat('change type ', coalesce(concat('\'', metadata.change_type, '\' is unknown'), 'is missing'))
+                when is_backfill is null then concat('read method ', coalesce(concat('\'', read_method, '\' is unknown'), 'is missing'))
+                when is_backfill and `section read_timestamp` is null then 'read_timestamp, which orders backfill rows, is missing or unreadable'
+            end,
+            if(not is_backfill and changed_at is null, 'source_timestamp, which tells the generation, is missing or unreadable', null),
+            if(not is_backfill and `section scn` is null, 'scn, which orders changes, is missing or unreadable', null),
+            if(not is_backfill and `section rs_id` is null, 'rs_id, which orders changes, is missing or unreadable', null),
+            if(not is_backfill and `section ssn` is null, 'ssn, which orders changes, is missing or unreadable', null),
+            if(
+                array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
+                concat_ws('; ', transform(names, (name, i) -> case
+                    when lost[i]
+                        then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array('bigint', 'string', 'decimal(38,10)', 'timestamp', 'double')[i])
+                    when cardinality(filter(field_names, field -> field = name)) > 1
+                        then concat(name, ': several fields have this name')
+                    when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
+                        then concat(name, ': several fields have this name but for case, none exactly')
+                end)),
+                null
+            )
+        ), '') as error,
+        concat(
+            lpad(hex(if(if(is_backfill, read_at, changed_at) >= to_timestamp('2026-11-01 00:00:00+00'), 1, 0) + if(if(is_backfill, read_at >= to_timestamp('2026-11-20 12:00:00+00'), changed_at >= to_timestamp('2026-11-01 00:00:00+00') and `section scn` >= if('15869128507100' rlike '^\\s*\\d{1,18}\\s*$', lpad(hex(try_cast('15869128507100' as bigint)), 16, '0'), null)), 1, 0)), 4, '0'),
+            if(is_backfill, concat('/0/', `section read_timestamp`), concat_ws('/', '/1', `section scn`, `section rs_id`, `section ssn`)),
+            '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value id` is null, `value id`, `value placed_at` is null, `value placed_at`, `value ratio` is null, cast(`value ratio` as string), `value status` is null, `value status`, `value total` is null, `value total`)), 16, '0'))
+        ) as sequence
+    ))) verdict
+)
+
+select
+    `value id` as `id`,
+    `value status` as `status`,
+    `value total` as `total`,
+    `value placed_at` as `placed_at`,
+    `value ratio` as `ratio`,
+    change_type as _change_type,
+    sequence as _change_sequence,
+    uuid as _change_id,
+    changed_at as _change_time,
+    metadata.tx_id as _change_transaction,
+    batch as _change_batch,
+    cast(null as array<string>) as _change_columns,
+    error as _change_error,
+    if(is_backfill, null, nullif(metadata.row_id, '')) as _row_id,
+    record as _change_record,
+    origin as _change_origin
+from judged
