@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from datastream import Staged, stage
+from datastream import Staged
 from histories import COLUMNS, KEY, Record, fold
-from projects import PACKAGE, Project
-from pyspark.sql import SparkSession
-from tables import stored
+from lakes import Lake, stored
 
 Key = tuple[Any, ...]
 COUNTS = (
@@ -28,9 +25,10 @@ class StagedHistories:
     """Histories of several sources in one staging table, in a delivery of their own order and split into batches."""
 
     def __init__(
-        self, spark: SparkSession, schema: str, records: Mapping[str, list[Record]], delivery: int, again: bool = False
+        self, lake: Lake, schema: str, records: Mapping[str, list[Record]], delivery: int, again: bool = False
     ) -> None:
-        """Stage them; `again` appends everything once more, as a batch behind the others."""
+        """Stage them; `again` appends everything once more, as a batch after the others."""
+        self.lake = lake
         self.table, self.delivery = f"{schema}.delivery_{delivery}", delivery
         self.records = {source: [(self._batch(record), record) for record in told] for source, told in records.items()}
         self.last = max(batch for told in self.records.values() for batch, _ in told)
@@ -40,14 +38,13 @@ class StagedHistories:
         if again:
             for told in self.records.values():
                 told.extend([(self.last + 1, record) for _, record in told])
-        spark.sql(f"create schema if not exists {schema}")
         rows = [
             Staged(r.text, source, batch, source="spanner" if source == "spanner" else "datastream")
             for source, told in self.records.items()
             for batch, r in told
             if r.place == 0
         ]
-        stage(spark, self.table, sorted(rows, key=lambda row: row.batch))
+        lake.stage(self.table, sorted(rows, key=lambda row: row.batch))
 
     def _batch(self, record: Record) -> int:
         return record.batches[self.delivery]
@@ -62,13 +59,14 @@ class Lakehouse:
     materialized = "current_state"
 
     def __init__(
-        self, spark: SparkSession, root: Path, schema: str, staged: StagedHistories, package: Path = PACKAGE,
-        sources: Iterable[str] = (), config: str = "",
+        self, schema: str, staged: StagedHistories, sources: Iterable[str] = (), config: str = "",
+        replaced: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:  # fmt: skip
-        self.spark, self.schema, self.staged, self.batch = spark, schema, staged, 0
+        self.lake, self.schema, self.staged, self.batch = staged.lake, schema, staged, 0
         self.sources = list(sources or staged.records)
         self.accounts: dict[str, list[Any]] = {source: [] for source in self.sources}
-        self.project = Project(root, schema, package, threads=2)
+        self._sequences: dict[tuple[str, int], dict[str, str]] = {}
+        self.project = self.lake.project(schema, replaced)
         self.project.source(f"{schema}_staging", "changes")
         for source in self.sources:
             macro = "spanner_change_stream" if source == "spanner" else f"datastream_{source}"
@@ -78,30 +76,35 @@ class Lakehouse:
                 f"{{{{ reconcile.{macro}(source('lake', 'changes'), object='{source}') }}}}",
                 COLUMNS,
             )
-        spark.sql(f"create schema if not exists {schema}_staging")
 
-    def run(self, upto: int, *arguments: str) -> None:
-        """Let the batches up to this one be there, and run dbt."""
+    def run(self, upto: int, *, full_refresh: bool = False) -> None:
+        """Let the batches up to this one be there, and run the models."""
         self.deliver(upto)
-        self.project.dbt("run", "--select", *self.sources, *arguments)
-        ledger = self.spark.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at").collect()
+        self.project.run(*self.sources, full_refresh=full_refresh)
+        ledger = self.lake.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at").collect()
         for source in self.sources:
             self.accounts[source].append([row for row in ledger if row.relation == f"{self.schema}.{source}"][-1])
 
     def deliver(self, upto: int) -> None:
         """Let the batches up to this one be there."""
         self.batch = upto
-        self.spark.sql(
-            f"create or replace view {self.schema}_staging.changes as "
-            f"select * from {self.staged.table} where batch <= {upto}"
+        self.lake.view(
+            f"{self.schema}_staging.changes", f"select * from {_quoted(self.staged.table)} where batch <= {upto}"
         )
 
     def forget_last_account(self) -> None:
         """Leave the base table as it is and the ledger as if the last run had died before it."""
-        self.spark.sql(f"delete from {self.schema}.reconcile_ledger where kind <> 'rebuild'")
+        self.lake.delete(f"{self.schema}.reconcile_ledger", "kind <> 'rebuild'")
+
+    def sequences(self, source: str) -> dict[str, str]:
+        """Return the SQL's own sequence of each record by its uuid: asked once, for all batches that are there."""
+        if (source, self.batch) not in self._sequences:
+            changes = self.lake.table(f"{self.schema}.{source}__changes").select("_change_id", "_change_sequence")
+            self._sequences[source, self.batch] = {row._change_id: row._change_sequence for row in changes.collect()}
+        return self._sequences[source, self.batch]
 
     def base(self, source: str) -> dict[Key, Any]:
-        rows = stored(self.spark, f"{self.schema}.{source}__base").collect()
+        rows = stored(self.lake, f"{self.schema}.{source}__base").collect()
         found = {tuple(row[name] for name in KEY): row.asDict() for row in rows}
         demand(len(found) == len(rows), f"{source}: the base has a key twice")
         return found
@@ -135,13 +138,13 @@ class Lakehouse:
                 if seen not in allowed:
                     wrong[key] = (seen, allowed)
             demand(not wrong, f"{source}: {len(wrong)} keys are not as folded: {some(wrong.items())}")
-            live = {tuple(row) for row in self.spark.table(f"{self.schema}.{source}").collect()}
+            live = {tuple(row) for row in self.lake.table(f"{self.schema}.{source}").collect()}
             kept = {tuple(base[key][name] for name in COLUMNS) for key, rivals in expected.items() if rivals[0].live}
             demand(live == kept, f"{source}: the view's rows are not the live ones: {some(live ^ kept)}")
 
     def check_live(self, source: str, relation: str) -> set[Any]:
         """Law 1, of a view alone: its rows are the live ones of the fold of the delivered records. Return them."""
-        rows = [tuple(row) for row in self.spark.table(f"{self.schema}.{relation}").collect()]
+        rows = [tuple(row) for row in self.lake.table(f"{self.schema}.{relation}").collect()]
         live, expected = set(rows), fold(record for _, record in self.staged.upto(source, self.batch))
         demand(len(live) == len(rows), f"{relation}: a row comes twice")
         keys = {row[: len(KEY)] for row in rows}
@@ -155,7 +158,7 @@ class Lakehouse:
     def check_quarantine(self) -> None:
         """Laws 3 and 4: what is bad is in quarantine as often as it was delivered."""
         for source in self.sources:
-            rows = self.spark.table(f"{self.schema}.{source}__quarantine").collect()
+            rows = self.lake.table(f"{self.schema}.{source}__quarantine").collect()
             seen = Counter((row._change_batch, row.record) for row in rows)
             bad = Counter((b, record.text) for b, record in self.staged.upto(source, self.batch) if record.bad)
             demand(seen == bad, f"{source}: quarantined {some((seen - bad) | (bad - seen))}")
@@ -166,8 +169,7 @@ class Lakehouse:
         The sequences are the SQL's own; they must tell records of a key apart exactly if the records are different.
         """
         for source in self.sources:
-            changes = self.spark.table(f"{self.schema}.{source}__changes").select("_change_id", "_change_sequence")
-            sequences = {row._change_id: row._change_sequence for row in changes.collect()}
+            sequences = self.sequences(source)
             identities = {(r.identity, sequences[r.uuid]) for _, r in self.staged.upto(source, self.batch) if not r.bad}
             for side, what in enumerate(("identity with several sequences", "sequence of several identities")):
                 often = Counter((identity[0], (identity, sequence)[side]) for identity, sequence in identities)
@@ -262,6 +264,11 @@ def check_same(one: Mapping[Key, Any], other: Mapping[Key, Any], what: str, apar
         if without(one.get(key), apart_from) != without(other.get(key), apart_from)
     ]
     demand(not different, f"{what}: {len(different)} rows differ: {some(different)}")
+
+
+def _quoted(name: str) -> str:
+    schema, table = name.split(".")
+    return f"`{schema}`.`{table}`"
 
 
 def without(row: Mapping[str, Any] | None, names: Collection[str]) -> dict[str, Any] | None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from datastream import Staged, stage
+from datastream import Staged
+from lakes import Lake
 from laws import COUNTS, demand, some
-from projects import PACKAGE, Project
-from pyspark.sql import SparkSession
 
 
 class Told(Protocol):
@@ -37,14 +35,14 @@ class OneModel(Generic[Record]):
     account: Callable[[list[Record], list[Record]], dict[str, int]]
 
     def __init__(
-        self, spark: SparkSession, root: Path, schema: str, records: Iterable[Record], package: Path = PACKAGE
-    ) -> None:
-        self.spark, self.schema, self.batch, self.records = spark, schema, 0, list(records)
+        self, lake: Lake, schema: str, records: Iterable[Record],
+        replaced: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:  # fmt: skip
+        self.lake, self.schema, self.batch, self.records = lake, schema, 0, list(records)
         self.accounts: list[Any] = []
-        self.project = Project(root, schema, package)
+        self.project = lake.project(schema, replaced)
         self.project.source(f"{schema}_staging", "changes")
-        spark.sql(f"create schema if not exists {schema}_staging")
-        stage(spark, f"{schema}_staging.all_changes", sorted(self.staged(), key=lambda row: row.batch))
+        lake.stage(f"{schema}_staging.all_changes", sorted(self.staged(), key=lambda row: row.batch))
 
     def staged(self) -> Iterable[Staged]:
         """Return the rows of staging."""
@@ -56,23 +54,20 @@ class OneModel(Generic[Record]):
 
     def deliver(self, upto: int) -> None:
         self.batch = upto
-        self.spark.sql(
-            f"create or replace view {self.schema}_staging.changes as "
-            f"select * from {self.schema}_staging.all_changes where batch <= {upto}"
+        self.lake.view(
+            f"{self.schema}_staging.changes",
+            f"select * from `{self.schema}_staging`.`all_changes` where batch <= {upto}",
         )
 
-    def run(self, upto: int, *arguments: str) -> None:
+    def run(self, upto: int, *, full_refresh: bool = False) -> None:
         self.deliver(upto)
-        self.project.dbt("run", "--select", self.name, *arguments)
-        ledger = self.spark.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at").collect()
+        self.project.run(self.name, full_refresh=full_refresh)
+        ledger = self.lake.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at").collect()
         self.accounts.append(ledger[-1])
 
     def failing_tests(self) -> set[str]:
         """Run the model's tests, and return the names of those that fail."""
-        outcome = self.project.dbt("test", "--select", self.name, succeed=False)
-        results = [result for result in outcome.result.results if result.node.resource_type == "test"]
-        demand({result.status for result in results} <= {"pass", "fail"}, f"a test has an error: {results}")
-        return {result.node.test_metadata.name for result in results if result.status == "fail"}
+        return self.project.failing_tests(self.name)
 
     # --- the laws ---
 
@@ -87,7 +82,7 @@ class OneModel(Generic[Record]):
 
     def check_quarantine(self) -> None:
         """Laws 3 and 4: what is bad is in quarantine as often as it was delivered."""
-        rows = self.spark.table(f"{self.schema}.{self.name}__quarantine").collect()
+        rows = self.lake.table(f"{self.schema}.{self.name}__quarantine").collect()
         quarantined = Counter((row._change_batch, row.record) for row in rows)
         bad = Counter((record.batch, record.text) for record in self.upto(self.batch) if record.bad)
         demand(quarantined == bad, f"quarantined {some((quarantined - bad) | (bad - quarantined))}")

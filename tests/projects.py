@@ -64,6 +64,17 @@ class Project:
             raise AssertionError([r.message for r in results if r.message] or str(outcome.exception))
         return outcome
 
+    def run(self, *names: str, full_refresh: bool = False) -> Any:
+        """Run models, of these names or all."""
+        return self.dbt("run", *(["--select", *names] if names else []), *(["--full-refresh"] if full_refresh else []))
+
+    def failing_tests(self, model: str) -> set[str]:
+        """Run the tests that a model declares, and return the names of those that fail."""
+        outcome = self.dbt("test", "--select", model, succeed=False)
+        results = [result for result in outcome.result.results if result.node.resource_type == "test"]
+        assert {result.status for result in results} <= {"pass", "fail"}, f"a test has an error: {results}"
+        return {result.node.test_metadata.name for result in results if result.status == "fail"}
+
     def _write(self, path: str, content: Mapping[str, Any]) -> None:
         (self.root / path).write_text(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True))
 

@@ -67,11 +67,9 @@ class Recorder:
         return self.relations.get(f"{schema}.{identifier}")
 
     def _make(self, type: str, schema: str, name: str, sql: str) -> None:
-        said = re.search(r"tblproperties \((.*?)\)\s*(?:as\b|$)", sql, re.S)
-        properties = dict(_PROPERTY.findall(said[1])) if said else {}
         if f"{schema}.{name}" not in self.relations or "if not exists" not in sql:
             self.relations[f"{schema}.{name}"] = type
-            self.properties[f"{schema}.{name}"] = {k: _unescaped(v) for k, v in properties.items()}
+            self.properties[f"{schema}.{name}"] = properties_of(sql)
 
     def _answer(self, sql: str) -> Rows:
         asked = sql.strip()
@@ -106,8 +104,10 @@ class Recorder:
         raise AssertionError(f"the recorder has no answer to: {sql}")
 
 
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
+def properties_of(sql: str) -> dict[str, str]:
+    """Return the properties that a statement gives to the table or view that it makes."""
+    said = re.search(r"tblproperties \((.*?)\)\s*(?:as\b|$)", sql, re.S)
+    return {key: re.sub(r"\\(.)", r"\1", value) for key, value in _PROPERTY.findall(said[1])} if said else {}
 
 
 def normalized(statements: Iterable[str]) -> list[str]:

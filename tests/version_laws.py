@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from histories import COLUMNS, EPOCH, KEY, NOTHING, VALUE_COLUMNS, Record, Values
+from lakes import stored
 from laws import COUNTS, Key, Lakehouse, demand, some
-from tables import stored
 
 
 class Version(NamedTuple):
@@ -67,11 +67,6 @@ class Histories(Lakehouse):
 
     materialized = "history"
 
-    def sequences(self, source: str) -> dict[str, str]:
-        """Return the SQL's own sequence of each record by its uuid."""
-        changes = self.spark.table(f"{self.schema}.{source}__changes").select("_change_id", "_change_sequence")
-        return {row._change_id: row._change_sequence for row in changes.collect()}
-
     def versions(self, source: str, delivered: Iterable[tuple[int, Record]]) -> dict[Key, dict[str, Version]]:
         """Return what these records come to, by key and sequence."""
         sequences = self.sequences(source)
@@ -87,7 +82,7 @@ class Histories(Lakehouse):
     def base(self, source: str) -> dict[Key, Any]:
         """Return the rows of the base table by key and sequence."""
         names = [*KEY, "_change_sequence"]
-        rows = stored(self.spark, f"{self.schema}.{source}__base").collect()
+        rows = stored(self.lake, f"{self.schema}.{source}__base").collect()
         found = {tuple(row[name] for name in names): row.asDict() for row in rows}
         demand(len(found) == len(rows), f"{source}: the base has a version twice")
         return found
@@ -116,7 +111,7 @@ class Histories(Lakehouse):
             self._check_view(source, replayed)
 
     def _check_view(self, source: str, replayed: Mapping[Key, Mapping[str, Version]]) -> None:
-        view = self.spark.table(f"{self.schema}.{source}")
+        view = self.lake.table(f"{self.schema}.{source}")
         own = ["valid_from", "valid_to", "is_current", "_change_type", "_change_sequence", "_change_id"]
         demand(view.columns == [*COLUMNS, *own], f"{source}: the view's columns are {view.columns}")
         seen = Counter(

@@ -1,18 +1,19 @@
 """The laws, on histories that hypothesis invents, through the SQL that users get.
 
-Many histories lie side by side in one table, their number in the key: a handful of dbt runs proves them all.
+Many histories lie side by side in one table, their number in the key: a handful of runs proves them all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
 from histories import COORDINATES, generate
+from lakes import Lake
 from laws import Lakehouse, StagedHistories, check_same
+from memory import Memory
 from pyspark.sql import SparkSession
 from version_laws import Histories
 
@@ -21,15 +22,14 @@ class Proof:
     """One set of histories, delivered twice in different orders and splits, and the base tables after each step."""
 
     def __init__(
-        self, spark: SparkSession, root: Path, name: str, models: type[Lakehouse], sources: Iterable[str],
-        histories: int, seed: int,
-    ) -> None:  # fmt: skip
+        self, lake: Lake, name: str, models: type[Lakehouse], sources: Iterable[str], histories: int, seed: int
+    ) -> None:
         records = {source: generate(source, histories, seed) for source in sources}
-        one = StagedHistories(spark, f"{name}_records", records, delivery=0, again=True)
-        other = StagedHistories(spark, f"{name}_records", records, delivery=1)
+        one = StagedHistories(lake, f"{name}_records", records, delivery=0, again=True)
+        other = StagedHistories(lake, f"{name}_records", records, delivery=1)
         self.number_of_histories = sum(len({record.key[0] for record in told}) for told in records.values())
-        self.one = models(spark, root / "one", f"{name}_one", one)
-        self.other = models(spark, root / "other", f"{name}_other", other)
+        self.one = models(f"{name}_one", one)
+        self.other = models(f"{name}_other", other)
         self.sources = list(records)
         self.bases: dict[str, dict[str, Any]] = {}
         self._steps: Iterator[tuple[str, Lakehouse]] = self._walk()
@@ -55,7 +55,7 @@ class Proof:
         self.one.forget_last_account()
         self.one.run(4)
         yield "applied again", self.one
-        self.one.run(4, "--full-refresh")
+        self.one.run(4, full_refresh=True)
         yield "rebuilt", self.one
 
 
@@ -74,10 +74,10 @@ CASES = [
 
 
 @pytest.fixture(scope="module", params=CASES)
-def proof(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def proof(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Proof]:
     models, sources, histories, seed = request.param
-    name = f"laws_{models.materialized}_{'_'.join(sources)}_{seed}"
-    return Proof(spark, tmp_path_factory.mktemp("laws"), name, models, sources, histories, seed)
+    with Memory(spark) as memory:
+        yield Proof(memory, "laws", models, sources, histories, seed)
 
 
 def test_histories_are_many(proof: Proof) -> None:

@@ -1,0 +1,270 @@
+"""A warehouse in memory: the package's own statements on one Spark session, without a table format.
+
+Its tables are checkpointed frames, its views the text of their SELECT. A statement that writes becomes the SELECT of
+the rows that the table holds afterwards: a MERGE is the join that SQL defines it by. Everything else runs as rendered.
+`tests/lifecycle` proves that Delta's and Iceberg's tables hold the very rows that this warehouse holds.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from datastream import Staged
+from plain_dbt import Column, PlainProject, Rows
+from pyspark.sql import DataFrame, SparkSession
+from recorder import properties_of
+
+_NAME = r"`([^`]+)`\.`([^`]+)`"
+_MADE = re.compile(rf"create (?:or replace )?(table|view) (?:if not exists )?{_NAME}(.*?)(?:\nas\n(.*))?$", re.S)
+_MERGE = re.compile(rf"merge into {_NAME} as (\w+)\nusing \((.*)\n\) as (\w+)\non (.*?)\n(when .*)$", re.S)
+_CLAUSE = re.compile(r"when (not )?matched(?: and (.*?))? then (update set|delete|insert)(.*?)(?=\nwhen |\Z)", re.S)
+
+
+class Memory:
+    """The tables and views of a session, by `schema.name`."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        # A session of its own, so that its settings and caches are nobody else's.
+        self.spark = spark.newSession()
+        self._tables: dict[str, list[DataFrame]] = {}  # every version, the last one is the present
+        self._views: dict[str, str] = {}
+        self._properties: dict[str, dict[str, str]] = {}
+        self._prefix = f"m{uuid.uuid4().hex[:8]}"
+        # Its writes are many and small: one partition each.
+        self.spark.conf.set("spark.sql.shuffle.partitions", "1")
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Forget all tables, which the session would keep in memory."""
+        for name, versions in self._tables.items():
+            for view in (self._view(name), *(self._view(name, number) for number in range(len(versions)))):
+                self.spark.catalog.dropGlobalTempView(view)
+        self._tables.clear()
+
+    def project(self, schema: str, replaced: Mapping[str, Mapping[str, str]] | None = None) -> MemoryProject:
+        """Return a project whose models and tests live in a schema; `replaced` plants bugs."""
+        return MemoryProject(self, schema, replaced)
+
+    # --- what tests ask and do ---
+
+    def table(self, name: str, version: int | None = None) -> DataFrame:
+        """Return the rows of a table or view."""
+        if name in self._views:
+            return self.sql(self._views[name])
+        return self._tables[name][-1 if version is None else version]
+
+    def rows(self, name: str) -> list[Any]:
+        return self.table(name).collect()
+
+    def sql(self, sql: str) -> DataFrame:
+        """Run a SELECT over the tables and views."""
+        return self.spark.sql(self._resolved(sql))
+
+    def has(self, name: str) -> bool:
+        return name in self._tables or name in self._views
+
+    def keep(self, name: str, rows: DataFrame, properties: Mapping[str, str] | None = None) -> None:
+        """Let a table hold these rows."""
+        kept = rows.coalesce(1).localCheckpoint()
+        self._tables.setdefault(name, []).append(kept)
+        self._properties[name] = {**self._properties.get(name, {}), **(properties or {})}
+        for view in (self._view(name), self._view(name, len(self._tables[name]) - 1)):
+            kept.createOrReplaceGlobalTempView(view)
+
+    def view(self, name: str, sql: str) -> None:
+        self._views[name] = sql
+
+    def stage(self, name: str, rows: Iterable[Staged]) -> None:
+        """Append rows to a staging table, which is made if need be."""
+        columns = "record string, object string, batch bigint, origin string, source string"
+        staged = self.spark.createDataFrame(list(rows), columns).selectExpr(
+            "record", "source", "object", "origin", "batch", "current_timestamp() as appended_at"
+        )
+        self.keep(name, self._tables[name][-1].union(staged) if name in self._tables else staged)
+
+    def delete(self, name: str, where: str) -> None:
+        self.keep(name, self._tables[name][-1].where(f"not coalesce({where}, false)"))
+
+    def version(self, name: str) -> int:
+        return len(self._tables[name]) - 1
+
+    def restore(self, name: str, version: int) -> None:
+        self.keep(name, self._tables[name][version])
+
+    # --- as a warehouse ---
+
+    def query(self, sql: str) -> Rows:
+        asked = sql.strip()
+        word = asked.split(maxsplit=1)[0]
+        if word == "create":
+            return self._make(asked)
+        if word == "merge":
+            return self._merge(asked)
+        if word == "insert":
+            return self._insert(asked)
+        if asked.startswith("show tblproperties"):
+            return Rows(("key", "value"), self._properties.get(asked.split(" ")[-1].replace("`", ""), {}).items())
+        if asked.startswith("describe history"):
+            return Rows(("version",), [(self.version(_plain(asked.split(" ")[2])),)])
+        if asked.startswith("set spark.sql.extensions"):
+            return Rows(("key", "value"), [("", "io.delta.sql.DeltaSparkSessionExtension")])
+        if asked.startswith("drop view if exists `"):
+            self._views.pop(_plain(asked.split(" ")[-1]), None)
+            return Rows()
+        result = self.spark.sql(self._resolved(sql))
+        return Rows(result.columns, result.collect())
+
+    def columns(self, sql: str) -> list[Column]:
+        return [Column(field.name, field.dataType.simpleString()) for field in self.sql(sql).schema]
+
+    def relation_type(self, schema: str, identifier: str) -> str | None:
+        name = f"{schema}.{identifier}"
+        return "table" if name in self._tables else "view" if name in self._views else None
+
+    # --- names ---
+
+    def _view(self, name: str, version: int | None = None) -> str:
+        return f"{self._prefix}__{name.replace('.', '__')}" + ("" if version is None else f"__v{version}")
+
+    def _resolved(self, sql: str) -> str:
+        """Return a statement with the session's names of tables, and views replaced by what they select."""
+
+        def here(match: re.Match[str]) -> str:
+            name = f"{match[1]}.{match[2]}"
+            if name in self._views:
+                return f"(\n{self._resolved(self._views[name])}\n)"
+            if name not in self._tables:
+                return match[0]
+            return f"global_temp.`{self._view(name, None if match[3] is None else int(match[3]))}`"
+
+        return re.sub(rf"{_NAME}(?: version as of (\d+))?", here, sql)
+
+    # --- statements that write ---
+
+    def _make(self, sql: str) -> Rows:
+        made = _MADE.match(sql)
+        if made is None:
+            assert sql.startswith("create schema"), sql
+            return Rows()
+        kind, name, query = made[1], f"{made[2]}.{made[3]}", made[5]
+        if "if not exists" in sql[:40] and self.has(name):
+            return Rows()
+        self._properties[name] = properties_of(sql)
+        if kind == "view":
+            self._views[name] = query
+        elif query is None:
+            ddl = re.search(r"\((.*)\) using ", sql, re.S)
+            assert ddl is not None, sql
+            self.keep(name, self.spark.createDataFrame([], ddl[1]))
+        else:
+            assert "or replace" in sql[:40] or name not in self._tables, f"{name} exists"
+            self.keep(name, self.sql(query))
+        return Rows()
+
+    def _insert(self, sql: str) -> Rows:
+        into = re.match(rf"insert into {_NAME}\s*(by name|replace where (.*?))\n(.*)$", sql, re.S)
+        assert into is not None, sql
+        name, rows = f"{into[1]}.{into[2]}", self.sql(into[5])
+        known = self._tables[name][-1]
+        if into[3] == "by name":
+            self.keep(name, known.unionByName(_as(rows, known), allowMissingColumns=True))
+        else:
+            self.keep(name, known.where(f"not ({into[4]})").union(rows))
+        return Rows()
+
+    def _merge(self, sql: str) -> Rows:
+        """Do what SQL says of a MERGE: each row of the source meets at most one of the target's, or is inserted."""
+        merge = _MERGE.match(sql)
+        assert merge is not None, sql
+        schema, identifier, target, source, alias, condition, clauses = merge.groups()
+        name = f"{schema}.{identifier}"
+        columns = self._tables[name][-1].columns
+        matched, inserted = [], None
+        for clause in _CLAUSE.finditer(clauses):
+            if clause[1]:
+                inserted = _inserted(clause[4])
+            else:
+                matched.append((clause[2] or "true", clause[3], _assigned(clause[4])))
+        values = []
+        both = f"{target}._merge_is_known and {alias}._merge_comes"
+        for column in columns:
+            cases = [
+                f"when {both} and ({guard}) then {assigned.get(column, f'{target}.`{column}`')}"
+                for guard, kind, assigned in matched
+                if kind == "update set"
+            ]
+            new = f"when not coalesce({target}._merge_is_known, false) then {inserted[column]}" if inserted else ""
+            values.append(f"case {' '.join(cases)} {new} else {target}.`{column}` end as `{column}`")
+        deleted = [guard for guard, kind, _ in matched if kind == "delete"]
+        gone = " or ".join(f"({alias}._merge_comes and coalesce({guard}, false))" for guard in deleted) or "false"
+        join = "full outer" if inserted else "left outer"
+        joined = f"""
+select {", ".join(values)}, {target}._merge_row as _merge_row
+from (
+    select *, true as _merge_is_known, monotonically_increasing_id() as _merge_row from `{schema}`.`{identifier}`
+) as {target}
+{join} join (
+    select *, true as _merge_comes from ({source}\n)
+) as {alias}
+on {condition}
+where not (coalesce({target}._merge_is_known, false) and ({gone}))"""
+        rows = self.sql(joined).localCheckpoint()
+        twice = rows.where("_merge_row is not null").groupBy("_merge_row").count().where("count > 1").count()
+        assert not twice, f"{twice} rows of {name} are matched by several of the source's"
+        self.keep(name, rows.drop("_merge_row"))
+        return Rows()
+
+
+def _plain(quoted: str) -> str:
+    return quoted.replace("`", "")
+
+
+def _as(rows: DataFrame, known: DataFrame) -> DataFrame:
+    """Return rows with the types that a table has."""
+    types = {field.name: field.dataType for field in known.schema}
+    return rows.select(*(rows[name].cast(types[name]).alias(name) for name in rows.columns))
+
+
+def _assigned(text: str) -> dict[str, str]:
+    """Return what `update set` assigns, by column: one line each, or separated by commas where they are short."""
+    parts = [part.strip().rstrip(",") for part in re.split(r",?\n|, (?=_?\w+ = \w+\.\w+)", text) if part.strip()]
+    return {part.split(" = ", 1)[0].strip("`"): part.split(" = ", 1)[1] for part in parts}
+
+
+def _inserted(text: str) -> dict[str, str]:
+    found = re.match(r"\s*\((.*?)\)\s*values \((.*)\)\s*$", text, re.S)
+    assert found is not None, text
+    names, values = found[1].split(", "), found[2].split(", ")
+    return {name.strip().strip("`"): value for name, value in zip(names, values, strict=True)}
+
+
+class MemoryProject(PlainProject):
+    """A project whose tables are in memory."""
+
+    def __init__(self, memory: Memory, schema: str, replaced: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        super().__init__(memory, schema, replaced=replaced)
+        self.memory = memory
+
+    def begin(self, *given: Any, **named: Any) -> None:
+        # Spark knows what is cached by its plan, which names the run.
+        self.context["invocation_id"] = str(uuid.uuid4())
+        super().begin(*given, **named)
+
+    def failing(self, test: str, model: str, **arguments: Any) -> list[Any]:
+        """Run one of the package's tests on a model, and return the rows by which it fails."""
+        return self.memory.sql(self.test(test, model, **arguments)).collect()
+
+    def failing_tests(self, model: str) -> set[str]:
+        """Run the tests that a model declares, and return the names of those that fail."""
+        failing = set()
+        for said in self.node(model)["data_tests"]:
+            test, more = (said, {}) if isinstance(said, str) else next(iter(said.items()))
+            test = test.removeprefix("reconcile.")
+            if self.failing(test, model, **more.get("arguments", {})):
+                failing.add(test)
+        return failing
