@@ -1,0 +1,149 @@
+"""What a model declares as generations is compared with each record, and nothing else; what is wrong is refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from refusals import Refusal, run, thing
+from shapes import MYSQL, ORACLE, POSTGRESQL, SQLSERVER, Life
+
+BEGAN, BEGAN_AGAIN = "2026-11-21 00:00:00+00", "2026-11-23 00:00:00+00"
+SCN = {"scn": 15869128507100, "read_timestamp": "2026-11-22 10:00:00+00"}
+FILE = {"log_file": "mysql-bin.000017", "log_position": 4, "read_timestamp": "2026-11-22 10:00:00+00"}
+COMMIT = {"source_timestamp": "2026-11-22 09:59:00+00", "read_timestamp": "2026-11-22 10:00:00+00"}
+TIME = f"write it as '{BEGAN}'"
+NO_LIST = f"generations is no list; write it as ['{BEGAN}'], or as [{SCN}]"
+IN_ORDER = "write generations in the order in which they began"
+BEFORE = f"begins before the one that it stands behind; {IN_ORDER}"
+LIES_BEFORE = (
+    f"lies before the position that it stands behind; {IN_ORDER}, and where the log began anew in between, the time "
+    "when it did"
+)
+BY_COMMIT = "which tells no position: changes are ordered by source_timestamp, the time of their commit, first"
+
+
+def less(position: dict[str, Any], *names: str, **more: Any) -> dict[str, Any]:
+    return {name: value for name, value in {**position, **more}.items() if name not in names}
+
+
+def of(source: str, generations: Any) -> Life:
+    return Life(thing(source, arguments=f", generations={generations!r}"))
+
+
+WRONG: dict[str, tuple[str, Any, list[str]]] = {
+    "a time": (ORACLE, BEGAN, [NO_LIST]),
+    "a position": (ORACLE, SCN, [NO_LIST]),
+    "none at all": (ORACLE, None, [NO_LIST]),
+    "everything": (
+        ORACLE,
+        ["2026-11-21 00:00:00", "2026-02-30 00:00:00Z", 7, less(SCN, "scn"), less(SCN, "read_timestamp", scn="abc")],
+        [f"generation '2026-11-21 00:00:00' is no time with a zone; {TIME}",
+         f"generation '2026-02-30 00:00:00Z' is no time with a zone; {TIME}",
+         f"generation 7 is neither a time nor a position; {TIME}, or as {SCN}",
+         f"generation {less(SCN, 'scn')} has no scn, so no position; write it as {SCN}",
+         f"generation {{'scn': 'abc'}} has scn 'abc', which is no whole number; write it as {SCN}",
+         f"generation {{'scn': 'abc'}} has no read_timestamp, from which on backfill rows belong to it; "
+         f"write it as {SCN}"],
+    ),
+    "a month that is none": (
+        ORACLE, ["2026-13-01 00:00:00+00"], [f"generation '2026-13-01 00:00:00+00' is no time with a zone; {TIME}"],
+    ),
+    "a part of a place": (
+        ORACLE, [{**SCN, "rs_id": "0x0073cb.0000194d.0020"}],
+        [f"generation {({**SCN, 'rs_id': '0x0073cb.0000194d.0020'})} has rs_id, which tells no position: changes are "
+         f"ordered by scn first; write it as {SCN}"],
+    ),
+    "times that fall": (ORACLE, [BEGAN_AGAIN, BEGAN], [f"generation '{BEGAN}' {BEFORE}"]),
+    "a reading before a time": (ORACLE, [BEGAN_AGAIN, SCN], [f"generation {SCN} {BEFORE}"]),
+    "an scn that falls": (ORACLE, [SCN, {**SCN, "scn": 9}], [f"generation {({**SCN, 'scn': 9})} {LIES_BEFORE}"]),
+    "a place in no file": (
+        MYSQL, [less(FILE, "log_file")],
+        [f"generation {less(FILE, 'log_file')} has log_position, which says nothing without log_file; "
+         f"write it as {FILE}"],
+    ),
+    "a file without a number": (
+        MYSQL, [{**FILE, "log_file": "mysql-bin", "log_position": -1}],
+        [f"generation {({**FILE, 'log_file': 'mysql-bin', 'log_position': -1})} has {said}; write it as {FILE}"
+         for said in ("log_file 'mysql-bin', which is no file whose name ends with its number",
+                      "log_position '-1', which is no whole number")],
+    ),
+    "a file that falls": (
+        MYSQL, [{**FILE, "log_file": "bin.1000000"}, {**FILE, "log_file": "bin.999999"}],
+        [f"generation {({**FILE, 'log_file': 'bin.999999'})} {LIES_BEFORE}"],
+    ),
+    "an lsn": (
+        POSTGRESQL, [{"lsn": "0/9", "read_timestamp": "2026-11-22 10:00"}],
+        [f"generation {({'lsn': '0/9', 'read_timestamp': '2026-11-22 10:00'})} has {said}; write it as {COMMIT}"
+         for said in (f"lsn, {BY_COMMIT}", "read_timestamp '2026-11-22 10:00', which is no time with a zone")],
+    ),
+    "a day of a commit": (
+        SQLSERVER, [{**COMMIT, "source_timestamp": "2026-11-22"}],
+        [f"generation {({**COMMIT, 'source_timestamp': '2026-11-22'})} has source_timestamp '2026-11-22', which is no "
+         f"time with a zone; write it as {COMMIT}"],
+    ),
+}  # fmt: skip
+WRONGLY = {name: Refusal(run(lambda s=s, g=g: of(s, g)), says) for name, (s, g, says) in WRONG.items()}
+REFUSED = list(WRONGLY.values())
+
+
+@pytest.mark.parametrize("name", WRONGLY)
+def test_all_that_is_wrong_with_generations_is_said_at_once(name: str) -> None:
+    WRONGLY[name].check()
+
+
+# --- what is compared -------------------------------------------------------------------------------------------------
+
+RIGHT: dict[str, tuple[str, list[Any]]] = {
+    "two repairs": (ORACLE, [SCN, {**SCN, "scn": "15869128507200"}]),
+    "a new log": (ORACLE, [SCN, BEGAN_AGAIN, {**SCN, "scn": 9, "read_timestamp": "2026-11-23T00:00:00.5+0000"}]),
+    "a file": (MYSQL, [less(FILE, "log_position"), FILE]),
+    "zones": (POSTGRESQL, ["2026-11-22T00:00:00+02", "2026-11-21 22:00:00Z", "2026-11-21 17:30:00-04:30"]),
+}
+
+
+def compiled(source: str, generations: list[Any]) -> tuple[str, str]:
+    """Return what tells a record's generation, and the SELECT around it."""
+    sql = of(source, generations).project.compile("orders")
+    told = re.search(r"\n {8}concat\(\n +(.*),\n", sql)
+    assert told
+    return told[1], sql.replace(told[1], "")
+
+
+def moments() -> set[str]:
+    """Return the times, as SQL, of declarations that are right."""
+    return {time for source, said in RIGHT.values() for time in _TIME.findall(compiled(source, said)[0])}
+
+
+_TIME = re.compile(r"to_timestamp\('[^']+'\)")
+
+
+def test_without_generations_nothing_is_compared() -> None:
+    assert compiled(MYSQL, [])[0] == "'0000'"
+
+
+def test_a_time_is_compared_with_the_reading_of_a_backfill_row_and_the_time_of_a_change() -> None:
+    began = f"if(if(is_backfill, read_at, changed_at) >= to_timestamp('{BEGAN}'), 1, 0)"
+    again = began.replace(BEGAN, BEGAN_AGAIN)
+    assert compiled(MYSQL, [BEGAN, BEGAN_AGAIN])[0] == f"lpad(hex({began} + {again}), 4, '0')"
+
+
+def test_a_position_is_compared_with_the_place_of_a_change() -> None:
+    digits = "^\\\\s*\\\\d{1,18}\\\\s*$"
+    scn = f"if('15869128507100' rlike '{digits}', lpad(hex(try_cast('15869128507100' as bigint)), 16, '0'), null)"
+    read = "read_at >= to_timestamp('2026-11-22 10:00:00+00')"
+    assert compiled(ORACLE, [SCN])[0] == (
+        f"lpad(hex(if(if(is_backfill, {read}, `section scn` >= {scn}), 1, 0)), 4, '0')"
+    )
+
+
+def test_what_is_declared_is_all_that_differs() -> None:
+    position = {"log_file": "mysql-bin.1000000", "log_position": 100, "read_timestamp": "2026-11-22 12:00:00+02"}
+    times, mixed = compiled(MYSQL, [BEGAN, BEGAN_AGAIN]), compiled(MYSQL, [BEGAN, position, BEGAN_AGAIN])
+    assert times[0] != mixed[0] and times[1] == mixed[1]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_generations_in_their_order_are_taken(name: str) -> None:
+    of(*RIGHT[name]).project.run("orders")

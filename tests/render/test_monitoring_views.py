@@ -1,0 +1,52 @@
+"""The views that every project gets are made again only when what they read changes."""
+
+from __future__ import annotations
+
+import pytest
+from refusals import THINGS, thing
+from shapes import Life
+
+VIEWS = ["reconcile_lag", "reconcile_unrouted"]
+ANEW, NOTHING = dict.fromkeys(VIEWS, "MADE ANEW"), dict.fromkeys(VIEWS, "nothing new")
+
+
+@pytest.fixture
+def shop() -> Life:
+    """A project whose one model reads one object."""
+    return Life(thing())
+
+
+def test_a_view_that_is_missing_is_made_and_what_is_there_stays(shop: Life) -> None:
+    assert shop.project.run(*VIEWS) == ANEW
+    assert shop.project.run(*VIEWS) == NOTHING
+    del shop.warehouse.relations["demo.reconcile_lag"]
+    shop.warehouse.statements.clear()
+    assert shop.project.run(*VIEWS) == {**NOTHING, "reconcile_lag": "MADE ANEW"}
+    (made,) = (sql for sql in shop.warehouse.statements if " view " in sql)
+    # Of two runs that find it missing both make it.
+    assert made.startswith("create view if not exists `demo`.`reconcile_lag`")
+
+
+def test_a_view_of_dbts_own_is_replaced(shop: Life) -> None:
+    for view in VIEWS:
+        shop.warehouse.has(f"demo.{view}", "view")
+    assert shop.project.run(*VIEWS) == ANEW
+    made = [sql for sql in shop.warehouse.statements if " view " in sql]
+    assert [sql.split("\n")[0] for sql in made] == [f"create or replace view `demo`.`{view}`" for view in VIEWS]
+    assert shop.project.run(*VIEWS) == NOTHING
+
+
+def test_it_is_left_alone_until_what_it_reads_changes(shop: Life) -> None:
+    shop.project.run(*VIEWS)
+    shop.project.model("parts", thing(object="shop.parts").sql, THINGS)
+    shop.warehouse.statements.clear()
+    assert shop.project.run(*VIEWS) == {"reconcile_lag": "nothing new", "reconcile_unrouted": "MADE ANEW"}
+    (made,) = (sql for sql in shop.warehouse.statements if " view " in sql)
+    assert "object not in ('shop.orders', 'shop.parts', '#cut')" in made
+    assert shop.project.run(*VIEWS) == NOTHING
+
+
+def test_without_a_staging_table_the_views_are_empty(shop: Life) -> None:
+    shop.warehouse.relations.clear()
+    assert shop.project.run(*VIEWS) == ANEW
+    assert all("where false" in shop.project.compile(view) for view in VIEWS)

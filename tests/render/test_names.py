@@ -1,0 +1,72 @@
+"""Names that cannot be are refused by name: of columns, of which Spark replaces parts, and of relations."""
+
+from __future__ import annotations
+
+import pytest
+from refusals import SENTENCE, THINGS, Refusal, run, thing
+from shapes import Life
+
+RAISE = "{{ exceptions.raise_compiler_error('evaluated') }}"
+DROP = "'; drop table lake.canary; --"
+VARIABLE = "'${', which Spark replaces by a variable before it reads the SQL"
+COLUMNS = {"${env:HOME}": VARIABLE, "a${b}": VARIABLE, "a\nb": "a line break", "${a}\n": "a line break"}
+OWN = ["_change_type", "_CHANGE_x", "_deleted", "_Deleted", "_change_"]
+WORKING = ["select", "order", "1st", "_", "x" * 240]
+RELATIONS = [
+    "a`b", 'a"b', "a'b", "a b", "a.b", "a;b", "a,b", "a%b", "%s", "a$b", "${env:HOME}", "a\\b", "a--b", "/*",
+    "*/", "ä", "李雷", "{{ a }}", "a\n", RAISE, DROP, "x" * 241,
+]  # fmt: skip
+
+
+def column(name: str, says: str, by: str) -> Refusal:
+    return Refusal(run(lambda: Life(thing(columns={**THINGS, name: "string"}))), [says], by)
+
+
+def relation(alias: str) -> Refusal:
+    says = (
+        f"Spark's catalog takes no name like '{alias}', only up to 240 ASCII letters, digits and _; "
+        "give the model an alias"
+    )
+    return Refusal(run(lambda: Life(thing(config={"alias": alias}))), [says])
+
+
+OF_COLUMNS = {
+    # The first that is named is the column's value.
+    **{
+        name: column(name, f"The name 'value {name}' contains {what}; rename it.", SENTENCE)
+        for name, what in COLUMNS.items()
+    },
+    **{
+        name: column(
+            name,
+            f"column {name}: names that begin with _change_, and _deleted, are the package's own; rename it",
+            "Model orders",
+        )
+        for name in OWN
+    },
+}
+OF_RELATIONS = {alias: relation(alias) for alias in RELATIONS}
+REFUSED = [*OF_COLUMNS.values(), *OF_RELATIONS.values()]
+
+
+@pytest.mark.parametrize("name", OF_COLUMNS)
+def test_columns_that_cannot_be_are_refused_by_name(name: str) -> None:
+    OF_COLUMNS[name].check()
+
+
+@pytest.mark.parametrize("alias", OF_RELATIONS)
+def test_relations_that_the_catalog_does_not_take_are_refused_by_name(alias: str) -> None:
+    OF_RELATIONS[alias].check()
+
+
+@pytest.mark.parametrize("alias", WORKING)
+def test_relations_that_the_catalog_takes_are_made(alias: str) -> None:
+    life = Life(thing(config={"alias": alias}))
+    life.project.run("orders")
+    made = {name.removeprefix("demo.") for name in life.warehouse.relations if alias in name}
+    assert made >= {alias, f"{alias}__base", f"{alias}__changes", f"{alias}__quarantine"}
+
+
+@pytest.mark.parametrize("name", ["_chang", "deleted", "change_type", "$", "a$b", "$ {a}"])
+def test_names_that_are_like_them_are_taken(name: str) -> None:
+    Life(thing(columns={**THINGS, name: "string"})).project.run("orders")

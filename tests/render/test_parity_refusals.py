@@ -1,0 +1,170 @@
+"""What the test `parity` cannot be asked, and a snapshot that it cannot compare, is refused in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from plain_dbt import Relation
+from refusals import PARITY, SENTENCE, Refusal, thing
+from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, OWN_SELECT, POSTGRESQL, Life, Shape
+
+COLUMNS = {"id": "bigint", "name": "string", "amount": "decimal(12,2)"}
+SNAPSHOT = Relation("lake", "orders_source")
+NOW, AT = "2026-11-22T10:00:00Z", {"batch": 1}
+POSITIONS = "batch, appended_at, commit_time, sequence, pg_snapshot"
+
+
+def asked(shape: Shape | None = None, *, taken: dict[str, str] | None = None, of: str = "orders", **said: Any) -> Any:
+    """Return what asks the test of a model and a snapshot, which says of itself how it was `taken`."""
+
+    def act() -> None:
+        life = Life(shape or thing(POSTGRESQL, COLUMNS))
+        project, warehouse = life.project, life.warehouse
+        project.run("orders")
+        project.model("seen", "select 1 as id", {})
+        warehouse.has("demo.seen", "view")
+        warehouse.has(str(SNAPSHOT), **{f"reconcile__{name}": value for name, value in (taken or {}).items()})
+        columns = life.shape.columns
+        for name in ("`demo`.`orders`", "`demo`.`seen`", "`lake`.`orders_source`"):
+            # What is asked first of a SELECT goes by the part of it that was said first.
+            warehouse.column_types = {f"select * from {name} where false": columns, **warehouse.column_types}
+        project.test("parity", of, **{"compare_to": SNAPSHOT, "key": life.shape.key, **said})
+
+    return act
+
+
+def taken(kind: str, position: str, taken_at: str = NOW) -> dict[str, str]:
+    job = "spanner" if kind == "read_timestamp" else "jdbc"
+    return {
+        "snapshot": job, "snapshot__position_kind": kind, "snapshot__position": position,
+        "snapshot__taken_at": taken_at,
+    }  # fmt: skip
+
+
+CELLS_SHAPE = Shape(BIGTABLE, CELLS, CELL_KEY, object="events")
+HISTORY = thing(POSTGRESQL, COLUMNS, materialized="history")
+NO_LENGTH = "is no length of time; write it as '10 minutes'"
+OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
+    "arguments of every wrong kind": (
+        asked(allowance="soon", uncertainty="1 hour'", recheck=-1, tolerances="trim"),
+        [f"allowance: 'soon' {NO_LENGTH}", f"uncertainty: '1 hour'' {NO_LENGTH}",
+         "recheck: '-1' is no number of times; write it as 3",
+         "tolerances: write them by column, as {name: trim, total: {round: 2}}"],
+    ),
+    **{
+        f"a recheck of {recheck}": (
+            asked(recheck=recheck), [f"recheck: '{recheck}' is no number of times; write it as 3"],
+        )
+        for recheck in ("3", True, 1.5)
+    },
+    "a test with `where`": (
+        asked(compare_to="(select * from lake.orders_source where id > 1) dbt_subquery"),
+        ["a test with `where` is no proof of a table; name the `columns` to compare, or compare another relation"],
+    ),
+    "nothing to compare with": (
+        asked(compare_to=Relation("lake", "nothing")), ["lake.nothing does not exist; build it first"],
+    ),
+    "another key than the model's": (
+        asked(as_of=AT, key=["name"]),
+        ["key: name is not the unique_key of the model, id, by which its change records are folded"],
+    ),
+    "a history at a position": (
+        asked(HISTORY, as_of=AT),
+        ["a history has all versions of a row, and lake.orders_source one; "
+         "test a current_state, or say `as_of: now`"],
+    ),
+    "cells at a position": (
+        asked(CELLS_SHAPE, as_of=AT),
+        ["cells are hidden by the deletes of ranges, which this test does not fold up to a position; "
+         "build the model there by the variable as_of, and test that with `as_of: now`"],
+    ),
+    "a history of another key, at a position of another database": (
+        asked(HISTORY, taken=taken("scn", "1"), key=["name", "id"]),
+        ["a history has all versions of a row, and lake.orders_source one; "
+         "test a current_state, or say `as_of: now`",
+         "key: name, id is not the unique_key of the model, id, by which its change records are folded",
+         "scn 1, the position of lake.orders_source, is one of another kind of database than the model reads"],
+    ),
+    **{
+        f"{kind} of a model of {source.removeprefix('datastream_')}": (
+            asked(thing(source, COLUMNS), taken=taken(kind, position)),
+            [f"{kind} {position}, the position of lake.orders_source, "
+             "is one of another kind of database than the model reads"],
+        )
+        for source, kind, position in [
+            (POSTGRESQL, "scn", "1"), (POSTGRESQL, "binlog", "mysql-bin.1:4"), (MYSQL, "pg_snapshot", "1:2:"),
+            (MYSQL, "lsn", "0x0000000A000000200003"), (MYSQL, "read_timestamp", NOW),
+        ]
+    },
+    **{
+        f"{kind} of a SELECT of one's own": (
+            asked(Shape(OWN_SELECT, COLUMNS), as_of={kind: value}),
+            [f"as_of: {{{kind}: ...}} is a place in a staging table, and the model reads none by a source macro"],
+        )
+        for kind, value in (("batch", 1), ("appended_at", NOW))
+    },
+    "columns that are not there": (
+        asked(columns=["name", "absent"]),
+        [f"{side} has no column absent; name the columns to compare in `columns`"
+         for side in ("demo.orders", "lake.orders_source")],
+    ),
+    "tolerances of every wrong kind": (
+        asked(tolerances={
+            "name": ["fuzzy", "to_second", {"trim": 1}], "amount": ["trim", "round"], "id": {"round": 1}, "no": "trim",
+        }),
+        ["tolerances: id is of the key, by which rows are told apart; it is compared exactly",
+         "tolerances: 'fuzzy' of name is unknown; use trim, case, to_second, sign_of_zero or {round: 2}",
+         "tolerances: to_second is not of name, which is string",
+         "tolerances: name: write {round: 2}, the digits that count, and the others without a number",
+         "tolerances: trim is not of amount, which is decimal(12,2)",
+         "tolerances: amount: write {round: 2}, the digits that count, and the others without a number",
+         "tolerances: no is none of the columns that are compared"],
+    ),
+    "a tolerance of a column that is not compared": (
+        asked(columns=["name"], tolerances={"amount": {"round": 1}}),
+        ["tolerances: amount is none of the columns that are compared"],
+    ),
+}  # fmt: skip
+NO_POSITION = "is no position; write {batch: 17}, or now to compare both sides as they are."
+NO_END = "has no position: the job that took it did not come to its end; take it again."
+NO_TIME = "does not say when it was taken (reconcile.snapshot.taken_at); take it again."
+OF_SENTENCES: dict[str, tuple[Callable[[], object], str]] = {
+    **{
+        f"as of {said}": (asked(as_of=said), f"Test parity: as_of: '{said}' {NO_POSITION}")
+        for said in ("yesterday", 17, ["batch", 1])
+    },
+    "as of a position that cannot be named": (
+        asked(as_of={"scn": 5}),
+        f"Test parity: as_of names one position, as {{batch: 17}}: one of {POSITIONS}, and not '{{'scn': 5}}'.",
+    ),
+    "as of a batch that is none": (
+        asked(as_of={"batch": "last"}), "as_of: {batch: last} is not the number of a batch, as 17.",
+    ),
+    **{
+        f"a snapshot of {job} without a position": (
+            asked(taken={"snapshot": job}), f"Test parity: lake.orders_source {NO_END}"
+        )
+        for job in ("jdbc", "spanner")
+    },
+    **{
+        f"a snapshot that was taken at '{time}'": (
+            asked(taken=taken("pg_snapshot", "1:2:", time)), f"Test parity: lake.orders_source {NO_TIME}"
+        )
+        for time in ("", "yesterday", "2026-11-22 10:00:00")
+    },
+    "a position of a view that is no model": (
+        asked(of="seen", as_of=AT), "No model of this package makes demo.seen; this test is for such models.",
+    ),
+}  # fmt: skip
+CASES = {
+    **{name: Refusal(act, says, PARITY) for name, (act, says) in OF_LISTS.items()},
+    **{name: Refusal(act, [says], SENTENCE) for name, (act, says) in OF_SENTENCES.items()},
+}
+REFUSED = list(CASES.values())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_parity_cannot_be_asked_is_refused_in_sentences(name: str) -> None:
+    CASES[name].check()

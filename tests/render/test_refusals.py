@@ -1,0 +1,850 @@
+"""What a model declares wrongly, or finds in its way, is refused in sentences that say what to do; nothing is written.
+
+Every sentence that the macros can say is provoked by one of the tables of these modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import refusals
+import test_as_of
+import test_generations
+import test_names
+import test_parity_refusals
+from plain_dbt import PACKAGE, PlainProject, Relation
+from recorder import Recorder
+from refusals import SENTENCE, THINGS, Refusal, complaints, run, thing
+from shapes import BIGTABLE, CELL_KEY, CELLS, ORACLE, OWN_SELECT, POSTGRESQL, SPANNER, STAGING, Life, Shape
+
+# --- declarations -----------------------------------------------------------------------------------------------------
+
+ROUND = {"config": {"meta": {"round": True}}}
+NO_DATA_TYPE = "is not supported; use a scalar type of Spark but interval or time, or an array or a map of them"
+OWN_NAME = "names that begin with _change_, and _deleted, are the package's own; rename it"
+OF_A_CELL = "row_key, family, qualifier, cell_time, value, change_type, source_cluster_id, commit_timestamp, tiebreaker"
+KEY_OF_A_CELL = (
+    "a cell is known by row_key, family, qualifier and cell_time; "
+    "write `unique_key=['row_key', 'family', 'qualifier', 'cell_time']`, and rows with reconcile.bigtable_rows"
+)
+OF_HISTORY = "a history has a column of this name of its own; give the source's another one in a SELECT of your own"
+NEVER = "garbage_collection: 'never' is neither 'keep' nor 'apply'"
+
+
+def cells(columns: Any = CELLS, key: Any = CELL_KEY, **said: Any) -> Shape:
+    return Shape(BIGTABLE, columns, key, object="events", **said)
+
+
+def own(columns: Any = THINGS, key: Any = "id", **said: Any) -> Shape:
+    return Shape(OWN_SELECT, columns, key, **said)
+
+
+def iceberg(columns: Any = THINGS, key: Any = "id", buckets: Any = 4, **said: Any) -> Shape:
+    return thing(columns=columns, key=key, meta={"buckets": buckets}, file_format="iceberg", **said)
+
+
+DECLARED: dict[str, tuple[Shape, list[str]]] = {
+    "columns of every wrong kind": (
+        thing(columns={"id": "bigint", "_change_x": "int", "_Deleted": "int", "ID": "int", "size": {}, "a": "money"}),
+        [f"column _change_x: {OWN_NAME}", f"column _Deleted: {OWN_NAME}",
+         "column ID: declared twice (Spark ignores case); remove one",
+         "column size: no data_type; declare one, as `data_type: bigint`",
+         f"column a: data_type 'money' {NO_DATA_TYPE}"],
+    ),
+    "types that cannot be kept": (
+        thing(columns={"a": "interval", "b": "time", "c": "decimal(39,0)", "d": "decimal(2,3)", "e": "struct<f: int>",
+                       "f": "map<array<int>,int>", "g": "array<map<int,int>>", "h": "map<int>", "i": "char"}),
+        [f"column {name}: data_type '{said}' {NO_DATA_TYPE}" for name, said in {
+            "a": "interval", "b": "time", "c": "decimal(39,0)", "d": "decimal(2,3)", "e": "struct<f: int>",
+            "f": "map<array<int>,int>", "g": "array<map<int,int>>", "h": "map<int>", "i": "char"}.items()],
+    ),
+    "no columns": (
+        thing(columns={}),
+        ["no columns are declared; add `columns: [{name: id, data_type: bigint}, ...]` to the model's YAML"],
+    ),
+    "no key": (thing(key=None), ["no unique_key is configured; add `unique_key='id'`, or a list of columns"]),
+    "keys that are no columns": (
+        thing(key=["ID", "number"]),
+        [f"unique_key {key}: no such column is declared; add it to the model's YAML, spelled the same"
+         for key in ("ID", "number")],
+    ),
+    "keys that cannot be compared": (
+        thing(columns={"list": "array<int>", "pairs": "map<int,int>", "id": {"data_type": "bigint", **ROUND}},
+              key=["list", "pairs", "id"]),
+        ["unique_key list: a key cannot be an array; use a scalar type",
+         "unique_key pairs: a key cannot be an map; use a scalar type",
+         "unique_key id: rounded keys of different rows would be one; "
+         "declare a type that holds every digit, as string"],
+    ),
+    "columns of a history's own": (
+        thing(columns={**THINGS, "Valid_From": "date", "valid_to": "date", "IS_CURRENT": "int"},
+              materialized="history"),
+        [f"column {name}: {OF_HISTORY}" for name in ("Valid_From", "valid_to", "IS_CURRENT")],
+    ),
+    "a key of row ids that the source does not give": (
+        thing(key="_row_id"),
+        ["unique_key _row_id: its source gives no row ids; Oracle's does, and a SELECT of your own that has a column "
+         "_row_id says so by `meta: {row_ids: true}`"],
+    ),
+    "a row id that is not the whole key": (
+        thing(ORACLE, key=["_row_id", "id"]),
+        ["unique_key _row_id: it names a row alone; remove the other columns from the key"],
+    ),
+    "a column where the source gives the row id": (
+        thing(ORACLE, {**THINGS, "_ROW_ID": "string"}),
+        ["column _ROW_ID: the source gives the address of a row under this name; rename it"],
+    ),
+    "the same where the model takes no row ids": (
+        thing(ORACLE, {**THINGS, "_row_id": "string"}, meta={"row_ids": False}),
+        ["column _row_id: the source gives the address of a row under this name; rename it"],
+    ),
+    "row ids of partial records": (
+        thing(ORACLE, meta={"partial_records": True}),
+        ["row_ids and partial_records do not go together; "
+         "say `meta: {row_ids: false}` or `meta: {partial_records: false}`"],
+    ),
+    "cells of another key": (
+        cells(key=["row_key", "family", "qualifier"]), [f"unique_key row_key, family, qualifier: {KEY_OF_A_CELL}"],
+    ),
+    "a column where the source gives the range": (
+        own({**CELLS, "_Range": "string"}, CELL_KEY, meta={"range_deletes": True}),
+        ["column _Range: the source gives the range of a delete under this name; rename it"],
+    ),
+    "ranges of partial records": (
+        own(CELLS, CELL_KEY, meta={"range_deletes": True, "partial_records": True}),
+        ["range_deletes do not go together with partial_records or row_ids; say `meta: {partial_records: false}`"],
+    ),
+    "ranges beside row ids": (
+        own(CELLS, CELL_KEY, meta={"range_deletes": True, "row_ids": True}),
+        ["range_deletes do not go together with partial_records or row_ids; say `meta: {row_ids: false}`"],
+    ),
+    "columns that a cell has not": (
+        cells({**CELLS, "row_key": "string", "temperature": "double"}, arguments=", garbage_collection='never'"),
+        ["column row_key: it is binary, and declared as string; declare `data_type: binary`",
+         f"column temperature: a cell has none of this name; it has {OF_A_CELL}", NEVER],
+    ),
+    "switches that are neither on nor off": (
+        thing(meta={"fresh": "yes", "fold_unchanged": 1}),
+        ["meta fresh: 'yes' is neither true nor false", "meta fold_unchanged: '1' is neither true nor false"],
+    ),
+    "a fresh history": (
+        thing(meta={"fresh": True}, materialized="history"),
+        ["meta fresh is of models of materialization current_state, and this one is a history; remove it"],
+    ),
+    "a fresh current_view": (
+        thing(meta={"fresh": True}, materialized="current_view"),
+        ["meta fresh is of models of materialization current_state, and this one is a current_view; remove it"],
+    ),
+    "a current_state that folds versions": (
+        thing(meta={"fold_unchanged": False}),
+        ["meta fold_unchanged is of models of materialization history, and this one is a current_state; remove it"],
+    ),
+    "a base snapshot without a schema": (
+        thing(meta={"base_snapshot": "kept"}), ["meta base_snapshot: 'kept' is no table; write it as schema.table"],
+    ),
+    "no buckets": (iceberg(buckets=0), ["meta buckets: '0' is no number of buckets; write it as 16"]),
+    "buckets of a boolean": (iceberg(buckets=True), ["meta buckets: 'True' is no number of buckets; write it as 16"]),
+    "buckets of a text": (iceberg(buckets="16"), ["meta buckets: '16' is no number of buckets; write it as 16"]),
+    "buckets of a view": (
+        iceberg(materialized="current_view"),
+        ["meta buckets is of base tables, and a current_view has none; remove it"],
+    ),
+    "buckets beside partitions": (
+        iceberg(config={"partition_by": "name"}),
+        ["meta buckets and partition_by do not go together; remove one"],
+    ),
+    **{
+        f"buckets of a {type}": (
+            iceberg({"ratio": type, **THINGS}, ["ratio", "id"]),
+            [f"meta buckets: Iceberg has no buckets of a {type}, which is the type of the first key, ratio; "
+             "name another key first"],
+        )
+        for type in ("boolean", "float", "double")
+    },
+    "buckets of Delta": (
+        thing(meta={"buckets": 4}),
+        ["meta buckets is of models of file_format iceberg, and this one is delta; remove it"],
+    ),
+    "everything at once": (
+        thing(key="number", meta={"fresh": "yes", "base_snapshot": "kept", "buckets": 0}),
+        ["unique_key number: no such column is declared; add it to the model's YAML, spelled the same",
+         "meta fresh: 'yes' is neither true nor false",
+         "meta base_snapshot: 'kept' is no table; write it as schema.table",
+         "meta buckets: '0' is no number of buckets; write it as 16",
+         "meta buckets is of models of file_format iceberg, and this one is delta; remove it"],
+    ),
+}  # fmt: skip
+
+
+def declared(name: str) -> Refusal:
+    shape, says = DECLARED[name]
+    return Refusal(run(lambda: Life(shape)), says)
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_model_that_is_declared_wrongly_says_all_that_is_wrong(name: str) -> None:
+    declared(name).check()
+
+
+# --- what a model reads -----------------------------------------------------------------------------------------------
+
+BESIDE = "{{ source('lake', 'others') }}"
+
+
+def of_two(shape: Shape) -> Callable[[], Life]:
+    """Return a model that reads a second table."""
+
+    def living() -> Life:
+        life = Life(shape)
+        life.project.source("lake", "others")
+        life.project.model("orders", f"{shape.sql} -- {{{{ source('lake', 'shop_changes') }}}} {BESIDE}", THINGS)
+        life.warehouse.has("lake.others")
+        return life
+
+    return living
+
+
+def without_staging(shape: Shape) -> Callable[[], Life]:
+    def living() -> Life:
+        life = Life(shape)
+        life.warehouse.relations.clear()
+        return life
+
+    return living
+
+
+def selecting(shape: Shape, *left_out: str) -> Callable[[], Life]:
+    """Return a model of a SELECT without some columns."""
+
+    def living() -> Life:
+        life = Life(shape)
+        types = life.warehouse.column_types
+        for part, columns in types.items():
+            types[part] = {name: type for name, type in columns.items() if name not in left_out}
+        return life
+
+    return living
+
+
+NO_STAGING = [f"the staging table {STAGING} does not exist; fill it with ingestion/append.py first"]
+READS: dict[str, Refusal] = {
+    **{
+        f"a {materialized} before the first append": Refusal(
+            run(without_staging(thing(materialized=materialized))), NO_STAGING
+        )
+        for materialized in ("current_state", "current_view", "history")
+    },
+    "a source macro beside another table": Refusal(
+        run(of_two(thing())),
+        ["it depends on 2 relations; a model with a source macro reads one staging table and nothing else"],
+    ),
+    "a SELECT of two staging tables": Refusal(
+        run(of_two(own())),
+        ["it reads 2 staging tables (lake.shop_changes, lake.others), whose batches are numbered apart; "
+         "let one model read one"],
+    ),
+    "a SELECT without columns": Refusal(
+        run(selecting(own(), "_change_id", "_change_columns", "name")),
+        ['its SELECT has no column _change_id; see "Change records" in docs/design.md',
+         'its SELECT has no column _change_columns; see "Change records" in docs/design.md',
+         "its SELECT has no column name, which its YAML declares"],
+    ),
+    "a view of a SELECT without columns": Refusal(
+        run(selecting(own(materialized="current_view"), "name")),
+        ["its SELECT has no column name, which its YAML declares"],
+    ),
+    "a SELECT without row ids": Refusal(
+        run(selecting(own(meta={"row_ids": True}))),
+        ["its SELECT has no column _row_id, which `meta: {row_ids: true}` says it has"],
+    ),
+    "a SELECT without ranges": Refusal(
+        run(selecting(own(CELLS, CELL_KEY, meta={"range_deletes": True}))),
+        ["its SELECT has no column _range, which `meta: {range_deletes: true}` says it has"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_model_that_reads_what_it_cannot_says_what_to_read(name: str) -> None:
+    READS[name].check()
+
+
+@pytest.mark.parametrize("flags", [{}, {"full_refresh": True}, {"empty": True}])
+def test_before_the_first_append_every_run_says_that_there_is_no_staging_table(flags: dict[str, bool]) -> None:
+    Refusal(run(without_staging(thing()), **flags), NO_STAGING).check()
+
+
+# --- a declaration that changed ---------------------------------------------------------------------------------------
+
+
+def after(before: Shape, shape: Shape, staging: str = "shop_changes") -> Callable[[], Life]:
+    """Return a model in a warehouse where another one had been built."""
+
+    def living() -> Life:
+        first, life = Life(before), Life(shape)
+        first.statements("first run")
+        for name, type in first.warehouse.relations.items():
+            life.warehouse.relations[name] = type
+            life.warehouse.properties[name] = first.warehouse.properties[name]
+        for types in life.warehouse.column_types.values():
+            assert isinstance(types, dict)
+            types["_range"] = "struct<...>"
+        life.project.source("lake", "others")
+        life.warehouse.has("lake.others")
+        life.project.model("orders", shape.sql.replace("shop_changes", staging), life.project.node("orders")["columns"])
+        return life
+
+    return living
+
+
+ROUNDED = {"id": "bigint", "name": {"data_type": "decimal(9,2)", **ROUND}}
+GENERATIONS = ", generations=['2026-11-01 00:00:00+00']"
+SOURCES = "source macros, objects or generations"
+CHANGED: dict[str, tuple[Shape, Shape, str]] = {
+    "a column was added": (thing(), thing(columns={**THINGS, "size": "int"}), "columns"),
+    "a column was renamed": (thing(), thing(columns={"id": "bigint", "title": "string"}), "columns"),
+    "a column was removed": (thing(), thing(columns={"id": "bigint"}), "columns"),
+    "a type was changed": (thing(), thing(columns={"id": "bigint", "name": "binary"}), "columns"),
+    "digits were added": (
+        thing(columns={"id": "bigint", "name": "decimal(9,2)"}),
+        thing(columns={"id": "bigint", "name": "decimal(9,3)"}), "columns",
+    ),
+    "it rounds": (thing(columns={"id": "bigint", "name": "decimal(9,2)"}), thing(columns=ROUNDED), "columns"),
+    "the key was changed": (thing(), thing(key=["id", "name"]), "unique_key"),
+    "a generation was added": (thing(), thing(arguments=GENERATIONS), SOURCES),
+    "a generation was moved": (
+        thing(arguments=GENERATIONS), thing(arguments=GENERATIONS.replace("00:00:00", "00:00:01")), SOURCES,
+    ),
+    "another object": (thing(), thing(object="shop.parts"), SOURCES),
+    "another source": (thing(), thing(POSTGRESQL), SOURCES),
+    "what is collected as garbage is kept": (cells(), cells(arguments=", garbage_collection='keep'"), SOURCES),
+    "partial records": (own(), own(meta={"partial_records": True}), "partial_records"),
+    "no partial records": (
+        thing(SPANNER), thing(SPANNER, meta={"partial_records": False}), "partial_records",
+    ),
+    "row ids": (thing(ORACLE, meta={"row_ids": False}), thing(ORACLE), "row_ids"),
+    "range deletes": (
+        own(CELLS, CELL_KEY), own(CELLS, CELL_KEY, meta={"range_deletes": True}), "range_deletes",
+    ),
+    "a history": (thing(), thing(materialized="history"), "materialization"),
+    "no history": (thing(materialized="history"), thing(), "materialization"),
+    "several things": (
+        thing(), thing(POSTGRESQL, {**THINGS, "size": "int"}, ["size"], materialized="history"),
+        f"columns and other unique_key and other {SOURCES} and other materialization",
+    ),
+}  # fmt: skip
+REBUILD = "rebuild it with `dbt run --full-refresh --select orders`"
+
+
+def changed(name: str, **flags: Any) -> Refusal:
+    before, shape, what = CHANGED[name]
+    return Refusal(run(after(before, shape), **flags), [f"demo.orders__base was built with other {what}; {REBUILD}"])
+
+
+@pytest.mark.parametrize("flags", [{}, {"empty": True}], ids=["run", "empty run"])
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_changed_declaration_is_refused(name: str, flags: dict[str, bool]) -> None:
+    changed(name, **flags).check()
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_full_refresh_builds_the_base_table_as_it_is_declared_now(name: str) -> None:
+    before, shape, _ = CHANGED[name]
+    life = after(before, shape)()
+    built = life.warehouse.properties["demo.orders__base"]["reconcile.declaration"]
+    life.project.run("orders", full_refresh=True)
+    (made,) = (sql for sql in life.warehouse.statements if "create or replace table `demo`.`orders__base`" in sql)
+    assert all(f"`{column}`" in made for column in shape.columns)
+    assert life.warehouse.properties["demo.orders__base"]["reconcile.declaration"] != built
+    life.project.run("orders")
+
+
+def test_a_model_of_another_staging_table_is_refused_until_it_is_rebuilt() -> None:
+    Refusal(
+        run(after(thing(), thing(), staging="others")),
+        [f"demo.orders__base was built with other staging table; {REBUILD}"],
+    ).check()
+
+
+def test_a_base_table_of_another_form_of_the_order_is_refused_until_it_is_rebuilt() -> None:
+    def living() -> Life:
+        life = Life(thing())
+        life.project.run("orders")
+        form = {"macros/materializations/model_settings.sql": {"{{ return(1) }}": "{{ return(2) }}"}}
+        later = Life(thing(), replaced=form)
+        later.warehouse.relations, later.warehouse.properties = life.warehouse.relations, life.warehouse.properties
+        return later
+
+    Refusal(run(living), [f"demo.orders__base was built with other form of the order; {REBUILD}"]).check()
+
+
+def test_another_order_of_columns_or_of_keys_or_spelling_of_types_is_no_change() -> None:
+    columns = {"id": "bigint", "name": "string", "at": "decimal(10,0)"}
+    again = {"at": "DEC", "name": "STRING", "id": "long"}
+    life = after(thing(columns=columns, key=["id", "name"]), thing(columns=again, key=["name", "id"]))()
+    life.project.run("orders")
+    (view,) = (sql for sql in life.warehouse.statements if "view `demo`.`orders`" in sql)
+    assert view.split("\nselect\n")[1].split("from")[0].split() == ["`at`,", "`name`,", "`id`"]
+
+
+# --- what stands in the way -------------------------------------------------------------------------------------------
+
+SOMEBODY = "of somebody else's, which is not replaced; drop or rename it, or give the model an alias"
+
+
+def beside(shape: Shape, relation: str, type: str = "table", **properties: str) -> Callable[[], Life]:
+    """Return a model where somebody has made a relation."""
+
+    def living() -> Life:
+        life = Life(shape)
+        life.warehouse.has(relation, type, **properties)
+        return life
+
+    return living
+
+
+THEIRS = {
+    "current_state": ["", "__base", "__changes", "__quarantine"],
+    "history": ["", "__base", "__changes", "__quarantine"],
+    # Of a base table it has no use.
+    "current_view": ["", "__changes", "__quarantine"],
+}
+
+
+def theirs() -> dict[str, Refusal]:
+    found = {}
+    for materialized, parts in THEIRS.items():
+        for part in parts:
+            for type in ("table", "view"):
+                act = run(beside(thing(materialized=materialized), f"demo.orders{part}", type))
+                says = [f"demo.orders{part} exists and is a {type} {SOMEBODY}"]
+                found[f"{materialized} orders{part} {type}"] = Refusal(act, says)
+    for shape, part in ((thing(ORACLE), "__row_deletes"), (cells(), "__range_deletes")):
+        says = [f"demo.orders{part} exists and is a table {SOMEBODY}"]
+        found[f"orders{part}"] = Refusal(run(beside(shape, f"demo.orders{part}")), says)
+    return found
+
+
+def left(before: str, materialized: str, *drops: str) -> Refusal:
+    says = f"it was of another materialization, and is made as a {materialized} only once nothing is left of that one"
+    act = run(after(thing(materialized=before), thing(materialized=materialized)))
+    return Refusal(act, [f"{says}; run `{'; '.join(drops)}`"])
+
+
+IN_THE_WAY: dict[str, Refusal] = {
+    **theirs(),
+    "what another materialization left: a current_state": left(
+        "current_state", "current_view", "drop table demo.orders__base", "drop table demo.orders__quarantine"
+    ),
+    "what another materialization left: a history": left(
+        "history", "current_view", "drop table demo.orders__base", "drop table demo.orders__quarantine"
+    ),
+    "what another materialization left: a view, of a current_state": left(
+        "current_view", "current_state", "drop view demo.orders__quarantine"
+    ),
+    "what another materialization left: a view, of a history": left(
+        "current_view", "history", "drop view demo.orders__quarantine"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_THE_WAY)
+def test_what_somebody_else_or_another_materialization_made_is_not_replaced(name: str) -> None:
+    IN_THE_WAY[name].check()
+
+
+@pytest.mark.parametrize("part", THEIRS["current_state"])
+def test_a_full_refresh_does_not_replace_it_either(part: str) -> None:
+    says = [f"demo.orders{part} exists and is a table {SOMEBODY}"]
+    Refusal(run(beside(thing(), f"demo.orders{part}"), full_refresh=True), says).check()
+
+
+def test_row_deletes_of_somebody_else_do_not_matter_to_a_model_without_any() -> None:
+    beside(thing(ORACLE, meta={"row_ids": False}), "demo.orders__row_deletes")().project.run("orders")
+
+
+@pytest.mark.parametrize("before", ["current_state", "history", "current_view"])
+def test_another_materialization_begins_where_nothing_is_left_of_the_one_before(before: str) -> None:
+    materialized = "current_state" if before == "current_view" else "current_view"
+    life = after(thing(materialized=before), thing(materialized=materialized))()
+    for part in ("base", "quarantine"):
+        life.warehouse.relations.pop(f"demo.orders__{part}", None)
+    life.project.run("orders")
+    made = "table" if materialized == "current_state" else "view"
+    assert life.warehouse.relations["demo.orders__quarantine"] == made
+    assert ("demo.orders__base" in life.warehouse.relations) == (made == "table")
+
+
+# --- staging that is not what it was ----------------------------------------------------------------------------------
+
+
+def built(shape: Shape, **warehouse: Any) -> Callable[[], Life]:
+    """Return a model that was run once, where since then the warehouse answers this."""
+
+    def living() -> Life:
+        life = Life(shape)
+        life.statements("first run")
+        for name, value in warehouse.items():
+            assert hasattr(life.warehouse, name)
+            setattr(life.warehouse, name, value)
+        return life
+
+    return living
+
+
+MADE_ANEW = (
+    f"batch 3 was applied to demo.orders__base, and the last one of {STAGING} is 1: that table was restored or made "
+    "anew; rebuild with `dbt run --full-refresh --select orders`"
+)
+PURGED = f"{STAGING} was purged of shop.orders up to batch 2"
+LACKS = (
+    f"demo.orders__base lacks batch {{}}, and {PURGED}; restore a newer version of it, or declare a base snapshot and "
+    "rebuild with `dbt run --full-refresh --select orders`"
+)
+UNDECLARED = (
+    f"{PURGED}, and these rows follow from all of its records; declare what they had come to, a copy of a base table "
+    "of then, as `meta: {base_snapshot: schema.table}`"
+)
+NOT_TOLD = f"{PURGED}, and the rows as of {{}} cannot be told any more; ask for a later batch"
+KEYLESS = (
+    "and a base snapshot does not say which of its rows a delete without a key had undone; "
+    "rebuild the model that was there before"
+)
+KEPT = "its base snapshot lake.orders_kept"
+SNAPSHOT = {"base_snapshot": "lake.orders_kept"}
+
+
+def purged(
+    shape: Shape,
+    *,
+    kept: bool = True,
+    columns: dict[str, str | None] | None = None,
+    built_with: str = "{}",
+    base_batch: int = 0,
+) -> Callable[[], Life]:
+    """Return a model whose staging table was purged up to batch 2; `columns`: other types of those that were kept."""
+
+    def living() -> Life:
+        life = Life(shape)
+        warehouse = life.warehouse
+        warehouse.purges, warehouse.base_batch = {shape.object: 2, "shop.others": 9}, base_batch
+        if kept:
+            warehouse.has("lake.orders_kept", reconcile__declaration=built_with)
+        there = {**warehouse.column_types["orders_kept"], **(columns or {})}
+        warehouse.column_types["orders_kept"] = {name: type for name, type in there.items() if type}
+        return life
+
+    return living
+
+
+def with_snapshot(**said: Any) -> Shape:
+    return thing(meta=SNAPSHOT, **said)
+
+
+STAGED: dict[str, Refusal] = {
+    "made anew": Refusal(run(built(thing(), staged=1, ledger=(3, 3), base_batch=3)), [MADE_ANEW]),
+    "made anew, of a history": Refusal(
+        run(built(thing(materialized="history"), staged=1, ledger=(3, 3), base_batch=3)), [MADE_ANEW]
+    ),
+    "made anew, as the base table knows": Refusal(run(built(thing(), staged=1, base_batch=3)), [MADE_ANEW]),
+    "made anew and still empty": Refusal(
+        run(built(thing(), staged=None, ledger=(3, 3), base_batch=3)), [MADE_ANEW.replace("is 1", "is 0")]
+    ),
+    "purged, and the base table restored": Refusal(
+        run(built(thing(), ledger=(3, 3), base_batch=1, purges={"shop.orders": 2})), [LACKS.format(2)]
+    ),
+    "purged, and the base table never filled": Refusal(
+        run(built(thing(), purges={"shop.orders": 2})), [LACKS.format(1)]
+    ),
+    **{
+        f"purged, and a {materialized} is built": Refusal(run(purged(thing(materialized=materialized))), [UNDECLARED])
+        for materialized in ("current_state", "history", "current_view")
+    },
+    "purged, and the model is rebuilt": Refusal(
+        run(built(thing(), ledger=(3, 3), base_batch=3, purges={"shop.orders": 2}), full_refresh=True), [UNDECLARED]
+    ),
+    "purged, and an earlier batch is asked for": Refusal(
+        run(purged(with_snapshot(as_of={"batch": 1}))), [NOT_TOLD.format("batch 1")]
+    ),
+    "purged, and a commit time is asked for": Refusal(
+        run(purged(with_snapshot(as_of={"commit_time": "2026-11-21 12:00:00Z"}))),
+        [NOT_TOLD.format("commit_time 2026-11-21 12:00:00Z")],
+    ),
+    "a base snapshot of later": Refusal(
+        run(purged(with_snapshot(as_of={"batch": 2}), base_batch=3)),
+        [f"{PURGED}, and {KEPT} is newer than batch 2; ask for a later batch, or name an older copy"],
+    ),
+    "a base snapshot of rows with addresses": Refusal(
+        run(purged(thing(ORACLE, meta=SNAPSHOT), columns={"_row_id": "string"})),
+        [f"{PURGED}, {KEYLESS}, or say `meta: {{row_ids: false}}` if the source writes no such deletes"],
+    ),
+    "a base snapshot of cells": Refusal(
+        run(purged(cells(meta=SNAPSHOT))), [f"{PURGED.replace('shop.orders', 'events')}, {KEYLESS}"]
+    ),
+    "no base snapshot": Refusal(
+        run(purged(with_snapshot(), kept=False)),
+        [f"{KEPT} does not exist, and {PURGED}; name a copy of a base table of then"],
+    ),
+    "no base snapshot of a view": Refusal(
+        run(purged(with_snapshot(materialized="current_view"), kept=False)),
+        [f"{KEPT} does not exist, and {PURGED}; name a copy of a base table of then"],
+    ),
+    "a base snapshot that is no copy": Refusal(
+        run(purged(with_snapshot(), columns={"_change_sequence": None, "id": "bigint", "_change_batch": "int"})),
+        [f"column `id` of {KEPT} is bigint and not string; make it anew with that type",
+         f"{KEPT} has no column _change_sequence; name a copy of the whole base table",
+         f"column _change_batch of {KEPT} is int and not bigint; make it anew with that type"],
+    ),
+    "a base snapshot of a history, of the rows alone": Refusal(
+        run(purged(with_snapshot(materialized="history"), columns={"valid_from": None})),
+        [f"{KEPT} has no column valid_from; name a copy of the whole base table"],
+    ),
+    "a base snapshot of another model": Refusal(
+        run(purged(with_snapshot(), built_with='{"unique_key": "1", "sources": "2", "sequence": "3", "columns": "4"}')),
+        [f"{KEPT} was built with another {aspect}, by which its rows cannot be compared with new records; "
+         "name a copy of a table with this one" for aspect in ("sequence", "sources", "unique_key")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STAGED)
+def test_staging_that_is_not_what_it_was_is_not_taken_for_it(name: str) -> None:
+    STAGED[name].check()
+
+
+@pytest.mark.parametrize(
+    "living",
+    [
+        built(thing(), ledger=(3, 3), base_batch=3, purges={"shop.orders": 2}),
+        # Another run may have applied what came behind this run's cut; and what was purged is known by its number.
+        built(thing(), staged=1, ledger=(3, 3), base_batch=3, purges={"shop.orders": 3}),
+        built(thing(), staged=3, ledger=(3, 3), base_batch=1),
+        built(own(), staged=1, ledger=(3, 3), base_batch=3),
+    ],
+    ids=["purged behind it", "purged of everything", "restored", "of its own SELECT"],
+)
+def test_increments_go_on_where_nothing_is_lost(living: Callable[[], Life]) -> None:
+    living().project.run("orders")
+
+
+@pytest.mark.parametrize("materialized", ["current_state", "history", "current_view"])
+def test_a_model_is_built_from_its_base_snapshot(materialized: str) -> None:
+    life = purged(with_snapshot(materialized=materialized))()
+    life.project.run("orders")
+    assert any("from `lake`.`orders_kept`" in sql for sql in life.warehouse.statements if "create" in sql)
+
+
+def test_a_purge_is_written_into_the_ledger() -> None:
+    macros = Life(thing()).project.macros
+    said = macros.get_purge_statement(Relation("lake", "shop_changes"), "it's", 2)
+    assert " ".join(said.split()) == (
+        "insert into `demo`.`reconcile_ledger` by name select 'lake.shop_changes' as relation, 'it\\'s' as object, "
+        "'purge' as kind, 1 as first_batch, 2 as last_batch, "
+        "'00000000-0000-0000-0000-000000000000' as invocation_id, current_timestamp() as recorded_at"
+    )
+
+
+# --- file formats -----------------------------------------------------------------------------------------------------
+
+AGAIN = "of a Thrift server where that is started, and run again."
+UNKNOWN = {
+    "delta": "This Spark session does not know Delta: set SPARK_CONF_DIR to the package's conf/ directory "
+    f"(dbt_packages/reconcile/conf), {AGAIN}",
+    "iceberg": "This Spark session does not know Iceberg, which the models' file_format asks for: "
+    "set SPARK_CONF_DIR to the package's conf/iceberg/ directory "
+    f"(dbt_packages/reconcile/conf/iceberg), {AGAIN}",
+}
+OTHER_SESSION = {
+    "delta": {"extensions": "<undefined>"},
+    "iceberg": {"catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"},
+}
+
+
+def of_formats(*formats: str) -> Callable[[], Life]:
+    def living() -> Life:
+        life = Life(thing(file_format=formats[0]))
+        for number, name in enumerate(formats[1:]):
+            life.project.model(f"more_{number}", thing(config={"file_format": name}).sql, THINGS)
+        return life
+
+    return living
+
+
+def in_another_session(file_format: str) -> Callable[[], Life]:
+    def living() -> Life:
+        life = Life(thing(file_format=file_format))
+        for name, value in OTHER_SESSION[file_format].items():
+            setattr(life.warehouse, name, value)
+        return life
+
+    return living
+
+
+FORMATS: dict[str, Refusal] = {
+    **{
+        f"{name} in another session": Refusal(run(in_another_session(name)), [UNKNOWN[name]], SENTENCE)
+        for name in UNKNOWN
+    },
+    "a format that is none": Refusal(
+        run(of_formats("orc", "delta")),
+        ["The file_format orc of orders is not supported; use delta or iceberg."],
+        SENTENCE,
+    ),
+    "several formats": Refusal(
+        run(of_formats("delta", "iceberg", "delta")),
+        ["The models of this project have several file formats: delta (more_1, orders) and iceberg (more_0). A Spark "
+         "session knows one of them, and the models share a ledger: give all of them one, by `+file_format` in "
+         "dbt_project.yml."],
+        SENTENCE,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_that_cannot_be_is_refused_before_anything_runs(name: str) -> None:
+    FORMATS[name].check()
+
+
+# --- the rows of Bigtable ---------------------------------------------------------------------------------------------
+
+GOOD = {"name": "word", "cell": "f:word", "data_type": "string", "encoding": "text"}
+# what is declared otherwise than of a good column, and what is said of it
+OF_ROWS: list[tuple[dict[str, Any], str]] = [
+    ({"name": ""}, "column 1: it has no name; write {'name': 'count', ...}"),
+    ({"name": "Row_Key"}, "column Row_Key: there is another column of this name; give it another one"),
+    ({"cell": "word"}, "column no family: cell 'word' is not a family and a qualifier; write it as 'stats:count'"),
+    ({"qualifier_hex": "ff"},
+     "column twice: qualifier_hex 'ff' stands in for the qualifier; write {'cell': 'f:', 'qualifier_hex': '00ff'}"),
+    ({"cell": "f:", "qualifier_hex": "f"},
+     "column half: qualifier_hex 'f' stands in for the qualifier; write {'cell': 'f:', 'qualifier_hex': '00ff'}"),
+    ({"data_type": "array<int>"},
+     "column array: data_type 'array<int>' is not supported; use a scalar type of Spark but interval or time"),
+    ({"encoding": "utf-8"}, "column utf: encoding 'utf-8' is none of text, big_endian and raw"),
+    ({"data_type": "binary"},
+     "column binary: bytes as they are, raw, are binary, and binary is raw; it is declared as binary in text"),
+    ({"encoding": "big_endian"},
+     "column number: a big_endian number is a tinyint, smallint, int or bigint, and not a string"),
+    ({"name": "HALF"}, "column HALF: there is another column of this name; give it another one"),
+]  # fmt: skip
+LIST_OF_ROWS = (
+    "bigtable_rows takes a list of columns, as "
+    "[{'name': 'count', 'cell': 'stats:count', 'data_type': 'bigint', 'encoding': 'big_endian'}]"
+)
+
+
+def rows_of(columns: Any) -> Callable[[], object]:
+    """Return what declares a model of rows: dbt refuses it while it parses."""
+
+    def act() -> None:
+        project = PlainProject(Recorder(), "demo")
+        project.source("lake", "cells")
+        project.model("rows", f"{{{{ reconcile.bigtable_rows(source('lake', 'cells'), {columns!r}) }}}}", {})
+
+    return act
+
+
+def rows_all_wrong() -> Refusal:
+    columns = [{**GOOD, "name": says.removeprefix("column ").split(":")[0], **column} for column, says in OF_ROWS]
+    return Refusal(rows_of(columns), [says for _, says in OF_ROWS], "Model rows")
+
+
+def test_all_that_is_wrong_with_the_columns_of_rows_is_said_at_once() -> None:
+    rows_all_wrong().check()
+
+
+@pytest.mark.parametrize("columns", [[], "word", GOOD, 7])
+def test_rows_have_a_list_of_columns(columns: Any) -> None:
+    Refusal(rows_of(columns), [LIST_OF_ROWS], "Model rows").check()
+
+
+# --- views and tests --------------------------------------------------------------------------------------------------
+
+
+def asked(shape: Shape, test: str, of: str = "orders", **arguments: Any) -> Callable[[], object]:
+    """Return what asks a data test of the model, or of a view that is none of this package."""
+
+    def act() -> None:
+        life = Life(shape)
+        life.project.model("seen", "select 1 as id", {})
+        life.project.test(test, of, **arguments)
+
+    return act
+
+
+def impatient(patience: Any) -> Callable[[], object]:
+    return lambda: PlainProject(Recorder(), "demo", variables={"reconcile_stalled_after": patience})
+
+
+NOT_OURS = "No model of this package makes demo.seen; this test is for such models."
+VIEWS: dict[str, Refusal] = {
+    **{
+        f"a {view} of somebody else's": Refusal(
+            run(beside(thing(), f"demo.{view}"), view),
+            [f"demo.{view} exists and is a table of somebody else's, which is not replaced; drop or rename it"],
+            f"Model {view}",
+        )
+        for view in ("reconcile_lag", "reconcile_unrouted")
+    },
+    **{
+        f"patience of {patience}": Refusal(
+            impatient(patience),
+            [f"reconcile_stalled_after: '{patience}' is no length of time; write it as '10 minutes'."],
+            SENTENCE,
+        )
+        for patience in ("soon", 10, "10 minutes'", "ten minutes", "1.5 hours")
+    },
+    **{
+        f"a {materialized} is asked whether its history is sound": Refusal(
+            asked(thing(materialized=materialized), "history_is_sound"),
+            [f"Test history_is_sound: demo.orders is no history but a {materialized}; "
+             "this test is for models of materialization history."],
+            SENTENCE,
+        )
+        for materialized in ("current_state", "current_view")
+    },
+    "a view is asked for its account": Refusal(
+        asked(thing(materialized="current_view"), "ledger_balances"),
+        ["demo.orders is a current_view: nothing is applied to it and the ledger has no account of it; "
+         "take the test ledger_balances from it."],
+        SENTENCE,
+    ),
+    **{
+        f"{test} of no model of this package": Refusal(asked(thing(), test, "seen"), [NOT_OURS], SENTENCE)
+        for test in ("history_is_sound", "ledger_balances", "no_pending_rows", "one_payload_per_sequence")
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_what_cannot_be_asked_of_a_view_or_a_model_is_a_sentence(name: str) -> None:
+    VIEWS[name].check()
+
+
+# --- every sentence ---------------------------------------------------------------------------------------------------
+
+
+def provoked() -> list[Refusal]:
+    """Return all that the tables of these modules hold."""
+    rows = [rows_all_wrong(), Refusal(rows_of([]), [LIST_OF_ROWS], "Model rows")]
+    of_models = [*map(declared, DECLARED), *READS.values(), *map(changed, CHANGED), *IN_THE_WAY.values()]
+    here = [*of_models, *STAGED.values(), *FORMATS.values(), *VIEWS.values(), *rows]
+    return [*here, *test_as_of.REFUSED, *test_generations.REFUSED, *test_names.REFUSED, *test_parity_refusals.REFUSED]
+
+
+def test_every_sentence_that_a_macro_can_say_is_provoked_here() -> None:
+    said = set()
+    for refusal in provoked():
+        by, sentences = complaints(refusal.act)
+        said |= {*sentences, f"{by}:\n  - {sentences[0]}"}
+    missing = [site.place for site in refusals.sites() if not any(map(site.form.fullmatch, said))]
+    assert not missing, f"add what provokes these to a table of this directory: {missing}"
+
+
+def test_the_places_that_complain_are_found() -> None:
+    """A complaint in words that `sites` does not see would need no test."""
+    places = {site.place.split(":")[0] for site in refusals.sites()}
+    files = {str(file.relative_to(PACKAGE)): file.read_text() for file in PACKAGE.glob("macros/**/*.sql")}
+    says = {file for file, text in files.items() if "raise_c" in text or "complaints.append" in text}
+    assert says == places, says ^ places
