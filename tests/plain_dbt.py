@@ -100,6 +100,11 @@ def _compiled(text: str) -> tuple[CodeType, tuple[str, ...]]:
 
 
 @functools.cache
+def _code(text: str) -> CodeType:
+    return _environment.compile(text)
+
+
+@functools.cache
 def _text(file: Path, modified: int) -> str:
     return file.read_text()
 
@@ -278,7 +283,7 @@ class PlainProject:
         })  # fmt: skip
 
     def _render(self, text: str) -> str:
-        template = jinja2.Template.from_code(_environment, _environment.compile(text), self.context)
+        template = jinja2.Template.from_code(_environment, _code(text), self.context)
         return template.render()
 
     def _selected(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
