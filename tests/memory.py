@@ -32,7 +32,12 @@ class Memory:
         self._tables: dict[str, list[DataFrame]] = {}  # every version, the last one is the present
         self._views: dict[str, str] = {}
         self._properties: dict[str, dict[str, str]] = {}
+        # Every statement that came, with the model that it is of, for whoever asks.
+        self.noted: list[tuple[str, str]] | None = None
+        self.model = ""
         self._prefix = f"m{uuid.uuid4().hex[:8]}"
+        # As dbt-spark sets it: casts that fail are NULL, and numbers are printed otherwise.
+        self.spark.conf.set("spark.sql.ansi.enabled", "false")
         # Its writes are many and small: one partition each.
         self.spark.conf.set("spark.sql.shuffle.partitions", "1")
 
@@ -99,6 +104,8 @@ class Memory:
     # --- as a warehouse ---
 
     def query(self, sql: str) -> Rows:
+        if self.noted is not None:
+            self.noted.append((self.model, sql))
         asked = sql.strip()
         word = asked.split(maxsplit=1)[0]
         if word == "create":
@@ -187,7 +194,8 @@ class Memory:
         matched, inserted = [], None
         for clause in _CLAUSE.finditer(clauses):
             if clause[1]:
-                inserted = _inserted(clause[4])
+                everything = {column: f"{alias}.`{column}`" for column in columns}
+                inserted = everything if clause[4].strip() == "*" else _inserted(clause[4])
             else:
                 matched.append((clause[2] or "true", clause[3], _assigned(clause[4])))
         values = []
@@ -254,6 +262,10 @@ class MemoryProject(PlainProject):
         # Spark knows what is cached by its plan, which names the run.
         self.context["invocation_id"] = str(uuid.uuid4())
         super().begin(*given, **named)
+
+    def materialize(self, node: dict[str, Any]) -> str:
+        self.memory.model = node["name"]
+        return super().materialize(node)
 
     def failing(self, test: str, model: str, **arguments: Any) -> list[Any]:
         """Run one of the package's tests on a model, and return the rows by which it fails."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from math import inf, nan
 from typing import Any, NamedTuple
 
+import fastavro
 import pytest
-from datastream import Staged, event, stage
-from projects import Project
+from datastream import Staged, event
+from memory import Memory
 from pyspark.sql import SparkSession
+from reconcile_jobs.avro_json import json_records
 
 ROUND = {"config": {"meta": {"round": True}}}
 COLUMNS: dict[str, Any] = {
@@ -290,8 +296,74 @@ PAYLOADS = [
 ]  # fmt: skip
 
 
+class Same(NamedTuple):
+    """A value as Avro has it, of which type, and as JSON has it; and whether its column can hold it."""
+
+    column: str
+    type: Any
+    value: Any
+    json: str
+    fits: bool = True
+
+
+def _decimal(precision: int, scale: int) -> dict[str, Any]:
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
+def _logical(kind: str, logical: str) -> dict[str, Any]:
+    return {"type": kind, "logicalType": logical}
+
+
+MOMENT = datetime(2026, 11, 21, 11, 33, 12, 123456)
+IN_BOTH = [
+    Same("tiny", "int", -128, "-128"),
+    Same("big", "long", 9223372036854775807, "9223372036854775807"),
+    Same("big", "long", 9007199254740993, '"9007199254740993"'),
+    Same("big", _decimal(38, 10), Decimal("12.5"), "12.5000000000", False),  # no whole number
+    Same("small", "int", 32768, "32768", False),  # too large
+    Same("amount", _decimal(38, 10), Decimal("-1234567890123456789012345678.0123456789"),
+         "-1234567890123456789012345678.0123456789"),
+    Same("amount", _decimal(38, 10), Decimal("1.1"), "1.1"),
+    Same("amount", _decimal(38, 10), Decimal("0E-10"), "0"),
+    Same("amount", _decimal(38, 12), Decimal("1.123456789012"), "1.123456789012", False),  # too fine
+    Same("amount", _decimal(60, 2), Decimal(DIGITS_40 + ".25"), f'"{DIGITS_40}.25"', False),  # too large
+    Same("whole", _decimal(38, 0), Decimal("9" * 38), "9" * 38),
+    Same("rounded_amount", _decimal(20, 3), Decimal("1.005"), "1.005"),
+    Same("real", "float", 0.1, "0.1"),
+    Same("real", "float", 3.4028234663852886e38, "3.4028235e38"),
+    Same("ratio", "double", 5e-324, "5e-324"),
+    Same("ratio", "double", 0.1, "0.1"),
+    Same("ratio", "double", nan, '"NaN"'),
+    Same("ratio", "double", -inf, '"-Infinity"'),
+    Same("flag", "boolean", True, "true"),
+    Same("text", "string", 'ü😀 "quoted" \\ \n\0', '"ü😀 \\"quoted\\" \\\\ \\n\\u0000"'),
+    Same("text", "string", "", '""'),
+    Same("text", ["null", "string"], None, "null"),
+    Same("text", "boolean", True, "true"),
+    Same("text", _decimal(10, 2), Decimal("1.10"), "1.10"),
+    Same("label", "string", "abcdef", '"abcdef"', False),  # too long
+    Same("data", "bytes", b"\x00\x01\xff", '"AAH/"'),
+    Same("data", "bytes", b"", '""'),
+    Same("day", _logical("int", "date"), date(2024, 2, 29), '"2024-02-29"'),
+    Same("day", _logical("int", "date"), date(1, 1, 1), '"0001-01-01"'),
+    Same("day", _logical("long", "timestamp-millis"), MOMENT.replace(tzinfo=UTC, microsecond=0),
+         '"2026-11-21T11:33:12.000Z"', False),  # not midnight
+    Same("at", _logical("long", "timestamp-micros"), MOMENT.replace(tzinfo=UTC), '"2026-11-21T11:33:12.123456Z"'),
+    Same("at", _logical("long", "timestamp-millis"), MOMENT.replace(tzinfo=UTC, microsecond=5000),
+         '"2026-11-21T11:33:12.005Z"'),
+    Same("wall", _logical("long", "local-timestamp-micros"), MOMENT, '"2026-11-21T11:33:12.123456"'),
+    Same("longs", {"type": "array", "items": ["null", "long"]}, [1, None, 2**63 - 1], "[1, null, 9223372036854775807]"),
+    Same("prices", {"type": "array", "items": _decimal(12, 2)}, [Decimal("1.10"), Decimal("2.25")], "[1.1, 2.25]"),
+    Same("prices", {"type": "array", "items": _decimal(12, 3)}, [Decimal("1.005")], "[1.005]", False),  # too fine
+    Same("tags", {"type": "array", "items": "string"}, ["a", ""], '["a", ""]'),
+    Same("days", {"type": "map", "values": _logical("int", "date")}, {"a": date(2024, 2, 29)}, '{"a": "2024-02-29"}'),
+    Same("counts", {"type": "map", "values": "double"}, {"1": 0.5}, '{"1": 0.5}'),
+]  # fmt: skip
+FORMS = ("JSON", "Avro")
+
+
 class Outcome(NamedTuple):
-    """What one dbt run made of all the records."""
+    """What one run of two models made of all the records."""
 
     rows: dict[str, dict[str, str | None]]
     types: dict[str, dict[str, str]]
@@ -301,42 +373,54 @@ class Outcome(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """All good and bad records in one batch, through one dbt run."""
-    staged = {model: {} for model in MODELS}
+def outcome(spark: SparkSession) -> Outcome:
+    """All good and bad records in one batch, through one run."""
+    staged = _staged()
+    outcome = Outcome({}, {}, [], {}, staged)
+    with Memory(spark) as memory:
+        memory.stage(
+            "quarantine_staging.changes",
+            [
+                Staged(record, f"SHOP.{model.upper()}", 1, origin=name)
+                for model, records in staged.items()
+                for name, record in records.items()
+            ],
+        )
+        project = memory.project("quarantine")
+        project.source("quarantine_staging", "changes")
+        for model, columns in MODELS.items():
+            project.model(
+                model,
+                "{{ config(materialized='current_state', unique_key='id') }}\n"
+                f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='SHOP.{model.upper()}') }}}}",
+                columns,
+            )
+        project.run(*MODELS)
+        for model, columns in MODELS.items():
+            shown = [f"{'hex' if of == 'binary' else 'string'}(`{name}`) as `{name}`" for name, of in columns.items()]
+            rows = memory.table(f"quarantine.{model}")
+            outcome.rows.update({row.id: row.asDict() for row in rows.selectExpr(*shown).collect()})
+            outcome.types[model] = dict(rows.dtypes)
+            outcome.quarantine.extend(memory.rows(f"quarantine.{model}__quarantine"))
+        outcome.ledger.update({row.relation: row for row in memory.rows("quarantine.reconcile_ledger")})
+    return outcome
+
+
+def _staged() -> dict[str, dict[str, str]]:
+    """Return the records of each model by what they are called."""
+    staged: dict[str, dict[str, str]] = {model: {} for model in MODELS}
     for value, how in itertools.product([*GOOD, *BAD], HOW):
         staged[_model(value.column)][_id(value, how)] = event("oracle", _payload(value, how))
     for name, _, record in MALFORMED:
         staged["things"][name] = record.replace("%s", name)
     for name, fields, _ in PAYLOADS:
         staged["things"][name] = event("oracle", f'{{"id": "{name}", {fields}}}')
-    spark.sql("create schema if not exists quarantine_staging")
-    rows = [
-        Staged(record, f"SHOP.{model.upper()}", 1, origin=name)
-        for model, records in staged.items()
-        for name, record in records.items()
-    ]
-    stage(spark, "quarantine_staging.changes", rows)
-
-    project = Project(tmp_path_factory.mktemp("quarantine") / "project", schema="quarantine")
-    project.source("quarantine_staging", "changes")
-    outcome = Outcome({}, {}, [], {}, staged)
-    for model, columns in MODELS.items():
-        project.model(
-            model,
-            "{{ config(materialized='current_state', unique_key='id') }}\n"
-            f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='SHOP.{model.upper()}') }}}}",
-            columns,
+    for same in IN_BOTH:
+        staged[_model(same.column)][_named(same, "JSON")] = event(
+            "oracle", f'{{"id": {json.dumps(_named(same, "JSON"))}, "{same.column}": {same.json}}}'
         )
-    project.dbt("run", "--select", *MODELS)
-    for model, columns in MODELS.items():
-        shown = [f"{'hex' if said == 'binary' else 'string'}(`{name}`) as `{name}`" for name, said in columns.items()]
-        rows = spark.table(f"quarantine.{model}")
-        outcome.rows.update({row.id: row.asDict() for row in rows.selectExpr(*shown).collect()})
-        outcome.types[model] = dict(rows.dtypes)
-        outcome.quarantine.extend(spark.table(f"quarantine.{model}__quarantine").collect())
-    outcome.ledger.update({row.relation: row for row in spark.table("quarantine.reconcile_ledger").collect()})
-    return outcome
+        staged[_model(same.column)][_named(same, "Avro")] = event("oracle", _of_avro(same))
+    return staged
 
 
 def _model(column: str) -> str:
@@ -354,6 +438,20 @@ def _payload(value: Good | Bad, how: str) -> str:
         fields = {**nothing, "id": fields["id"], value.column.lower(): value.json}
     named = {name.upper() if how == IN_CAPITALS else name: text for name, text in fields.items()}
     return f"{{{', '.join(f'{json.dumps(name)}: {text}' for name, text in named.items())}}}"
+
+
+def _named(same: Same, form: str = "") -> str:
+    return f"{same.column} {same.json} {form}".strip()
+
+
+def _of_avro(same: Same) -> str:
+    """Return the JSON that staging has of a payload that came as Avro."""
+    fields = [{"name": "id", "type": "string"}, {"name": same.column, "type": same.type}]
+    file = io.BytesIO()
+    schema = fastavro.parse_schema({"type": "record", "name": "payload", "fields": fields})
+    fastavro.writer(file, schema, [{"id": _named(same, "Avro"), same.column: same.value}])
+    (text,) = json_records(file.getvalue())
+    return text
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -381,9 +479,23 @@ def test_fields_find_their_columns(outcome: Outcome, name: str, expected: dict[s
     _only(outcome, name, expected, "things")
 
 
+@pytest.mark.parametrize("same", IN_BOTH, ids=_named)
+def test_json_and_avro_of_one_value_come_to_the_same(outcome: Outcome, same: Same) -> None:
+    rows, errors = [], []
+    for form in FORMS:
+        name = _named(same, form)
+        rows.append({**outcome.rows.get(name, {}), "id": None})
+        errors.append([row._change_error for row in outcome.quarantine if row.origin == name])
+    assert rows[0] == rows[1]
+    assert errors[0] == errors[1]
+    assert [_named(same, form) in outcome.rows for form in FORMS] == [same.fits] * 2
+    assert len(errors[0]) == (not same.fits)
+
+
 def test_the_quarantine_holds_each_record_as_delivered(outcome: Outcome) -> None:
     delivered = {name: record for records in outcome.staged.values() for name, record in records.items()}
     bad = [*(_id(value, how) for value in BAD for how in HOW), *(case[0] for case in MALFORMED)]
+    bad += [_named(same, form) for same in IN_BOTH for form in FORMS if not same.fits]
     assert {row.origin: row.record for row in outcome.quarantine} == {name: delivered[name] for name in bad}
     assert len(outcome.quarantine) == len(bad)
     assert {row._change_batch for row in outcome.quarantine} == {1}
@@ -401,8 +513,10 @@ def test_the_ledger_counts_them(outcome: Outcome, model: str) -> None:
     whole = model == "things"
     line = outcome.ledger[f"quarantine.{model}"]
     assert line.delivered == len(outcome.staged[model])
-    assert line.quarantined == len(HOW) * len(bad) + whole * len(MALFORMED)
-    assert line.applied == line.inserted == len(HOW) * len(good) + whole * len(PAYLOADS)
+    both = [same.fits for same in IN_BOTH if _model(same.column) == model]
+    refused, arrived = (len(FORMS) * both.count(fits) for fits in (False, True))
+    assert line.quarantined == len(HOW) * len(bad) + whole * len(MALFORMED) + refused
+    assert line.applied == line.inserted == len(HOW) * len(good) + whole * len(PAYLOADS) + arrived
 
 
 def _type(said: Any) -> str:
