@@ -12,7 +12,7 @@ import json
 import random
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -208,6 +208,7 @@ class FakeBigtable:
         self.held: dict[bytes, int] = {}  # row key -> watermark of its partition, in microseconds
         self.oldest = 0  # place in the log: what is before it fell out of the retention period
         self.oldest_start = 0  # microseconds
+        self.on_hang: Callable[[], None] = lambda: None  # again and again while a call hangs
         self._answers: dict[str, Any] = {}  # what a test puts in the place of a method
         self._last = 0
         self._ties = 0
@@ -403,6 +404,7 @@ class FakeBigtable:
             if fault.code is None:
                 while context.is_active() and not self._stopped:
                     time.sleep(0.02)
+                    self.on_hang()
             else:
                 context.abort(fault.code, fault.details)
             return

@@ -8,7 +8,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent import futures
 from dataclasses import dataclass, field
 from typing import Any
@@ -214,6 +214,7 @@ class FakeSpanner:
         self.replays = False  # like the emulator's, a resumed query begins at its beginning
         self.forgetful: dict[str, int] = {}  # token: so many queries of it name all its children but the last
         self.together: threading.Barrier | None = None  # partitions' queries answer only when so many are open
+        self.on_hang: Callable[[], None] = lambda: None  # again and again while a query hangs
         self.stopped = threading.Event()
         self._transactions = 0
         self._lock = threading.Lock()
@@ -401,7 +402,7 @@ class FakeSpanner:
                 fault = self._fault(of[0], number)
                 if fault and fault.hang:
                     while context.is_active() and not self.stopped.wait(0.05):
-                        pass
+                        self.on_hang()
                     return
                 if fault and fault.code is None:
                     return

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from reconcile_jobs.clock import Clock
+
 __all__ = ["Caller", "silence"]
 
 
@@ -15,8 +17,9 @@ def silence(text: str) -> None:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asked for a run, hears of it, and may set `stop` to end it."""
+    """Who asked for a run, hears of it, may set `stop` to end it, and has the clock by which it waits."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     say: Callable[[str], None] = silence  # a sentence
     progress: Callable[[str], None] = silence  # how far it is, in place of what it told before
+    clock: Clock = field(default_factory=Clock)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import re
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import grpc
 from grpc.experimental import ChannelOptions
 
+from reconcile_jobs.clock import Clock
 from reconcile_jobs.errors import Fault, JobError, UsageError
 
 __all__ = ["STREAMS_PER_CHANNEL", "Call", "GoogleService", "Retries", "code_of", "details_of", "without_credentials"]
@@ -60,8 +60,8 @@ class Retries:
 class Call:
     """A call that streams messages, and the last moment at which the next one may come."""
 
-    def __init__(self, call: Any, channel: _Channel, patience: float) -> None:
-        self.call, self.channel, self.patience = call, channel, patience
+    def __init__(self, call: Any, channel: _Channel, patience: float, clock: Clock) -> None:
+        self.call, self.channel, self.patience, self.clock = call, channel, patience, clock
         self.deadline: float | None = None
 
     def messages(self) -> Iterator[Any]:
@@ -69,7 +69,7 @@ class Call:
         following = self.call.__next__
         try:
             while True:
-                self.deadline = time.monotonic() + self.patience
+                self.deadline = self.clock.seconds() + self.patience
                 try:
                     message = following()
                 except StopIteration:
@@ -99,9 +99,10 @@ class GoogleService(ABC):
     scopes: ClassVar[tuple[str, ...]]
     emulator_variable: ClassVar[str]  # of the environment
 
-    def __init__(self, emulator: str | None, retries: Retries | None = None) -> None:
+    def __init__(self, emulator: str | None, retries: Retries | None = None, clock: Clock | None = None) -> None:
         """Connect on first use, to the emulator at this address if there is one."""
         self.retries = retries or Retries()
+        self.clock = clock or Clock()
         self._emulator = emulator
         self._channels: list[_Channel] = []
         self._lock = threading.Lock()
@@ -157,7 +158,7 @@ class GoogleService(ABC):
 
     def pause(self, failures: int) -> None:
         """Wait as long as after so many failures. Raises Fault when the client is closed meanwhile."""
-        if self._closed.wait(self.retries.pause(failures)):
+        if self.clock.wait(self._closed, self.retries.pause(failures)):
             raise Fault(f"Stopped while {self.name} did not answer: run the same command again.") from None
 
     def call(
@@ -181,7 +182,7 @@ class GoogleService(ABC):
             request_serializer=type(request).SerializeToString,
             response_deserializer=response.pb().FromString,
         )(request, metadata=metadata)
-        opened = Call(call, channel, patience)
+        opened = Call(call, channel, patience, self.clock)
         channel.calls.add(opened)
         self._start_watch()
         return opened
@@ -232,7 +233,7 @@ class GoogleService(ABC):
 
     def _cancel_what_hangs(self) -> None:
         while not self._closed.wait(0.1):
-            now = time.monotonic()
+            now = self.clock.seconds()
             with self._lock:
                 calls = [call for channel in self._channels for call in list(channel.calls)]
             for call in calls:

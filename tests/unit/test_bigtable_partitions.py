@@ -6,8 +6,6 @@ import random
 import pytest
 from bigtable_workload import advanced
 from fake_bigtable import common
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from reconcile_jobs.bigtable.partitions import (
     Closed,
     Moved,
@@ -214,10 +212,17 @@ class Model:
         return Closed(tuple(parts), self.end)
 
 
-@settings(deadline=None)  # other processes may have the machine
-@given(st.randoms(use_true_random=False))
-def test_every_key_is_read_once_whatever_splits_and_merges(chance: random.Random):
-    model = Model(chance)
+@pytest.mark.parametrize("seeds", [range(200), pytest.param(range(200, 2000), marks=pytest.mark.soak)], ids=repr)
+def test_every_key_is_read_once_whatever_splits_and_merges(seeds: range):
+    for seed in seeds:
+        model = Model(random.Random(seed))
+        read_while_partitions_change(model)
+        assert set(model.read.values()) == {model.end}, f"seed {seed}: something was not read"
+
+
+def read_while_partitions_change(model: Model) -> None:
+    """Read a log that grows while partitions come and go; then, left alone, to its end."""
+    chance = model.chance
     partitions = initial(model.live, 0)
     for _ in range(15):
         model.end += 1
@@ -229,10 +234,8 @@ def test_every_key_is_read_once_whatever_splits_and_merges(chance: random.Random
             if chance.random() < 0.8:
                 outcomes[request.partition.rows] = model.answer(request)
         partitions = from_json(to_json(advanced(plan, outcomes)))
-    # Left alone, everything is read, and the partitions are those that there are.
     model.end += 1
     for _ in range(4):
         plan = requests(partitions)
         partitions = advanced(plan, {r.partition.rows: model.answer(r) for r in plan})
     assert [p.rows for p in partitions] == model.live
-    assert set(model.read.values()) == {model.end}

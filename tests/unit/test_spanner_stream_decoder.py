@@ -288,7 +288,7 @@ def columns_in_memory() -> int:
 def test_of_ever_new_lists_of_columns_only_so_many_are_kept(dialect: Any, kept: int):
     decoder = RecordDecoder(messages(dialect(SAMPLES[0])[0], [(Value(), False)])[0].metadata.row_type.fields)
     before = columns_in_memory()
-    for number in [*range(700), *range(700)]:
+    for number in [*range(kept + 50), *range(50)]:
         record = record_with_columns("k", str(number))
         (change,) = decoder.records([dialect({"data_change_record": record})[1]])
         assert isinstance(change, DataChange)

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import grpc
 from google.cloud.bigtable_v2 import types
 
+from reconcile_jobs.clock import Clock
 from reconcile_jobs.errors import Fault, JobError, UsageError
 from reconcile_jobs.google_service import Call, GoogleService, Retries, code_of, details_of, without_credentials
 
@@ -66,9 +67,9 @@ class Client(GoogleService):
     scopes: ClassVar[tuple[str, ...]] = ("https://www.googleapis.com/auth/bigtable.data",)
     emulator_variable: ClassVar[str] = "BIGTABLE_EMULATOR_HOST"
 
-    def __init__(self, source: SourceTable, retries: Retries | None = None) -> None:
+    def __init__(self, source: SourceTable, retries: Retries | None = None, clock: Clock | None = None) -> None:
         """Connect on first use."""
-        super().__init__(source.emulator, retries)
+        super().__init__(source.emulator, retries, clock)
         self.source = source
 
     def open(self, method: str, request: Any, response: Any, patience: float) -> Call:

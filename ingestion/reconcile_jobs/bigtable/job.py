@@ -26,7 +26,6 @@ task's changes and the positions behind them are rows of one partition of a data
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -151,8 +150,8 @@ def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
 class _Run:
     def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller) -> None:
         self.spark, self.client, self.job = spark, client, job
-        self.stop, self.say, self.progress = caller.stop, caller.say, caller.progress
-        self.totals, self.started = Totals(), time.monotonic()
+        self.stop, self.say, self.progress, self.clock = caller.stop, caller.say, caller.progress, caller.clock
+        self.totals, self.started = Totals(), self.clock.seconds()
         self.appended_at = self.started
         self.low_watermark = 0  # the highest that the lowest has been in this run
         self.has_more = True  # whether there may be: the last round was out of time, or ended with other partitions
@@ -160,7 +159,7 @@ class _Run:
 
     def run(self) -> Totals:
         job = self.job
-        now = time.time_ns()
+        now = self.clock.now()
         end = None if job.end is None else asked_moment("--end", job.end)
         # Before the staging table is made: what is wrong with the source is said first.
         ranges = [RowRange(*rows) for rows in self.client.partitions()]
@@ -196,10 +195,10 @@ class _Run:
     def _follow(self, cut: _Cut, end: int | None, every: float) -> None:
         """Append rounds, one every so many seconds, until the end has come or the job is to stop."""
         while not self.stop.is_set() and (cut.round == 0 or end is None or not _reached(cut, end)):
-            began, now = time.monotonic(), time.time_ns()
+            began, now = self.clock.seconds(), self.clock.now()
             cut = self._round(cut, now if end is None else min(now, end), until=end)
             if not self.has_more:
-                self.stop.wait(max(0.0, every - (time.monotonic() - began)))
+                self.clock.wait(self.stop, max(0.0, every - (self.clock.seconds() - began)))
 
     def _begin(self, ranges: Sequence[RowRange], now: int) -> tuple[dict[str, Any], _Cut]:
         """Return what the job keeps with its table, kept before anything is read, and where its first round begins."""
@@ -279,7 +278,7 @@ class _Run:
                 or _shape(found.partitions) != _shape(cut.partitions)
                 or may_be_last
                 or (until is not None and _reached(found, until))
-                or time.monotonic() - self.appended_at >= _SILENCE
+                or self.clock.seconds() - self.appended_at >= _SILENCE
                 # What a killed run had begun is ended, whatever it was worth: it has its number.
                 or self.staging.has_begun(self.begun["id"], found.round)
             ):
@@ -307,7 +306,7 @@ class _Run:
         if not self.begun["appended"]:
             self.begun["appended"] = True
             self.staging.keep(_BEGUN, json.dumps(self.begun))
-        self.appended_at = time.monotonic()
+        self.appended_at = self.clock.seconds()
         self.low_watermark = max(self.low_watermark, lowest_watermark(last.partitions))
         total = self.totals
         total.rounds += 1
@@ -335,7 +334,7 @@ class _Run:
 
     def _show(self) -> None:
         total = self.totals
-        passed = time.monotonic() - self.started
+        passed = self.clock.seconds() - self.started
         text = f"{total.rounds:,} rounds, {total.records:,} records, {total.records / passed:,.0f}/s"
         if total.low_watermark is not None:
             text += f"; low watermark {total.low_watermark[:19]}Z"
@@ -351,7 +350,7 @@ def shares_of(plan: Sequence[Request], tasks: int) -> list[list[Request]]:
 def _rows_of(client: Client, share: list[Request], limits: Limits, number: int) -> Iterator[pa.RecordBatch]:
     """Yield the changes of one task's partitions in a round of this number, and at last where they end."""
     outcomes: dict[RowRange, Outcome] = {}
-    records, began = 0, time.monotonic()
+    records, began = 0, client.clock.seconds()
     for found in read_partitions(client, [asked.partition for asked in share], limits):
         if isinstance(found, Finished):
             outcomes[found.rows] = found.outcome
@@ -368,7 +367,7 @@ def _rows_of(client: Client, share: list[Request], limits: Limits, number: int) 
         "estimated": True,
         "round": number,
         "records": records,
-        "out_of_time": time.monotonic() - began >= limits.seconds,
+        "out_of_time": client.clock.seconds() - began >= limits.seconds,
         "partitions": to_json(ends),
     }
     yield raw_rows([json.dumps(cut, separators=(",", ":"))], [CUT], [SOURCE])

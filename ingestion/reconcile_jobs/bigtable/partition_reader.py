@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -59,7 +58,7 @@ def read_partition(
 ) -> Iterator[Change | Finished]:
     """Yield a partition's changes, each once and whole, and at last how far it was read. Raises JobError.
 
-    `deadline`, on the monotonic clock, is looked at after each message: there is one at each heartbeat.
+    `deadline`, on the client's clock, is looked at after each message: there is one at each heartbeat.
     """
     reading = _Reading(client, partition, limits)
     failures = 0
@@ -108,7 +107,7 @@ class _Reading:
                     self._heard(message.heartbeat)
                 elif kind == "close_stream":
                     self._closed(message.close_stream)
-                if self.finished is None and time.monotonic() >= deadline:
+                if self.finished is None and self.client.clock.seconds() >= deadline:
                     self._finish()
                 if self.finished is not None:
                     return
@@ -177,7 +176,7 @@ def read_partitions(
 
     They are read at the same time, a hundred at most; those that come too late for the round's time yield nothing.
     """
-    deadline = time.monotonic() + limits.seconds
+    deadline = client.clock.seconds() + limits.seconds
     waiting: queue.SimpleQueue[Partition] = queue.SimpleQueue()
     for partition in partitions:
         waiting.put(partition)
@@ -195,7 +194,7 @@ def read_partitions(
 
     def read_next() -> None:
         try:
-            while time.monotonic() < deadline:
+            while client.clock.seconds() < deadline:
                 try:
                     partition = waiting.get_nowait()
                 except queue.Empty:

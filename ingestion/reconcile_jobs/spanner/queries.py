@@ -17,6 +17,7 @@ import grpc
 from google.cloud.spanner_v1 import types
 from google.protobuf.struct_pb2 import Struct, Value
 
+from reconcile_jobs.clock import Clock
 from reconcile_jobs.errors import Fault, JobError, UsageError
 from reconcile_jobs.google_service import Call, GoogleService, Retries, code_of, details_of, without_credentials
 from reconcile_jobs.spanner.stream_decoder import Rows, TornResult
@@ -62,9 +63,15 @@ class Client(GoogleService):
     scopes: ClassVar[tuple[str, ...]] = ("https://www.googleapis.com/auth/spanner.data",)
     emulator_variable: ClassVar[str] = "SPANNER_EMULATOR_HOST"
 
-    def __init__(self, database: DatabaseName, session: str | None = None, retries: Retries | None = None) -> None:
+    def __init__(
+        self,
+        database: DatabaseName,
+        session: str | None = None,
+        retries: Retries | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         """Connect on first use, in `session` where another process has made one."""
-        super().__init__(database.emulator, retries)
+        super().__init__(database.emulator, retries, clock)
         self.database = database
         self._session = session
 

@@ -6,13 +6,14 @@ from contextlib import contextmanager
 
 import grpc
 import pytest
+from clocks import MovedClock
 from fake_spanner import FakeSpanner, Fault
 from reconcile_jobs import errors
 from reconcile_jobs.spanner.backfill import Column, Table, read_rows, shares_of
 from reconcile_jobs.spanner.queries import Client, DatabaseName, Retries
 
 T0 = FakeSpanner.START
-QUICK = Retries(limit=5, first=0.01, longest=0.05)
+FIVE = Retries(limit=5)
 TABLE = Table("T", (Column("k", 1, True), Column("v", 2, False)))
 READ = "rows of T"
 ROWS = [("a", "half of b"), ("b", "c"), ("d", "the last one")]
@@ -21,7 +22,8 @@ ROWS = [("a", "half of b"), ("b", "c"), ("d", "the last one")]
 @contextmanager
 def connected(server: FakeSpanner) -> Iterator[Client]:
     server.rows = ROWS
-    with Client(DatabaseName("p", "i", "d", server.address), retries=QUICK) as client:
+    # By this clock the pauses between attempts take no time.
+    with Client(DatabaseName("p", "i", "d", server.address), retries=FIVE, clock=MovedClock()) as client:
         yield client
 
 

@@ -1,4 +1,4 @@
-"""The data source as Spark calls it: options, offsets, shares and rows; no session is needed for that."""
+"""The data source as Spark calls it: offsets, shares and rows, over a socket; no session is needed for that."""
 
 import json
 import pickle
@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.session import ship_by_value
 from reconcile_jobs.spanner import data_source
-from reconcile_jobs.spanner.data_source import CUT, READ, Options, SpannerChangeStream, next_start, seconds
+from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start
 from reconcile_jobs.timestamps import as_text
 
 SECOND = 10**9
@@ -165,32 +165,6 @@ def test_many_rows_come_in_several_batches(monkeypatch: pytest.MonkeyPatch):
         batches = list(reader.read(share))
         reader.stop()
         assert [batch.num_rows for batch in batches] == [50, 50, 21, 1]
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "sentence"),
-    [
-        ("start", "", "needs the option start"),
-        ("start", "yesterday", "yesterday is no timestamp"),
-        ("window", "1 day", "1 day is no interval"),
-        ("heartbeat", "500ms", "out of range"),
-        ("heartbeat", "10m", "out of range"),
-        ("readers", "0", "number from 1 on"),
-        ("readers", "x", "cannot be"),
-        ("partitionCheck", "maybe", "can be fail or warn"),
-        ("database", "a/b", "is no name"),
-    ],
-)
-def test_options_that_cannot_be_are_refused(option: str, value: str, sentence: str):
-    given = {"project": "p", "instance": "i", "database": "d", "stream": "s", "start": "2026-05-01T09:00:00Z"}
-    assert Options.parse(given).window == 60 * SECOND
-    with pytest.raises(UsageError, match=sentence) as refused:
-        Options.parse(given | {option: value})
-    assert "\n" not in str(refused.value)
-
-
-def test_intervals():
-    assert [seconds(text) for text in ("500ms", "10s", "5m", "2 h")] == [0.5, 10, 300, 7200]
 
 
 EXECUTOR = """
