@@ -106,18 +106,6 @@ def test_columns_and_keys_of_any_name_hold_their_values(
     assert [tuple(row) for row in spark.table(f"{schema}.odd").collect()] == [tuple(changed.values())]
 
 
-@pytest.mark.parametrize("name", ["${env:HOME}", "a${b}", "_change_type", "_CHANGE_x", "_deleted", "_Deleted"])
-def test_columns_that_cannot_be_are_refused_by_name(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    project = Project(tmp_path / "project", "names_refused")
-    project.source(LAKE, "of_refused")
-    project.model("odd", model("of_refused", "shop.odd", ["id"]), {"id": "string", yaml_name(name): "string"})
-    stage(spark, f"{LAKE}.of_refused", [change("shop.odd", {"id": "1", name: "x"})])
-    said = failures(project.dbt("run", "--select", "odd", succeed=False))
-    assert name in said["odd"]
-    assert "rename it" in said["odd"]
-    assert not spark.catalog.tableExists("names_refused.odd__base")
-
-
 def test_an_object_of_any_name_is_found(spark: SparkSession, tmp_path: Path) -> None:
     project = Project(tmp_path / "project", "names_objects")
     project.source(LAKE, "of_objects")
@@ -134,13 +122,11 @@ def test_an_object_of_any_name_is_found(spark: SparkSession, tmp_path: Path) -> 
 
 
 WORKING = ["select", "order", "1st", "x" * 100]
-REFUSED = [
-    "a`b", 'a"b', "a'b", "a b", "a.b", "a;b", "a,b", "a%b", "%s", "a$b", "${env:HOME}", "a\\b", "a--b", "/*",
-    "*/", "ä", "李雷", "{{ a }}", RAISE, DROP, "x" * 300,
-]  # fmt: skip
+REFUSED = [RAISE, DROP]
 
 
 def test_relations_are_named_as_the_catalog_allows_or_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """What a macro refuses dbt says of that model alone, and builds the others; tests/render has all such names."""
     project = Project(tmp_path / "project", "names_relations")
     project.source(LAKE, "of_relations")
     for number, alias in enumerate([*WORKING, *REFUSED]):
@@ -148,9 +134,10 @@ def test_relations_are_named_as_the_catalog_allows_or_refused(spark: SparkSessio
     stage(spark, f"{LAKE}.of_relations", [change("shop.odd", {"id": "1"})])
     said = failures(project.dbt("run", succeed=False))
     assert set(said) == set(REFUSED)
-    for alias, message in said.items():
-        assert f"'{alias}'" in message
-        assert "give the model an alias" in message
+    for number, alias in enumerate(REFUSED, start=len(WORKING)):
+        sentence = f"Spark's catalog takes no name like '{alias}', only up to 240 ASCII letters, digits and _"
+        lines = said[alias].splitlines()
+        assert lines[1:3] == [f"  Model m{number}:", f"    - {sentence}; give the model an alias"]
     for alias in WORKING:
         assert [row.id for row in spark.table(f"names_relations.`{alias}`").collect()] == ["1"]
     parts = {f"{alias}{part}" for alias in WORKING for part in ("", "__base", "__changes", "__quarantine")}
