@@ -232,32 +232,6 @@ def test_what_garbage_collection_deletes_is_kept_or_not(spark: SparkSession, tmp
     project.dbt("test")
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
-
-
-def test_what_makes_no_sense_is_refused_in_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    project = staged_project(spark, tmp_path / "project", "bigtable_refused", [CHANGES[0]])
-    stream = f"reconcile.bigtable_change_stream(source('lake', 'changes'), object='{OBJECT}'%s)"
-    model_of("key", project, key=["row_key", "family", "qualifier"])
-    model_of("collection", project, stream % ", garbage_collection='never'")
-    model_of("text", project, columns={**COLUMNS, "row_key": "string"})
-    model_of("other", project, columns={**COLUMNS, "temperature": "double"})
-    model_of("built", project)
-    project.dbt("run", "--select", "built")
-    model_of("built", project, stream % ", garbage_collection='keep'")
-    outcome = project.dbt("run", succeed=False)
-    said = {result.node.alias: result.message for result in outcome.result.results}
-    expected = {
-        "key": "a cell is known by row_key, family, qualifier and cell_time",
-        "collection": "garbage_collection: 'never' is neither 'keep' nor 'apply'",
-        "text": "column row_key: it is binary, and declared as string; declare `data_type: binary`",
-        "other": "column temperature: a cell has none of this name; it has row_key, family,",
-        "built": "was built with other source macros, objects or generations",
-    }
-    for name, sentence in expected.items():
-        assert sentence in said[name], said[name]
-
-
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 DECLARED = [
@@ -329,32 +303,6 @@ def test_rows_have_the_newest_visible_cell_of_each_column(spark: SparkSession, t
         b"bad again": ({}, ["amount"]),
         b"other family": ({}, None),
     }  # fmt: skip
-
-
-# what is declared otherwise than a good column is, and what is said of it
-REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"name": ""}, "column 1: it has no name"),
-    ({"name": "Row_Key"}, "column Row_Key: there is another column of this name"),
-    ({"cell": "word"}, "column no family: cell 'word' is not a family and a qualifier"),
-    ({"qualifier_hex": "ff"}, "column twice: qualifier_hex 'ff' stands in for the qualifier"),
-    ({"cell": "f:", "qualifier_hex": "f"}, "column half: qualifier_hex 'f' stands in for the qualifier"),
-    ({"data_type": "array<int>"}, "column array: data_type 'array<int>' is not supported"),
-    ({"encoding": "utf-8"}, "column utf: encoding 'utf-8' is none of text, big_endian and raw"),
-    ({"data_type": "binary"}, "column binary: bytes as they are, raw, are binary, and binary is raw"),
-    ({"encoding": "big_endian"}, "column number: a big_endian number is a tinyint, smallint, int or bigint"),
-]
-
-
-def test_columns_that_make_no_sense_are_refused_all_at_once(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project", "bigtable_columns")
-    project.source("bigtable_columns", "cells")
-    columns = [
-        {**DECLARED[0], "name": sentence.removeprefix("column ").split(":")[0], **column}
-        for column, sentence in REFUSED
-    ]
-    project.model("rows", f"{{{{ reconcile.bigtable_rows(source('lake', 'cells'), {columns}) }}}}", {})
-    said = str(project.dbt("parse", succeed=False).exception)
-    assert [sentence for _, sentence in REFUSED if sentence not in said] == []
 
 
 # --- watermarks ------------------------------------------------------------------------------------------------------

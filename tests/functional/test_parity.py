@@ -396,30 +396,3 @@ def test_values_are_stored_only_if_that_is_said(things: Things) -> None:
     things.declare(store_values=False)
     things.test(passes=False)
     assert things.rows() == {"1": ("confirmed", "different", {"name": (None, None)})}
-
-
-@pytest.mark.matrix
-def test_what_the_test_cannot_be_asked_is_a_sentence(things: Things) -> None:
-    things.append(things.change({"id": 1, "name": "a", "amount": "1"}))
-    things.run()
-    things.snapshot((1, "a", "1"))
-    for arguments, sentence in (
-        ({"allowance": "soon"}, "allowance: 'soon' is no length of time; write it as '10 minutes'"),
-        ({"recheck": -1}, "recheck: '-1' is no number of times"),
-        ({"as_of": "yesterday"}, "as_of: 'yesterday' is no position"),
-        ({"as_of": {"scn": 5}}, "as_of names one position"),
-        ({"as_of": {"batch": 1}, "key": "name"}, "key: name is not the unique_key of the model, id"),
-        ({"tolerances": {"name": "fuzzy"}}, "tolerances: 'fuzzy' of name is unknown"),
-        ({"tolerances": {"amount": "trim"}}, "tolerances: trim is not of amount, which is decimal(12,2)"),
-        ({"tolerances": {"id": {"round": 1}}}, "tolerances: id is of the key"),
-        ({"tolerances": {"nothing": "trim"}}, "tolerances: nothing is none of the columns"),
-        ({"columns": ["absent"]}, "has no column absent; name the columns to compare"),
-    ):
-        things.declare(**arguments)
-        outcome = things.project.dbt("test", "--select", "things", succeed=False)
-        said = " ".join(str(result.message) for result in outcome.result)
-        assert sentence in " ".join(said.split()), (arguments, said)
-    things.declare()
-    things.snapshot((1, "a", "1"), kind="scn", position="1", taken_at=TAKEN)
-    outcome = things.project.dbt("test", "--select", "things", succeed=False)
-    assert "is one of another kind of database" in str([result.message for result in outcome.result])
