@@ -20,6 +20,7 @@ from recorder import properties_of
 _NAME = r"`([^`]+)`\.`([^`]+)`"
 _MADE = re.compile(rf"create (?:or replace )?(table|view) (?:if not exists )?{_NAME}(.*?)(?:\nas\n(.*))?$", re.S)
 _MERGE = re.compile(rf"merge into {_NAME} as (\w+)\nusing \((.*)\n\) as (\w+)\non (.*?)\n(when .*)$", re.S)
+_TOKEN = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|[^`'()\[\],=]+|.", re.S)
 _CLAUSE = re.compile(r"when (not )?matched(?: and (.*?))? then (update set|delete|insert)(.*?)(?=\nwhen |\Z)", re.S)
 
 
@@ -84,11 +85,11 @@ class Memory:
     def view(self, name: str, sql: str) -> None:
         self._views[name] = sql
 
-    def stage(self, name: str, rows: Iterable[Staged]) -> None:
-        """Append rows to a staging table, which is made if need be."""
+    def stage(self, name: str, rows: Iterable[Staged], at: str = "current_timestamp()") -> None:
+        """Append rows to a staging table, which is made if need be; `at`: when, in SQL."""
         columns = "record string, object string, batch bigint, origin string, source string"
         staged = self.spark.createDataFrame(list(rows), columns).selectExpr(
-            "record", "source", "object", "origin", "batch", "current_timestamp() as appended_at"
+            "record", "source", "object", "origin", "batch", f"{at} as appended_at"
         )
         self.keep(name, self._tables[name][-1].union(staged) if name in self._tables else staged)
 
@@ -174,14 +175,14 @@ class Memory:
         return Rows()
 
     def _insert(self, sql: str) -> Rows:
-        into = re.match(rf"insert into {_NAME}\s*(by name|replace where (.*?))\n(.*)$", sql, re.S)
+        into = re.match(rf"insert into {_NAME}(?: (by name)|\nreplace where ([^\n]*))?\s*\n(.*)$", sql, re.S)
         assert into is not None, sql
         name, rows = f"{into[1]}.{into[2]}", self.sql(into[5])
         known = self._tables[name][-1]
-        if into[3] == "by name":
+        if into[3]:
             self.keep(name, known.unionByName(_as(rows, known), allowMissingColumns=True))
         else:
-            self.keep(name, known.where(f"not ({into[4]})").union(rows))
+            self.keep(name, (known.where(f"not ({into[4]})") if into[4] else known).union(rows))
         return Rows()
 
     def _merge(self, sql: str) -> Rows:
@@ -201,13 +202,14 @@ class Memory:
         values = []
         both = f"{target}._merge_is_known and {alias}._merge_comes"
         for column in columns:
+            quoted = f"`{column.replace('`', '``')}`"
             cases = [
-                f"when {both} and ({guard}) then {assigned.get(column, f'{target}.`{column}`')}"
+                f"when {both} and ({guard}) then {assigned.get(column, f'{target}.{quoted}')}"
                 for guard, kind, assigned in matched
                 if kind == "update set"
             ]
             new = f"when not coalesce({target}._merge_is_known, false) then {inserted[column]}" if inserted else ""
-            values.append(f"case {' '.join(cases)} {new} else {target}.`{column}` end as `{column}`")
+            values.append(f"case {' '.join(cases)} {new} else {target}.{quoted} end as {quoted}")
         deleted = [guard for guard, kind, _ in matched if kind == "delete"]
         gone = " or ".join(f"({alias}._merge_comes and coalesce({guard}, false))" for guard in deleted) or "false"
         join = "full outer" if inserted else "left outer"
@@ -238,17 +240,32 @@ def _as(rows: DataFrame, known: DataFrame) -> DataFrame:
     return rows.select(*(rows[name].cast(types[name]).alias(name) for name in rows.columns))
 
 
+def _parts(text: str, mark: str = ",") -> list[str]:
+    """Return what stands between the marks that are in no brackets, and no part of a name or a literal."""
+    parts, depth = [""], 0
+    for token in _TOKEN.findall(text):
+        depth += (token in "([") - (token in ")]")
+        if token == mark and not depth:
+            parts.append("")
+        else:
+            parts[-1] += token
+    return [part.strip() for part in parts]
+
+
+def _name(identifier: str) -> str:
+    """Return the name that an identifier quotes, if it does."""
+    return identifier[1:-1].replace("``", "`") if identifier.startswith("`") else identifier
+
+
 def _assigned(text: str) -> dict[str, str]:
-    """Return what `update set` assigns, by column: one line each, or separated by commas where they are short."""
-    parts = [part.strip().rstrip(",") for part in re.split(r",?\n|, (?=_?\w+ = \w+\.\w+)", text) if part.strip()]
-    return {part.split(" = ", 1)[0].strip("`"): part.split(" = ", 1)[1] for part in parts}
+    """Return what `update set` assigns, by column."""
+    pairs = (_parts(part, "=") for part in _parts(text))
+    return {_name(column): "=".join(value) for column, *value in pairs}
 
 
 def _inserted(text: str) -> dict[str, str]:
-    found = re.match(r"\s*\((.*?)\)\s*values \((.*)\)\s*$", text, re.S)
-    assert found is not None, text
-    names, values = found[1].split(", "), found[2].split(", ")
-    return {name.strip().strip("`"): value for name, value in zip(names, values, strict=True)}
+    names, _, values = (part for part in re.split(r"\)\s*(values) \(", text.strip()) if part)
+    return {_name(name): value for name, value in zip(_parts(names[1:]), _parts(values[:-1]), strict=True)}
 
 
 class MemoryProject(PlainProject):
@@ -269,6 +286,7 @@ class MemoryProject(PlainProject):
 
     def failing(self, test: str, model: str, **arguments: Any) -> list[Any]:
         """Run one of the package's tests on a model, and return the rows by which it fails."""
+        self.context["invocation_id"] = str(uuid.uuid4())
         return self.memory.sql(self.test(test, model, **arguments)).collect()
 
     def failing_tests(self, model: str) -> set[str]:

@@ -267,6 +267,7 @@ class PlainProject:
             self.graph["nodes"][id_] = said
             self.context["flags"] = SimpleNamespace(WHICH="test", EMPTY=False, FULL_REFRESH=False)
             self.context["selected_resources"] = [id_]
+            self.macros.begin_run()
             return str(getattr(self.macros, f"test_{test}")(relation, **arguments))
 
     def relation(self, name: str) -> Relation:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from datastream import Staged, stage
-from projects import Project
+from datastream import Staged
+from memory import Memory
+from plain_dbt import Relation
 from pyspark.sql import SparkSession
 from spanner import backfill_record, cut, data_change_record, mod
-from tables import stored
 
 ROUND = {"config": {"meta": {"round": True}}}
 COLUMNS: dict[str, Any] = {
@@ -201,14 +201,16 @@ LETTERS = {"Id": "string", "A": "string", "B": "string", "C": "string"}
 
 
 class Outcome(NamedTuple):
-    """What dbt made of all the records, batch by batch."""
+    """What the models made of all the records, batch by batch."""
 
-    failures: dict[str, int]
+    failing: dict[str, int]
     types: dict[str, str]
     values: dict[str, dict[str, str | None]]
     quarantine: dict[str, str]
     rows: dict[str, tuple[Any, ...]]
+    keys: set[str]
     ledger: list[Any]
+    unrouted: set[tuple[str, int]]
 
 
 MODEL = (
@@ -218,7 +220,13 @@ MODEL = (
 
 
 @pytest.fixture(scope="module")
-def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def memory(spark: SparkSession) -> Iterator[Memory]:
+    with Memory(spark) as memory:
+        yield memory
+
+
+@pytest.fixture(scope="module")
+def outcome(memory: Memory) -> Outcome:
     staged = [
         Staged(data_change_record([mod({"Id": _id(v)}, {v.column: v.staged})]), "Things", 1, _id(v)) for v in VALUES
     ]
@@ -232,34 +240,37 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ou
     staged += [Staged(change("x", "INSERT", {}, 1), "Nobodys", 1), Staged(change("y", "INSERT", {}, 1), "Nobodys", 4)]
     cuts = {1: "2026-11-21T11:33:13.000000001Z", 3: "2026-11-21T11:33:14Z", 4: "2026-11-21T11:33:15.123456789Z"}
     staged += [Staged(cut(time, "2026-11-21T11:33:12Z"), "#cut", batch) for batch, time in cuts.items()]
-    spark.sql("create schema if not exists spanner_staging")
-    stage(spark, "spanner_staging.all_changes", [row._replace(source="spanner") for row in staged])
+    memory.stage("spanner_staging.all_changes", [row._replace(source="spanner") for row in staged])
 
-    project = Project(tmp_path_factory.mktemp("spanner") / "project", schema="spanner")
+    project = memory.project("spanner")
     project.source("spanner_staging", "changes")
-    tests = ["reconcile.no_pending_rows", "reconcile.ledger_balances"]
-    project.model("things", MODEL.format("Things"), COLUMNS, data_tests=tests)
-    project.model("letters", MODEL.format("Letters"), LETTERS, data_tests=tests)
-    project.model("keys", MODEL.format("Letters"), {"Id": "string"}, data_tests=tests)
-    for batch in range(1, 5):
-        spark.sql(
-            "create or replace view spanner_staging.changes as "
-            f"select * from spanner_staging.all_changes where batch <= {batch}"
-        )
-        project.dbt("run")
+    project.model("things", MODEL.format("Things"), COLUMNS)
+    project.model("letters", MODEL.format("Letters"), LETTERS)
+    project.model("keys", MODEL.format("Letters"), {"Id": "string"})
+    # Things come in the first batch alone; a table of keys is merged into once.
+    for batch, models in enumerate((["things", "letters"], ["letters", "keys"], ["letters"], ["letters", "keys"]), 1):
+        memory.view("spanner_staging.changes", f"select * from `spanner_staging`.`all_changes` where batch <= {batch}")
+        project.run(*models)
+    project.run("reconcile_unrouted")
     forms = {"binary": "hex(`{0}`)", "array<binary>": "string(transform(`{0}`, x -> hex(x)))"}
     shown = [
         f"{forms.get(said if isinstance(said, str) else '', 'string(`{0}`)').format(name)} as `{name}`"
         for name, said in COLUMNS.items()
     ]
-    things = spark.table("spanner.things")
+    things = memory.table("spanner.things")
     return Outcome(
-        _failures(project),
+        {
+            f"{test} {model}": len(project.failing(test, model))
+            for test in ("no_pending_rows", "ledger_balances")
+            for model in ("things", "letters", "keys")
+        },
         dict(things.dtypes),
         {row.Id: row.asDict() for row in things.selectExpr(*shown).collect()},
-        {row.origin: row._change_error for row in spark.table("spanner.things__quarantine").collect()},
-        {row.Id: tuple(row)[1:] for row in spark.table("spanner.letters").collect()},
-        spark.table("spanner.reconcile_ledger").orderBy("recorded_at").collect(),
+        {row.origin: row._change_error for row in memory.rows("spanner.things__quarantine")},
+        {row.Id: tuple(row)[1:] for row in memory.rows("spanner.letters")},
+        {row.Id for row in memory.rows("spanner.keys")},
+        memory.table("spanner.reconcile_ledger").orderBy("recorded_at").collect(),
+        {(row.object, row.batch) for row in memory.rows("spanner.reconcile_unrouted")},
     )
 
 
@@ -297,15 +308,14 @@ def test_rows_are_as_their_records_leave_them(outcome: Outcome, name: str, expec
 
 def test_rows_that_are_not_whole_are_pending(outcome: Outcome) -> None:
     pending = [name for name, _, expected in ROWS if expected == "pending"]
-    assert outcome.failures["reconcile_no_pending_rows_letters_"] == len(pending) == 3
-    assert outcome.failures["reconcile_no_pending_rows_things_"] == 0
+    assert outcome.failing["no_pending_rows letters"] == len(pending) == 3
+    assert outcome.failing["no_pending_rows things"] == 0
 
 
-def test_of_a_table_of_keys_alone_every_row_is_whole(outcome: Outcome, spark: SparkSession) -> None:
-    keys = {row.Id for row in spark.table("spanner.keys").collect()}
-    assert keys == {"another", *(name for name, _, expected in ROWS if expected is not None)}
-    assert outcome.failures["reconcile_no_pending_rows_keys_"] == 0
-    assert outcome.failures["reconcile_ledger_balances_keys_"] == 0
+def test_of_a_table_of_keys_alone_every_row_is_whole(outcome: Outcome) -> None:
+    assert outcome.keys == {"another", *(name for name, _, expected in ROWS if expected is not None)}
+    assert outcome.failing["no_pending_rows keys"] == 0
+    assert outcome.failing["ledger_balances keys"] == 0
 
 
 def test_the_ledger_counts_mods_and_balances(outcome: Outcome) -> None:
@@ -316,8 +326,8 @@ def test_the_ledger_counts_mods_and_balances(outcome: Outcome) -> None:
     ]
     assert [line.delivered for line in lines] == mods
     assert [line.pending for line in lines] == PENDING
-    assert outcome.failures["reconcile_ledger_balances_letters_"] == 0
-    assert outcome.failures["reconcile_ledger_balances_things_"] == 0
+    assert outcome.failing["ledger_balances letters"] == 0
+    assert outcome.failing["ledger_balances things"] == 0
 
 
 def test_the_ledger_has_the_cut_of_the_last_batch(outcome: Outcome) -> None:
@@ -325,9 +335,8 @@ def test_the_ledger_has_the_cut_of_the_last_batch(outcome: Outcome) -> None:
     assert cuts == ["2026-11-21 11:33:13", "None", "2026-11-21 11:33:14", "2026-11-21 11:33:15.123456"]
 
 
-def test_a_cut_is_no_unrouted_record(outcome: Outcome, spark: SparkSession) -> None:
-    unrouted = spark.table("spanner.reconcile_unrouted").collect()
-    assert {(row.object, row.batch) for row in unrouted} == {("Nobodys", 1), ("Nobodys", 4)}
+def test_a_cut_is_no_unrouted_record(outcome: Outcome) -> None:
+    assert outcome.unrouted == {("Nobodys", 1), ("Nobodys", 4)}
 
 
 OWN = """
@@ -350,44 +359,45 @@ as t(id, a, `it's ``b```, d, kind, sequence, columns)
 
 
 @pytest.fixture(scope="module")
-def own(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+def own(memory: Memory) -> Memory:
     """Build two models of the users' own change records, one of which takes partial ones."""
-    project = Project(tmp_path_factory.mktemp("own") / "project", schema="spanner_own")
+    project = memory.project("spanner_own")
     columns = {"id": "int", "a": "string", "it's `b`": "string", "d": "string"}
     project.model("taken", OWN.format(meta="{'partial_records': true}"), columns)
     project.model("refused", OWN.format(meta="{}"), columns)
-    project.dbt("run")
+    project.run("taken", "refused")
+    return memory
 
 
-def test_a_select_of_ones_own_says_that_it_has_partial_records(own: None, spark: SparkSession) -> None:
-    assert sorted(map(tuple, spark.table("spanner_own.taken").collect())) == [
+def test_a_select_of_ones_own_says_that_it_has_partial_records(own: Memory) -> None:
+    assert sorted(map(tuple, own.rows("spanner_own.taken"))) == [
         (1, "two", "two", "one"),
         (2, "one", None, None),
         (3, "all", None, "all"),
     ]
-    errors = {(row._change_id, row._change_error) for row in spark.table("spanner_own.taken__quarantine").collect()}
+    errors = {(row._change_id, row._change_error) for row in own.rows("spanner_own.taken__quarantine")}
     said = "_change_columns names columns that are not declared: "
     assert errors == {("2", said + "a, c"), ("3", said + "a, NULL")}
 
 
-def test_copies_that_name_their_columns_in_another_order_are_duplicates(own: None, spark: SparkSession) -> None:
-    (line,) = spark.table("spanner_own.reconcile_ledger").where("relation like '%taken'").collect()
+def test_copies_that_name_their_columns_in_another_order_are_duplicates(own: Memory) -> None:
+    (line,) = own.table("spanner_own.reconcile_ledger").where("relation like '%taken'").collect()
     assert (line.delivered, line.duplicate, line.quarantined) == (8, 1, 2)
     assert line.applied + line.superseded + line.pending == 5
 
 
-def test_a_model_that_does_not_take_them_quarantines_them(own: None, spark: SparkSession) -> None:
-    assert [tuple(row) for row in spark.table("spanner_own.refused").collect()] == [(1, "one", "one", "one")]
-    errors = [row._change_error for row in spark.table("spanner_own.refused__quarantine").collect()]
+def test_a_model_that_does_not_take_them_quarantines_them(own: Memory) -> None:
+    assert [tuple(row) for row in own.rows("spanner_own.refused")] == [(1, "one", "one", "one")]
+    errors = [row._change_error for row in own.rows("spanner_own.refused__quarantine")]
     assert len(errors) == 7
     assert {error.split(",")[0] for error in errors} == {"the record carries only some columns"}
 
 
-def test_a_base_table_of_whole_rows_pays_nothing(own: None, outcome: Outcome, spark: SparkSession) -> None:
+def test_a_base_table_of_whole_rows_pays_nothing(own: Memory) -> None:
     extra = ["_change_row_sequence", "_change_column_sequences"]
     plain = ["id", "a", "it's `b`", "d", "_change_sequence", "_change_time", "_change_batch", "_deleted"]
-    assert stored(spark, "spanner_own.refused__base").columns == plain
-    assert stored(spark, "spanner_own.taken__base").columns == plain + extra
+    assert own.table("spanner_own.refused__base").columns == plain
+    assert own.table("spanner_own.taken__base").columns == plain + extra
 
 
 def _part(transaction: str, sequence: int, last: bool, records: int, partitions: int, **fields: Any) -> str:
@@ -402,7 +412,7 @@ def _part(transaction: str, sequence: int, last: bool, records: int, partitions:
     )
 
 
-def test_transactions_are_compared_with_what_their_records_say(spark: SparkSession, tmp_path: Path) -> None:
+def test_transactions_are_compared_with_what_their_records_say(memory: Memory) -> None:
     good = [
         ("Things", _part("whole", 0, False, 3, 2)),
         ("Things", _part("whole", 1, True, 3, 2)),
@@ -422,27 +432,21 @@ def test_transactions_are_compared_with_what_their_records_say(spark: SparkSessi
         ("Nobodys", _part("records that differ", 1, True, 3, 1)),
         ("Things", "{torn"),
     ]
-    spark.sql("create schema if not exists spanner_transactions")
     for table, records in {"whole": good, "broken": good + bad}.items():
         rows = [Staged(record, name, 1, source="spanner") for name, record in records]
-        stage(spark, f"spanner_transactions.{table}", rows)
-    project = Project(tmp_path / "project", schema="spanner_transactions")
-    tests = ["reconcile.transactions_complete"]
-    project._write(
-        "models/sources.yml",
-        {"sources": [{"name": "lake", "schema": "spanner_transactions", "tables": [
-            {"name": table, "data_tests": tests} for table in ("whole", "broken")
-        ]}]},
-    )  # fmt: skip
-    project.model("things", MODEL.format("Things").replace("changes", "broken"), {"Id": "string"}, data_tests=tests)
-    project.dbt("run")
-    failures = _failures(project)
-    assert failures["reconcile_source_transactions_complete_lake_whole_"] == 0
-    transactions = {json.loads(r)["server_transaction_id"] for _, r in bad if not r.startswith("{torn")}
-    assert failures["reconcile_source_transactions_complete_lake_broken_"] == len(transactions) + 1
-    assert failures["reconcile_transactions_complete_things_"] == len(transactions) + 1
+        memory.stage(f"spanner_transactions.{table}", rows)
+    project = memory.project("spanner_transactions")
+    project.source("spanner_transactions", "broken")
+    project.model("things", MODEL.format("Things").replace("changes", "broken"), {"Id": "string"})
+    assert (
+        _incomplete(memory, project.macros.test_transactions_complete(Relation("spanner_transactions", "whole"))) == []
+    )
+    broken = {json.loads(r)["server_transaction_id"] for _, r in bad if not r.startswith("{torn")} | {None}
+    staging = project.macros.test_transactions_complete(Relation("spanner_transactions", "broken"))
+    for found in (staging, project.test("transactions_complete", "things")):
+        incomplete = _incomplete(memory, found)
+        assert (set(incomplete), len(incomplete)) == (broken, len(broken))
 
 
-def _failures(project: Project) -> dict[str, int]:
-    """Return what each data test found."""
-    return {result.node.name: result.failures for result in project.dbt("test", succeed=False).result.results}
+def _incomplete(memory: Memory, sql: str) -> list[str | None]:
+    return [row.server_transaction_id for row in memory.sql(sql).collect()]
