@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from datastream import Staged, stage
-from projects import Project
+from datastream import Staged
+from lakes import stored
+from memory import Memory
 from pyspark.sql import SparkSession
-from tables import stored
 
 KEY = 1231535353
 
@@ -56,52 +56,58 @@ EVENTS = {
 ARRIVALS = [(list(order), at_once) for order in itertools.permutations(EVENTS) for at_once in (False, True)]
 
 
+class Outcome(NamedTuple):
+    """The live row of each arrival after each batch, and the base table's rows after the last one."""
+
+    live: list[dict[int, Any]]
+    base: list[Any]
+
+
 @pytest.fixture(scope="module")
-def after_each_batch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[int, Any]]:
-    """The live row of each arrival after each batch. The arrivals lie side by side in one table."""
-    project = Project(tmp_path_factory.mktemp("events") / "project", schema="reference_events")
-    project.source("reference_staging", "changes")
-    project.model(
-        "tbl",
-        "{{ config(materialized='current_state', unique_key=['arrival', 'this_is_my_pk']) }}\n"
-        "{{ reconcile.datastream_oracle(source('lake', 'changes'), object='SAMPLE.TBL') }}",
-        {"arrival": "int", "this_is_my_pk": "bigint", "field1": "string", "field2": "string"},
-    )
-    spark.sql("create schema if not exists reference_staging")
-    seen = []
-    for batch in (1, 2, 3):
-        records = []
-        for arrival, (order, at_once) in enumerate(ARRIVALS):
-            for change_type in order if at_once and batch == 1 else [] if at_once else [order[batch - 1]]:
-                record = EVENTS[change_type]
-                records.append(json.dumps({**record, "payload": {**record["payload"], "ARRIVAL": arrival}}))
-        stage(spark, "reference_staging.changes", [Staged(record, "SAMPLE.TBL", batch) for record in records])
-        project.dbt("run", "--select", "tbl")
-        seen.append({row.arrival: row for row in spark.table("reference_events.tbl").collect()})
-    return seen
+def outcome(spark: SparkSession) -> Outcome:
+    """The arrivals lie side by side in one table."""
+    with Memory(spark) as memory:
+        project = memory.project("reference_events")
+        project.source("reference_staging", "changes")
+        project.model(
+            "tbl",
+            "{{ config(materialized='current_state', unique_key=['arrival', 'this_is_my_pk']) }}\n"
+            "{{ reconcile.datastream_oracle(source('lake', 'changes'), object='SAMPLE.TBL') }}",
+            {"arrival": "int", "this_is_my_pk": "bigint", "field1": "string", "field2": "string"},
+        )
+        live = []
+        for batch in (1, 2, 3):
+            records = []
+            for arrival, (order, at_once) in enumerate(ARRIVALS):
+                for change_type in order if at_once and batch == 1 else [] if at_once else [order[batch - 1]]:
+                    record = EVENTS[change_type]
+                    records.append(json.dumps({**record, "payload": {**record["payload"], "ARRIVAL": arrival}}))
+            memory.stage("reference_staging.changes", [Staged(record, "SAMPLE.TBL", batch) for record in records])
+            project.run("tbl")
+            live.append({row.arrival: row for row in memory.rows("reference_events.tbl")})
+        return Outcome(live, stored(memory, "reference_events.tbl__base").collect())
 
 
 @pytest.mark.parametrize("arrival", range(len(ARRIVALS)), ids=[f"{'-'.join(o)}{'-at-once' * a}" for o, a in ARRIVALS])
-def test_in_any_order_the_three_events_leave_no_row(after_each_batch: list[dict[int, Any]], arrival: int) -> None:
-    assert arrival not in after_each_batch[2]
+def test_in_any_order_the_three_events_leave_no_row(outcome: Outcome, arrival: int) -> None:
+    assert arrival not in outcome.live[2]
 
 
 @pytest.mark.parametrize("arrival", range(len(ARRIVALS)), ids=[f"{'-'.join(o)}{'-at-once' * a}" for o, a in ARRIVALS])
-def test_after_each_batch_the_row_is_what_the_newest_event_seen_made_of_it(
-    after_each_batch: list[dict[int, Any]], arrival: int
-) -> None:
+def test_after_each_batch_the_row_is_what_the_newest_event_seen_made_of_it(outcome: Outcome, arrival: int) -> None:
     order, at_once = ARRIVALS[arrival]
     for batch in (1, 2, 3):
         newest = max(order if at_once else order[:batch], key=list(EVENTS).index)
-        row = after_each_batch[batch - 1].get(arrival)
+        row = outcome.live[batch - 1].get(arrival)
         expected = None if newest == "DELETE" else (arrival, KEY, {"INSERT": "foo", "UPDATE": None}[newest], "TLV")
         assert (row and tuple(row)) == expected, f"after batch {batch}"
 
 
-def test_the_base_keeps_one_tombstone_of_each(spark: SparkSession, after_each_batch: list[dict[int, Any]]) -> None:
-    base = stored(spark, "reference_events.tbl__base").collect()
-    assert [(row.this_is_my_pk, row.field1, row.field2, row._deleted) for row in base] == [(KEY, None, None, True)] * 12
-    assert {row.arrival for row in base} == set(range(12))
+def test_the_base_keeps_one_tombstone_of_each(outcome: Outcome) -> None:
+    assert [(row.this_is_my_pk, row.field1, row.field2, row._deleted) for row in outcome.base] == [
+        (KEY, None, None, True)
+    ] * 12
+    assert {row.arrival for row in outcome.base} == set(range(12))
 
 
 def test_the_reference_is_quoted_faithfully() -> None:
