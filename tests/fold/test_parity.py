@@ -1,0 +1,406 @@
+"""What `reconcile.parity` says of a row, at a position and without one, and what it writes down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from datastream import READ_METHODS, Staged, event
+from memory import Memory
+from plain_dbt import Relation
+from pyspark.sql import SparkSession
+
+NOW = datetime.now(UTC)
+COLUMNS = {"id": "bigint", "name": "string", "amount": "decimal(12,2)"}
+HOUR = timedelta(hours=1)
+
+
+def text(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class Things:
+    """A model of one table, its staging table, and snapshots of the source as the job would have taken them."""
+
+    def __init__(
+        self, memory: Memory, name: str, source: str = "postgresql", columns: Mapping[str, str] = COLUMNS
+    ) -> None:
+        self.memory, self.source, self.schema, self.lake = memory, source, f"parity_{name}", f"parity_{name}_lake"
+        self.columns, self.batches = columns, 0
+        self.project = memory.project(self.schema)
+        self.project.source(self.lake, "changes")
+        self.project.model(
+            "things",
+            "{{ config(materialized='current_state', unique_key='id') }}\n"
+            f"{{{{ reconcile.datastream_{source}(source('lake', 'changes'), 'shop.things') }}}}",
+            columns,
+        )
+
+    def change(
+        self,
+        row: Mapping[str, Any],
+        kind: str = "INSERT",
+        at: datetime = NOW - 5 * HOUR,
+        backfill: bool = False,
+        **metadata: Any,
+    ) -> str:
+        """Return a record of a row."""
+        more = {"read_method": READ_METHODS[self.source][1], "read_timestamp": text(at)} if backfill else {}
+        return event(self.source, row, kind, metadata=metadata, source_timestamp=text(at), **more)
+
+    def append(self, *records: str, at: datetime = NOW - 4 * HOUR) -> None:
+        """Append a batch, which came at that time."""
+        self.batches += 1
+        rows = [Staged(record, "shop.things", self.batches) for record in records]
+        self.memory.stage(f"{self.lake}.changes", rows, at=f"timestamp'{text(at)}'")
+
+    def snapshot(
+        self, *rows: tuple[Any, ...], kind: str = "", position: str = "", taken_at: datetime | None = None,
+        **types: str,
+    ) -> None:  # fmt: skip
+        """Let the source have these rows at that position, without one at none that is known; `types`: others."""
+        properties = {
+            "reconcile.snapshot": ("spanner" if kind == "read_timestamp" else "jdbc") if kind else "csv",
+            "reconcile.snapshot.position_kind": kind,
+            "reconcile.snapshot.position": position,
+            "reconcile.snapshot.taken_at": text(taken_at) if taken_at else "",
+        }
+        columns = {**self.columns, **types}
+        frame = self.memory.spark.createDataFrame(list(rows), ", ".join(f"`{name}` string" for name in columns))
+        typed = frame.selectExpr(*(f"cast(`{name}` as {kind}) as `{name}`" for name, kind in columns.items()))
+        self.memory.keep(f"{self.lake}.things_source", typed, properties)
+
+    def run(self) -> None:
+        self.project.run("things")
+
+    def test(self, passes: bool | None = None, **arguments: Any) -> dict[str, Any]:
+        """Run the test; return what was written down of the run."""
+        snapshot = Relation(self.lake, "things_source")
+        said = {"compare_to": snapshot, "key": "id", "store_values": True, **arguments}
+        failing = self.project.failing("parity", "things", **said)
+        run = self.runs()[-1]
+        assert (failing == []) == (run["verdict"] == "match")
+        assert passes in (None, failing == [])
+        return run
+
+    def runs(self) -> list[dict[str, Any]]:
+        rows = self.memory.table(f"{self.schema}.reconcile_parity").orderBy("recorded_at").collect()
+        return [row.asDict() for row in rows]
+
+    def rows(self) -> dict[str, tuple[str, str | None, Any]]:
+        """Return {id: (verdict, difference, {column: (model, source)})} of the last run."""
+        return {
+            json.loads(row.key)["id"]: (
+                row.verdict,
+                row.difference,
+                {c.column: (c.model, c.source) for c in row.columns} if row.columns else None,
+            )
+            for row in self.differences()
+        }
+
+    def verdicts(self) -> dict[str, str]:
+        return {id: verdict for id, (verdict, *_) in self.rows().items()}
+
+    def differences(self) -> list[Any]:
+        last = self.runs()[-1]["run_id"]
+        return self.memory.table(f"{self.schema}.reconcile_parity_differences").where(f"run_id = '{last}'").collect()
+
+
+@pytest.fixture(scope="module")
+def memory(spark: SparkSession) -> Iterator[Memory]:
+    with Memory(spark) as memory:
+        yield memory
+
+
+# --- as both sides are -----------------------------------------------------------------------------------------------
+
+PLAIN = [(1, "one", "1.00"), (2, "two", "2.00"), (3, "three", "3.00"), (4, None, None)]
+
+
+@pytest.fixture(scope="module")
+def plain(memory: Memory) -> Things:
+    things = Things(memory, "plain")
+    things.append(*(things.change(dict(zip(COLUMNS, row, strict=True)), lsn=f"0/{row[0]}") for row in PLAIN))
+    things.run()
+    return things
+
+
+def test_without_a_position_both_sides_are_compared_as_they_are(plain: Things) -> None:
+    plain.snapshot(*PLAIN)
+    run = plain.test(passes=True)
+    assert (run["compared"], run["matched"], run["position"]) == (4, 4, None)
+    assert run["model_digest"] == run["source_digest"] != "0"
+    plain.snapshot((1, "one", "1.00"), (2, "two ", "2.01"), (4, "", None), (5, "five", "5.00"))
+    run = plain.test(passes=False)
+    assert plain.rows() == {
+        "2": ("confirmed", "different", {"name": ("two", "two "), "amount": ("2.00", "2.01")}),
+        "3": ("confirmed", "unexpected", None),
+        "4": ("confirmed", "different", {"name": (None, "")}),
+        "5": ("confirmed", "missing", None),
+    }
+    assert [run[n] for n in ("matched", "confirmed", "missing", "unexpected", "different")] == [1, 4, 1, 1, 2]
+    assert run["model_digest"] != run["source_digest"]
+
+
+def test_values_are_stored_only_if_that_is_said(plain: Things) -> None:
+    plain.snapshot((1, "a secret", "1.00"), *PLAIN[1:])
+    plain.test(passes=False, store_values=False)
+    assert plain.rows() == {"1": ("confirmed", "different", {"name": (None, None)})}
+
+
+def test_columns_of_two_types_prove_nothing(plain: Things) -> None:
+    plain.snapshot(*PLAIN, amount="double")
+    assert plain.test(passes=False)["unprovable"] == 1
+    (row,) = plain.differences()
+    assert row.key is None
+    assert row.reason == (
+        f"column amount is decimal(12,2) in {plain.schema}.things and double in {plain.lake}.things_source, "
+        "which cannot be compared without loss; give them one type"
+    )
+
+
+def test_both_sides_empty_prove_nothing_unless_that_is_how_it_is(memory: Memory) -> None:
+    things = Things(memory, "empty")
+    things.append(things.change({"id": 1, "name": "a"}), things.change({"id": 1}, "DELETE", lsn="0/2326351"))
+    things.run()
+    things.snapshot()
+    assert things.test(passes=False)["unprovable"] == 1
+    assert "both sides are empty" in things.differences()[0].reason
+    things.test(passes=True, allow_empty=True)
+
+
+def test_tolerances_are_declared_by_column_and_counted(memory: Memory) -> None:
+    columns = {**COLUMNS, "at": "timestamp", "code": "string", "ratio": "double", "zero": "double"}
+    values = {"name": "a", "amount": "1.00", "at": "2026-01-01T00:00:00.5Z", "code": "Ab", "ratio": 0.1, "zero": 0}
+    things = Things(memory, "tolerances", columns=columns)
+    things.append(*(things.change({"id": id, **values}, lsn=f"0/{id}") for id in range(1, 14)))
+    things.run()
+    same = ("a", "1.00", "2026-01-01 00:00:00.5Z", "Ab", "0.1", "0")
+    # What a tolerance lets pass, and what is beyond it.
+    things.snapshot(
+        (1, *same),
+        (2, "a ", *same[1:]),
+        (3, *same[:1], "1.04", *same[2:]),
+        (4, *same[:2], "2026-01-01 00:00:00.9Z", *same[3:]),
+        (5, *same[:3], "aB", *same[4:]),
+        (6, *same[:4], "0.1000000001", "0"),
+        (7, *same[:5], "-0.0"),
+        (8, "A", *same[1:]),
+        (9, *same[:1], "1.05", *same[2:]),
+        (10, *same[:2], "2026-01-01 00:00:01.0Z", *same[3:]),
+        (11, *same[:3], "Ab ", *same[4:]),
+        (12, *same[:4], "0.101", "0"),
+        (13, *same[:5], "1e-300"),
+    )
+    things.test(passes=False)
+    assert sorted(things.rows(), key=int) == [str(id) for id in range(2, 14)]
+    tolerances = {
+        "name": "trim",
+        "amount": {"round": 1},
+        "at": ["to_second"],
+        "code": "case",
+        "ratio": {"round": 3},
+        "zero": "sign_of_zero",
+    }
+    run = things.test(passes=False, tolerances=tolerances)
+    assert sorted(things.rows(), key=int) == [str(id) for id in range(8, 14)]
+    assert run["tolerated"] == dict.fromkeys(tolerances, 1)
+
+
+# --- at a position ----------------------------------------------------------------------------------------------------
+
+TAKEN = NOW - 3 * HOUR
+
+
+def test_what_a_snapshot_of_postgresql_does_not_see_is_left_out_and_what_is_merged_later_does_no_harm(
+    memory: Memory,
+) -> None:
+    """Transaction 12 was open; 14 came later. Neither counts, wherever its records are."""
+    things = Things(memory, "snapshot")
+    early, late = TAKEN - timedelta(minutes=9), TAKEN + timedelta(minutes=9)
+    things.append(
+        *(
+            things.change({"id": i, "name": "a", "amount": "1"}, tx_id="10", lsn=f"0/{i}", at=early)
+            for i in range(1, 7)
+        ),
+        things.change({"id": 1, "name": "open", "amount": "1"}, "UPDATE", tx_id="12", lsn="0/20", at=late),
+        at=TAKEN - timedelta(minutes=1),
+    )
+    things.run()
+    things.append(
+        things.change({"id": 2, "name": "seen", "amount": "1"}, "UPDATE", tx_id="13", lsn="0/30", at=early),
+        things.change({"id": 3, "name": "later", "amount": "1"}, "UPDATE", tx_id="14", lsn="0/40", at=late),
+        things.change({"id": 4, "name": "a", "amount": "1"}, "DELETE", tx_id="14", lsn="0/41", at=late),
+        things.change({"id": 9, "name": "new", "amount": "1"}, tx_id="14", lsn="0/42", at=late),
+        at=late,
+    )
+    rows = [(1, "a", "1"), (2, "seen", "1"), (3, "a", "1"), (4, "a", "1"), (5, "a", "1"), (6, "a", "1")]
+    things.snapshot(*rows, kind="pg_snapshot", position="12:14:12", taken_at=TAKEN)
+    for merged in (False, True):
+        if merged:
+            things.run()
+        run = things.test()
+        assert things.rows() == {}, merged
+        assert (run["compared"], run["matched"], run["is_delivered"]) == (6, 6, True)
+        assert (run["position_kind"], run["position"]) == ("pg_snapshot", "12:14:12")
+    # And a row that differs is found, a quiet one in the base table as well as one that was folded.
+    wrong = [(1, "b", "1"), (2, "seen", "1"), (3, "later", "1"), (4, "a", "1"), (5, "b", "1"), (7, "a", "1")]
+    things.snapshot(*wrong, kind="pg_snapshot", position="12:14:12", taken_at=TAKEN)
+    things.test(passes=False)
+    assert things.rows() == {
+        "1": ("confirmed", "different", {"name": ("a", "b")}),
+        "3": ("confirmed", "different", {"name": ("a", "later")}),
+        "5": ("confirmed", "different", {"name": ("a", "b")}),
+        "6": ("confirmed", "unexpected", None),
+        "7": ("confirmed", "missing", None),
+    }
+
+
+# What each source's changes before the position, at it and behind it have; `position` is what the job reads there.
+POSITIONS = {
+    "oracle": ("scn", "1000", [{"scn": 90}, {"scn": 900}, {"scn": 10000}]),
+    "mysql": ("binlog", "mysql-bin.1000000:500", [{"log_file": "mysql-bin.999999", "log_position": 900},
+                                                  {"log_file": "mysql-bin.1000000", "log_position": 500},
+                                                  {"log_file": "mysql-bin.1000000", "log_position": 1000}]),
+    "sqlserver": (
+        *("lsn", "0x0000000A000000200003"),
+        [{"lsn": "00000009:000000ff:0001"}, {"lsn": "0000000a:00000100:0001"}, {"lsn": "0000000a:00000100:0002"}],
+    ),
+}  # fmt: skip
+
+
+# What the source has there; of these 4, 7, 8 and 24 are none of the model's versions.
+THERE = {
+    1: "old", 2: "old", 3: "new", 4: "neither", 5: "old", 7: "other", 8: "other", 9: "old", 21: "new", 24: "late",
+}  # fmt: skip
+
+
+class Uncertain:
+    """Rows of which some changed when it is uncertain which side of the position that is on, compared once."""
+
+    def __init__(self, memory: Memory, source: str) -> None:
+        self.things = things = Things(memory, f"uncertain_{source}", source)
+        self.kind, self.position, (before, there, behind) = POSITIONS[source]
+        self.last = before | behind
+        long_ago, then, later = TAKEN - 2 * HOUR, TAKEN - HOUR / 6, TAKEN + 2 * HOUR
+
+        def change(id: int, name: str | None, place: Mapping[str, Any], at: datetime, how: str = "UPDATE") -> str:
+            return things.change({"id": id, "name": name, "amount": 1}, how, at=at, **place)
+
+        things.append(*(change(id, "old", before, long_ago, "INSERT") for id in range(1, 10)))
+        things.append(
+            *(change(id, "new", there, then) for id in (2, 3, 4)),
+            *(change(id, None, there, then, "DELETE") for id in (5, 6)),
+            *(change(id, "new", there, then, "INSERT") for id in (21, 22)),
+            *(change(id, "newest", behind, later) for id in (1, 2, 7)),
+            change(23, "newest", behind, later, "INSERT"),
+            things.change({"id": 24, "name": "read later", "amount": 1}, at=later, backfill=True),
+            at=NOW - HOUR / 2,
+        )
+        things.run()
+        self.snapshot(THERE)
+        self.first = things.test(passes=False, recheck=2)
+        self.found = things.verdicts()
+
+    def snapshot(self, there: Mapping[int, str], position: str = "", taken_at: datetime = TAKEN) -> None:
+        self.things.snapshot(
+            *((id, name, "1") for id, name in there.items()),
+            kind=self.kind, position=position or self.position, taken_at=taken_at,
+        )  # fmt: skip
+
+    def behind_all(self) -> str:
+        """Return a position behind that of every change, as the job would read it."""
+        if self.kind == "scn":
+            return str(self.last["scn"] + 1)
+        if self.kind == "binlog":
+            return f"{self.last['log_file']}:{self.last['log_position'] + 1}"
+        return "0x" + "".join(field[-8:] for field in self.last["lsn"].split(":")).upper()
+
+
+@pytest.fixture(scope="module")
+def uncertain(memory: Memory) -> Callable[[str], Uncertain]:
+    made: dict[str, Uncertain] = {}
+    return lambda source: made.get(source) or made.setdefault(source, Uncertain(memory, source))
+
+
+@pytest.mark.parametrize("source", POSITIONS)
+def test_a_row_that_changed_when_it_is_uncertain_matches_any_of_its_versions(
+    uncertain: Callable[[str], Uncertain], source: str
+) -> None:
+    run, found = uncertain(source).first, uncertain(source).found
+    assert found == {"4": "in_flight", "7": "confirmed", "8": "confirmed", "24": "in_flight"}
+    assert run["verdict"] == "confirmed" and run["matched"] == 7
+    assert (run["position_kind"], run["position"]) == POSITIONS[source][:2]
+    assert (run["uncertain_from"], run["uncertain_to"]) != (None, None)
+
+
+@pytest.mark.parametrize(
+    "source", [source if source == "oracle" else pytest.param(source, marks=pytest.mark.soak) for source in POSITIONS]
+)
+def test_rows_in_flight_are_compared_again_as_often_as_declared_and_then_all_rows(
+    uncertain: Callable[[str], Uncertain], source: str
+) -> None:
+    rows = uncertain(source)
+    things = rows.things
+    # What is confirmed is compared again with all other rows; of what is in flight alone only that.
+    rows.snapshot(THERE | {7: "old", 8: "old"})
+    run = things.test(passes=False, recheck=2)
+    assert (run["verdict"], run["compared"], run["rechecks"]) == ("in_flight", 11, 0)
+    assert things.verdicts() == {"4": "in_flight", "24": "in_flight"}
+    run = things.test(passes=False, recheck=2)
+    assert (run["verdict"], run["compared"], run["rechecks"]) == ("in_flight", 2, 1)
+    # At a later position both are quiet; a row that was not in flight is not looked at.
+    rows.snapshot({4: "new", 24: "read later", 999: "not in scope"}, rows.behind_all(), NOW - HOUR / 5)
+    run = things.test(passes=True, recheck=2, uncertainty="1 second")
+    assert (run["compared"], run["matched"], run["rechecks"]) == (2, 2, 2)
+    # Then all rows are compared again.
+    run = things.test(passes=False, recheck=2, uncertainty="1 second")
+    assert (run["rechecks"], run["missing"]) == (0, 1)
+
+
+def test_nothing_is_confirmed_before_everything_up_to_the_position_was_delivered(memory: Memory) -> None:
+    things = Things(memory, "delivered")
+    row = {"id": 1, "name": "a", "amount": "1"}
+    things.append(things.change(row, tx_id="10"), things.change({**row, "id": 2}, tx_id="10"))
+    things.run()
+    # Less than the allowance has passed.
+    now = datetime.now(UTC)
+    rows = [(1, "b", "1"), (2, "a", "1"), (3, "a", "1")]
+    things.snapshot(*rows, kind="pg_snapshot", position="20:20:", taken_at=now - timedelta(minutes=15))
+    run = things.test(passes=False, allowance="1 hour")
+    assert things.rows() == {"1": ("in_flight", "different", {"name": ("a", "b")}), "3": ("in_flight", "missing", None)}
+    assert not run["is_delivered"] and "the allowance of 1 hour has passed" in run["not_delivered_because"]
+    # It has, but records of before the position still come.
+    things.append(things.change({**row, "id": 3}, tx_id="15", lsn="0/9", at=NOW - timedelta(minutes=50)), at=now)
+    run = things.test(passes=False)
+    assert things.rows() == {"1": ("in_flight", "different", {"name": ("a", "b")})}
+    assert "1 records of before the position came" in run["not_delivered_because"]
+    # What came within the allowance is of later.
+    things.append(
+        things.change({**row, "id": 3}, "UPDATE", tx_id="30", lsn="0/99", at=datetime.now(UTC)),
+        at=datetime.now(UTC) + HOUR,
+    )
+    run = things.test(passes=False, allowance="0 seconds")
+    assert run["is_delivered"] and things.rows() == {"1": ("confirmed", "different", {"name": ("a", "b")})}
+
+
+def test_what_is_in_quarantine_makes_its_row_unprovable_and_one_without_a_key_all_that_differ(memory: Memory) -> None:
+    things = Things(memory, "quarantine")
+    rows = [{"id": id, "name": "a", "amount": "1"} for id in range(1, 5)]
+    things.append(*(things.change(row, tx_id="10", lsn=f"0/{row['id']}") for row in rows))
+    things.append(things.change({"id": 1, "name": "b", "amount": "1.001"}, "UPDATE", tx_id="11", lsn="0/70"))
+    things.append(things.change({"id": 2, "name": "a", "amount": "1.001"}, "UPDATE", tx_id="11", lsn="0/80"))
+    things.run()
+    source = [(1, "b", "1"), (2, "a", "1"), (3, "b", "1"), (4, "a", "1")]
+    things.snapshot(*source, kind="pg_snapshot", position="20:20:", taken_at=TAKEN)
+    things.test(passes=False)
+    assert things.rows() == {
+        "1": ("unprovable", "different", {"name": ("a", "b")}),
+        "3": ("confirmed", "different", {"name": ("a", "b")}),
+    }
+    things.append(things.change({"name": "c"}, "UPDATE", tx_id="12", lsn="0/90"))
+    things.test(passes=False)
+    assert things.verdicts() == {"1": "unprovable", "3": "unprovable"}
