@@ -380,6 +380,8 @@ class FakeBigtable:
             self._check(request, context)
             within = False
             for count, message in enumerate(self._answers.get(method, answer)(request, context)):
+                if not context.is_active():
+                    return  # nobody hears it any more: the fault is for the next one
                 self._fail(method, request, context, count, within)
                 if any(fault.code == "ended" for fault in self.faults):
                     self.faults = [fault for fault in self.faults if fault.code != "ended"]

@@ -257,7 +257,7 @@ def test_a_merge_that_is_undone_before_all_of_it_was_closed(reader: Reader, serv
 
 
 @pytest.mark.parametrize(
-    ("seed", "changes"), [(0, 400), *(pytest.param(seed, 1500, marks=pytest.mark.soak) for seed in range(1, 4))]
+    ("seed", "changes"), [(0, 600), *(pytest.param(seed, 1500, marks=pytest.mark.soak) for seed in range(1, 4))]
 )
 def test_anything_at_once(seed: int, changes: int):
     chance = random.Random(seed)
@@ -286,9 +286,9 @@ def test_anything_at_once(seed: int, changes: int):
                     server.collect_garbage(key)
                 if chance.random() < 0.02:
                     server.replicate(1 + chance.randrange(5))
-                if chance.random() < 0.02:
+                if chance.random() < 0.04:
                     server.split(bytes([chance.randrange(98, 122)]))
-                if chance.random() < 0.02 and len(server.ranges) > 1:
+                if chance.random() < 0.04 and len(server.ranges) > 1:
                     server.merge(chance.choice(sorted(server.ranges)[1:])[0])
                 if number % 5 == 0:
                     time.sleep(0.01)

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from reconcile_jobs.errors import Fault, UsageError, explained
+from reconcile_jobs.errors import DataError, Fault, UsageError, explained
 
 modules_and_packages = pytest.mark.parametrize(
     ("module", "package"),
@@ -54,3 +54,12 @@ def test_a_metastore_that_is_not_there_is_told_by_its_cause(cause: str, kind: ty
     assert type(told) is kind
     assert says in str(told)
     assert "\n" not in str(told)
+
+
+@pytest.mark.parametrize("kind", [UsageError, DataError, Fault])
+def test_a_failure_keeps_its_kind_on_the_way_from_an_executor(kind: type):
+    class Crossed(Exception):
+        pass
+
+    told = explained(Crossed(f"Traceback\n  File\nreconcile_jobs.errors.{kind.__name__}: What it is.\n\tat org.apache"))
+    assert (type(told), str(told)) == (kind, "What it is.")

@@ -12,13 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
+import plain_spark
 import pytest
 from fake_spanner import FakeSpanner, Fault
-from file_formats import failpoints_of_an_append, table_at
+from file_formats import failpoints_of_an_append, file_format, table_at
 from pyspark.sql import Row, SparkSession
 from reconcile_jobs import errors, failpoints
 from reconcile_jobs.caller import Caller
-from reconcile_jobs.errors import JobError, UsageError
+from reconcile_jobs.errors import UsageError
 from reconcile_jobs.spanner.data_source import CUT, SpannerChangeStream
 from reconcile_jobs.spanner.job import Job, Totals, run
 from reconcile_jobs.staging import TableName
@@ -33,7 +35,6 @@ from spanner_emulator import (
     events_of,
     folded,
     in_database,
-    write,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +47,7 @@ numbers = itertools.count()
 class Place:
     """A change stream, a staging table for it, and the command that appends one to the other."""
 
-    def __init__(self, spark: SparkSession, directory: Path, database: tuple[str, str, str]) -> None:
+    def __init__(self, spark: Any, directory: Path, database: tuple[str, str, str]) -> None:
         self.spark = spark
         self.checkpoint = directory / "checkpoint"
         self.table = f"spanner_ingest.t{next(numbers)}"
@@ -109,16 +110,29 @@ class Place:
             assert all(record["number_of_partitions_in_transaction"] == partitions for _, _, record in records)
 
 
+def on_spark(*marks: Any) -> Any:
+    """What has a test on the plain session in `make test`, and on Spark with these marks; none: in `make test` too."""
+    plain = ["plain"] if file_format() == "delta" else []
+    return pytest.mark.parametrize("place", [*plain, pytest.param("spark", marks=marks)], indirect=True)
+
+
+only_on_spark = pytest.mark.parametrize("place", ["spark"], indirect=True)
+in_soak, in_matrix = on_spark(pytest.mark.soak), on_spark(pytest.mark.matrix)
+
+
 @pytest.fixture
-def place(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A Place over the in-process server, as `place.server`."""
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A Place over the in-process server, as `place.server`; its session is Spark's, or the one of plain Python."""
+    if request.param == "plain":
+        plain_spark.stage_in_plain_python(monkeypatch)
+    session = plain_spark.Session() if request.param == "plain" else request.getfixturevalue("spark")
     with FakeSpanner(partitions=2) as server:
         server.now = T0 + 60 * SECOND
         monkeypatch.setenv("SPANNER_EMULATOR_HOST", server.address)
-        made: Any = Place(spark, tmp_path, ("p", "i", "d"))
+        made: Any = Place(session, tmp_path, ("p", "i", "d"))
         made.server = server
         yield made
-        spark.sql(f"DROP TABLE IF EXISTS {made.table}")
+        session.sql(f"DROP TABLE IF EXISTS {made.table}")
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +160,7 @@ START = as_text(T0)
 
 
 # What is appended
-
-
+@on_spark()
 def test_a_record_becomes_a_row_and_its_batch_has_a_cut(place: Any):
     record = place.server.commit("P0", T0 + 1, "a", "é")
     totals = place.append(start=START)
@@ -163,6 +176,7 @@ def test_a_record_becomes_a_row_and_its_batch_has_a_cut(place: Any):
     assert place.keys() == ["a"]
 
 
+@in_matrix
 def test_without_a_start_the_job_begins_at_spanners_now(place: Any):
     place.server.commit("P0", T0 + 1, "before")
     place.append()
@@ -173,7 +187,7 @@ def test_without_a_start_the_job_begins_at_spanners_now(place: Any):
     assert place.keys() == ["after"]
 
 
-@pytest.mark.matrix
+@in_matrix
 def test_catching_up_goes_in_steps_and_windows_without_records_leave_nothing(place: Any):
     place.server.now = T0 + 600 * SECOND
     place.server.commit("P0", T0 + 301 * SECOND, "a")
@@ -186,7 +200,7 @@ def test_catching_up_goes_in_steps_and_windows_without_records_leave_nothing(pla
     assert place.keys() == ["a"]
 
 
-@pytest.mark.matrix
+@in_matrix
 def test_a_stream_that_is_silent_leaves_a_cut_now_and_then(place: Any):
     place.server.now = T0 + 900 * SECOND
     place.append(start=START, window="150s")
@@ -194,8 +208,8 @@ def test_a_stream_that_is_silent_leaves_a_cut_now_and_then(place: Any):
     assert cuts == [150, 450, 750, 900]
 
 
-@pytest.mark.matrix
-def test_an_end_is_the_last_timestamp_and_the_job_goes_on_behind_it(place: Any):
+@in_matrix
+def test_an_end_is_the_last_timestamp_and_the_job_goes_on_after_it(place: Any):
     for second in (1, 2, 3):
         place.server.commit("P1", T0 + second * SECOND, str(second))
     totals = place.append(start=START, end=as_text(T0 + 2 * SECOND))
@@ -206,6 +220,7 @@ def test_an_end_is_the_last_timestamp_and_the_job_goes_on_behind_it(place: Any):
     place.check_cuts()
 
 
+@only_on_spark
 def test_the_source_can_be_used_on_its_own(place: Any, spark: SparkSession, tmp_path: Path):
     for i in range(4):
         place.server.commit(f"P{i % 2}", T0 + i * SECOND, str(i))
@@ -252,39 +267,47 @@ def fails_at(name: str) -> Any:
     return reach
 
 
-@pytest.mark.parametrize(
-    "place_of_death",
-    [
-        pytest.param(name, marks=pytest.mark.matrix if "checkpoint" in name else ())
-        for name in failpoints_of_an_append()
-    ],
-)
+def killed_at(place: Any, monkeypatch: pytest.MonkeyPatch, name: str, **options: Any) -> None:
+    """Let the job run until it dies there."""
+    with monkeypatch.context() as patched:
+        patched.setattr(failpoints, "reach", fails_at(name))
+        with pytest.raises(errors.Fault, match=name):
+            place.append(**options)
+
+
+@in_soak
+@pytest.mark.parametrize("place_of_death", failpoints_of_an_append())
 def test_stopped_anywhere_and_started_again_each_record_is_there_once(
     place: Any, monkeypatch: pytest.MonkeyPatch, place_of_death: str
 ):
     for i in range(6):
         place.server.commit(f"P{i % 2}", T0 + i * 10 * SECOND, str(i))
-    monkeypatch.setattr(failpoints, "reach", fails_at(place_of_death))
-    with pytest.raises(errors.Fault, match=place_of_death):
-        place.append(start=START, window="20s")
-    monkeypatch.undo()
-    monkeypatch.setenv("SPANNER_EMULATOR_HOST", place.server.address)
+    killed_at(place, monkeypatch, place_of_death, start=START, window="20s")
     place.append(window="20s")
     assert place.keys() == [str(i) for i in range(6)]
     place.check_cuts()
 
 
-@pytest.mark.matrix
+@only_on_spark
+def test_stopped_at_every_place_in_turn_and_started_again_each_record_is_there_once(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+):
+    for i in range(6):
+        place.server.commit(f"P{i % 2}", T0 + i * 10 * SECOND, str(i))
+    for place_of_death in failpoints_of_an_append():
+        killed_at(place, monkeypatch, place_of_death, start=START, window="30s")
+    place.append(window="30s")
+    assert place.keys() == [str(i) for i in range(6)]
+    place.check_cuts()
+
+
+@in_soak
 def test_a_number_that_a_killed_run_gave_out_is_used_though_its_window_is_empty(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ):
     place.append(start=START)
     place.server.now += SECOND
-    monkeypatch.setattr(failpoints, "reach", fails_at("before_data_commit"))
-    with pytest.raises(errors.Fault, match="before_data_commit"):
-        place.append()
-    monkeypatch.undo()
-    monkeypatch.setenv("SPANNER_EMULATOR_HOST", place.server.address)
+    killed_at(place, monkeypatch, "before_data_commit")
     place.server.now += SECOND
     place.server.commit("P0", place.server.now, "a")
     place.append()
@@ -292,7 +315,7 @@ def test_a_number_that_a_killed_run_gave_out_is_used_though_its_window_is_empty(
     assert place.keys() == ["a"]
 
 
-@pytest.mark.matrix
+@in_matrix
 def test_a_lost_checkpoint_of_a_table_without_its_cuts_is_one_sentence(place: Any):
     place.append(start=START)
     place.spark.sql(f"delete from {place.table}")
@@ -301,6 +324,7 @@ def test_a_lost_checkpoint_of_a_table_without_its_cuts_is_one_sentence(place: An
         place.append()
 
 
+@in_soak
 def test_after_a_lost_checkpoint_the_job_goes_on_where_staging_ends(place: Any):
     place.server.commit("P0", T0 + 1, "a")
     place.append(start=START)
@@ -315,7 +339,7 @@ def test_after_a_lost_checkpoint_the_job_goes_on_where_staging_ends(place: Any):
     assert place.append(start=START).records == 0
 
 
-@pytest.mark.matrix
+@in_matrix
 def test_a_second_job_of_another_stream_is_refused(place: Any, tmp_path: Path):
     place.append(start=START)
     place.server.stream = "other"
@@ -324,8 +348,7 @@ def test_a_second_job_of_another_stream_is_refused(place: Any, tmp_path: Path):
 
 
 # Partitions
-
-
+@in_matrix
 def test_a_child_that_one_parent_does_not_name_is_noticed_and_the_window_read_again(place: Any):
     place.server.commit("P0", T0 + 1, "a")
     place.server.split("P0", ["A", "B"], T0 + 2)
@@ -336,7 +359,7 @@ def test_a_child_that_one_parent_does_not_name_is_noticed_and_the_window_read_ag
     assert "read again" in place.said[0]
 
 
-@pytest.mark.matrix
+@in_soak
 def test_partitions_that_never_fit_append_nothing_or_are_warned_of(place: Any):
     place.server.commit("P0", T0 + 1, "a")
     place.server.split("P0", ["A", "B"], T0 + 2)
@@ -351,7 +374,7 @@ def test_partitions_that_never_fit_append_nothing_or_are_warned_of(place: Any):
     assert "records may be missing" in place.said[-1]
 
 
-@pytest.mark.matrix
+@in_soak
 def test_partitions_that_come_and_go_between_windows_and_within(place: Any):
     server = place.server
     alive, written = ["P0", "P1"], []
@@ -388,6 +411,7 @@ def test_partitions_that_come_and_go_between_windows_and_within(place: Any):
         ({"heartbeat": "1ms"}, "heartbeat is out of range"),
     ],
 )
+@in_matrix
 def test_what_cannot_be_is_one_sentence_and_appends_nothing(place: Any, options: dict[str, Any], sentence: str):
     with pytest.raises(UsageError, match=sentence) as refused:
         place.append(**options)
@@ -395,7 +419,7 @@ def test_what_cannot_be_is_one_sentence_and_appends_nothing(place: Any, options:
     assert not place.spark.catalog.tableExists(place.table) or place.rows() == []
 
 
-@pytest.mark.matrix
+@in_matrix
 def test_a_start_that_spanner_no_longer_has_is_one_sentence(place: Any):
     place.server.now = T0 + 3600 * SECOND
     place.server.retention_start = T0 + 1800 * SECOND
@@ -408,10 +432,8 @@ def test_a_start_that_spanner_no_longer_has_is_one_sentence(place: Any):
     assert place.cuts()[1][0] == later
 
 
-@pytest.mark.matrix
+@in_soak
 def test_a_first_run_that_failed_is_begun_anew_where_it_was_to_begin(place: Any):
-    import grpc
-
     place.server.faults = [Fault("P0", 0, grpc.StatusCode.PERMISSION_DENIED, "no", times=9)]
     with pytest.raises(UsageError, match=r"^Permission denied"):
         place.append()
@@ -424,7 +446,7 @@ def test_a_first_run_that_failed_is_begun_anew_where_it_was_to_begin(place: Any)
     assert "when it was first tried" in place.said[0]
 
 
-@pytest.mark.matrix
+@in_matrix
 def test_a_table_that_was_begun_is_not_begun_again_otherwise(place: Any):
     place.append(start=START)
     with pytest.raises(UsageError, match="was begun at"):
@@ -434,15 +456,82 @@ def test_a_table_that_was_begun_is_not_begun_again_otherwise(place: Any):
     assert place.append(start=START).records == 0
 
 
+@on_spark()
 def test_what_goes_wrong_on_an_executor_is_one_sentence(place: Any):
-    import grpc
-
     place.server.commit("P0", T0 + 1)
     place.server.faults = [Fault("P0", 0, grpc.StatusCode.PERMISSION_DENIED, "no spanner.databases.select", times=9)]
     with pytest.raises(UsageError, match=r"^Permission denied on projects/p") as refused:
         place.append(start=START)
     assert "\n" not in str(refused.value)
     assert place.rows() == []
+
+
+# A backfill
+
+
+@in_soak
+@pytest.mark.parametrize("place_of_death", ["before_data_commit", "after_data_commit"])
+def test_a_backfill_that_is_stopped_in_the_middle_happens_once(
+    place: Any, monkeypatch: pytest.MonkeyPatch, place_of_death: str
+):
+    place.server.rows = [(f"k{number:03d}", "as it was") for number in range(250)]
+    killed_at(place, monkeypatch, place_of_death, backfill=True)
+    place.server.now += SECOND
+    place.server.commit("P0", place.server.now, "k000", "changed")
+    totals = [place.append(backfill=True) for _ in range(2)]
+    backfilled = [json.loads(row.record) for row in place.rows("origin = 'everything/backfill'")]
+    keys = sorted(mod["keys"]["k"] for record in backfilled for mod in record["mods"])
+    assert keys == [f"k{number:03d}" for number in range(250)]
+    # Dated at the start, they come before every change.
+    assert {record["commit_timestamp"] for record in backfilled} == {place.cuts()[1][0]}
+    assert place.keys() == ["k000"]
+    assert sum(total.records for total in totals) == 1
+    place.check_cuts()
+
+
+# With an interval
+
+
+def wait_for(condition: Any, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.3)
+
+
+@in_matrix
+def test_with_an_interval_the_job_takes_what_comes_until_it_is_stopped(place: Any):
+    stop, totals = threading.Event(), list[Totals]()
+    job = threading.Thread(target=lambda: totals.append(place.append(every="1 seconds", stop=stop)))
+    job.start()
+    wait_for(lambda: place.spark.catalog.tableExists(place.table) and place.rows() != [])
+    for number in range(3):
+        place.server.commit("P0", place.server.now + 1, str(number))
+        place.server.now += SECOND
+        wait_for(lambda: len(place.changes()) == number + 1)  # noqa: B023
+    # Stopped in the middle of a batch, the job would not count what is brought again.
+    wait_for(lambda: " 3 records" in place.shown[-1])
+    stop.set()
+    job.join(60)
+    assert totals[0].records == 3
+    place.check_cuts()
+
+
+@in_matrix
+def test_an_interval_longer_than_a_window_leaves_nothing_behind(place: Any):
+    stop = threading.Event()
+    job = threading.Thread(target=lambda: place.append(start=START, window="10s", every="20 seconds", stop=stop))
+    job.start()
+    wait_for(lambda: place.spark.catalog.tableExists(place.table) and place.rows() != [])
+    place.server.commit("P0", place.server.now + 195 * SECOND, "a")
+    place.server.now += 200 * SECOND
+    before = len(getattr(place.spark, "intervals", ()))
+    wait_for(lambda: place.keys() == ["a"], seconds=120)  # a window of 10 s every 20 s would take 400
+    if isinstance(place.spark, plain_spark.Session):
+        assert sum(seconds > 0 for seconds in place.spark.intervals[before:]) < 10
+    stop.set()
+    job.join(60)
+    place.check_cuts()
 
 
 # The emulator
@@ -477,110 +566,29 @@ def test_a_workload_while_the_job_is_stopped_and_started(shop: tuple[Place, Data
     assert len(partitions) > 5, "the partitions did not change: this shows nothing"
 
 
-@pytest.mark.parametrize("postgresql", [False], ids=["googlesql"])
-@pytest.mark.parametrize("place_of_death", ["before_data_commit", "after_data_commit"])
-@pytest.mark.matrix
-def test_a_backfill_that_is_stopped_in_the_middle_happens_once(
-    shop: tuple[Place, Database], monkeypatch: pytest.MonkeyPatch, place_of_death: str
-):
-    place, database = shop
-    for number in range(250):
-        database.commit(write("insert", "Orders", {"OrderId": str(number), "Total": "1", "Note": None}))
-    emulator = os.environ["SPANNER_EMULATOR_HOST"]
-    monkeypatch.setattr(failpoints, "reach", fails_at(place_of_death))
-    with pytest.raises(errors.Fault, match=place_of_death):
-        place.append(backfill=True)
-    monkeypatch.undo()
-    monkeypatch.setenv("SPANNER_EMULATOR_HOST", emulator)
-    database.commit(write("update", "Orders", {"OrderId": "0", "Total": "2"}))
-    place.append(backfill=True)
-    place.append(backfill=True)
-    records = [json.loads(row.record) for row in place.rows("origin = 'everything/backfill'")]
-    assert sorted(int(mod["keys"]["OrderId"]) for record in records for mod in record["mods"]) == list(range(250))
-    assert folded(place.everything()) == in_database(database)
-
-
-@pytest.mark.parametrize("postgresql", [False], ids=["googlesql"])
-@pytest.mark.matrix
-def test_with_an_interval_the_job_takes_what_comes_until_it_is_stopped(shop: tuple[Place, Database]):
-    place, database = shop
-    stop, totals = threading.Event(), list[Totals]()
-    job = threading.Thread(target=lambda: totals.append(place.append(every="1 seconds", stop=stop)))
-    job.start()
-    wait_for(lambda: place.spark.catalog.tableExists(place.table) and place.rows() != [])
-    for number in range(3):
-        database.commit(write("insert", "Orders", {"OrderId": str(number), "Total": "1"}))
-        wait_for(lambda: len(place.changes()) == number + 1)  # noqa: B023
-    # Stopped in the middle of a batch, the job would not count what is brought again.
-    wait_for(lambda: " 3 records" in place.shown[-1])
-    stop.set()
-    job.join(60)
-    assert totals[0].records == 3
-    place.check_cuts()
-
-
-def wait_for(condition: Any, seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.3)
-
-
-@pytest.mark.matrix
-def test_an_interval_longer_than_a_window_leaves_nothing_behind(place: Any):
-    stop = threading.Event()
-    job = threading.Thread(target=lambda: place.append(start=START, window="10s", every="20 seconds", stop=stop))
-    job.start()
-    wait_for(lambda: place.spark.catalog.tableExists(place.table) and place.rows() != [])
-    place.server.commit("P0", place.server.now + 55 * SECOND, "a")
-    place.server.now += 60 * SECOND
-    wait_for(lambda: place.keys() == ["a"], seconds=90)  # a window of 10 s every 20 s would take 120
-    stop.set()
-    job.join(60)
-    place.check_cuts()
-
-
 # The command
 
 
-def submit(*words: str, cwd: Path) -> tuple[int, str, str]:
-    command = ["spark-submit", str(ROOT / "ingestion" / "append.py"), "spanner", *words]
-    ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
-    return ended.returncode, ended.stdout, ended.stderr
-
-
-def words_of(database: Database) -> tuple[str, ...]:
-    name = database.name
-    return (
-        *("--project", name.project, "--instance", name.instance, "--database", name.database),
-        *("--stream", "everything", "--staging", "lake.changes", "--window", "20s", "--backfill"),
-    )
-
-
-def staged(spark: SparkSession, cwd: Path) -> list[str]:
-    table = table_at(spark, cwd / "lakehouse/warehouse/lake.db/changes")
-    return [row.record for row in spark.sql(f"SELECT record FROM {table} WHERE object NOT LIKE '#%'").collect()]
-
-
-@pytest.mark.parametrize("postgresql", [False], ids=["googlesql"])
-def test_the_command_says_what_it_did_in_one_line(shop: tuple[Place, Database], tmp_path: Path):
-    place, database = shop
-    database.commit(write("insert", "Orders", {"OrderId": "1", "Total": "1"}))
-    code, out, err = submit(*words_of(database), cwd=tmp_path)
-    assert (code, err) == (0, "")
-    (line,) = out.splitlines()
+@pytest.mark.skipif(file_format() == "iceberg", reason="the command is the same for both formats")
+def test_the_command_says_what_it_did_in_one_line(spark: SparkSession, tmp_path: Path):
+    with FakeSpanner() as server:
+        server.rows = [("a", "b")]
+        command = ["spark-submit", str(ROOT / "ingestion" / "append.py"), "spanner", "--project", "p"]
+        command += ["--instance", "i", "--database", "d", "--stream", "everything", "--staging", "lake.changes"]
+        environment = os.environ | {"SPANNER_EMULATOR_HOST": server.address}
+        job = subprocess.run(
+            [*command, "--window", "20s", "--backfill"],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+    assert (job.returncode, job.stderr) == (0, "")
+    (line,) = job.stdout.splitlines()
     result = json.loads(line)
     assert (result["records"], result["backfill_records"], result["first_batch"]) == (0, 1, 1)
-    assert result["cut_time"].endswith("Z")
-    assert len(staged(place.spark, tmp_path)) == 1
-
-
-def test_a_failure_keeps_its_kind_on_the_way_from_an_executor():
-    class Crossed(Exception):
-        pass
-
-    for kind in (errors.UsageError, errors.DataError, errors.Fault):
-        story = Crossed(f"Traceback\n  File\nreconcile_jobs.errors.{kind.__name__}: What it is.\n\tat org.apache")
-        told = errors.explained(story)
-        assert (type(told), str(told)) == (kind, "What it is.")
-        assert isinstance(told, JobError)
+    assert result["cut_time"] == as_text(server.now)
+    table = table_at(spark, tmp_path / "lakehouse/warehouse/lake.db/changes")
+    (row,) = spark.sql(f"SELECT record FROM {table} WHERE object NOT LIKE '#%'").collect()
+    assert json.loads(row.record)["mods"][0]["keys"] == {"k": "a"}

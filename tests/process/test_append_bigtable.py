@@ -14,15 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import plain_spark
 import pytest
 from bigtable_workload import Workload, check_changes, staged_by, submit
+from clocks import MovedClock
 from fake_bigtable import FakeBigtable, Fault, set_cell
 from file_formats import failpoints_of_an_append, file_format
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row
 from reconcile_jobs import errors, failpoints
 from reconcile_jobs.bigtable import job as bigtable_job
 from reconcile_jobs.bigtable.job import CUT, Job, Totals, run
 from reconcile_jobs.caller import Caller
+from reconcile_jobs.clock import Clock
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.staging import TableName
 from reconcile_jobs.timestamps import as_text
@@ -33,24 +36,24 @@ numbers = itertools.count()
 class Place:
     """A table with a change stream, a staging table for it, and the command that appends one to the other."""
 
-    def __init__(self, spark: SparkSession, server: FakeBigtable) -> None:
+    def __init__(self, spark: Any, server: FakeBigtable) -> None:
         self.spark, self.server = spark, server
         self.table = f"bigtable_ingest.t{next(numbers)}"
         self.said: list[str] = []
         self.shown: list[str] = []
 
     def append(self, **options: Any) -> Totals:
-        stop = options.pop("stop", threading.Event())
+        stop, clock = options.pop("stop", threading.Event()), options.pop("clock", Clock())
         given: dict[str, Any] = {
             "project": "p",
             "instance": "i",
             "table": "t",
             "app_profile": "single",
             "staging": TableName.parse(self.table),
-            "heartbeat": 0.1,
+            "heartbeat": 0.02 if isinstance(self.spark, plain_spark.Session) else 0.1,
             "round_seconds": 5.0,
         }
-        return run(self.spark, Job(**given | options), Caller(stop, self.said.append, self.shown.append))
+        return run(self.spark, Job(**given | options), Caller(stop, self.said.append, self.shown.append, clock))
 
     def rows(self, where: str = "true") -> list[Row]:
         return self.spark.table(self.table).where(where).orderBy("batch", "origin", "record").collect()
@@ -120,18 +123,32 @@ def put(server: FakeBigtable, key: str, value: bytes = b"v", **commit: Any) -> N
     server.commit(key.encode(), set_cell("f", b"q", 1000, value), **commit)
 
 
+def on_spark(*marks: Any) -> Any:
+    """What has a test on the plain session in `make test`, and on Spark with these marks; none: in `make test` too."""
+    plain = ["plain"] if file_format() == "delta" else []
+    return pytest.mark.parametrize("place", [*plain, pytest.param("spark", marks=marks)], indirect=True)
+
+
+only_plain = pytest.mark.parametrize("place", ["plain"] if file_format() == "delta" else [], indirect=True)
+only_on_spark = pytest.mark.parametrize("place", ["spark"], indirect=True)
+in_soak, in_matrix = on_spark(pytest.mark.soak), on_spark(pytest.mark.matrix)
+
+
 @pytest.fixture
-def place(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """A Place over the in-process server; its session is Spark's, or the one of plain Python."""
+    if request.param == "plain":
+        plain_spark.stage_in_plain_python(monkeypatch)
+    session = plain_spark.Session() if request.param == "plain" else request.getfixturevalue("spark")
     with FakeBigtable(value_chunk=16, entries_per_message=2) as server:
         monkeypatch.setenv("BIGTABLE_EMULATOR_HOST", server.address)
-        made = Place(spark, server)
+        made = Place(session, server)
         yield made
-        spark.sql(f"DROP TABLE IF EXISTS {made.table}")
+        session.sql(f"DROP TABLE IF EXISTS {made.table}")
 
 
 # What is appended
-
-
+@on_spark()
 def test_a_change_becomes_a_row_and_its_batch_has_a_cut(place: Place):
     start = place.server.now()
     put(place.server, "a", b"\xff")
@@ -150,7 +167,7 @@ def test_a_change_becomes_a_row_and_its_batch_has_a_cut(place: Place):
     assert list(row.asDict()) == ["record", "source", "object", "origin", "batch", "appended_at"]
 
 
-@pytest.mark.matrix
+@in_matrix
 def test_without_a_start_the_job_begins_now_and_goes_on_where_it_ended(place: Place):
     put(place.server, "before")
     place.append()
@@ -165,15 +182,16 @@ def test_without_a_start_the_job_begins_now_and_goes_on_where_it_ended(place: Pl
     assert place.cuts()[-1]["low_watermark"] > before, "a run without changes moves the positions too"
 
 
+@in_matrix
 def test_an_end_is_got_to(place: Place):
     start = place.server.now()
-    end = as_text((start + 2_000_000) * 1000)
+    end = as_text((start + 300_000) * 1000)
     totals = place.append(start=as_text(start * 1000), end=end)
     assert totals.low_watermark is not None and totals.low_watermark >= end
     assert place.append(end=end) == Totals()
 
 
-@pytest.mark.matrix
+@in_matrix
 def test_a_watermark_that_stands_still_ends_a_pass_with_a_sentence(place: Place):
     start = place.server.now()
     place.server.held[b"a"] = start
@@ -184,18 +202,20 @@ def test_a_watermark_that_stands_still_ends_a_pass_with_a_sentence(place: Place)
     place.check(start)
 
 
-@pytest.mark.matrix
+@in_matrix
 def test_a_workload_while_the_job_is_stopped_and_started(place: Place):
     server = place.server
     for _ in range(400):  # the cells that were there before
         server.commit(random.Random(_).choice([b"a1", b"m\xff", b"z"]), set_cell("f", b"old%d" % _, 1, b"v"))
-    workload = Workload(server, seed=5, count=6000, pause=0.02)
+    plain = isinstance(place.spark, plain_spark.Session)
+    workload = Workload(server, seed=5, count=1500 if plain else 6000, pause=0.01 if plain else 0.02)
     server.fault_rate = 0.001
+    seconds = 0.2 if plain else 1.0
     start = server.now() - 1
     workload.start()
-    totals = [place.append(backfill=True, start=as_text(start * 1000), round_seconds=1.0)]
+    totals = [place.append(backfill=True, start=as_text(start * 1000), round_seconds=seconds)]
     while workload.is_alive():
-        totals.append(place.append(backfill=True, round_seconds=1.0))
+        totals.append(place.append(backfill=True, round_seconds=seconds))
     totals.append(place.append())
     place.check(start)
     assert totals[0].backfill_records > 0 and sum(t.backfill_records for t in totals[1:]) == 0
@@ -206,7 +226,7 @@ def test_a_workload_while_the_job_is_stopped_and_started(place: Place):
         json.loads(row.record)["commit_timestamp"] < watermarks[row.batch - 2]
         for row in place.changes()
         if row.batch > 1
-    ), "nothing came behind the watermark: this shows nothing"
+    ), "nothing came after its watermark: this shows nothing"
 
 
 # Exactly once
@@ -223,6 +243,7 @@ def fails_at(name: str) -> Any:
 
 
 @pytest.mark.parametrize("place_of_death", [name for name in failpoints_of_an_append() if "checkpoint" not in name])
+@in_soak
 def test_stopped_anywhere_and_started_again_each_change_is_there_once(
     place: Place, monkeypatch: pytest.MonkeyPatch, place_of_death: str
 ):
@@ -243,7 +264,29 @@ def test_stopped_anywhere_and_started_again_each_change_is_there_once(
     assert max(Counter(backfilled).values()) == 1
 
 
-@pytest.mark.matrix
+@only_on_spark
+def test_stopped_at_every_place_in_turn_and_started_again_each_change_is_there_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+):
+    start = place.server.now()
+    put(place.server, "before")
+    for place_of_death in failpoints_of_an_append():
+        if "checkpoint" in place_of_death:
+            continue
+        put(place.server, f"a {place_of_death}")
+        put(place.server, f"z {place_of_death}")
+        with monkeypatch.context() as patched:
+            patched.setattr(failpoints, "reach", fails_at(place_of_death))
+            with pytest.raises(errors.Fault, match=place_of_death):
+                place.append(backfill=True, start=as_text(start * 1000))
+    put(place.server, "b")
+    place.append(backfill=True)
+    place.check(start)
+    backfilled = [json.loads(row.record)["row_key"] for row in place.rows("origin = 'bigtable/backfill'")]
+    assert max(Counter(backfilled).values()) == 1
+
+
+@in_soak
 def test_a_job_that_was_taken_for_dead_does_not_append_a_round_again(place: Place, monkeypatch: pytest.MonkeyPatch):
     start = place.server.now()
     put(place.server, "a")
@@ -266,6 +309,7 @@ def test_a_job_that_was_taken_for_dead_does_not_append_a_round_again(place: Plac
     place.check(start)
 
 
+@on_spark()
 def test_a_part_that_spark_reads_anew_comes_with_its_own_positions(place: Place, monkeypatch: pytest.MonkeyPatch):
     start = place.server.now()
     put(place.server, "a")
@@ -277,7 +321,7 @@ def test_a_part_that_spark_reads_anew_comes_with_its_own_positions(place: Place,
         self.has_more = False
         return begin(self, *arguments)
 
-    def lost(self: Any, rows: DataFrame, number: int) -> Any:
+    def lost(self: Any, rows: Any, number: int) -> Any:
         assert rows.is_cached
         rows.unpersist(blocking=True)  # as when the executor that kept it is gone
         put(place.server, "c")
@@ -292,13 +336,15 @@ def test_a_part_that_spark_reads_anew_comes_with_its_own_positions(place: Place,
     assert len(place.changes()) == 3
 
 
-@pytest.mark.matrix
+@on_spark()
 def test_a_table_that_was_set_back_goes_on_from_there(place: Place):
     start = place.server.now()
-    for key in "abc":
+    for key in "ab":
         put(place.server, key)
         place.append(start=as_text(start * 1000))
-    if file_format() == "delta":
+    if isinstance(place.spark, plain_spark.Session):
+        place.spark.sql(f"RESTORE TABLE {place.table} TO VERSION AS OF 1")
+    elif file_format() == "delta":
         history = place.spark.sql(f"DESCRIBE HISTORY {place.table}").where("operation = 'WRITE'")
         (version,) = history.selectExpr("min(version)").collect()
         place.spark.sql(f"RESTORE TABLE {place.table} TO VERSION AS OF {version[0]}").collect()
@@ -322,35 +368,42 @@ def test_a_table_that_was_set_back_goes_on_from_there(place: Place):
 # With an interval
 
 
-def wait_for(condition: Any, seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.3)
-
-
-@pytest.mark.matrix
+@in_matrix
 def test_with_an_interval_the_job_takes_what_comes_until_it_is_stopped(place: Place):
-    start = place.server.now()
-    stop, totals = threading.Event(), list[Totals]()
-    options = {"start": as_text(start * 1000), "every": 0.5, "stop": stop}
-    job = threading.Thread(target=lambda: totals.append(place.append(**options)))
-    job.start()
-    wait_for(lambda: place.spark.catalog.tableExists(place.table) and place.rows() != [])
-    for number in range(3):
-        put(place.server, f"{number}")
-        wait_for(lambda: len(place.changes()) == number + 1)  # noqa: B023
-    batches = len(place.cuts())
-    time.sleep(4)
-    stop.set()
-    job.join(60)
-    assert totals[0].records == 3
+    start, stop, clock = place.server.now(), threading.Event(), MovedClock()
+    expected, waits = iter(range(1, 4)), itertools.count()
+
+    def meanwhile() -> None:
+        """In each of the first waits a change comes; two more bring nothing."""
+        assert clock.waits[-1] <= 20
+        if (number := next(expected, None)) is not None:
+            assert len(place.changes()) == number - 1
+            put(place.server, f"{number}")
+        elif next(waits) == 2:
+            stop.set()
+
+    clock.meanwhile = meanwhile
+    totals = place.append(start=as_text(start * 1000), every=20.0, stop=stop, clock=clock)
+    assert totals.records == 3 and len(clock.waits) == 6
     place.check(start)
     # Rounds that bring nothing leave nothing: tokens of five minutes ago are good enough.
-    assert len(place.cuts()) == batches
+    assert len(place.cuts()) == totals.rounds < len(clock.waits)
+    assert all(cut["records"] for cut in place.cuts()[2:])
     assert "3 records" in place.shown[-1] and "low watermark 20" in place.shown[-1]
 
 
+@only_plain
+def test_a_stream_that_is_silent_leaves_where_it_ended_every_five_minutes(place: Place):
+    stop, clock = threading.Event(), MovedClock()
+    clock.meanwhile = lambda: stop.set() if len(clock.waits) == 12 else None
+    place.append(every=100.0, stop=stop, clock=clock)
+    # Two at the beginning, and one each 300 seconds of the 1,100 that passed.
+    assert len(place.cuts()) == 2 + 3
+    watermarks = [cut["low_watermark"] for cut in place.cuts()]
+    assert watermarks == sorted(set(watermarks)), "tokens must not grow old"
+
+
+@in_matrix
 def test_a_pass_that_is_stopped_says_so(place: Place):
     stop = threading.Event()
     stop.set()
@@ -372,6 +425,7 @@ def test_a_pass_that_is_stopped_says_so(place: Place):
         ({"table": "no/thing"}, "^--table 'no/thing' is no name of Bigtable's"),
     ],
 )
+@in_matrix
 def test_what_cannot_be_is_one_sentence_and_appends_nothing(place: Place, options: dict[str, Any], sentence: str):
     with pytest.raises(UsageError, match=sentence) as refused:
         place.append(**options)
@@ -379,6 +433,7 @@ def test_what_cannot_be_is_one_sentence_and_appends_nothing(place: Place, option
     assert not place.spark.catalog.tableExists(place.table) or place.rows() == []
 
 
+@on_spark()
 def test_what_goes_wrong_on_an_executor_is_one_sentence(place: Place):
     start = place.server.now()
     place.append(start=as_text(start * 1000))
@@ -394,7 +449,7 @@ def test_what_goes_wrong_on_an_executor_is_one_sentence(place: Place):
     assert len(place.cuts()) == 1
 
 
-@pytest.mark.matrix
+@in_matrix
 def test_a_table_that_was_begun_is_not_begun_again_otherwise(place: Place):
     start = place.server.now()
     place.append(start=as_text(start * 1000))
@@ -407,7 +462,7 @@ def test_a_table_that_was_begun_is_not_begun_again_otherwise(place: Place):
         place.append()
 
 
-@pytest.mark.matrix
+@in_matrix
 def test_a_first_run_that_failed_is_begun_anew_where_it_was_to_begin(place: Place):
     place.server.faults.append(Fault("ReadChangeStream", 0, grpc.StatusCode.PERMISSION_DENIED, "no"))
     start = time.time_ns() // 1000
@@ -423,6 +478,8 @@ def test_a_first_run_that_failed_is_begun_anew_where_it_was_to_begin(place: Plac
 # The command
 
 
+@pytest.mark.skipif(file_format() == "iceberg", reason="the command is the same for both formats")
+@only_on_spark
 def test_the_command_says_what_it_did_in_one_line(place: Place, tmp_path: Path):
     put(place.server, "a")
     job = submit(place.server, tmp_path, "--backfill")
@@ -435,18 +492,26 @@ def test_the_command_says_what_it_did_in_one_line(place: Place, tmp_path: Path):
     assert [row.origin for row in staged_by(place.spark, tmp_path) if row.object != CUT] == ["bigtable/backfill"]
 
 
-@pytest.mark.soak
-@pytest.mark.matrix
+def wait_for(condition: Any, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.3)
+
+
+@pytest.mark.skipif(file_format() == "iceberg", reason="the command is the same for both formats")
+@only_on_spark
 def test_a_signal_lets_the_round_end_and_the_command_say_what_it_did(place: Place, tmp_path: Path):
-    put(place.server, "a")
-    job = submit(place.server, tmp_path, "--backfill", "--every", "1s")
-    log = tmp_path / "lakehouse/warehouse/lake.db/changes"
-    wait_for(lambda: any(log.rglob("*.parquet")))
-    put(place.server, "b")
-    time.sleep(10)
+    start = place.server.now()
+    job = submit(place.server, tmp_path, "--every", "1s", "--start", as_text(start * 1000))
+    for key in "ab":
+        put(place.server, key)
+        expected = len(place.server.log)
+        log = tmp_path / "lakehouse/warehouse/lake.db/changes"
+        wait_for(lambda: any(log.rglob("*.parquet")) and len(staged_by(place.spark, tmp_path)) > expected)  # noqa: B023
     os.killpg(job.pid, signal.SIGTERM)
     out, err = job.communicate(timeout=120)
     assert (job.returncode, err) == (0, "")
-    assert json.loads(out)["records"] == 1
-    changes = [row.record for row in staged_by(place.spark, tmp_path) if row.origin == "bigtable/-6d"]
-    check_changes(changes, place.server, place.server.log[1].micros)
+    assert json.loads(out)["records"] == 2
+    changes = [row.record for row in staged_by(place.spark, tmp_path) if row.object != CUT]
+    check_changes(changes, place.server, start)
