@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 CAPTURE = Path(__file__).parent / "data" / "capture"
 DELIVERIES = (1, 2, 3, 4)
@@ -77,7 +77,11 @@ def true_rows(table: str, then: str = "truth") -> Counter[tuple[Any, ...]]:
 
 def rows_of(spark: SparkSession, relation: str) -> Counter[tuple[Any, ...]]:
     """Return the rows of a table or view, counted."""
-    frame = spark.table(relation)
+    return counted(spark.table(relation))
+
+
+def counted(frame: DataFrame) -> Counter[tuple[Any, ...]]:
+    """Return rows in the form of `true_rows`, counted."""
     kinds = dict(frame.dtypes)
     frame = frame.selectExpr(*(f"unix_micros(`{c}`)" if kinds[c] == "timestamp" else f"`{c}`" for c in frame.columns))
     return Counter(tuple(map(_plain, row)) for row in frame.collect())

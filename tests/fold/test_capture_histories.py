@@ -1,0 +1,118 @@
+"""The histories of the real capture: the versions that replaying the source's log gives, however it was delivered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from memory import Memory
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
+from shop import Shop, Way, different
+from true_versions import shown, true_versions
+from truth import COLUMNS, DELIVERIES, SOURCES
+
+TESTS = ["reconcile.history_is_sound", "reconcile.ledger_balances", "reconcile.no_quarantine"]
+ALL = tuple(DELIVERIES)
+WAYS = {
+    "in halves, each out of order": Way("json", ((4, 1), (3, 2))),
+    "backwards": Way("json", ((4, 3), (2, 1))),
+    "at once and twice": Way("json", (ALL, ALL)),
+}
+
+
+def merged(memory: Memory, source: str, table: str) -> Shop:
+    shop = Shop(memory, "histories", [(source, table)], WAYS, materialized="history", tests=TESTS)
+    for batch in (1, 2):
+        shop.deliver(batch)
+        shop.run()
+    return shop
+
+
+def wrong(shop: Shop, source: str, table: str) -> dict[str, list[Any]]:
+    """Return how a history differs from the replayed one, for each way in which it does."""
+    width, found = len(COLUMNS[table]), {}
+    for way, rows in shop.rows(source, table).items():
+        found[way] = Counter[Any]()
+        for row, copies in rows.items():
+            *validity, change_type, _, change_id = row[width:]
+            found[way][(*row[:width], *validity, change_type, change_id)] += copies
+    return different(found, shown(true_versions(source, table)))
+
+
+@pytest.fixture(scope="module")
+def shop(spark: SparkSession) -> Iterator[Shop]:
+    with Memory(spark) as memory:
+        yield merged(memory, "postgresql", "customers")
+
+
+def test_every_key_has_exactly_the_versions_of_the_log(shop: Shop) -> None:
+    assert wrong(shop, "postgresql", "customers") == {}
+
+
+def test_the_history_is_sound_and_its_ledger_balances(shop: Shop) -> None:
+    assert shop.project.failing_tests("postgresql_customers") == set()
+
+
+Spoil = Callable[[DataFrame, str], DataFrame]
+
+
+def set_to(column: str, value: str, where: str = "true") -> Spoil:
+    return lambda base, row: base.withColumn(column, expr(f"if({row} and {where}, {value}, {column})"))
+
+
+BASE = "histories.postgresql_customers__base"
+SPOILT: dict[str, Spoil] = {
+    "an overlap": set_to("valid_to", "valid_to + interval 1 hour", "valid_to is not null"),
+    "a gap": set_to("valid_to", "valid_to - interval 1 second", "valid_to is not null"),
+    "a current version lost": lambda base, row: base.where(f"not ({row} and valid_to is null)"),
+    "two current versions": set_to("_change_valid_to", "null"),
+    "a record twice": lambda base, row: base.union(base.where(f"{row} and valid_to is null")),
+    "a current version closed": set_to("_change_valid_to", "valid_from"),
+}
+
+
+@pytest.mark.parametrize("what", SPOILT)
+def test_history_is_sound_finds(shop: Shop, what: str) -> None:
+    """In one row of several versions, of which none is a delete."""
+    several = "having count(*) > 2 and count_if(_change_type = 'delete') = 0 order by way, id"
+    base, version = shop.memory.table(BASE), shop.memory.version(BASE)
+    row = shop.memory.sql(f"select way, id from `{BASE.replace('.', '`.`')}` group by way, id {several}").first()
+    assert row
+    shop.memory.keep(BASE, SPOILT[what](base, f"way = '{row.way}' and id = {row.id}"))
+    try:
+        assert shop.project.failing("history_is_sound", "postgresql_customers") != []
+    finally:
+        shop.memory.restore(BASE, version)
+
+
+@pytest.mark.soak
+def test_a_rebuild_gives_the_same_versions(shop: Shop) -> None:
+    shop.run(full_refresh=True)
+    assert wrong(shop, "postgresql", "customers") == {}
+    assert shop.project.failing_tests("postgresql_customers") == set()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("source", "table"), [("oracle", "orders"), ("mysql", "order_lines"), ("sqlserver", "orders")])
+def test_every_key_of_the_other_sources_has_exactly_the_versions_of_the_log(
+    spark: SparkSession, source: str, table: str
+) -> None:
+    with Memory(spark) as memory:
+        shop = merged(memory, source, table)
+        assert wrong(shop, source, table) == {}
+        assert shop.project.failing_tests(f"{source}_{table}") == set()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("table", COLUMNS)
+def test_the_four_sources_tell_one_story(table: str) -> None:
+    """What is compared with: the logs of three sources were derived from the fourth's."""
+    stories = [
+        {key: [version.values for version in told] for key, told in true_versions(source, table).items()}
+        for source in SOURCES
+    ]
+    assert all(story == stories[0] for story in stories)
+    assert sum(map(len, stories[0].values())) > 1000
