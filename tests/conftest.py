@@ -21,6 +21,8 @@ os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
 os.environ.pop("DBT_PROFILES_DIR", None)
 # On two cores compiling thoroughly costs tests more than it gains. Spark's scripts read this variable.
 os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC"
+# A server that stops while it is read from is what some tests are about: gRPC need not tell.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 # Starting Spark takes half as long with the classes that `make test` writes down: tests/java/bin/java.
 os.environ.setdefault("TESTED_JAVA", f"{os.environ['JAVA_HOME']}/bin/java" if "JAVA_HOME" in os.environ else "java")
 os.environ["JAVA_HOME"] = str(Path(__file__).parent / "java")

@@ -5,7 +5,7 @@ real one, at a thousandth of the cost. Fixtures that have both prove the promise
 Spark in `make matrix`; what only Spark and a table format can break is tested on them in `make test` too.
 
 Tables are of a format that works as Delta Lake does: its log knows the last `txnVersion` of each `txnAppId`, and goes
-on knowing it where the table is set back to an older version. Conditions are SQL, which SQLite reads.
+on knowing it where the table, rows and properties, is set back to an older version. SQLite reads the conditions.
 """
 
 from __future__ import annotations
@@ -186,19 +186,23 @@ class _Writer:
             application, version = self._options["txnAppId"], self._options["txnVersion"]
             if table.transactions.get(application, -1) < version:
                 table.transactions[application] = version
-                table.versions.append([*table.rows, *rows])
+                table.add([*table.rows, *rows])
 
 
 class _Table:
     def __init__(self, properties: dict[str, str]) -> None:
         self.properties = properties
-        self.versions: list[Rows] = [[]]
+        self.versions: list[tuple[Rows, dict[str, str]]] = []
+        self.add([])
         self.transactions: dict[str, int] = {}
         self.committing = threading.Lock()
 
     @property
     def rows(self) -> Rows:
-        return self.versions[-1]
+        return self.versions[-1][0]
+
+    def add(self, rows: Rows) -> None:
+        self.versions.append((rows, dict(self.properties)))
 
 
 def _plain(name: str) -> str:
@@ -291,10 +295,14 @@ class Session:
             detail = {"format": "delta", "properties": dict(self.tables[name].properties)}
             return Frame(self, lambda: [detail])
         elif verb == "DELETE FROM":
-            self.tables[name].versions.append([])
+            self.tables[name].add([])
         elif verb == "RESTORE TABLE":
             table = self.tables[name]
-            table.versions.append(table.versions[int(text.split()[-1])])
+            rows, table.properties = table.versions[int(text.split()[-1])]
+            table.add(rows)
+        elif verb == "ROLLBACK TABLE":  # as Iceberg does it: properties stay as they are
+            table = self.tables[name]
+            table.add(table.versions[int(text.split()[-1])][0])
         elif verb == "DROP TABLE":
             self.tables.pop(name, None)
         else:

@@ -111,6 +111,7 @@ def test_two_tables_at_one_time_while_transactions_go_on(spark, database, load):
     assert totals == sums and totals
 
 
+@pytest.mark.soak
 def test_the_job(emulator, tmp_path):
     database = emulator.database("snapshot_of_the_job", False, *ddl(False))
     database.commit(write("insert", "Orders", {"OrderId": "1", "Total": "300", "Note": "x"}))

@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -15,14 +16,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import plain_spark
 import pytest
-from file_formats import failpoints_of_an_append
+from datastream import Staged
+from file_formats import failpoints_of_an_append, file_format
+from memory import Memory
 from projects import PACKAGE, Project
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from reconcile_jobs.snapshot_spanner import load_spanner
 from reconcile_jobs.spanner.job import Job, Totals, run
 from reconcile_jobs.staging import TableName
-from spanner_emulator import TABLES, Emulator, Workload, ddl, events_of
+from spanner_emulator import INSTANCE, PROJECT, TABLES, Database, Emulator, Workload, ddl, events_of
 
 SCALARS = {
     "bool": "boolean", "int64": "bigint", "float64": "double", "float32": "float", "numeric": "decimal(38,9)",
@@ -70,6 +74,27 @@ def comparable(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
+def rows_of(table: DataFrame) -> list[Any]:
+    return sorted((tuple(comparable(value) for value in row) for row in table.collect()), key=repr)
+
+
+def rows_of_the_database(database: Database, table: str) -> list[Any]:
+    kinds = list(COLUMNS[table].values())
+    found = database.rows(table, list(COLUMNS[table]))
+    return sorted((tuple(comparable(read(k, v)) for k, v in zip(kinds, row, strict=True)) for row in found), key=repr)
+
+
+def declare(project: Any, table: str, *data_tests: Any) -> None:
+    """Let a project have a model of a table."""
+    project.model(
+        table,
+        f"{{{{ config(materialized='current_state', unique_key={TABLES[table][0]}) }}}}\n"
+        f"{{{{ reconcile.spanner_change_stream(source('lake', 'changes'), object='{table}') }}}}",
+        COLUMNS[table],
+        data_tests=list(data_tests) or [f"reconcile.{test}" for test in DATA_TESTS],
+    )
+
+
 class Shop:
     """A database, its staging table, and a project with a model for each of its tables."""
 
@@ -82,16 +107,7 @@ class Shop:
         self.project = Project(root / "project", name, threads=2)
         self.project.source(f"{name}_lake", "changes", *(f"{table}_source" for table in COLUMNS))
         for table in COLUMNS:
-            self.declare(table, *(f"reconcile.{test}" for test in DATA_TESTS))
-
-    def declare(self, table: str, *data_tests: Any) -> None:
-        self.project.model(
-            table,
-            f"{{{{ config(materialized='current_state', unique_key={TABLES[table][0]}) }}}}\n"
-            f"{{{{ reconcile.spanner_change_stream(source('lake', 'changes'), object='{table}') }}}}",
-            COLUMNS[table],
-            data_tests=list(data_tests),
-        )
+            declare(self.project, table)
 
     def append(self) -> Totals:
         name = self.database.name
@@ -138,19 +154,9 @@ class Shop:
 
     def assert_every_table_equals_the_database(self) -> None:
         for table in COLUMNS:
-            assert self.rows(table) == self.rows_of_the_database(table), table
+            found = self.spark.table(f"{self.project.schema}.{table}")
+            assert rows_of(found) == rows_of_the_database(self.database, table), table
         self.project.dbt("test")
-
-    def rows(self, table: str) -> list[Any]:
-        found = self.spark.table(f"{self.project.schema}.{table}").collect()
-        return sorted((tuple(comparable(value) for value in row) for row in found), key=repr)
-
-    def rows_of_the_database(self, table: str) -> list[Any]:
-        kinds = list(COLUMNS[table].values())
-        found = self.database.rows(table, list(COLUMNS[table]))
-        return sorted(
-            (tuple(comparable(read(k, v)) for k, v in zip(kinds, row, strict=True)) for row in found), key=repr
-        )
 
     def cut_times(self) -> list[datetime]:
         """The ledger's cuts, run by run."""
@@ -170,7 +176,7 @@ def case(postgresql: bool, captures: list[str], transactions: int, *marks: pytes
 
 
 CASES = [
-    case(False, CAPTURES[:1], 500),
+    case(False, CAPTURES[:1], 500, pytest.mark.soak),
     *(case(dialect, CAPTURES, 5000, pytest.mark.matrix) for dialect in DIALECTS),
     *(case(dialect, [capture], 5000, pytest.mark.matrix) for dialect in DIALECTS for capture in CAPTURES),
 ]
@@ -196,6 +202,56 @@ def workload(shop: Shop) -> Iterator[Workload]:
     going.start(pause=0.02)
     yield going
     going.stop()
+
+
+@pytest.mark.skipif(file_format() == "iceberg", reason="these tables are in memory")
+@pytest.mark.parametrize("captures", [CAPTURES], ids=["altered"])
+@pytest.mark.parametrize("postgresql", [False, pytest.param(True, marks=pytest.mark.soak)], ids=DIALECTS.values())
+def test_what_is_staged_while_a_database_is_written_to_comes_to_its_tables(
+    spark: SparkSession, tmp_path: Path, emulator: Emulator, monkeypatch: pytest.MonkeyPatch,
+    postgresql: bool, captures: list[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("SPANNER_EMULATOR_HOST", emulator.address)
+    plain_spark.stage_in_plain_python(monkeypatch)
+    session, name = plain_spark.Session(), f"spanner_staged_{next(numbers)}"
+    database = emulator.database(name.replace("_", "-"), postgresql, *ddl(postgresql, capture=captures[0]))
+    job = Job(
+        *(PROJECT, INSTANCE, database.name.database, "everything", TableName.parse("lake.changes")),
+        backfill=True, checkpoint=str(tmp_path / "checkpoint"),
+    )  # fmt: skip
+    workload = Workload(database, seed=5)
+    for _ in range(40):
+        workload.step()
+    workload.start(pause=0.005)
+    with Memory(spark) as memory:
+        project = memory.project(name)
+        project.source(f"{name}_lake", "changes")
+        for table in COLUMNS:
+            declare(project, table)
+        taken = 0
+
+        def take() -> int:
+            rows = session.table("lake.changes").where(f"batch > {taken}").collect()
+            staged = [Staged(row.record, row.object, row.batch, row.origin, row.source) for row in rows]
+            memory.stage(f"{name}_lake.changes", staged)
+            project.run()
+            return max(row.batch for row in rows)
+
+        for number, capture in enumerate(captures):
+            database.capture(capture)
+            run(session, job)
+            time.sleep(0.3)
+            if number == 1:
+                taken = take()
+        workload.stop()
+        run(session, job)
+        take()
+        for table in COLUMNS:
+            found = rows_of(memory.table(f"{name}.{table}"))
+            assert found == rows_of_the_database(database, table) and found, table
+            assert project.failing_tests(table) == set(), table
+    database.client.close()
+    assert workload.transactions > 150
 
 
 @pytest.mark.parametrize(("postgresql", "captures", "transactions"), CASES)
@@ -232,7 +288,7 @@ def test_at_the_cut_of_each_batch_every_row_matches_under_live_writes(shop: Shop
     tables = [table for table in COLUMNS if table != "AllTypes" or not shop.database.postgresql]
     for table in tables:
         arguments = {"compare_to": f"source('lake', '{table}_source')", "key": TABLES[table][0], "store_values": True}
-        shop.declare(table, {"reconcile.parity": {"name": f"parity_of_{table}", "arguments": arguments}})
+        declare(shop.project, table, {"reconcile.parity": {"name": f"parity_of_{table}", "arguments": arguments}})
     shop.append()
     shop.run()
     for _ in range(3):
