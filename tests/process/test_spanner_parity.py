@@ -178,7 +178,7 @@ def case(postgresql: bool, captures: list[str], transactions: int, *marks: pytes
 CASES = [
     case(False, CAPTURES[:1], 500, pytest.mark.soak),
     *(case(dialect, CAPTURES, 5000, pytest.mark.matrix) for dialect in DIALECTS),
-    *(case(dialect, [capture], 5000, pytest.mark.matrix) for dialect in DIALECTS for capture in CAPTURES),
+    *(case(dialect, [capture], 1500, pytest.mark.matrix) for dialect in DIALECTS for capture in CAPTURES),
 ]
 
 
