@@ -41,10 +41,9 @@ lint: setup
 	@# Its session has a metastore of its own, so that linting leaves no lakehouse/ behind.
 	SPARK_SUBMIT_OPTS=-XX:TieredStopAtLevel=1 PYSPARK_SUBMIT_ARGS='--conf "spark.driver.extraJavaOptions=-Dderby.system.home=target/lint" --conf spark.sql.warehouse.dir=target/lint/warehouse pyspark-shell' sqlfluff lint --quiet models
 
-# The tests that run on tables of either format: with Iceberg's the quick ones in `make test`, long ones in `make soak`, and all in `make matrix`.
-ICEBERG_QUICK := $(addprefix tests/functional/test_,iceberg.py iceberg_staging.py file_formats.py reference_events.py)
-ICEBERG_LONG := $(addprefix tests/functional/test_,laws.py as_of.py generations.py capture.py names.py quarantine.py base_table_sizes.py)
-ICEBERG_LONGER := $(addprefix tests/functional/test_,parity.py parity_corruptions.py parity_command.py snapshot_csv.py row_deletes.py views.py capture_histories.py overtaken_runs.py planted_bugs.py spanner.py bigtable.py bigtable_laws.py append_datastream.py append_spanner.py append_bigtable.py) tests/kills
+# What needs Spark; `make check` has the rest. On Iceberg's tables: what a format can change.
+LEVELS := $(addprefix tests/,fold lifecycle process functional cluster)
+ON_ICEBERG := tests/lifecycle $(addprefix tests/functional/test_,iceberg.py iceberg_staging.py file_formats.py)
 
 # Java's classes as they are when loaded and verified, and a jar of what is read from conf/ by class path: tests/java/bin/java.
 target/classes.jsa: .venv/ready conf/log4j2.properties conf/package-reconcile.orm tests/java/typical_run.py
@@ -54,18 +53,19 @@ target/classes.jsa: .venv/ready conf/log4j2.properties conf/package-reconcile.or
 	@cd target/typical_run && TESTED_JAVA="$${JAVA_HOME:+$$JAVA_HOME/bin/}java" JAVA_HOME="$(CURDIR)/tests/java" CLASSES_TO="$(CURDIR)/$@" RECONCILE_PACKAGES="$$(cat ../../tests/packages)" SPARK_SUBMIT_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseParallelGC" spark-submit ../../tests/java/typical_run.py >log 2>&1 || { cat log; exit 1; }
 	@rm -r target/typical_run
 
-test: setup target/classes.jsa  ## at most 20 minutes on two cores: two workers, each with a Spark session, since the driver plans on one core
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "not soak and not matrix"
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "not soak and not matrix" --file-format iceberg $(ICEBERG_QUICK)
+# Two workers, each with a Spark session, since the driver plans on one core.
+PYTEST := python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10
 
-soak: setup target/classes.jsa  ## the long matrices: at most 25 minutes
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "soak and not matrix"
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "not matrix" --file-format iceberg -k "not spanner" $(ICEBERG_LONG)
+test: setup target/classes.jsa  ## every rule: at most 8 minutes on two cores
+	$(PYTEST) -m "not soak and not matrix" $(LEVELS)
+	$(PYTEST) -m "not soak and not matrix" --file-format iceberg $(ON_ICEBERG)
 
-matrix: setup target/classes.jsa  ## more histories, orders of delivery, kills and planted bugs, long runs against Spanner's emulator, all that Iceberg's tables can have: hours, for a release
-	python -m pytest -m matrix
-	python -m pytest -m "soak or matrix" --file-format iceberg $(ICEBERG_QUICK)
-	python -m pytest --file-format iceberg $(ICEBERG_LONG) $(ICEBERG_LONGER)
+soak: setup target/classes.jsa  ## long variants: at most 10 minutes
+	$(PYTEST) -m "soak and not matrix" $(LEVELS)
+	$(PYTEST) -m "soak and not matrix" --file-format iceberg $(ON_ICEBERG)
+
+matrix: setup target/classes.jsa  ## the longest tests, by name: make matrix PART=kills; without PART, what there is and when it passed
+	@python tests/matrix.py $(PART)
 
 wheel: setup  ## the package reconcile_jobs as a wheel, for executors: see README
 	@python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . && ls dist

@@ -85,6 +85,10 @@ class Memory:
     def view(self, name: str, sql: str) -> None:
         self._views[name] = sql
 
+    def definition(self, name: str) -> str:
+        """Return what a view selects."""
+        return self._views[name]
+
     def stage(self, name: str, rows: Iterable[Staged], at: str = "current_timestamp()") -> None:
         """Append rows to a staging table, which is made if need be; `at`: when, in SQL."""
         columns = "record string, object string, batch bigint, origin string, source string"
@@ -278,6 +282,7 @@ class MemoryProject(PlainProject):
     def begin(self, *given: Any, **named: Any) -> None:
         # Spark knows what is cached by its plan, which names the run.
         self.context["invocation_id"] = str(uuid.uuid4())
+        self.memory.model = ""
         super().begin(*given, **named)
 
     def materialize(self, node: dict[str, Any]) -> str:

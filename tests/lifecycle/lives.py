@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import re
@@ -24,19 +25,14 @@ from lakes import Lakehouse, stored
 from memory import Memory
 from pyspark.sql import SparkSession
 
-SCHEMA = "lives"
-STAGING = f"{SCHEMA}_staging"
-# The batches that are there when a phase begins, and what is done before its run.
-PHASES = {
-    "first run": 1, "increment": 3, "nothing new": 3, "replay": 4, "restored": 4, "full refresh": 4,
-}  # fmt: skip
+# The batches that are there when a phase begins.
+PHASES = {"first run": 1, "increment": 3, "nothing new": 3, "restored": 4, "full refresh": 4}
 LAST = 4
-PARTS = ("", "__base", "__quarantine", "__row_deletes", "__range_deletes")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A model, and what is staged for it; every record comes once more in the last batch."""
+    """A model, and what is staged for it."""
 
     macro: str
     columns: Mapping[str, Any]
@@ -45,6 +41,13 @@ class Case:
     materialized: str = "current_state"
     meta: Mapping[str, Any] = field(default_factory=dict)
     data_tests: tuple[str, ...] = ("ledger_balances",)
+    keyless: str = ""  # the table of deletes without a key
+
+    @property
+    def parts(self) -> list[str]:
+        """What the names of the model's relations end with."""
+        base = [] if self.materialized == "current_view" else ["__base"]
+        return ["", *base, "__quarantine", *([self.keyless] if self.keyless else [])]
 
     def sql(self, name: str) -> str:
         config = f"materialized='{self.materialized}', unique_key={self.key!r}, meta={dict(self.meta)}"
@@ -99,53 +102,76 @@ def _every_type(name: str) -> list[Staged]:
     ]  # fmt: skip
 
 
-BUCKETS = {"buckets": 4} if file_format() == "iceberg" else {}
 CASES = {
-    "rows": Case("datastream_mysql", COLUMNS, [*KEY], _histories("mysql", 25), meta={"fresh": True}),
-    "rows_in_buckets": Case(
-        "datastream_sqlserver", COLUMNS, [*KEY], _histories("sqlserver", 25), meta=BUCKETS,
-        data_tests=("ledger_balances", "one_payload_per_sequence", "no_quarantine"),
+    "rows": Case(
+        "datastream_mysql", COLUMNS, [*KEY], _histories("mysql", 25),
+        meta={"fresh": True, **({"buckets": 4} if file_format() == "iceberg" else {})},
     ),
     "rows_with_row_deletes": Case(
         "datastream_oracle", row_deletes.COLUMNS, ["history", "id"], _row_deletes,
-        data_tests=("ledger_balances", "no_pending_rows"),
+        data_tests=("ledger_balances", "no_pending_rows"), keyless="__row_deletes",
     ),
     "versions": Case(
         "datastream_postgresql", COLUMNS, [*KEY], _histories("postgresql", 25), "history",
         data_tests=("ledger_balances", "history_is_sound"),
     ),
+    "partial_rows": Case(
+        "spanner_change_stream", COLUMNS, [*KEY], _histories("spanner", 40), data_tests=("no_pending_rows",)
+    ),
+    "cells": Case(
+        "bigtable_change_stream", cells.COLUMNS, cells.KEY, _cells, data_tests=(), keyless="__range_deletes"
+    ),
+    "every_type": Case("datastream_mysql", EVERY_TYPE, "id", _every_type, data_tests=("no_quarantine",)),
+}  # fmt: skip
+# Two features at once.
+MORE_CASES = {
+    "rows_of_another_source": Case(
+        "datastream_sqlserver", COLUMNS, [*KEY], _histories("sqlserver", 25),
+        data_tests=("ledger_balances", "one_payload_per_sequence", "no_quarantine"),
+    ),
     "versions_with_row_deletes": Case(
         "datastream_oracle", row_deletes.COLUMNS, ["history", "id"], _row_deletes, "history",
-        data_tests=("history_is_sound",),
-    ),
-    "partial_rows": Case(
-        "spanner_change_stream", COLUMNS, [*KEY], _histories("spanner", 40),
-        data_tests=("ledger_balances", "no_pending_rows"),
+        data_tests=("history_is_sound",), keyless="__row_deletes",
     ),
     "partial_versions": Case("spanner_change_stream", COLUMNS, [*KEY], _histories("spanner", 40), "history"),
-    "cells": Case("bigtable_change_stream", cells.COLUMNS, cells.KEY, _cells),
-    "every_type": Case("datastream_mysql", EVERY_TYPE, "id", _every_type, data_tests=("no_quarantine",)),
+    "versions_of_cells": Case(
+        "bigtable_change_stream", cells.COLUMNS, cells.KEY, _cells, "history", keyless="__range_deletes",
+        data_tests=("history_is_sound",),
+    ),
     "view": Case("datastream_mysql", COLUMNS, [*KEY], _histories("mysql", 25), "current_view", data_tests=()),
 }  # fmt: skip
+
+
+@functools.cache
+def _staged(name: str) -> list[Staged]:
+    """Return a model's records, the same for both sides; each comes once more in the last batch."""
+    rows = (CASES | MORE_CASES)[name].staged(name)
+    return [*rows, *(row._replace(batch=LAST) for row in rows)]
 
 
 class Side:
     """One of the two ways in which the project is run."""
 
-    def __init__(self, lake: Any) -> None:
-        self.lake, self.project = lake, lake.project(SCHEMA)
-        self.project.source(STAGING, "changes")
-        staged = []
-        for name, case in CASES.items():
+    def __init__(self, lake: Any, schema: str, cases: Mapping[str, Case]) -> None:
+        self.lake, self.schema, self.cases = lake, schema, cases
+        self.project = lake.project(schema)
+        self.project.source(f"{schema}_staging", "changes")
+        for name, case in cases.items():
             self.project.model(
                 name, case.sql(name), case.columns, data_tests=[f"reconcile.{test}" for test in case.data_tests]
             )
-            rows = case.staged(name)
-            staged += [*rows, *(row._replace(batch=LAST) for row in rows)]
-        lake.stage(f"{STAGING}.all_changes", sorted(staged, key=lambda row: row.batch))
+        staged = [row for name in cases for row in _staged(name)]
+        lake.stage(f"{schema}_staging.all_changes", sorted(staged, key=lambda row: row.batch))
+
+    @property
+    def base_tables(self) -> list[str]:
+        return [f"{self.schema}.{name}__base" for name, case in self.cases.items() if "__base" in case.parts]
 
     def deliver(self, upto: int) -> None:
-        self.lake.view(f"{STAGING}.changes", f"select * from `{STAGING}`.`all_changes` where batch <= {upto}")
+        self.lake.view(
+            f"{self.schema}_staging.changes",
+            f"select * from `{self.schema}_staging`.`all_changes` where batch <= {upto}",
+        )
 
     def has(self, table: str) -> bool:
         raise NotImplementedError
@@ -166,8 +192,9 @@ class Side:
 
     def state(self) -> dict[str, list[str]]:
         """Return everything that people or later runs can see."""
-        found = {f"{name}{part}": self.rows(f"{SCHEMA}.{name}{part}") for name in CASES for part in PARTS}
-        ledger = self.lake.table(f"{SCHEMA}.reconcile_ledger").drop("seconds", "invocation_id", "recorded_at")
+        names = [f"{name}{part}" for name, case in self.cases.items() for part in case.parts]
+        found = {name: self.rows(f"{self.schema}.{name}") for name in names}
+        ledger = self.lake.table(f"{self.schema}.reconcile_ledger").drop("seconds", "invocation_id", "recorded_at")
         found["reconcile_ledger"] = sorted(json.dumps(_told(row.asDict()), sort_keys=True) for row in ledger.collect())
         return found
 
@@ -175,22 +202,23 @@ class Side:
 class ByDbt(Side):
     """By dbt, on tables of the run's format."""
 
-    def __init__(self, spark: SparkSession, root: Path) -> None:
+    def __init__(self, spark: SparkSession, root: Path, schema: str, cases: Mapping[str, Case]) -> None:
         self.spark = spark
-        super().__init__(Lakehouse(spark, root))
+        super().__init__(Lakehouse(spark, root), schema, cases)
 
     def has(self, table: str) -> bool:
         return bool(self.spark.catalog.tableExists(table))
 
     def note_versions(self) -> None:
-        self._bases = {t: tables.versions(self.spark, t)[-1] for t in _base_tables()}
+        self._bases = {t: tables.versions(self.spark, t)[-1] for t in self.base_tables}
 
     def restore_bases(self) -> None:
         for table, version in self._bases.items():
             tables.restore(self.spark, table, version)
 
     def commits(self) -> dict[str, int]:
-        return {table: tables.commits(self.spark, table) for table in [*_base_tables(), f"{SCHEMA}.reconcile_ledger"]}
+        written = [*self.base_tables, f"{self.schema}.reconcile_ledger"]
+        return {table: tables.commits(self.spark, table) for table in written}
 
 
 class InMemory(Side):
@@ -202,7 +230,7 @@ class InMemory(Side):
         return self.lake.has(table)
 
     def note_versions(self) -> None:
-        self._bases = {t: self.lake.version(t) for t in _base_tables()}
+        self._bases = {t: self.lake.version(t) for t in self.base_tables}
 
     def restore_bases(self) -> None:
         for table, version in self._bases.items():
@@ -212,8 +240,9 @@ class InMemory(Side):
 class Lives:
     """Both sides, phase by phase."""
 
-    def __init__(self, spark: SparkSession, root: Path, memory: Memory) -> None:
-        self.dbt, self.memory = ByDbt(spark, root), InMemory(memory)
+    def __init__(self, spark: SparkSession, root: Path, memory: Memory, schema: str, cases: Mapping[str, Case]) -> None:
+        self.cases = cases
+        self.dbt, self.memory = ByDbt(spark, root, schema, cases), InMemory(memory, schema, cases)
         self.states: dict[str, tuple[dict[str, list[str]], dict[str, list[str]]]] = {}
         self.statements: dict[str, tuple[dict[str, list[str]], dict[str, list[str]]]] = {}
         self.commits: dict[str, dict[str, int]] = {}
@@ -229,8 +258,6 @@ class Lives:
         for phase, batch in PHASES.items():
             for side in (self.dbt, self.memory):
                 side.deliver(batch)
-                if phase == "replay":  # as if the runs after the first had died before their ledger rows
-                    side.lake.delete(f"{SCHEMA}.reconcile_ledger", "kind <> 'rebuild'")
                 if phase == "restored":
                     side.restore_bases()
             with _noted(self.memory.lake) as in_memory, _noted_of_dbt() as by_dbt:
@@ -241,12 +268,10 @@ class Lives:
                 self.memory.note_versions()
             self.statements[phase] = _by_model(by_dbt), _by_model(in_memory)
             self.commits[phase] = self.dbt.commits()
-            self.states[phase] = self.dbt.state(), self.memory.state()
+            # Where nothing was written there is nothing else to see.
+            same = phase == "nothing new" and self.commits[phase] == self.commits["increment"]
+            self.states[phase] = self.states["increment"] if same else (self.dbt.state(), self.memory.state())
             yield
-
-
-def _base_tables() -> list[str]:
-    return [f"{SCHEMA}.{name}__base" for name, case in CASES.items() if case.materialized != "current_view"]
 
 
 def _told(value: Any) -> Any:

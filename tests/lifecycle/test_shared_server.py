@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from pathlib import Path
 
-from projects import Project
+from plain_dbt import PlainProject
+from process.spark_warehouse import SparkWarehouse
 from pyspark.sql import SparkSession
 
 
 def test_what_another_run_has_cached_is_not_taken(spark: SparkSession, tmp_path: Path) -> None:
     table, elsewhere = tmp_path / "table", tmp_path / "elsewhere"
     spark.sql(f"create table delta.`{table}` using delta as select 1 as id")
-    project = Project(tmp_path / "project", "server")
+    project = PlainProject(SparkWarehouse(spark), "server")
 
     def cache(session: SparkSession) -> list[int]:
         """Cache the table's rows by what a run of its own renders, and return them."""
-        inline = "{{ reconcile.cached('reconcile_rows', 'select id from delta.`" + str(table) + "`') }}"
-        compiled = project.dbt("compile", "--inline", inline).result.results[0].node.compiled_code
-        session.sql(compiled)
+        project.context["invocation_id"] = str(uuid.uuid4())
+        session.sql(project.macros.cached("reconcile_rows", f"select id from delta.`{table}`"))
         return sorted(row.id for row in session.table("reconcile_rows").collect())
 
     other = spark.newSession()

@@ -1,0 +1,89 @@
+"""The matrix: long tests in named parts of at most fifteen minutes, run in turn by CI, by name for a release.
+
+python tests/matrix.py             the parts, and when each passed last
+python tests/matrix.py spanner     run a part; docs/matrix.md has the result afterwards
+python tests/matrix.py --in-turn   run the part whose turn it is, by the number of the commit; writes nothing
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "matrix.md"
+LIMIT = 15 * 60
+ICEBERG = ["--file-format", "iceberg"]
+# What pytest is given for each part; all run on two workers.
+PARTS: dict[str, list[str]] = {
+    "histories": ["-m", "matrix", "tests/fold"],
+    "kills": ["-m", "matrix", "tests/process/test_kills.py"],
+}
+_ROW = re.compile(r"^\| `(?P<part>[\w-]+)` \| (?P<result>[^|]*) \| (?P<commit>[^|]*) \| (?P<date>[^|]*) \|", re.M)
+
+
+def run(part: str) -> tuple[int, str]:
+    """Run a part, and return its exit code and what pytest said last."""
+    words = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadfile", "--durations=5", *PARTS[part]]
+    started, last = time.monotonic(), ""
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            print(line, end="", flush=True)
+            last = line.strip(" =\n") or last
+            if time.monotonic() - started > LIMIT:
+                running.kill()
+                return 124, f"stopped after {LIMIT // 60} minutes"
+    return running.returncode, last
+
+
+def last_results() -> dict[str, dict[str, str]]:
+    """Return what docs/matrix.md says of each part."""
+    text = RESULTS.read_text() if RESULTS.exists() else ""
+    return {row["part"]: {k: v.strip() for k, v in row.groupdict().items()} for row in _ROW.finditer(text)}
+
+
+def note(part: str, result: str) -> None:
+    """Write down a part that passed: its row in docs/matrix.md."""
+    changed = _git("status", "--porcelain", "--untracked-files=no")
+    commit = _git("rev-parse", "--short", "HEAD") + (" and changes" if changed else "")
+    kept = RESULTS.read_text().splitlines()
+    rows = {row["part"]: kept_row for kept_row in kept if (row := _ROW.match(kept_row))}
+    rows[part] = f"| `{part}` | {result} | {commit} | {datetime.now(UTC):%Y-%m-%d} |"
+    head = [line for line in kept if not _ROW.match(line)]
+    RESULTS.write_text("\n".join([*head, *(rows[name] for name in PARTS if name in rows)]) + "\n")
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def main() -> int:
+    """Run one part, or show all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="?", choices=list(PARTS))
+    parser.add_argument("--in-turn", action="store_true", help="the part whose turn it is")
+    asked = parser.parse_args()
+    known = last_results()
+    part = list(PARTS)[int(_git("rev-list", "--count", "HEAD")) % len(PARTS)] if asked.in_turn else asked.part
+    if part is None:
+        for name in PARTS:
+            print(f"{name:12} {known.get(name, {}).get('result', 'never passed')}")
+        return 0
+    code, said = run(part)
+    if code == 0 and not asked.in_turn:
+        note(part, said)
+    elif code:
+        before = known.get(part)
+        passed = f"it passed last on {before['date']} at commit {before['commit']}" if before else "it never passed"
+        print(f"matrix: {part} is red ({said}); {passed}. Run it with `make matrix PART={part}`.")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
