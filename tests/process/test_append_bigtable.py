@@ -248,7 +248,7 @@ def fails_at(name: str) -> Any:
 
 
 @pytest.mark.parametrize("place_of_death", [name for name in failpoints_of_an_append() if "checkpoint" not in name])
-@in_soak
+@in_matrix
 def test_stopped_anywhere_and_started_again_each_change_is_there_once(
     place: Place, monkeypatch: pytest.MonkeyPatch, place_of_death: str
 ):
@@ -314,7 +314,7 @@ def test_a_job_that_was_taken_for_dead_does_not_append_a_round_again(place: Plac
     place.check(start)
 
 
-@on_spark()
+@in_soak
 def test_a_part_that_spark_reads_anew_comes_with_its_own_positions(place: Place, monkeypatch: pytest.MonkeyPatch):
     start = place.server.now()
     put(place.server, "a")
@@ -341,7 +341,7 @@ def test_a_part_that_spark_reads_anew_comes_with_its_own_positions(place: Place,
     assert len(place.changes()) == 3
 
 
-@on_spark()
+@in_soak
 def test_a_table_that_was_set_back_goes_on_from_there(place: Place):
     start = place.server.now()
     for key in "ab" if file_format() == "delta" else "abc":
@@ -495,6 +495,7 @@ def test_a_first_run_that_failed_is_begun_anew_where_it_was_to_begin(place: Plac
 
 
 @pytest.mark.skipif(file_format() == "iceberg", reason="the command is the same for both formats")
+@pytest.mark.soak
 @only_on_spark
 def test_the_command_says_what_it_did_in_one_line(place: Place, tmp_path: Path):
     put(place.server, "a")
@@ -518,8 +519,9 @@ def wait_for(condition: Any, seconds: float = 120) -> None:
 @pytest.mark.skipif(file_format() == "iceberg", reason="the command is the same for both formats")
 @only_on_spark
 def test_a_signal_lets_the_round_end_and_the_command_say_what_it_did(place: Place, tmp_path: Path):
+    put(place.server, "before")
     start = place.server.now()
-    job = submit(place.server, tmp_path, "--every", "1s", "--start", as_text(start * 1000))
+    job = submit(place.server, tmp_path, "--backfill", "--every", "1s", "--start", as_text(start * 1000))
     for key in "ab":
         put(place.server, key)
         expected = len(place.server.log)
@@ -528,6 +530,10 @@ def test_a_signal_lets_the_round_end_and_the_command_say_what_it_did(place: Plac
     os.killpg(job.pid, signal.SIGTERM)
     out, err = job.communicate(timeout=120)
     assert (job.returncode, err) == (0, "")
-    assert json.loads(out)["records"] == 2
-    changes = [row.record for row in staged_by(place.spark, tmp_path) if row.object != CUT]
+    (line,) = out.splitlines()
+    result = json.loads(line)
+    staged = [row for row in staged_by(place.spark, tmp_path) if row.object != CUT]
+    changes = [row.record for row in staged if row.origin != "bigtable/backfill"]
     check_changes(changes, place.server, start)
+    assert (result["records"], result["first_batch"]) == (2, 1) and result["low_watermark"].endswith("Z")
+    assert result["backfill_records"] == len(staged) - 2 >= 1

@@ -283,7 +283,7 @@ def killed_at(place: Any, monkeypatch: pytest.MonkeyPatch, name: str, **options:
             place.append(**options)
 
 
-@in_soak
+@in_matrix
 @pytest.mark.parametrize("place_of_death", failpoints_of_an_append())
 def test_stopped_anywhere_and_started_again_each_record_is_there_once(
     place: Any, monkeypatch: pytest.MonkeyPatch, place_of_death: str

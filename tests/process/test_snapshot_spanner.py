@@ -29,7 +29,7 @@ def emulator():
     running.stop()
 
 
-@pytest.fixture(params=[False, True], ids=["googlesql", "postgresql"])
+@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.soak)], ids=["googlesql", "postgresql"])
 def database(emulator, request):
     return emulator.database(f"snapshot{next(numbers)}", request.param, *ddl(request.param))
 
