@@ -13,10 +13,11 @@ from typing import Any
 import append
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from reconcile_jobs.errors import DataError
 from reconcile_jobs.expectations import Expected, Outcome, check, envelopes, volumes
 from reconcile_jobs.staging import Staging, TableName
-from truth import CAPTURE
+from truth import CAPTURE, SOURCES, delivered
 
 AGES = {"max_lag": 10**9}
 NOW = datetime.now(UTC)
@@ -63,21 +64,21 @@ class Job:
         return self.results[-1].get("expectations", "were not asked for")
 
 
-@pytest.fixture
-def job(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Job:
-    return Job(spark, tmp_path, request.node.originalname[5:60])
-
-
-@pytest.mark.parametrize("source", ["oracle", "mysql", "postgresql", "sqlserver"])
-def test_a_real_capture_is_as_expected(spark: SparkSession, tmp_path: Path, source: str) -> None:
-    table = TableName.parse(f"expected.capture_{source}")
-    rows = spark.read.text([str(CAPTURE / f"{source}_json" / "1")], recursiveFileLookup=True, lineSep="\n")
+def test_a_real_capture_is_as_expected(spark: SparkSession, tmp_path: Path) -> None:
+    table = TableName.parse("expected.capture")
+    paths = [str(CAPTURE / f"{source}_json" / "1") for source in SOURCES]
+    rows = spark.read.text(paths, recursiveFileLookup=True, lineSep="\n")
     stage(spark, table, "datastream", rows.selectExpr("value as record", "_metadata.file_path as origin"))
-    found = envelopes(spark, table, "datastream", 1, 1).groupBy("parsable", "ordered").count()
-    assert found.collect() == [(True, True, rows.count())]
-    if source == "oracle":
-        outcome = look_at(spark, table, "datastream", tmp_path)
-        assert (outcome.failed, outcome.success, outcome.last_batch) == ([], True, 1)
+    found = {
+        (row.source, row.parsable, row.ordered): row["count"]
+        for row in envelopes(spark, table, "datastream", 1, 1)
+        .groupBy(f.regexp_extract("origin", r"/(\w+)_json/", 1).alias("source"), "parsable", "ordered")
+        .count()
+        .collect()
+    }
+    assert found == {(source, True, True): sum(delivered(source, 1).values()) for source in SOURCES}
+    outcome = look_at(spark, table, "datastream", tmp_path)
+    assert (outcome.failed, outcome.success, outcome.last_batch) == ([], True, 1)
 
 
 def stage(spark: SparkSession, table: TableName, source: str, records: DataFrame) -> None:
@@ -192,31 +193,73 @@ def test_a_change_of_a_stream_that_cannot_be_ordered_is_found(spark: SparkSessio
     assert outcome.failed == ["order_present"]
 
 
-def test_a_run_that_fails_fails_again_until_somebody_lets_its_batches_pass(job: Job) -> None:
-    job.put("1.jsonl", event())
-    assert job.append("--expect", "fail")["success"]
-    job.put("2.jsonl", event(uuid="v"), event(uuid="w", source_metadata={"change_type": "TRUNCATE"}))
-    for _ in range(2):  # the second appends nothing
-        with pytest.raises(DataError, match="batches 2 to 2 of expected") as refused:
-            job.append("--expect", "fail")
-        assert refused.value.exit_code == 1
-        assert job.results[-1]["expectations"]["failed"] == ["known_change_type"]
-    assert job.spark.table(job.table).count() == 3, "they are appended, whatever they are"
-    assert job.said == [job.said[0]] * 2
-    assert job.said[0].startswith("not as expected, 1 of 2: The change type is a known one. Among them: ")
-    assert "object shop_orders, batch 2" in job.said[0] and "2.jsonl" in job.said[0] and "TRUNCATE" in job.said[0]
+class Days:
+    """Appends, one after the other: unasked, as expected, not so, the same again, let pass, and as expected again."""
 
-    assert not job.append("--expect")["success"]
-    assert job.append("--expect", "fail") is None, "nothing is left to look at"
-    job.put("3.jsonl", event(uuid="x"))
-    assert job.append("--expect", "fail") | {"data_docs": ""} == {
-        "success": True, "failed": [], "first_batch": 3, "last_batch": 3, "data_docs": "",
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        truncated = {"change_type": "TRUNCATE"}
+        job.put("1.jsonl", event(source_metadata=truncated))
+        self.when_not_asked = job.append()
+        self.docs_when_not_asked = (job.directory / "docs").exists()
+        job.put("2.jsonl", event())
+        self.as_expected = job.append("--expect", "fail")
+        canary = event(uuid="w", payload={"id": 1, "name": "Canary"}, source_metadata=truncated)
+        job.put("3.jsonl", event(uuid="v"), canary)
+        self.refused = [self.refusal(), self.refusal()]  # the second appends nothing
+        self.said, self.rows = list(job.said), job.spark.table(job.table).count()
+        self.let_pass = job.append("--expect")
+        job.put("4.jsonl", event(uuid="x"))
+        self.afterwards = job.append("--expect", "fail")
+
+    def refusal(self) -> tuple[DataError, dict[str, Any]]:
+        with pytest.raises(DataError) as refused:
+            self.job.append("--expect", "fail")
+        return refused.value, self.job.results[-1]["expectations"]
+
+
+@pytest.fixture(scope="module")
+def days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Days:
+    return Days(Job(spark, tmp_path_factory.mktemp("days"), "days"))
+
+
+def test_without_expect_nothing_is_looked_at(days: Days) -> None:
+    assert days.when_not_asked == "were not asked for"
+    assert not days.docs_when_not_asked
+
+
+def test_what_was_appended_before_anything_was_expected_is_not_looked_at(days: Days) -> None:
+    assert (days.as_expected["success"], days.as_expected["first_batch"], days.as_expected["last_batch"]) == (
+        True,
+        2,
+        2,
+    )
+
+
+def test_a_run_that_fails_fails_again(days: Days) -> None:
+    for refused, told in days.refused:
+        assert "batches 3 to 3 of expected.days" in str(refused)
+        assert refused.exit_code == 1
+        assert told["failed"] == ["known_change_type"]
+    assert days.rows == 4, "they are appended, whatever they are"
+    first, again = days.said
+    assert first == again
+    assert first.startswith("not as expected, 1 of 2: The change type is a known one. Among them: ")
+    assert "object shop_orders, batch 3" in first and "3.jsonl" in first and "TRUNCATE" in first
+
+
+def test_batches_that_were_let_pass_are_not_looked_at_again(days: Days) -> None:
+    assert not days.let_pass["success"]
+    assert days.afterwards | {"data_docs": ""} == {
+        "success": True, "failed": [], "first_batch": 4, "last_batch": 4, "data_docs": "",
     }  # fmt: skip
+    expected = Expected("fail", None, max_lag=1, volume_factor=1.1, data_docs=None)
+    nothing = check(days.job.spark, TableName.parse(days.job.table), "datastream", None, expected, days.job.said.append)
+    assert nothing is None, "nothing is left to look at"
 
 
-def test_data_docs_show_what_was_found_and_no_value_of_a_row(job: Job) -> None:
-    job.put("1.jsonl", event(payload={"id": 1, "name": "Canary"}, source_metadata={"change_type": "TRUNCATE"}))
-    page = Path(job.append("--expect")["data_docs"])
+def test_data_docs_show_what_was_found_and_no_value_of_a_row(days: Days) -> None:
+    page = Path(days.let_pass["data_docs"])
     assert page.is_file()
     written = "".join(path.read_text(errors="replace") for path in page.parents[3].rglob("*") if path.is_file())
     assert "The change type is a known one." in written
@@ -224,34 +267,31 @@ def test_data_docs_show_what_was_found_and_no_value_of_a_row(job: Job) -> None:
     assert "Canary" not in written
 
 
-@pytest.mark.matrix
 def test_what_is_said_of_volumes_is_measured_against_the_median_day(spark: SparkSession, tmp_path: Path) -> None:
     table = TableName.parse("expected.volumes")
     frame = spark.createDataFrame([(json.dumps(event()), "file")], "record string, origin string")
     stage(spark, table, "datastream", frame)
 
-    def day(days_ago: int, **records: int) -> None:
-        for name, number in records.items():
-            spark.sql(
-                f"insert into {table.sql} select '{json.dumps(event(object=name))}', 'datastream', '{name}', 'f', 1, "
-                f"timestampadd(HOUR, {-24 * days_ago - 1}, current_timestamp()) from range({number})"
-            )
+    def come(*days: tuple[int, dict[str, int]]) -> None:
+        """Append so many records of each object so many days ago."""
+        counted = [(name, ago, number) for ago, objects in days for name, number in objects.items()]
+        spark.createDataFrame(counted, "object string, ago int, number int").createOrReplaceTempView("come")
+        spark.sql(
+            f"insert into {table.sql} select '{json.dumps(event())}', 'datastream', object, 'f', 1, "
+            "timestampadd(HOUR, -24 * ago - 1, current_timestamp()) "
+            "from (select *, explode(sequence(1, number)) from come)"
+        )
 
-    day(0, steady=10, gone=0, grown=40)
-    day(1, steady=12, gone=10, grown=10)
-    day(2, steady=1000, gone=10, grown=12)  # a backfill: one day does not make it usual
+    come(
+        (0, {"steady": 10, "grown": 40}),
+        (1, {"steady": 12, "gone": 10, "grown": 10}),
+        (2, {"steady": 1000, "gone": 10, "grown": 12}),  # a backfill: one day does not make it usual
+    )
     assert volumes(spark, table).collect() == [], "three days do not say what is usual"
-    day(3, steady=10, gone=10, grown=10)
-    day(4, steady=11, gone=10, grown=11)
+    come((3, {"steady": 10, "gone": 10, "grown": 10}), (4, {"steady": 11, "gone": 10, "grown": 11}))
     said: list[str] = []
     expected = Expected("warn", None, max_lag=10**9, volume_factor=3.0, data_docs=str(tmp_path))
     outcome = check(spark, table, "datastream", 1, expected, said.append)
     assert outcome and outcome.failed == ["volume"]
     assert said[0].startswith("not as expected, 2 of 4: The last day brought no 3 times more or fewer records")
     assert sorted(map(tuple, volumes(spark, table).collect()))[:2] == [("gone", 0, 10, 0.0), ("grown", 40, 10, 4.0)]
-
-
-def test_without_expect_nothing_is_looked_at(job: Job) -> None:
-    job.put("1.jsonl", event(source_metadata={"change_type": "TRUNCATE"}))
-    assert job.append() == "were not asked for"
-    assert not (job.directory / "docs").exists()
