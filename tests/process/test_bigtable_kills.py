@@ -155,7 +155,7 @@ def test_what_a_dying_job_stages_comes_to_the_cells_and_rows_of_the_server(
         monkeypatch.setenv("BIGTABLE_EMULATOR_HOST", server.address)
         fill(server, 200, chance)
         start = server.now()
-        workload = Workload(server, seed=7, count=2000, pause=0.01)
+        workload = Workload(server, seed=7, count=2000, pause=0.01, endless=True)
         workload.start()
         job = Job(
             *("p", "i", "t", "single", TableName.parse("lake.changes")),
@@ -172,10 +172,13 @@ def test_what_a_dying_job_stages_comes_to_the_cells_and_rows_of_the_server(
             project.run("cells")
             return max([taken, *(row.batch for row in rows)])
 
-        for number in itertools.count():
-            is_last = not workload.is_alive()
+        for number in range(200):
+            is_last = deaths >= 6 and len(server.log) >= 1500
+            if is_last:
+                workload.over.set()
+                workload.join()
             place = "" if is_last else ["before_data_commit", "after_data_commit"][number % 2]
-            reaches = itertools.count(chance.randrange(3) * -1)
+            reaches = itertools.count(-chance.randrange(2))  # it dies in the first round, or the second
 
             def reach(name: str, place: str = place, reaches: Any = reaches) -> None:
                 if name == place and next(reaches) >= 0:
@@ -187,11 +190,11 @@ def test_what_a_dying_job_stages_comes_to_the_cells_and_rows_of_the_server(
             except errors.Fault as died:
                 assert place and f"killed at {place}" in str(died)
                 deaths += 1
-            if deaths == 4 and not taken:
+            if deaths == 3 and not taken:
                 taken = take()
             if is_last:
                 break
-        assert deaths >= 4 and taken
+        assert is_last and taken
         taken = take()
         rows = session.table("lake.changes").collect()
         check_rounds(rows)
