@@ -233,7 +233,7 @@ EPOCH = datetime(2026, 11, 21, tzinfo=UTC)
 # Coordinates are in milliseconds, times of logs to the microsecond.
 MOMENTS = [EPOCH + timedelta(microseconds=1000 * after + more) for after in (0, 1, 9, 10) for more in (0, 1, 600)]
 NUMBERS = [8, 9, 10, 99, 100, 101]
-DECLARATIONS = 5  # of each source
+DECLARATIONS = 5  # of generations, for each source
 
 
 class Record(NamedTuple):
