@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from file_formats import table_at
-from kills.killed_dbt import PLACES
+from process.killed_dbt import PLACES
 from projects import PACKAGE, Project
 from pyspark.sql import SparkSession
 
@@ -129,23 +129,7 @@ class Shop:
         assert covered == len(batches)
 
 
-def test_six_kills_at_named_places_lose_and_double_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    shop = Shop(tmp_path, deliveries=2)
-    for failpoints, places in (
-        (["before_data_commit", "after_data_commit"], ["after_quarantine"]),
-        (["before_checkpoint"], ["before_merge", "after_merge"]),
-    ):
-        shop.deliver()
-        for failpoint in failpoints:
-            assert shop.append(failpoint)
-        shop.append()
-        for place in places:
-            assert shop.merge(place)
-        shop.merge()
-    shop.assert_nothing_is_lost_or_doubled(spark)
-
-
-@pytest.mark.soak
+@pytest.mark.matrix
 def test_forty_kills_at_every_named_place_and_at_random_moments_lose_and_double_nothing(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -155,7 +139,7 @@ def test_forty_kills_at_every_named_place_and_at_random_moments_lose_and_double_
     while shop.waiting:
         turn = len(shop.waiting)
         shop.deliver()
-        # A random moment falls into the start of Spark or dbt, or behind it; the last place leaves nothing to do.
+        # A random moment falls into the start of Spark or dbt, or after it; the last place leaves nothing to do.
         for failpoint in FAILPOINTS[:3]:
             kills.append(shop.append(after=chance.uniform(1, 4)))
             kills.append(shop.append(failpoint))
