@@ -369,7 +369,7 @@ def test_a_child_that_one_parent_does_not_name_is_noticed_and_the_window_read_ag
     assert "read again" in place.said[0]
 
 
-@in_soak
+@in_matrix
 def test_partitions_that_never_fit_append_nothing_or_are_warned_of(place: Any):
     place.server.commit("P0", T0 + 1, "a")
     place.server.split("P0", ["A", "B"], T0 + 2)
@@ -384,7 +384,7 @@ def test_partitions_that_never_fit_append_nothing_or_are_warned_of(place: Any):
     assert "records may be missing" in place.said[-1]
 
 
-@in_soak
+@in_matrix
 def test_partitions_that_come_and_go_between_windows_and_within(place: Any):
     server = place.server
     alive, written = ["P0", "P1"], []
