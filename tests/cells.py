@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from datastream import Staged
+from lakes import Lake, stored
 from laws import COUNTS, demand, some
 from one_model import OneModel
-from projects import PACKAGE
-from pyspark.sql import SparkSession
-from tables import stored
 
 OBJECT = "events"
 KEY = ["row_key", "family", "qualifier", "cell_time"]
@@ -140,16 +138,24 @@ def covers(place: tuple[Any, ...], cell: Cell) -> bool:
     return of_column and start <= cell[3] and (end is None or cell[3] < end)
 
 
-def is_visible(entry: Entry | None, ranges: Iterable[Any]) -> bool:
+def by_row(ranges: Iterable[Any]) -> dict[bytes, list[Any]]:
+    """Return places and ranks of deletions by the row that they are of."""
+    found: dict[bytes, list[Any]] = {}
+    for place, rank in ranges:
+        found.setdefault(place[0], []).append((place, rank))
+    return found
+
+
+def is_visible(entry: Entry | None, ranges: Mapping[bytes, list[Any]]) -> bool:
     """The whole semantics: no deletion of a range that covers the cell is newer than what set it."""
     if entry is None or entry.cell is None:
         return False
-    return not any(rank > entry.rank and covers(place, entry.cell) for place, rank in ranges)
+    return not any(rank > entry.rank and covers(place, entry.cell) for place, rank in ranges.get(entry.row_key, ()))
 
 
 def visible(entries: Iterable[Entry]) -> dict[Cell, bytes | None]:
     told = list(entries)
-    ranges = deleted(told)
+    ranges = by_row(deleted(told))
     return {cell: entry.value for cell, entry in newest(told).items() if is_visible(entry, ranges)}
 
 
@@ -157,24 +163,26 @@ def account(known: list[Entry], come: list[Entry]) -> dict[str, int]:
     """Return the ledger's counts of the entries that come, given those that were applied before."""
     count = Counter(delivered=len(come), quarantined=sum(entry.bad for entry in come))
     before, after = newest(known), newest(known + come)
-    ranges_before, ranges_after = deleted(known), deleted(known + come)
-    gone = {
-        cell: after[cell] for cell in after
-        if is_visible(before.get(cell), ranges_before) and not is_visible(after[cell], ranges_after)
-    }  # fmt: skip
+    known_ranges = deleted(known)
+    ranges_before, ranges_after = by_row(known_ranges), by_row(deleted(known + come))
+    gone: dict[bytes, list[Cell]] = {}
+    for cell in after:
+        if is_visible(before.get(cell), ranges_before) and not is_visible(after[cell], ranges_after):
+            gone.setdefault(cell[0], []).append(cell)
     copies: dict[Any, list[Entry]] = {}
     for entry in come:
         if not entry.bad:
             copies.setdefault(entry.identity, []).append(entry)
     for identity, same in copies.items():
         entry, place = same[0], identity[0]
-        is_known = identity in ranges_before if entry.range else place in before and before[place].rank == entry.rank
+        is_known = identity in known_ranges if entry.range else place in before and before[place].rank == entry.rank
         count["duplicate"] += len(same) - 1 + is_known
         if is_known:
             continue
         if entry.range:
-            is_latest = entry.rank == max(rank for other, rank in ranges_after if other == place)
-            takes = any(covers(place, cell) and left.rank < entry.rank for cell, left in gone.items())
+            is_latest = entry.rank == max(rank for other, rank in ranges_after[entry.row_key] if other == place)
+            left = gone.get(entry.row_key, [])
+            takes = any(covers(place, cell) and after[cell].rank < entry.rank for cell in left)
             effect = "deleted" if takes else "tombstoned"
         else:
             is_latest = after[place].rank == entry.rank and is_visible(entry, ranges_after)
@@ -187,7 +195,7 @@ def account(known: list[Entry], come: list[Entry]) -> dict[str, int]:
 def replay(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:
     """Return the versions of all cells: cell, value, first and last microsecond, entry, what ended it, was it live."""
     told = [entry for entry in entries if not entry.bad]
-    ranges = deleted(told)
+    ranges = by_row(deleted(told))
     by_cell: dict[Cell, dict[Any, Entry]] = {}
     for entry in told:
         if entry.cell:
@@ -198,7 +206,7 @@ def replay(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:
         order = [copies[rank] for rank in sorted(copies)]
         for entry, later in zip(order, [*order[1:], None], strict=True):
             ends = sorted(
-                (rank, place) for place, rank in ranges
+                (rank, place) for place, rank in ranges.get(cell[0], ())
                 if covers(place, cell) and rank > entry.rank and (later is None or rank < later.rank)
             )  # fmt: skip
             valid_to = ends[0][0] if ends else later.rank if later else None
@@ -286,6 +294,34 @@ def invented(histories: int, seed: int, split: int, backwards: bool = False) -> 
     return entries
 
 
+# --- histories with a moral: each with the cells that are visible in the end ------------------------------------------
+
+
+def hidden_and_back() -> tuple[list[Entry], dict[Cell, bytes]]:
+    """Cells that are set, deleted and set again, their three records in every split into three batches."""
+    entries = []
+    for number, batches in enumerate(itertools.product((1, 2, 3), repeat=3)):
+        said = [set_cell("f", b"q", 1000, b"a")], [delete_from_column("f", b"q")], [set_cell("f", b"q", 1000, b"b")]
+        for place, (one, batch) in enumerate(zip(said, batches, strict=True)):
+            entries += entries_of(data_change(bytes([number]), one, place), batch=batch)
+    return entries, {(bytes([number]), "f", b"q", 1000): b"b" for number in range(27)}
+
+
+def far_times() -> tuple[list[Entry], dict[Cell, bytes]]:
+    """Times that are no dates: they are what their writer says, often what is left of 64 bits, newest first."""
+    times = [0, 253402300800000000, 2**62, 2**63 - 1_800_000_000_000_000, 2**63 - 1]
+    said = [
+        [set_cell("f", b"q", time, b"a") for time in times],
+        [set_cell("f", b"q", time, b"b") for time in times[1:]],
+        [delete_from_column("f", b"q", times[3], 2**63 - 1), delete_from_column("f", b"q", 1, times[2])],
+    ]
+    entries = [
+        e for place, one in enumerate(said) for e in entries_of(data_change(b"far", one, place), batch=place + 1)
+    ]
+    left = [(0, b"a"), (2**62, b"b"), (2**63 - 1, b"b")]
+    return entries, {(b"far", "f", b"q", time): value for time, value in left}
+
+
 # --- what dbt makes of them -------------------------------------------------------------------------------------------
 
 
@@ -297,21 +333,21 @@ class Cells(OneModel[Entry]):
     account = staticmethod(account)
 
     def __init__(
-        self, spark: SparkSession, root: Path, schema: str, entries: Iterable[Entry], package: Path = PACKAGE,
-        garbage_collection: str = "", config: str = "",
+        self, lake: Lake, schema: str, entries: Iterable[Entry],
+        replaced: Mapping[str, Mapping[str, str]] | None = None, garbage_collection: str = "", fresh: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(spark, root, schema, entries, package)
+        super().__init__(lake, schema, entries, replaced)
         self.keeps = (garbage_collection or {"history": "keep"}.get(self.materialized, "apply")) == "keep"
         said = f", garbage_collection='{garbage_collection}'" if garbage_collection else ""
         self.macro = f"{{{{ reconcile.bigtable_change_stream(source('lake', 'changes'), object='{OBJECT}'{said}) }}}}"
-        self.model("cells", self.materialized, config, data_tests=[f"reconcile.{name}" for name in self.tests])
+        self.model("cells", self.materialized, fresh, data_tests=[f"reconcile.{name}" for name in self.tests])
 
     def staged(self) -> Iterable[Staged]:
         return [Staged(e.text, OBJECT, e.batch, source="bigtable") for e in self.records if e.rank[2] == 0]
 
-    def model(self, name: str, materialized: str, config: str = "", **properties: Any) -> None:
-        said = f"{{{{ config(materialized='{materialized}', unique_key={KEY}{config}) }}}}\n{self.macro}"
-        self.project.model(name, said, COLUMNS, **properties)
+    def model(self, name: str, materialized: str, fresh: bool = False, **properties: Any) -> None:
+        config = f"materialized='{materialized}', unique_key={KEY}, meta={ {'fresh': True} if fresh else {} }"
+        self.project.model(name, f"{{{{ config({config}) }}}}\n{self.macro}", COLUMNS, **properties)
 
     def upto(self, batch: int, first: int = 1) -> list[Entry]:
         taken = super().upto(batch, first)
@@ -321,7 +357,7 @@ class Cells(OneModel[Entry]):
         """Return the rows of a relation of cells, `cell` the key of each, its time in microseconds."""
         found = []
         for row in (
-            stored(self.spark, f"{self.schema}.{relation}")
+            stored(self.lake, f"{self.schema}.{relation}")
             .selectExpr("* except (cell_time)", "unix_micros(cell_time) as us")
             .collect()
         ):
@@ -341,11 +377,11 @@ class Cells(OneModel[Entry]):
         demand(len(found) == len(rows), "the view has a cell twice")
         return found
 
-    def known_ranges(self) -> set[tuple[Any, ...]]:
+    def deletes(self) -> set[tuple[Any, ...]]:
         """Return the deletions that are kept: row key, family, qualifier, start, end, sequence and batch."""
-        if not self.spark.catalog.tableExists(f"{self.schema}.cells__range_deletes"):
+        if not self.lake.has(f"{self.schema}.cells__range_deletes"):
             return set()
-        rows = self.spark.table(f"{self.schema}.cells__range_deletes").selectExpr(
+        rows = self.lake.table(f"{self.schema}.cells__range_deletes").selectExpr(
             "_range.row_key", "_range.family", "_range.qualifier", "_change_sequence", "_change_batch",
             "unix_micros(_range.start_time) as starts", "unix_micros(_range.end_time) as ends",
         ).collect()  # fmt: skip
@@ -359,6 +395,9 @@ class Cells(OneModel[Entry]):
         demand(len(found) == len(rows), "the deletion of a range is kept twice")
         return found
 
+    def now(self) -> set[tuple[Any, ...]]:
+        return set(self.live().items())
+
     # --- the laws ---
 
     def check_state(self) -> None:
@@ -368,7 +407,7 @@ class Cells(OneModel[Entry]):
         seen = {cell: (row["value"], row["_deleted"], row["_change_batch"]) for cell, row in self.base().items()}
         kept = {cell: (entry.value, False, entry.batch) for cell, entry in cells.items()}
         demand(seen == kept, f"cells are not as folded: {some(seen.items() ^ kept.items())}")
-        known = Counter((*row[:5], row[6]) for row in self.known_ranges())
+        known = Counter((*row[:5], row[6]) for row in self.deletes())
         expected = Counter((*place, batch) for (place, _), batch in ranges.items())
         demand(
             known == expected,
@@ -392,20 +431,27 @@ class CellVersions(Cells):
     tests = ("ledger_balances", "no_pending_rows", "history_is_sound")
     account = staticmethod(account_of_versions)
 
+    def base(self) -> dict[Any, dict[str, Any]]:
+        """Return the rows of the base table, by cell and sequence."""
+        rows = self.rows("cells__base")
+        found = {(row["cell"], row["_change_sequence"]): row for row in rows}
+        demand(len(found) == len(rows), "the base has a version twice")
+        return found
+
+    def now(self) -> set[tuple[Any, ...]]:
+        return {(row["cell"], row["value"]) for row in self.rows("cells") if row["is_current"]}
+
     def check_state(self) -> None:
         """Law 1: the versions are those of a replay, and end where a deletion of a range says so."""
         delivered = self.upto(self.batch)
         seen = Counter(
             (row["cell"], row["value"], _micros(row["valid_from"]), _micros(row["valid_to"]))
-            for row in self.rows("cells__base")
+            for row in self.base().values()
         )
         expected = Counter(version[:4] for version in replay(delivered))
         demand(seen == expected, f"versions are not as replayed: {some((seen - expected) | (expected - seen))}")
-        current = {row["cell"]: row["value"] for row in self.rows("cells") if row["is_current"]}
-        right = visible(delivered)
-        demand(
-            current == right, f"the current versions are not the visible cells: {some(current.items() ^ right.items())}"
-        )
+        current, right = self.now(), set(visible(delivered).items())
+        demand(current == right, f"the current versions are not the visible cells: {some(current ^ right)}")
 
 
 def _micros(time: datetime | None) -> int | None:

@@ -25,6 +25,7 @@ class Lake(Protocol):
     """Tables and views, by `schema.name`."""
 
     def table(self, name: str) -> DataFrame: ...
+    def has(self, name: str) -> bool: ...
     def stage(self, name: str, rows: Iterable[Staged]) -> None: ...
     def view(self, name: str, sql: str) -> None: ...
     def delete(self, name: str, where: str) -> None: ...
@@ -39,6 +40,9 @@ class Lakehouse:
 
     def table(self, name: str) -> DataFrame:
         return self.spark.table(name)
+
+    def has(self, name: str) -> bool:
+        return bool(self.spark.catalog.tableExists(name))
 
     def stage(self, name: str, rows: Iterable[Staged]) -> None:
         self._schema_of(name)

@@ -26,7 +26,10 @@ Record = TypeVar("Record", bound=Told)
 
 
 class OneModel(Generic[Record]):
-    """Subclasses say what the model is called, of what, and what its records come to."""
+    """Subclasses say what the model is called, of what, and what its records come to.
+
+    Its records are staged, unless they are those of another such model, which has staged them.
+    """
 
     name: str
     materialized: str
@@ -35,14 +38,18 @@ class OneModel(Generic[Record]):
     account: Callable[[list[Record], list[Record]], dict[str, int]]
 
     def __init__(
-        self, lake: Lake, schema: str, records: Iterable[Record],
+        self, lake: Lake, schema: str, records: Iterable[Record] | OneModel[Record],
         replaced: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:  # fmt: skip
-        self.lake, self.schema, self.batch, self.records = lake, schema, 0, list(records)
+        self.lake, self.schema, self.batch = lake, schema, 0
         self.accounts: list[Any] = []
         self.project = lake.project(schema, replaced)
         self.project.source(f"{schema}_staging", "changes")
-        lake.stage(f"{schema}_staging.all_changes", sorted(self.staged(), key=lambda row: row.batch))
+        if isinstance(records, OneModel):
+            self.records, self.table = records.records, records.table
+        else:
+            self.records, self.table = list(records), f"{schema}_staging.all_changes"
+            lake.stage(self.table, sorted(self.staged(), key=lambda row: row.batch))
 
     def staged(self) -> Iterable[Staged]:
         """Return the rows of staging."""
@@ -54,10 +61,8 @@ class OneModel(Generic[Record]):
 
     def deliver(self, upto: int) -> None:
         self.batch = upto
-        self.lake.view(
-            f"{self.schema}_staging.changes",
-            f"select * from `{self.schema}_staging`.`all_changes` where batch <= {upto}",
-        )
+        schema, table = self.table.split(".")
+        self.lake.view(f"{self.schema}_staging.changes", f"select * from `{schema}`.`{table}` where batch <= {upto}")
 
     def run(self, upto: int, *, full_refresh: bool = False) -> None:
         self.deliver(upto)
@@ -65,9 +70,30 @@ class OneModel(Generic[Record]):
         ledger = self.lake.table(f"{self.schema}.reconcile_ledger").orderBy("recorded_at").collect()
         self.accounts.append(ledger[-1])
 
+    def forget_last_account(self) -> None:
+        """Leave the tables as they are and the ledger as if all runs but the first had died before it."""
+        self.lake.delete(f"{self.schema}.reconcile_ledger", "kind <> 'rebuild'")
+
     def failing_tests(self) -> set[str]:
         """Run the model's tests, and return the names of those that fail."""
         return self.project.failing_tests(self.name)
+
+    @property
+    def last(self) -> int:
+        """The last batch."""
+        return max(record.batch for record in self.records)
+
+    def base(self) -> dict[Any, dict[str, Any]]:
+        """Return the rows of the base table, by what tells them apart."""
+        raise NotImplementedError
+
+    def deletes(self) -> set[tuple[Any, ...]]:
+        """Return the deletes without a key that are kept; last their batch."""
+        raise NotImplementedError
+
+    def now(self) -> set[tuple[Any, ...]]:
+        """Return what the model shows of the present: keys and values."""
+        raise NotImplementedError
 
     # --- the laws ---
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from datastream import Staged, event
 from histories import KINDS
+from lakes import Lake, stored
 from laws import COUNTS, demand, some
 from one_model import OneModel
-from projects import PACKAGE
-from pyspark.sql import SparkSession
-from tables import stored
 
 OBJECT = "SHOP.ROWS"
 COLUMNS = {"history": "int", "id": "bigint", "note": "string"}
@@ -75,6 +73,56 @@ def backfill(history: int, key: int, after: int, note: str) -> Record:
     return Record(uuid, text, (history, key), (0, after, 0, 1), "insert", None, note)
 
 
+# --- what can happen, in the order of the log, and the rows that are there in the end ---------------------------------
+
+WAYS: dict[str, tuple[list[tuple[Any, ...]], set[tuple[int, str]]]] = {
+    "rolled back": ([(1, "INSERT", "a", "x"), (None, "DELETE", "a")], set()),
+    "updated and rolled back": ([(1, "INSERT", "a", "x"), (1, "UPDATE", "a", "y"), (None, "DELETE", "a")], set()),
+    "rolled back, the address then used by another row":
+        ([(1, "INSERT", "a", "x"), (None, "DELETE", "a"), (2, "INSERT", "a", "y")], {(2, "y")}),
+    "the address used by another row before":
+        ([(2, "INSERT", "a", "y"), (2, "DELETE", "a"), (1, "INSERT", "a", "x"), (None, "DELETE", "a")], set()),
+    "rolled back, and inserted again at that address":
+        ([(1, "INSERT", "a", "x"), (None, "DELETE", "a"), (1, "INSERT", "a", "y")], {(1, "y")}),
+    "rolled back, and inserted again at another address":
+        ([(1, "INSERT", "a", "x"), (None, "DELETE", "a"), (1, "INSERT", "b", "y")], {(1, "y")}),
+    "rolled back, inserted again, and deleted":
+        ([(1, "INSERT", "a", "x"), (None, "DELETE", "a"), (1, "INSERT", "b", "y"), (1, "DELETE", "b")], set()),
+    "rolled back twice at one address":
+        ([(1, "INSERT", "a", "x"), (None, "DELETE", "a"), (1, "INSERT", "a", "x"), (None, "DELETE", "a")], set()),
+    "the key changed, the address kept, all rolled back": (
+        [(1, "INSERT", "a", "x"), (1, "UPDATE-DELETE", "a"), (2, "UPDATE-INSERT", "a", "x"), (None, "DELETE", "a")],
+        set(),
+    ),
+    "another row at another address":
+        ([(2, "INSERT", "b", "y"), (1, "INSERT", "a", "x"), (None, "DELETE", "a")], {(2, "y")}),
+}  # fmt: skip
+BATCHES = 3
+
+
+def arrivals() -> tuple[list[Record], set[tuple[Any, ...]]]:
+    """Return every way in every split into three batches, side by side, and the rows that are there in the end.
+
+    And a bulk insert that is rolled back row by row: one redo record for all rows, and one for what undoes them, each
+    told twice.
+    """
+    records, end, numbers = [], set(), itertools.count(1)
+    for events, rows in WAYS.values():
+        for batches in itertools.product(range(1, BATCHES + 1), repeat=len(events)):
+            number = next(numbers)
+            for place, ((key, change_type, address, *note), batch) in enumerate(zip(events, batches, strict=True)):
+                records.append(replace(change(number, key, change_type, 9 + place, address, *note), batch=batch))
+            end |= {(number, *row) for row in rows}
+    for key in range(50):
+        inserted = replace(change(0, key, "INSERT", 9, f"r{key}", "x"), batch=1 + key % 3)
+        undone = replace(change(0, None, "DELETE", 10, f"r{key}"), batch=1 + key // 3 % 3)
+        records += [inserted, undone, replace(again(undone, f"{undone.uuid}-again"), batch=1 + key // 9 % 3)]
+    return records, end
+
+
+# --- histories that nobody thought of ---------------------------------------------------------------------------------
+
+
 def invent(number: int, chance: random.Random) -> list[Record]:
     """Return the records of a history; they need not make sense, but the changes of a key have an order."""
     # numbers that compare otherwise as text; each once, but for row deletes
@@ -112,9 +160,21 @@ def invent(number: int, chance: random.Random) -> list[Record]:
     return told
 
 
+def invented(histories: int, seed: int, split: int, backwards: bool = False) -> list[Record]:
+    """Return the records of many histories, delivered in `split` batches; their numbers begin at 1001."""
+    chance, batch = random.Random(seed), random.Random(split)
+    records = [record for number in range(1001, 1001 + histories) for record in invent(number, chance)]
+    if backwards:
+        records.reverse()
+    return [replace(record, batch=batch.randint(1, split)) for record in records]
+
+
 def again(record: Record, uuid: str) -> Record:
     """Return a copy of a record, with a uuid of its own."""
     return replace(record, uuid=uuid, text=record.text.replace(f'"{record.uuid}"', f'"{uuid}"'))
+
+
+# --- the fold ---------------------------------------------------------------------------------------------------------
 
 
 def newest(records: Iterable[Record]) -> dict[Key, Record]:
@@ -137,11 +197,24 @@ def row_deletes(records: Iterable[Record]) -> dict[tuple[str, tuple[int, ...]], 
     return found
 
 
-def is_live(row: Record | None, undone: Iterable[tuple[str, tuple[int, ...]]]) -> bool:
+def last_of_each(undone: Iterable[tuple[str, tuple[int, ...]]]) -> dict[str | None, tuple[int, ...]]:
+    """Return the rank of the newest row delete of each address."""
+    found: dict[str | None, tuple[int, ...]] = {}
+    for address, rank in undone:
+        found[address] = max(rank, found.get(address, ()))
+    return found
+
+
+def is_live(row: Record | None, undone: Mapping[str | None, tuple[int, ...]]) -> bool:
     """The whole semantics: the newest record is no delete, and no row delete of its address is newer."""
-    if row is None or row.kind == "delete":
-        return False
-    return not any(address == row.address and rank > row.rank for address, rank in undone)
+    return row is not None and row.kind != "delete" and undone.get(row.address, ()) <= row.rank
+
+
+def live_rows(records: Iterable[Record]) -> set[tuple[Any, ...]]:
+    """Return the keys and notes of the rows that are there in the end."""
+    told = list(records)
+    undone = last_of_each(row_deletes(told))
+    return {(*key, row.note) for key, row in newest(told).items() if is_live(row, undone)}
 
 
 @dataclass(frozen=True)
@@ -162,7 +235,10 @@ class Version:
 def replay(records: Iterable[Record]) -> dict[Key, list[Version]]:
     """Return the versions of each key, in the order of the log."""
     told = list(records)
-    undoing = {record.identity: record for record in told if record.key is None and not record.bad}
+    undoing: dict[str | None, dict[Any, Record]] = {}
+    for record in told:
+        if record.key is None and not record.bad:
+            undoing.setdefault(record.address, {})[record.identity] = record
     by_key: dict[Key, dict[Any, Record]] = {}
     for record in told:
         if record.key is not None and not record.bad:
@@ -175,8 +251,8 @@ def replay(records: Iterable[Record]) -> dict[Key, list[Version]]:
             ranks = [record.rank, *(later.rank for later in order[place + 1 : place + 2])]
             ends = sorted(
                 (r.rank, _time(r))
-                for r in undoing.values()
-                if record.kind != "delete" and r.address == record.address
+                for r in undoing.get(record.address, {}).values()
+                if record.kind != "delete"
                 and r.rank > record.rank and (len(ranks) == 1 or r.rank < ranks[1])
             )  # fmt: skip
             valid_from = min(map(_time, order[place:]))
@@ -193,6 +269,10 @@ def account_of_versions(known: list[Record], come: list[Record]) -> dict[str, in
     """Return the ledger's counts of the records that come to a history, given those that were applied before."""
     count = Counter(delivered=len(come), quarantined=sum(record.bad for record in come))
     after = [version for versions in replay(known + come).values() for version in versions]
+    at: dict[str | None, list[Version]] = {}
+    for version in after:
+        at.setdefault(version.record.address, []).append(version)
+    version_of = {version.record.identity: version for version in after}
     identities = {record.identity for record in known if not record.bad}
     for record in come:
         if record.bad:
@@ -202,12 +282,12 @@ def account_of_versions(known: list[Record], come: list[Record]) -> dict[str, in
             continue
         identities.add(record.identity)
         if record.key is None:
-            there = [v for v in after if v.record.address == record.address and v.record.rank < record.rank]
+            there = [version for version in at.get(record.address, []) if version.record.rank < record.rank]
             ended = any(version.undone == record.rank for version in there)
             count["applied" if ended else "superseded" if there else "pending"] += 1
             count["deleted"] += ended
             continue
-        version = next(v for v in after if v.record.identity == record.identity)
+        version = version_of[record.identity]
         count["applied"] += 1
         effects = ("inserted", "updated") if version.is_version else ("tombstoned", "deleted")
         count[effects[version.was_live]] += 1
@@ -229,6 +309,11 @@ def account(known: list[Record], come: list[Record]) -> dict[str, int]:
     count = Counter(delivered=len(come), quarantined=sum(record.bad for record in come))
     before, after = newest(known), newest(known + come)
     undone_before, undone_after = row_deletes(known), row_deletes(known + come)
+    last_before, last_after = last_of_each(undone_before), last_of_each(undone_after)
+    at: dict[str | None, list[Key]] = {}
+    for key, row in after.items():
+        at.setdefault(row.address, []).append(key)
+    seen = {r.address for r in come if r.key and not r.bad} | {row.address for row in before.values()}
     copies: dict[Any, list[Record]] = {}
     for record in come:
         if not record.bad:
@@ -242,20 +327,19 @@ def account(known: list[Record], come: list[Record]) -> dict[str, int]:
         count["duplicate"] += len(same) - 1 + is_known
         if is_known:
             continue
-        latest = max((rank for address, rank in undone_after if address == record.address), default=())
+        latest = last_after.get(record.address, ())
         if record.key is None:
-            there = [key for key, row in after.items() if row.address == record.address and row.rank < record.rank]
-            seen = {r.address for r in come if r.key and not r.bad} | {row.address for row in before.values()}
+            there = [key for key in at.get(record.address, []) if after[key].rank < record.rank]
             if record.rank < latest:
                 count["superseded"] += 1
             elif there:
-                gone = [key for key in there if after[key].kind != "delete" and is_live(before.get(key), undone_before)]
+                gone = [key for key in there if after[key].kind != "delete" and is_live(before.get(key), last_before)]
                 count["applied"] += 1
                 count["deleted" if gone else "tombstoned"] += 1
             else:
                 count["superseded" if record.address in seen else "pending"] += 1
             continue
-        was_live, lives = is_live(before.get(record.key), undone_before), is_live(after[record.key], undone_after)
+        was_live, lives = is_live(before.get(record.key), last_before), is_live(after[record.key], last_after)
         undone_now = latest > record.rank and (record.address, latest) not in undone_before
         is_undone = record.kind != "delete" and not lives
         if after[record.key].rank != record.rank or (is_undone and (undone_now or not was_live)):
@@ -271,6 +355,9 @@ def _iso(seconds: int) -> str:
     return (BEGINNING + timedelta(seconds=seconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+# --- what is made of them ---------------------------------------------------------------------------------------------
+
+
 class Rows(OneModel[Record]):
     """A model of an Oracle table."""
 
@@ -279,43 +366,55 @@ class Rows(OneModel[Record]):
     account = staticmethod(account)
 
     def __init__(
-        self, spark: SparkSession, root: Path, schema: str, records: Iterable[Record], package: Path = PACKAGE
-    ) -> None:
-        super().__init__(spark, root, schema, records, package)
-        self.project.model(
-            "tbl",
-            f"{{{{ config(materialized='{self.materialized}', unique_key=['history', 'id']) }}}}\n"
-            f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='{OBJECT}') }}}}",
-            COLUMNS,
-            data_tests=[f"reconcile.{name}" for name in self.tests],
-        )
+        self, lake: Lake, schema: str, records: Iterable[Record],
+        replaced: Mapping[str, Mapping[str, str]] | None = None, key: Any = ("history", "id"), fresh: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(lake, schema, records, replaced)
+        self.key = key if isinstance(key, str) else list(key)
+        self.model("tbl", self.materialized, fresh, data_tests=[f"reconcile.{name}" for name in self.tests])
+
+    def model(self, name: str, materialized: str, fresh: bool = False, **properties: Any) -> None:
+        config = f"materialized='{materialized}', unique_key={self.key!r}, meta={ {'fresh': True} if fresh else {} }"
+        macro = f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='{OBJECT}') }}}}"
+        self.project.model(name, f"{{{{ config({config}) }}}}\n{macro}", COLUMNS, **properties)
 
     def staged(self) -> Iterable[Staged]:
         return [Staged(record.text, OBJECT, record.batch) for record in self.records]
 
     def base(self) -> dict[Key, dict[str, Any]]:
-        rows = stored(self.spark, f"{self.schema}.tbl__base").collect()
+        rows = stored(self.lake, f"{self.schema}.tbl__base").collect()
         found = {(row.history, row.id): row.asDict() for row in rows}
         demand(len(found) == len(rows), "the base has a key twice")
         return found
 
-    def live(self) -> set[tuple[Any, ...]]:
-        return {tuple(row) for row in self.spark.table(f"{self.schema}.tbl").collect()}
+    def live(self, relation: str = "tbl") -> set[tuple[Any, ...]]:
+        return {tuple(row) for row in self.lake.table(f"{self.schema}.{relation}").collect()}
 
     def has_row_deletes(self) -> bool:
-        return bool(self.spark.catalog.tableExists(f"{self.schema}.tbl__row_deletes"))
+        return self.lake.has(f"{self.schema}.tbl__row_deletes")
 
-    def known_row_deletes(self) -> set[tuple[Any, ...]]:
+    def deletes(self) -> set[tuple[Any, ...]]:
         """Return address, sequence and batch of the row deletes that are kept."""
         if not self.has_row_deletes():
             return set()
-        rows = stored(self.spark, f"{self.schema}.tbl__row_deletes").collect()
+        rows = stored(self.lake, f"{self.schema}.tbl__row_deletes").collect()
         found = {(row._row_id, row._change_sequence, row._change_batch) for row in rows}
         demand(len(found) == len(rows), "a row delete is kept twice")
         return found
 
+    def now(self) -> set[tuple[Any, ...]]:
+        return self.live()
+
+    def pending(self) -> set[str | None]:
+        """Return the addresses of row deletes that came alone, in `arrivals`: each address has one of them."""
+        delivered = [record for record in self.upto(self.batch) if (record.address or "~") < "AAA001"]
+        return {
+            address for address, rank in row_deletes(delivered)
+            if not any(record.key and record.address == address and record.rank < rank for record in delivered)
+        }  # fmt: skip
+
     def sequences(self) -> dict[str, str]:
-        changes = self.spark.table(f"{self.schema}.tbl__changes").select("_change_id", "_change_sequence")
+        changes = self.lake.table(f"{self.schema}.tbl__changes").select("_change_id", "_change_sequence")
         return {row._change_id: row._change_sequence for row in changes.collect()}
 
     # --- the laws ---
@@ -333,11 +432,14 @@ class Rows(OneModel[Record]):
             for record in delivered
             if record.identity in undone and record.key is None
         }
-        known = self.known_row_deletes()
+        known = self.deletes()
         demand(known == expected, f"row deletes are not those delivered: {some(known ^ expected)}")
-        live = self.live()
-        right = {(*key, row.note) for key, row in rows.items() if is_live(row, undone)}
-        demand(live == right, f"the view's rows are not the live ones: {some(live ^ right)}")
+        self.check_live("tbl")
+
+    def check_live(self, relation: str) -> None:
+        """Law 1, of a view alone."""
+        live, right = self.live(relation), live_rows(self.upto(self.batch))
+        demand(live == right, f"{relation}: the view's rows are not the live ones: {some(live ^ right)}")
 
 
 class RowVersions(Rows):
@@ -349,7 +451,7 @@ class RowVersions(Rows):
 
     def base(self) -> Any:
         """Return the rows of the base table, by key and sequence."""
-        rows = stored(self.spark, f"{self.schema}.tbl__base").collect()
+        rows = stored(self.lake, f"{self.schema}.tbl__base").collect()
         found = {(row.history, row.id, row._change_sequence): row.asDict() for row in rows}
         demand(len(found) == len(rows), "the base has a version twice")
         return found
@@ -371,10 +473,8 @@ class RowVersions(Rows):
             for identity, row in self.base().items()
         }
         demand(seen == expected, f"versions are not as replayed: {some(seen.items() ^ expected.items())}")
-        current = {row[:3] for row in self.live_versions()}
-        undone = row_deletes(delivered)
-        right = {(*key, row.note) for key, row in newest(delivered).items() if is_live(row, undone)}
+        current, right = self.now(), live_rows(delivered)
         demand(current == right, f"the current versions are not the live rows: {some(current ^ right)}")
 
-    def live_versions(self) -> set[tuple[Any, ...]]:
-        return {tuple(row) for row in self.spark.table(f"{self.schema}.tbl").where("is_current").collect()}
+    def now(self) -> set[tuple[Any, ...]]:
+        return {tuple(row[:3]) for row in self.lake.table(f"{self.schema}.tbl").where("is_current").collect()}

@@ -1,0 +1,146 @@
+"""A test of the tests: bugs of deletes that name no key, each of which the checks of the laws must find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import cells
+import pytest
+import row_deletes
+from cells import Cells, CellVersions
+from laws import LawBroken
+from memory import Memory
+from one_model import OneModel
+from pyspark.sql import SparkSession
+from row_deletes import Rows
+
+STATE = "macros/materializations/current_state"
+RECORDS = "macros/change_records"
+SOURCE = "macros/sources/bigtable_change_stream.sql"
+KEYLESS = "macros/materializations/get_keyless_delete_statements.sql"
+VERSIONS = "macros/materializations/history/mended_versions.sql"
+REBUILD, INCREMENTS = "rebuild", "increments"
+
+
+class Bug(NamedTuple):
+    """A bug: which text of which file becomes which, in which model it shows, after what, and as what."""
+
+    name: str
+    file: str
+    found: str
+    planted: str
+    models: type[OneModel[Any]]
+    after: str
+    shows: str
+
+
+# A row delete that comes is written into the rows that are there: those that come later are not undone by it.
+MARKED = """
+{%- if range.kind != 'rebuild' -%}
+{%- do statements.append('merge into ' ~ reconcile.qualified(relations.base) ~ ' as base
+using (
+    select _row_id, max(_change_sequence) as sequence
+    from ' ~ relations.changes_cache ~ '
+    where id is null and _change_error is null
+    group by _row_id
+) as come
+on come._row_id = base._row_id
+when matched and sequence > _change_sequence then update set
+    _deleted = true,
+    note = null') -%}
+{%- endif -%}
+{{ return(statements) }}{%- endmacro %}"""
+
+BUGS = [
+    Bug("sequences not compared", f"{STATE}/live_rows.sql",
+        " and keyless._change_sequence > base._change_sequence", "", Rows, REBUILD, "not the live ones"),
+    Bug("row deletes quarantined", f"{RECORDS}/is_keyless_delete.sql",
+        "{{ place }} is not null", "false", Rows, REBUILD, "row deletes are not|quarantined"),
+    Bug("the row is marked as deleted", KEYLESS,
+        "  {{ return(statements) }}\n{%- endmacro %}", MARKED, Rows, INCREMENTS, "not as folded"),
+    Bug("the first row delete is the last", KEYLESS,
+        "when not matched then insert *", "", Rows, INCREMENTS, "row deletes are not"),
+    Bug("a row that is undone counts as applied", f"{STATE}/rows_beside_keyless_deletes.sql",
+        "_change_is_undone or _deleted and", "_deleted and", Rows, INCREMENTS, "counts"),
+    Bug("any row delete is a duplicate", f"{STATE}/counts_with_keyless_deletes.sql",
+        "select {{ place }}, _change_sequence, _change_records as records, false as is_known",
+        "select {{ place }}, _change_sequence, _change_records as records, true as is_known",
+        Rows, REBUILD, "counts"),
+    Bug("addresses of backfill rows", f"{RECORDS}/datastream_change_records.sql",
+        """else "if(is_backfill, null, nullif(" ~ row_id ~ ", ''))" }}""", "else row_id }}",
+        Rows, REBUILD, "not as folded"),
+    Bug("deletions hide what came later", f"{STATE}/live_rows.sql",
+        " and keyless._change_sequence > base._change_sequence", "", Cells, REBUILD, "not the visible ones"),
+    Bug("the end is inclusive", f"{RECORDS}/keyless_deletes.sql",
+        "{{ row }}.cell_time < {{ place }}.end_time)", "{{ row }}.cell_time <= {{ place }}.end_time)",
+        Cells, REBUILD, "not the visible ones|counts"),
+    Bug("the start is exclusive", f"{RECORDS}/keyless_deletes.sql",
+        "{{ place }}.start_time <= {{ row }}.cell_time", "{{ place }}.start_time < {{ row }}.cell_time",
+        Cells, REBUILD, "not the visible ones|counts"),
+    Bug("an end of 0 is an end", SOURCE, "nullif(entry.ends, 0)", "entry.ends",
+        Cells, REBUILD, "not those delivered"),
+    Bug("a family is the column of no name", f"{RECORDS}/keyless_deletes.sql",
+        "({{ place }}.qualifier is null or {{ place }}.qualifier = {{ row }}.qualifier)",
+        "coalesce({{ place }}.qualifier, binary('')) = {{ row }}.qualifier",
+        Cells, REBUILD, "not the visible ones|counts"),
+    Bug("microseconds of the commit", SOURCE,
+        "{{ reconcile.hex_of_nanoseconds('committed_at', 'commit_timestamp') }}",
+        "lpad(hex(unix_micros(committed_at)), 16, '0')",
+        Cells, REBUILD, "not as folded|not the visible ones|deletions of ranges"),
+    Bug("no tiebreaker", SOURCE, "{{ reconcile.hex_of_signed('tiebreaker') }}",
+        "if(tiebreaker is null, null, '0')",
+        Cells, REBUILD, "not as folded|not the visible ones|deletions of ranges"),
+    Bug("a negative tiebreaker is large", f"{RECORDS}/sequence_sections.sql",
+        " ^ bigint('-9223372036854775808')", "",
+        Cells, REBUILD, "not as folded|not the visible ones|deletions of ranges"),
+    Bug("entries in no order", SOURCE, "{{ reconcile.hex_of_place('place') }}", "'0'",
+        Cells, REBUILD, "not as folded|not the visible ones|deletions of ranges"),
+    Bug("garbage collection kept", SOURCE, "== 'keep' -%}", "!= 'none' -%}",
+        Cells, REBUILD, "deletions of ranges|counts"),
+    Bug("the rest of a change goes on", SOURCE, "    error as _change_error,",
+        "    if(change_type is null, error, null) as _change_error,", Cells, REBUILD, "not as folded"),
+    Bug("the first deletions are the last", KEYLESS,
+        "when not matched then insert *", "", Cells, INCREMENTS, "deletions of ranges"),
+    Bug("what is hidden counts as applied", f"{STATE}/rows_beside_keyless_deletes.sql",
+        "_change_is_undone or _deleted and not _change_is_delete and coalesce(_change_base_deleted, true)", "false",
+        Cells, REBUILD, "counts"),
+    Bug("a deletion never takes a live cell", f"{STATE}/counts_with_keyless_deletes.sql",
+        "replaced.{{ key }} is null, not base._deleted{{", "replaced.{{ key }} is null, false{{",
+        Cells, INCREMENTS, "counts"),
+    Bug("what one batch sets and deletes was there before", f"{STATE}/counts_with_keyless_deletes.sql",
+        "_change_is_undone and not coalesce(_change_base_deleted, true) as was_live", "_change_is_undone as was_live",
+        Cells, REBUILD, "counts"),
+    Bug("entries not delivered", "macros/ledger/delivered_records.sql",
+        "greatest({{ entries }}, 1)\n{%- endif -%}", "1\n{%- endif -%}", Cells, REBUILD, "counts"),
+    Bug("only the column's versions end", VERSIONS,
+        "and {{ reconcile.names_row(settings.keyless, 'found.place', 'record') }}",
+        "and found.place.qualifier = record.qualifier", CellVersions, REBUILD, "versions are not"),
+    Bug("the last deletion ends a version", VERSIONS,
+        "null, array_min(filter(", "null, array_max(filter(", CellVersions, REBUILD, "versions are not"),
+    Bug("garbage collection applied to a history", SOURCE, "'keep' if materialized == 'history'", "'apply' if true",
+        CellVersions, REBUILD, "counts|versions are not"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def staged(spark: SparkSession) -> Iterator[dict[str, OneModel[Any]]]:
+    """The records of all bugs, staged once: of rows, and of cells."""
+    with Memory(spark) as memory:
+        back, _ = cells.hidden_and_back()
+        yield {
+            Rows.name: Rows(memory, "planted_rows", row_deletes.invented(60, seed=2, split=3)),
+            Cells.name: Cells(memory, "planted_cells", [*back, *cells.invented(80, seed=2, split=3)]),
+        }
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_the_checks_find(staged: dict[str, OneModel[Any]], bug: Bug) -> None:
+    records = staged[bug.models.name]
+    schema = "planted_" + "".join(character if character.isalnum() else "_" for character in bug.name)
+    model = bug.models(records.lake, schema, records, {bug.file: {bug.found: bug.planted}})  # type: ignore[arg-type]
+    if bug.after == INCREMENTS:
+        model.run(1)
+    model.run(model.last)
+    with pytest.raises(LawBroken, match=bug.shows):
+        (model.check_ledger if bug.shows == "counts" else model.check)()

@@ -1,0 +1,94 @@
+"""Deletes that name no key, only the address of their row: what a model says of addresses, and what they cost without.
+
+LogMiner writes them for inserts that were rolled back. That they undo what they should is proven in test_keyless_laws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from datastream import Staged
+from lakes import stored
+from memory import Memory
+from pyspark.sql import SparkSession
+from row_deletes import COLUMNS, OBJECT, Rows, change
+
+
+@pytest.fixture(scope="module")
+def memory(spark: SparkSession) -> Iterator[Memory]:
+    with Memory(spark) as memory:
+        yield memory
+
+
+def test_the_table_of_row_deletes_is_made_when_the_first_one_comes(memory: Memory) -> None:
+    """A model without row deletes pays nothing."""
+    records = [
+        change(1, 1, "INSERT", 9, "a", "x"),
+        change(1, 2, "INSERT", 10, "b", "y"),
+        replace(change(1, None, "DELETE", 11, "a"), batch=2),
+        replace(change(1, None, "DELETE", 12, "c"), batch=3),
+    ]
+    rows = Rows(memory, "row_deletes_lazy", records)
+    rows.run(1)
+    rows.check()
+    assert not rows.has_row_deletes()
+    for batch in (2, 3):  # of row deletes alone: they leave no trace in the base table, and are not read again
+        rows.run(batch)
+        rows.check()
+        line = rows.accounts[-1]
+        assert (line.kind, line.first_batch, line.base_batch) == ("apply", batch, 1)
+    assert rows.live() == {(1, 2, "y")}
+    assert rows.failing_tests() == {"no_pending_rows"}
+
+
+def test_of_a_table_without_a_primary_key_the_address_can_be_the_key(memory: Memory) -> None:
+    records = [
+        change(1, 1, "INSERT", 9, "a", "x"),
+        change(1, 1, "UPDATE", 10, "a", "y"),
+        change(1, 1, "INSERT", 11, "b", "the same row twice"),
+        change(1, 1, "INSERT", 12, "c", "the same row twice"),
+        change(1, 1, "INSERT", 13, "d", "undone"),
+        change(1, None, "DELETE", 14, "d"),
+        change(1, 2, "INSERT", 15, "d", "at its address"),
+        change(1, None, "DELETE", 17, "e", payload="null"),
+        replace(change(1, 3, "INSERT", 16, "e", "late"), batch=2),
+        replace(change(1, None, "DELETE", 20, "b"), batch=2),
+        replace(change(1, 4, "INSERT", 21, None, "nowhere"), batch=2),
+    ]
+    rows = Rows(memory, "row_ids_as_key", records, key="_row_id")
+    rows.run(1)
+    twice = (1, 1, "the same row twice")
+    assert sorted(memory.rows("row_ids_as_key.tbl")) == [twice, twice, (1, 1, "y"), (1, 2, "at its address")]
+    rows.run(2)
+    assert sorted(memory.rows("row_ids_as_key.tbl")) == [twice, (1, 1, "y"), (1, 2, "at its address")]
+    base = stored(memory, "row_ids_as_key.tbl__base").collect()
+    assert {row._row_id[-1]: row._deleted for row in base} == {"a": False, "b": True, "c": False, "d": False, "e": True}
+    (bad,) = memory.rows("row_ids_as_key.tbl__quarantine")
+    assert bad._change_error == "the record has no _row_id, which is the key: backfill rows have none"
+    assert not rows.has_row_deletes()
+    assert rows.failing_tests() == set()
+    rows.run(2, full_refresh=True)
+    assert set(base) == set(stored(memory, "row_ids_as_key.tbl__base").collect())
+
+
+def test_a_model_says_whether_its_records_have_row_ids(memory: Memory) -> None:
+    """Without them a delete that has no key is quarantined; and a SELECT of one's own may have them."""
+    insert, delete = change(1, 1, "INSERT", 9, "a", "x"), change(1, None, "DELETE", 10, "a")
+    memory.stage("row_ids_said_staging.changes", [Staged(record.text, OBJECT, 1) for record in (insert, delete)])
+    project = memory.project("row_ids_said")
+    project.source("row_ids_said_staging", "changes")
+    of_oracle = f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='{OBJECT}') }}}}"
+    for name, sql, row_ids in [
+        ("without", of_oracle, False), ("own", "select * from `row_ids_said`.`without__changes`", True),
+    ]:  # fmt: skip
+        config = f"config(materialized='current_state', unique_key='id', meta={{'row_ids': {row_ids}}})"
+        project.model(name, f"{{{{ {config} }}}}\n{sql}", COLUMNS)
+    project.run("without")
+    project.run("own")
+    assert [row.id for row in memory.rows("row_ids_said.without")] == [1]
+    (bad,) = memory.rows("row_ids_said.without__quarantine")
+    assert bad._change_error == "key id is missing or NULL"
+    assert memory.rows("row_ids_said.own") == []
+    assert [row._row_id for row in stored(memory, "row_ids_said.own__base").collect()] == [insert.address]
