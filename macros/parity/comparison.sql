@@ -73,20 +73,22 @@
   {{ return(complaints) }}
 {%- endmacro %}
 
-{#- {columns, incomparable}: the columns to compare, [{name, type, tolerances}], with the model's types; and what cannot be compared without loss, as
+{#- {columns, incomparable}: the columns to compare, [{name, type, tolerances}], with the model's names and types; and what cannot be compared without loss, as
     sentences: types that Spark would compare by rounding. -#}
 {%- macro compared_columns(relation, compare_to, keys, names, tolerances) -%}
-  {%- set complaints, sides = [], [] -%}
+  {%- set complaints, sides, own, tolerated_of = [], [], [], {} -%}
   {%- for side in [relation, compare_to] -%}
     {%- set types = {} -%}
     {%- for column in adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(side) ~ ' where false') -%}
       {%- do types.update({column.name | lower: column.dtype}) -%}
+      {%- do own.append(column.name) if not sides -%}
     {%- endfor -%}
     {%- do sides.append(types) -%}
   {%- endfor -%}
+  {%- for name, said in tolerances.items() -%}{%- do tolerated_of.update({name | lower: said}) -%}{%- endfor -%}
   {%- set columns, incomparable = [], [] -%}
   {%- set integers = ['tinyint', 'smallint', 'int', 'bigint'] -%}
-  {%- for name in (keys + (names or (sides[0] | list))) | unique -%}
+  {%- for name in (keys + (names or own)) | unique -%}
     {%- set types = [sides[0].get(name | lower), sides[1].get(name | lower)] -%}
     {%- for side, type in [(relation, types[0]), (compare_to, types[1])] if not type -%}
       {%- do complaints.append(reconcile.ledger_name(side) ~ ' has no column ' ~ name ~ '; name the columns to compare in `columns`') -%}
@@ -96,7 +98,7 @@
       {%- do incomparable.append('column ' ~ name ~ ' is ' ~ types[0] ~ ' in ' ~ reconcile.ledger_name(relation) ~ ' and ' ~ types[1] ~ ' in '
             ~ reconcile.ledger_name(compare_to) ~ ', which cannot be compared without loss; give them one type') -%}
     {%- endif -%}
-    {%- set said = tolerances.get(name, []) -%}
+    {%- set said = tolerated_of.get(name | lower, []) -%}
     {%- set tolerated = [] -%}
     {%- for tolerance in ([said] if said is string or said is mapping else said) -%}
       {%- set kind, argument = (tolerance.items() | list | first) if tolerance is mapping else (tolerance, none) -%}
@@ -105,7 +107,7 @@
     {%- endfor -%}
     {%- do columns.append({'name': name, 'type': types[0] or '', 'tolerances': tolerated}) -%}
   {%- endfor -%}
-  {%- for name in tolerances if name not in columns | map(attribute='name') -%}
+  {%- for name in tolerances if name | lower not in columns | map(attribute='name') | map('lower') | list -%}
     {%- do complaints.append('tolerances: ' ~ name ~ ' is none of the columns that are compared') -%}
   {%- endfor -%}
   {%- do reconcile._raise_complaints_of_parity(complaints) -%}
