@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import file_formats
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 # JDBC drivers, for snapshots of real databases.
 os.environ["RECONCILE_PACKAGES"] = (Path(__file__).parent / "packages").read_text()
 os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
+# How long an example takes says more of what else the machine does than of the code.
+hypothesis.settings.register_profile("house", deadline=None)
+hypothesis.settings.load_profile("house")
 # The Makefile's profiles are the demo's; each project of a test has its own.
 os.environ.pop("DBT_PROFILES_DIR", None)
 # On two cores compiling thoroughly costs tests more than it gains. Spark's scripts read this variable.

@@ -20,9 +20,20 @@ RESULTS = ROOT / "docs" / "matrix.md"
 LIMIT = 15 * 60
 ICEBERG = ["--file-format", "iceberg"]
 # What pytest is given for each part; all run on two workers.
+READERS = ["tests/process/test_append_spanner.py", "tests/process/test_append_bigtable.py"]
+PARITY = "tests/process/test_spanner_parity.py"
 PARTS: dict[str, list[str]] = {
     "histories": ["-m", "matrix", "tests/fold"],
-    "kills": ["-m", "matrix", "tests/process/test_kills.py"],
+    "kills": ["-m", "matrix", "tests/process", "-k", "kill and not spanner and not bigtable"],
+    "spanner": ["-m", "matrix", READERS[0], PARITY, "-k", "not 1500 and not cut_of_each and not is_killed"],
+    "spanner-captures": ["-m", "matrix", PARITY, "-k", "1500"],
+    "spanner-cuts": ["-m", "matrix", PARITY, "-k", "cut_of_each"],
+    "spanner-kills-googlesql": ["-m", "matrix", PARITY, "-k", "is_killed and googlesql"],
+    "spanner-kills-postgresql": ["-m", "matrix", PARITY, "-k", "is_killed and postgresql"],
+    "bigtable": ["-m", "matrix", READERS[1], "tests/process/test_bigtable_kills.py"],
+    "readers-iceberg": [*ICEBERG, *READERS, "tests/process/test_bigtable_kills.py"],
+    "snapshots": ["-m", "matrix", "tests/functional"],
+    "cluster": ["-m", "matrix", "tests/cluster"],
 }
 _ROW = re.compile(r"^\| `(?P<part>[\w-]+)` \| (?P<result>[^|]*) \| (?P<commit>[^|]*) \| (?P<date>[^|]*) \|", re.M)
 
