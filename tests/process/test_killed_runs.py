@@ -177,8 +177,10 @@ def test_runs_that_die_before_each_statement_in_turn_are_made_good_by_the_next_t
     assert run.rows() == undisturbed(memory, staging, materialized)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("materialized", MATERIALIZED)
+@pytest.mark.parametrize(
+    "materialized",
+    [pytest.param("current_state", marks=pytest.mark.soak), pytest.param("history", marks=pytest.mark.matrix)],
+)
 def test_on_real_tables_runs_that_die_before_each_statement_in_turn_are_made_good_by_the_next_that_lives(
     spark: SparkSession, memory: MortalMemory, materialized: str
 ) -> None:
