@@ -14,7 +14,7 @@
     {%- do complaints.append("unique_key " ~ key ~ ": no such column is declared; add it to the model's YAML, spelled the same") -%}
   {%- endfor -%}
   {%- for column in columns if column.name in keys and column.type.name in ['array', 'map'] -%}
-    {%- do complaints.append("unique_key " ~ column.name ~ ": a key cannot be an " ~ column.type.name ~ "; use a scalar type") -%}
+    {%- do complaints.append("unique_key " ~ column.name ~ ": a key cannot be of type " ~ column.type.name ~ "; use a scalar type") -%}
   {%- endfor -%}
   {%- for column in columns if column.name in keys and column.round -%}
     {%- do complaints.append("unique_key " ~ column.name ~ ": rounded keys of different rows would be one; declare a type that holds every digit, as string") -%}
@@ -134,7 +134,7 @@
   {%- set built, leftover = {}, [] -%}
   {%- for name, property in [('live', 'reconcile.definition'), ('base', 'reconcile.declaration'),
                              ('changes', 'reconcile.definition'), ('quarantine', 'reconcile.definition' if is_view else 'reconcile.quarantine')]
-                             + ([(keyless.kind, 'reconcile.' ~ keyless.kind)] if keyless and not is_view else []) -%}
+                             + ([(keyless.kind, 'reconcile.' ~ keyless.kind)] if keyless else []) -%}
     {%- set existing = load_relation(relations[name]) -%}
     {%- set properties = reconcile.table_properties(relations[name]) if existing else {} -%}
     {%- do built.update({name: properties.get(property)}) -%}
@@ -143,8 +143,8 @@
       {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " exists and was not built of an earlier moment, so it is not replaced; name another schema by the variable as_of_schema") -%}
     {%- elif of_then and not reconcile.as_of() -%}
       {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " was built as of " ~ of_then ~ "; drop it, or build into another schema") -%}
-    {%- elif name == 'base' and is_view -%}
-      {%- do leftover.append('table ' ~ reconcile.ledger_name(relations.base)) if built.base -%}
+    {%- elif is_view and name not in ['live', 'changes', 'quarantine'] -%}
+      {%- do leftover.append('table ' ~ reconcile.ledger_name(relations[name])) if built[name] -%}
     {%- elif name == 'quarantine' and existing and built[name] is none
           and properties.get('reconcile.quarantine' if is_view else 'reconcile.definition') -%}
       {%- do leftover.append(existing.type ~ ' ' ~ reconcile.ledger_name(relations[name])) -%}

@@ -73,8 +73,8 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     "keys that cannot be compared": (
         thing(columns={"list": "array<int>", "pairs": "map<int,int>", "id": {"data_type": "bigint", **ROUND}},
               key=["list", "pairs", "id"]),
-        ["unique_key list: a key cannot be an array; use a scalar type",
-         "unique_key pairs: a key cannot be an map; use a scalar type",
+        ["unique_key list: a key cannot be of type array; use a scalar type",
+         "unique_key pairs: a key cannot be of type map; use a scalar type",
          "unique_key id: rounded keys of different rows would be one; "
          "declare a type that holds every digit, as string"],
     ),
@@ -441,6 +441,19 @@ IN_THE_WAY: dict[str, Refusal] = {
     "what another materialization left: a history": left(
         "history", "current_view", "drop table demo.orders__base", "drop table demo.orders__quarantine"
     ),
+    **{
+        f"what another materialization left: {kind}": Refusal(
+            run(beside(shape, f"demo.orders__{kind}", **{f"reconcile__{kind}": "demo.orders"})),
+            [
+                "it was of another materialization, and is made as a current_view only once nothing is left of that "
+                f"one; run `drop table demo.orders__{kind}`"
+            ],
+        )
+        for kind, shape in (
+            ("row_deletes", thing(ORACLE, materialized="current_view")),
+            ("range_deletes", cells(materialized="current_view")),
+        )
+    },
     "what another materialization left: a view, of a current_state": left(
         "current_view", "current_state", "drop view demo.orders__quarantine"
     ),
