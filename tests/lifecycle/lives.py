@@ -40,6 +40,7 @@ class Case:
     staged: Callable[[str], list[Staged]]
     materialized: str = "current_state"
     meta: Mapping[str, Any] = field(default_factory=dict)
+    meta_of_tables: Mapping[str, Any] = field(default_factory=dict)  # what memory, which stands for Delta, has not
     data_tests: tuple[str, ...] = ("ledger_balances",)
     keyless: str = ""  # the table of deletes without a key
 
@@ -49,8 +50,9 @@ class Case:
         base = [] if self.materialized == "current_view" else ["__base"]
         return ["", *base, "__quarantine", *([self.keyless] if self.keyless else [])]
 
-    def sql(self, name: str) -> str:
-        config = f"materialized='{self.materialized}', unique_key={self.key!r}, meta={dict(self.meta)}"
+    def sql(self, name: str, is_table: bool) -> str:
+        meta = {**self.meta, **(self.meta_of_tables if is_table else {})}
+        config = f"materialized='{self.materialized}', unique_key={self.key!r}, meta={meta}"
         macro = f"{{{{ reconcile.{self.macro}(source('lake', 'changes'), object='{name}') }}}}"
         return f"{{{{ config({config}) }}}}\n{macro}"
 
@@ -105,7 +107,7 @@ def _every_type(name: str) -> list[Staged]:
 CASES = {
     "rows": Case(
         "datastream_mysql", COLUMNS, [*KEY], _histories("mysql", 25),
-        meta={"fresh": True, **({"buckets": 4} if file_format() == "iceberg" else {})},
+        meta={"fresh": True}, meta_of_tables={"buckets": 4} if file_format() == "iceberg" else {},
     ),
     "rows_with_row_deletes": Case(
         "datastream_oracle", row_deletes.COLUMNS, ["history", "id"], _row_deletes,
@@ -152,13 +154,18 @@ def _staged(name: str) -> list[Staged]:
 class Side:
     """One of the two ways in which the project is run."""
 
+    are_tables = False
+
     def __init__(self, lake: Any, schema: str, cases: Mapping[str, Case]) -> None:
         self.lake, self.schema, self.cases = lake, schema, cases
         self.project = lake.project(schema)
         self.project.source(f"{schema}_staging", "changes")
         for name, case in cases.items():
             self.project.model(
-                name, case.sql(name), case.columns, data_tests=[f"reconcile.{test}" for test in case.data_tests]
+                name,
+                case.sql(name, self.are_tables),
+                case.columns,
+                data_tests=[f"reconcile.{test}" for test in case.data_tests],
             )
         staged = [row for name in cases for row in _staged(name)]
         lake.stage(f"{schema}_staging.all_changes", sorted(staged, key=lambda row: row.batch))
@@ -201,6 +208,8 @@ class Side:
 
 class ByDbt(Side):
     """By dbt, on tables of the run's format."""
+
+    are_tables = True
 
     def __init__(self, spark: SparkSession, root: Path, schema: str, cases: Mapping[str, Case]) -> None:
         self.spark = spark
