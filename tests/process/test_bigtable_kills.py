@@ -172,8 +172,9 @@ def test_what_a_dying_job_stages_comes_to_the_cells_and_rows_of_the_server(
             project.run("cells")
             return max([taken, *(row.batch for row in rows)])
 
-        for number in range(200):
-            is_last = deaths >= 6 and len(server.log) >= 1500
+        for number in range(2000):
+            # However quick the machine is, the partitions have changed meanwhile, or this would show nothing.
+            is_last = deaths >= 6 and len(server.log) >= 1500 and len(server.closings) > 5
             if is_last:
                 workload.over.set()
                 workload.join()
@@ -206,7 +207,6 @@ def test_what_a_dying_job_stages_comes_to_the_cells_and_rows_of_the_server(
         undecoded = [row for row in found.values() if row[-1]]
         assert undecoded and len(undecoded) < len(found)
         assert project.failing_tests("cells") == set()
-        assert len(server.closings) > 5, "the partitions did not change: this shows nothing"
 
 
 @pytest.mark.matrix
