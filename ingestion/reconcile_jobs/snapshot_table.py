@@ -30,7 +30,9 @@ def writer(rows: DataFrame, into: TableName, comment: str, properties: Mapping[s
     table_format = format_of(rows.sparkSession)
     # Parquet has no such names; the table then keeps its own.
     odd = any(re.search(r"[ ,;{}()\n\t=]", name) for name in rows.columns)
+    ntz = any("timestamp_ntz" in kind for _, kind in rows.dtypes)
+    wanted = {**(table_format.any_names if odd else {}), **(table_format.timestamps_ntz if ntz else {})}
     found = rows.writeTo(into.sql).using(table_format.name).tableProperty("comment", comment)
-    for key, value in {**properties, **(table_format.any_names if odd else {})}.items():
+    for key, value in {**properties, **wanted}.items():
         found = found.tableProperty(key, value)
     return found

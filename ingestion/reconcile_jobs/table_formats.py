@@ -21,6 +21,7 @@ class TableFormat(Protocol):
     staging_properties: ClassVar[Mapping[str, str]]  # of staging tables that are made
     append_properties: ClassVar[Mapping[str, str]]  # without which a table cannot be appended to
     any_names: ClassVar[Mapping[str, str]]  # of tables whose columns may be called anything
+    timestamps_ntz: ClassVar[Mapping[str, str]]  # of tables with such a column, which may replace one without
 
     def properties(self, spark: SparkSession, table: str) -> dict[str, str]:
         """Return a table's properties: all of each, as SHOW TBLPROPERTIES blots out what speaks of a url or a token.
@@ -46,6 +47,7 @@ class Delta:
     }
     append_properties: ClassVar[Mapping[str, str]] = {}
     any_names: ClassVar[Mapping[str, str]] = {"delta.columnMapping.mode": "name"}
+    timestamps_ntz: ClassVar[Mapping[str, str]] = {"delta.feature.timestampNtz": "supported"}
 
     def properties(self, spark: SparkSession, table: str) -> dict[str, str]:
         """Return a table's properties."""
@@ -82,6 +84,7 @@ class Iceberg:
     }
     append_properties: ClassVar[Mapping[str, str]] = {"write.wap.enabled": "true"}
     any_names: ClassVar[Mapping[str, str]] = {}
+    timestamps_ntz: ClassVar[Mapping[str, str]] = {}
 
     def properties(self, spark: SparkSession, table: str) -> dict[str, str]:
         """Return a table's properties."""

@@ -5,8 +5,8 @@
 {%- endmacro %}
 
 {#- And of base tables. Deletion vectors, which Iceberg's version 3 has in any case: a merge marks rows instead of writing their files again. Column mapping:
-    only for names Parquet cannot hold. Of a sequence Iceberg would keep 16 characters as the bounds of a file, which are no more than its
-    generation; whole, they let files be skipped. -#}
+    only for names Parquet cannot hold. Delta takes a timestamp_ntz into a new table only, and into one that is replaced if it is told so.
+    Of a sequence Iceberg would keep 16 characters as the bounds of a file, which are no more than its generation; whole, they let files be skipped. -#}
 {%- macro base_format_properties(settings) -%}
   {%- if settings.file_format == 'iceberg' -%}
     {{ return(dict(reconcile.format_properties('iceberg'), **{'write.metadata.metrics.column._change_sequence': 'full'})) }}
@@ -14,6 +14,9 @@
   {%- set properties = {'delta.enableDeletionVectors': 'true'} -%}
   {%- if modules.re.search('[ ,;{}()\n\t=]', settings.columns | map(attribute='name') | join('')) -%}
     {%- do properties.update({'delta.columnMapping.mode': 'name'}) -%}
+  {%- endif -%}
+  {%- if 'timestamp_ntz' in settings.columns | map(attribute='type.ddl') | join(' ') -%}
+    {%- do properties.update({'delta.feature.timestampNtz': 'supported'}) -%}
   {%- endif -%}
   {{ return(properties) }}
 {%- endmacro %}

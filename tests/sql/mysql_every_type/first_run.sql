@@ -151,6 +151,7 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
+    'delta.feature.timestampNtz' = 'supported',
     'reconcile.declaration' = '{"columns": "712b4bca477f184b633b9913a1ceca75", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
 )
 as

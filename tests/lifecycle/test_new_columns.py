@@ -1,0 +1,35 @@
+"""A full refresh gives a model's tables the columns that are declared now, of whatever types and names."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from datastream import Staged, event
+from file_formats import file_format
+from plain_dbt import PlainProject
+from process.spark_warehouse import SparkWarehouse
+from pyspark.sql import SparkSession
+
+BEFORE = {"id": "bigint", "note": "string"}
+# What Delta takes into a table that is replaced only if it is told so.
+NOW = {"id": "bigint", "a b": "string", "at": "timestamp_ntz", "list": "array<timestamp_ntz>"}
+
+
+@pytest.mark.parametrize("materialized", ["current_state", "history"])
+def test_a_full_refresh_replaces_the_columns(spark: SparkSession, materialized: str) -> None:
+    schema = f"new_columns_{materialized}"
+    warehouse = SparkWarehouse(spark)
+    row = {"id": 1, "note": "x", "a b": "y", "at": "2026-11-25 08:00:00", "list": ["2026-11-25 08:00:00", None]}
+    warehouse.stage(f"{schema}.changes", [Staged(event("mysql", row), "things", 1)])
+    project = PlainProject(warehouse, schema, file_format=file_format())
+    project.source(schema, "changes")
+    config = f"{{{{ config(materialized='{materialized}', unique_key='id') }}}}"
+    call = "{{ reconcile.datastream_mysql(source('lake', 'changes'), object='things') }}"
+    for columns in (BEFORE, NOW):
+        project.model("things", f"{config}\n{call}", columns)
+        project.run("things", full_refresh=True)
+    assert warehouse.table(f"{schema}.things__quarantine").collect() == []
+    (stored,) = warehouse.table(f"{schema}.things").select(*(f"`{name}`" for name in NOW)).collect()
+    moment = datetime(2026, 11, 25, 8)
+    assert tuple(stored) == (1, "y", moment, [moment, None])
