@@ -23,8 +23,9 @@ hypothesis.settings.register_profile("house", deadline=None)
 hypothesis.settings.load_profile("house")
 # The Makefile's profiles are the demo's; each project of a test has its own.
 os.environ.pop("DBT_PROFILES_DIR", None)
-# On two cores compiling thoroughly costs tests more than it gains. Spark's scripts read this variable.
-os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC"
+# On two cores compiling thoroughly costs a process of a minute more than it gains. Spark's scripts read this variable.
+LONG_LIVED = "-XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC"
+os.environ["SPARK_SUBMIT_OPTS"] = f"-XX:TieredStopAtLevel=1 {LONG_LIVED}"
 # A server that stops while it is read from is what some tests are about: gRPC need not tell.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 # Starting Spark takes half as long with the classes that `make test` writes down: tests/java/bin/java.
@@ -67,7 +68,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     # The JVM keeps the directory in which it was started.
-    with contextlib.chdir(tmp_path_factory.mktemp("session")):
+    with contextlib.chdir(tmp_path_factory.mktemp("session")), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_SUBMIT_OPTS", LONG_LIVED)
         session = SparkSession.builder.getOrCreate()
     yield session
     session.stop()

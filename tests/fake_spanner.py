@@ -200,6 +200,7 @@ class FakeSpanner:
         max_streams: int = 1000,
     ) -> None:
         self.postgresql, self.chunk, self.resume_tokens = postgresql, chunk, resume_tokens
+        self.last_token = 2**31  # the number of the last message that has a token
         self.stream = "everything"
         self.now = self.START + 3600 * 10**9
         self.partitions = {f"P{i}": Partition(f"P{i}", self.START) for i in range(partitions)}
@@ -409,7 +410,7 @@ class FakeSpanner:
                 if fault and fault.code:
                     context.abort(fault.code, fault.details)
                 message = T.PartialResultSet.pb()(values=[part], chunked_value=more)
-                if self.resume_tokens:
+                if self.resume_tokens and number <= self.last_token:
                     message.resume_token = json.dumps([of, number]).encode()
                 if number == 0:
                     message.metadata.CopyFrom(metadata)

@@ -122,7 +122,7 @@ def _oracle() -> st.SearchStrategy[Coordinates]:
         lambda scn, rs_id, ssn, padding: (
             (scn, *rs_id, ssn),
             _statement_time(scn, *rs_id, ssn),
-            {"scn": scn, "rs_id": padding.format("0x{:06x}.{:08x}.{:04x}".format(*rs_id)), "ssn": ssn},
+            {"scn": scn, "rs_id": padding.format(_cased("0x{:06x}.{:08x}.{:04x}".format(*rs_id), scn)), "ssn": ssn},
         ),
         scn, rs_id, st.sampled_from([0, 1, 9, 10]), st.sampled_from(["{}", " {} "]),
     )  # fmt: skip
@@ -133,7 +133,7 @@ def _mysql() -> st.SearchStrategy[Coordinates]:
         lambda file, position: (
             (file, position),
             _statement_time(file, position),
-            {"log_file": f"mysql-bin.{file:06}", "log_position": position},
+            {"log_file": f"mysql8-bin.{file:06}", "log_position": position},
         ),
         st.sampled_from([999_998, 999_999, 1_000_000, 1_000_001]), st.sampled_from([4, 99, 100, 156_500]),
     )  # fmt: skip
@@ -141,14 +141,24 @@ def _mysql() -> st.SearchStrategy[Coordinates]:
 
 def _postgresql() -> st.SearchStrategy[Coordinates]:
     lsn = st.tuples(st.sampled_from([0, 1, 0x10]), st.sampled_from([0, 0x9, 0x10, 0x2326350, 0xFFFFFFFF]))
-    return st.builds(lambda time, lsn: ((time, *lsn), time, {"lsn": "{:X}/{:X}".format(*lsn)}), _TIMES, lsn)
+    return st.builds(
+        lambda time, lsn: ((time, *lsn), time, {"lsn": _cased("{:x}/{:x}".format(*lsn), sum(lsn))}), _TIMES, lsn
+    )
 
 
 def _sqlserver() -> st.SearchStrategy[Coordinates]:
     lsn = st.tuples(
         st.sampled_from([0x9, 0x10]), st.sampled_from([0x9A, 0x238, 0x1000]), st.sampled_from([0x2, 0xA, 0x10])
     )
-    return st.builds(lambda time, lsn: ((time, *lsn), time, {"lsn": "{:08x}:{:08x}:{:04x}".format(*lsn)}), _TIMES, lsn)
+    return st.builds(
+        lambda time, lsn: ((time, *lsn), time, {"lsn": _cased("{:08x}:{:08x}:{:04x}".format(*lsn), sum(lsn))}),
+        _TIMES, lsn,
+    )  # fmt: skip
+
+
+def _cased(digits: str, number: int) -> str:
+    """Return hex digits as one reader or another writes them: in capitals or not."""
+    return digits.upper() if number % 2 else digits
 
 
 COORDINATES: dict[str, Callable[[], st.SearchStrategy[Coordinates]]] = {

@@ -8,7 +8,9 @@ python tests/matrix.py --in-turn   run the part whose turn it is, by the number 
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -38,7 +40,9 @@ PARTS: dict[str, list[str]] = {
     ],
     "readers-iceberg": [*ICEBERG, *READERS, "tests/process/test_bigtable_kills.py"],
     "snapshots": ["-m", "matrix", "tests/functional"],
-    "cluster": ["-m", "matrix", "tests/cluster"],
+    "live-parity": ["-m", "matrix", "tests/cluster/test_live_parity.py"],
+    "object-store": ["-m", "matrix", "tests/cluster/test_object_store.py"],
+    **{f"concurrent-runs-{n}": ["-m", "matrix", "tests/cluster", "-k", f"series-{n}"] for n in (1, 2, 3, 4)},
 }
 _ROW = re.compile(r"^\| `(?P<part>[\w-]+)` \| (?P<result>[^|]*) \| (?P<commit>[^|]*) \| (?P<date>[^|]*) \|", re.M)
 
@@ -47,11 +51,12 @@ def run(part: str, minutes: float) -> tuple[int, str]:
     """Run a part for so long at most, and return its exit code and what pytest said last."""
     words = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadfile", "--durations=5", *PARTS[part]]
     last, late = "", threading.Event()
-    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
+    # A session of its own: what is late is stopped with all the servers that its tests have started.
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as running:
 
         def stop() -> None:
             late.set()
-            running.terminate()
+            os.killpg(running.pid, signal.SIGKILL)
 
         timer = threading.Timer(60 * minutes, stop)
         timer.start()

@@ -52,7 +52,8 @@ def change(
     if payload is None:
         payload = {"HISTORY": None if key is None else history, "ID": key, "NOTE": note}
     metadata = {"scn": scn, "rs_id": "0x0073cb.0000194d.0020", "ssn": ssn, "row_id": row_id}
-    said = {"source_timestamp": _iso(scn), **said}
+    # What undoes a change may tell a time before that of the change.
+    said = {"source_timestamp": _iso(scn - 7 if key is None and scn % 3 == 0 else scn), **said}
     text = event("oracle", payload, change_type, metadata=metadata, uuid=uuid, object=OBJECT, **said)
     kind = KINDS[change_type]
     above = int(kind != "delete")
@@ -394,11 +395,11 @@ class Rows(OneModel[Record]):
         return self.lake.has(f"{self.schema}.tbl__row_deletes")
 
     def deletes(self) -> set[tuple[Any, ...]]:
-        """Return address, sequence and batch of the row deletes that are kept."""
+        """Return address, sequence, batch and id of the row deletes that are kept."""
         if not self.has_row_deletes():
             return set()
         rows = stored(self.lake, f"{self.schema}.tbl__row_deletes").collect()
-        found = {(row._row_id, row._change_sequence, row._change_batch) for row in rows}
+        found = {(row._row_id, row._change_sequence, row._change_batch, row._change_id) for row in rows}
         demand(len(found) == len(rows), "a row delete is kept twice")
         return found
 
@@ -426,11 +427,14 @@ class Rows(OneModel[Record]):
         seen = {key: (r["_deleted"], r["note"], r["_row_id"], r["_change_batch"]) for key, r in self.base().items()}
         kept = {key: (row.kind == "delete", row.note, row.address, row.batch) for key, row in rows.items()}
         demand(seen == kept, f"rows are not as folded: {some(seen.items() ^ kept.items())}")
-        sequences = self.sequences()
+        sequences, copies = self.sequences(), dict[Any, set[str]]()
+        for record in delivered:
+            if record.identity in undone and record.key is None:
+                copies.setdefault(record.identity, set()).add(record.uuid)
+        # Of copies the least id is kept, whatever came first.
         expected = {
-            (record.address, sequences[record.uuid], undone[record.identity])
-            for record in delivered
-            if record.identity in undone and record.key is None
+            (address, sequences[min(uuids)], undone[address, rank], min(uuids))
+            for (address, rank), uuids in copies.items()
         }
         known = self.deletes()
         demand(known == expected, f"row deletes are not those delivered: {some(known ^ expected)}")

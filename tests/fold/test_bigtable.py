@@ -378,10 +378,10 @@ def test_earlier_moments_parity_and_a_select_of_ones_own(memory: Memory) -> None
 # --- watermarks -------------------------------------------------------------------------------------------------------
 
 
-def cut_of(low_watermark: str | None, **partitions: str | None) -> str:
-    """Return the record of a batch's cut; partitions are named by the hex of their first key, and end at the next."""
+def cut_of(low_watermark: str | None, end: str = "", **partitions: str | None) -> str:
+    """Return the cut of one task's partitions, which are named by the hex of their first key and end at the next."""
     starts = sorted(partitions)
-    ends = [*starts[1:], ""]
+    ends = [*starts[1:], end]
     said = [
         {
             "start_key": b64(bytes.fromhex(start[1:])), "end_key": b64(bytes.fromhex(end[1:])), "tokens": [],
@@ -437,7 +437,9 @@ def test_the_ledger_has_the_watermark_and_the_lag_shows_what_stands(memory: Memo
     bigtable(2, 2, at(1, ".123456789"), _=at(2), _80=at(1, ".123456789"))
     bigtable(3, 7, at(1, ".123456789"), _=at(7), _80=at(1, ".123456789"))
     project.run("cells")
-    bigtable(4, 12, at(1, ".123456789"), _=at(11), _40=at(12), _80=at(1, ".123456789"))
+    # Of two tasks, each of which knows its own partitions.
+    bigtable(4, 12, at(1, ".123456789"), _80=at(1, ".123456789"))
+    append("changes", 4, 12, ("bigtable", "#cut", cut_of(at(11), "_80", _=at(11), _40=at(12))))
     project.run("cells")
     ledger = memory.table(f"{schema}.reconcile_ledger").where("object = 'events'").orderBy("last_batch").collect()
     stands = datetime(2026, 11, 22, 10, 1, 0, 123456, tzinfo=UTC)

@@ -13,7 +13,7 @@ from laws import LawBroken
 from memory import Memory
 from one_model import OneModel
 from pyspark.sql import SparkSession
-from row_deletes import Rows
+from row_deletes import Rows, RowVersions
 
 STATE = "macros/materializations/current_state"
 RECORDS = "macros/change_records"
@@ -61,6 +61,12 @@ BUGS = [
         "  {{ return(statements) }}\n{%- endmacro %}", MARKED, Rows, INCREMENTS, "not as folded"),
     Bug("the first row delete is the last", KEYLESS,
         "when not matched then insert *", "", Rows, INCREMENTS, "row deletes are not"),
+    Bug("of copies of a row delete the last one is kept", KEYLESS,
+        "struct(come._change_time, come._change_id) <", "struct(come._change_time, come._change_id) >",
+        Rows, INCREMENTS, "row deletes are not"),
+    Bug("a row delete ends a version before it began", VERSIONS,
+        "greatest(valid_from, least(valid_to, _change_undone.time))", "least(valid_to, _change_undone.time)",
+        RowVersions, REBUILD, "not as replayed"),
     Bug("a row that is undone counts as applied", f"{STATE}/rows_beside_keyless_deletes.sql",
         "_change_is_undone or _deleted and", "_deleted and", Rows, INCREMENTS, "counts"),
     Bug("any row delete is a duplicate", f"{STATE}/counts_with_keyless_deletes.sql",

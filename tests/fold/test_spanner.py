@@ -149,6 +149,8 @@ WHOLE = {"value_capture_type": "NEW_ROW"}
 ROWS: list[tuple[str, list[list[str]], Any]] = [
     ("absent is not NULL", [[change("%s", "INSERT", {"A": "1", "B": "1", "C": "1"}, 1)],
                             [change("%s", "UPDATE", {"B": "2"}, 2)]], ("1", "2", "1")),
+    ("a name in another case", [[change("%s", "INSERT", {"A": "1", "B": "1", "C": "1"}, 1)],
+                                [change("%s", "UPDATE", {"b": "2"}, 2)]], ("1", "2", "1")),
     ("NULL is not absent", [[change("%s", "INSERT", {"A": "1", "B": "1", "C": "1"}, 1)],
                             [change("%s", "UPDATE", {"B": None}, 2)]], ("1", None, "1")),
     ("one nanosecond", [[change("%s", "UPDATE", {"A": "3"}, 1003), change("%s", "UPDATE", {"A": "2"}, 1002)],
@@ -353,7 +355,8 @@ from values
     (2, 'one', null, null, 'insert', '1', array('id', 'a')),
     (2, 'two', null, null, 'update', '2', array('a', 'c')),
     (2, 'two', null, null, 'update', '3', array('a', null)),
-    (3, 'all', null, 'all', 'update', '1', array('d', 'a', 'it\\'s `b`'))
+    (3, 'all', null, 'all', 'update', '1', array('d', 'a', 'it\\'s `b`')),
+    (4, 'was', 'was', 'was', 'delete', '1', cast(null as array<string>))
 as t(id, a, `it's ``b```, d, kind, sequence, columns)
 """
 
@@ -382,8 +385,15 @@ def test_a_select_of_ones_own_says_that_it_has_partial_records(own: Memory) -> N
 
 def test_copies_that_name_their_columns_in_another_order_are_duplicates(own: Memory) -> None:
     (line,) = own.table("spanner_own.reconcile_ledger").where("relation like '%taken'").collect()
-    assert (line.delivered, line.duplicate, line.quarantined) == (8, 1, 2)
-    assert line.applied + line.superseded + line.pending == 5
+    assert (line.delivered, line.duplicate, line.quarantined) == (9, 1, 2)
+    assert line.applied + line.superseded + line.pending == 6
+
+
+@pytest.mark.parametrize("model", ["taken", "refused"])
+def test_of_a_row_that_is_deleted_no_value_is_kept(own: Memory, model: str) -> None:
+    """Whatever the delete carries."""
+    (kept,) = own.table(f"spanner_own.{model}__base").where("_deleted").select("id", "a", "`it's ``b```", "d").collect()
+    assert tuple(kept) == (4, None, None, None)
 
 
 def test_a_model_that_does_not_take_them_quarantines_them(own: Memory) -> None:

@@ -192,7 +192,9 @@ def test_each_load_replaces_rows_and_columns(spark, load):
 
 def test_what_is_no_snapshot_is_never_replaced(spark, load):
     spark.sql("CREATE SCHEMA IF NOT EXISTS snapshots")
-    spark.sql(f"CREATE OR REPLACE TABLE snapshots.base USING {file_format()} AS SELECT 1 AS id")
+    # As a base table of the package's own, which has properties, too.
+    declared = "TBLPROPERTIES ('reconcile.declaration' = 'x')"
+    spark.sql(f"CREATE OR REPLACE TABLE snapshots.base USING {file_format()} {declared} AS SELECT 1 AS id")
     spark.sql("CREATE OR REPLACE VIEW snapshots.live AS SELECT 1 AS id")
     for name in ("snapshots.base", "snapshots.live"):
         with pytest.raises(UsageError, match=f"{name} is there already and is no snapshot"):

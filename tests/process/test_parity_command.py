@@ -28,13 +28,13 @@ class Outputs:
         self.results.append(json.loads(json.dumps(values)))
 
 
-def ran(run: str, test: str, verdict: str, at: int) -> tuple[Any, ...]:
+def ran(run: str, model: str, verdict: str, at: int, test: str = "parity") -> tuple[Any, ...]:
     counts = [int(verdict == kind) for kind in ("confirmed", "unprovable", "in_flight")]
     return (
         run,
-        test,
-        f"shop.{test}",
-        f"lake.{test}_source",
+        f"{test}_{model}",
+        f"shop.{model}",
+        f"lake.{model}_source",
         verdict,
         10,
         10 - sum(counts),
@@ -49,10 +49,14 @@ def results(spark: SparkSession) -> None:
     rows = [
         ran("first", "orders", "confirmed", 1),
         ran("first", "lines", "match", 1),
+        ran("first", "carts", "unprovable", 1),
         ran("second", "orders", "in_flight", 2),
         ran("second", "lines", "match", 2),
         ran("third", "orders", "match", 3),
+        # Another test of the same two tables, of other columns, that ran once.
+        ran("first", "orders", "match", 1, "parity_of_totals"),
         ran("third", "customers", "unprovable", 3),
+        ran("third", "carts", "in_flight", 3),
     ]
     spark.createDataFrame(rows, COLUMNS).write.format(file_format()).saveAsTable(RESULTS)
 
@@ -60,13 +64,19 @@ def results(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("words", "refused", "counts"),
     [
-        (["--relation", "shop.orders"], None, (1, 10, 10)),
+        (["--relation", "shop.orders"], None, (2, 20, 20)),
         (["--relation", "shop.lines"], None, (1, 10, 10)),
-        (["--run", "first"], DataError, (2, 20, 19)),
+        (["--run", "first"], DataError, (4, 40, 38)),
         (["--run", "second"], Fault, (2, 20, 19)),
-        ([], Undecided, (3, 30, 29)),
+        ([], Undecided, (5, 50, 48)),
     ],
-    ids=["a model that matches now", "one of the run before", "confirmed", "in flight", "the newest of each"],
+    ids=[
+        "a model that matches now",
+        "one of the run before",
+        "confirmed before unprovable",
+        "in flight",
+        "unprovable before in flight, the newest of each",
+    ],
 )
 def test_the_verdict_of_the_newest_comparisons_is_the_exit_code(
     results: None, words: list[str], refused: type[JobError] | None, counts: tuple[int, ...]

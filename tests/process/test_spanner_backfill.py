@@ -9,6 +9,7 @@ import pytest
 from clocks import MovedClock
 from fake_spanner import FakeSpanner, Fault
 from reconcile_jobs import errors
+from reconcile_jobs.spanner import backfill
 from reconcile_jobs.spanner.backfill import Column, Table, read_rows, shares_of
 from reconcile_jobs.spanner.queries import Client, DatabaseName, Retries
 
@@ -58,6 +59,16 @@ def test_a_read_that_ends_well_within_a_row_or_a_value_loses_and_repeats_nothing
             server.faults = [Fault(READ, at, code=None)]
             assert backfilled(client) == ROWS
             assert server.faults[0].times == 0
+
+
+def test_rows_that_were_given_beyond_the_last_token_are_not_given_again(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(backfill, "_KEPT_BACK", 0)
+    with FakeSpanner() as server, connected(server) as client:
+        server.last_token = 1  # of the first row
+        assert backfilled(client) == ROWS
+        server.faults = [Fault(READ, 4)]  # when the second row was given
+        with pytest.raises(errors.Fault, match=r"rows of T could not be read to their end: run the same command again"):
+            backfilled(client)
 
 
 def test_a_read_that_always_ends_within_a_row_is_one_sentence():

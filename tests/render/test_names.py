@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from plain_dbt import Relation
 from refusals import SENTENCE, THINGS, Refusal, run, thing
 from shapes import Life
 
@@ -70,3 +71,11 @@ def test_relations_that_the_catalog_takes_are_made(alias: str) -> None:
 @pytest.mark.parametrize("name", ["_chang", "deleted", "change_type", "$", "a$b", "$ {a}"])
 def test_names_that_are_like_them_are_taken(name: str) -> None:
     Life(thing(columns={**THINGS, name: "string"})).project.run("orders")
+
+
+def test_models_of_one_name_in_two_schemas_share_nothing() -> None:
+    """What a run caches lies in the session, which has no schemas."""
+    macros = Life(thing()).project.macros
+    one, other = (macros.model_relations(Relation(schema, "orders")) for schema in ("one", "other"))
+    assert one.keys() == other.keys()
+    assert {str(one[name]) for name in one} & {str(other[name]) for name in other} == set()

@@ -168,3 +168,21 @@ REFUSED = list(CASES.values())
 @pytest.mark.parametrize("name", CASES)
 def test_what_parity_cannot_be_asked_is_refused_in_sentences(name: str) -> None:
     CASES[name].check()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "can_be"),
+    [
+        ("decimal(12,2)", "decimal(38,10)", True),
+        ("decimal(28,0)", "decimal(20,10)", True),
+        ("decimal(29,0)", "decimal(20,10)", False),
+        ("decimal(38,0)", "decimal(38,10)", False),
+        ("decimal(38,10)", "decimal(38,9)", False),
+        ("decimal(12,2)", "double", False),
+    ],
+)
+def test_decimals_are_compared_where_one_of_38_digits_holds_both(one: str, other: str, can_be: bool) -> None:
+    """Else Spark would round one of them, and what differs would match."""
+    macros = Life(Shape(MYSQL)).project.macros
+    for types in ([one, other], [other, one]):
+        assert macros._is_one_decimal(types) is can_be

@@ -1,9 +1,14 @@
 """Failures as the one sentence that a user needs."""
 
 import sys
+from types import SimpleNamespace
 
+import grpc
 import pytest
 from reconcile_jobs.errors import DataError, Fault, UsageError, explained
+from reconcile_jobs.google_service import details_of
+from reconcile_jobs.jdbc.connection import Source, _other
+from reconcile_jobs.jdbc.postgresql import PostgreSQL
 
 modules_and_packages = pytest.mark.parametrize(
     ("module", "package"),
@@ -63,3 +68,45 @@ def test_a_failure_keeps_its_kind_on_the_way_from_an_executor(kind: type):
 
     told = explained(Crossed(f"Traceback\n  File\nreconcile_jobs.errors.{kind.__name__}: What it is.\n\tat org.apache"))
     assert (type(told), str(told)) == (kind, "What it is.")
+
+
+class Refused(grpc.RpcError):
+    def __init__(self, details: str | None) -> None:
+        self.said = details
+
+    def details(self) -> str | None:
+        return self.said
+
+
+@pytest.mark.parametrize(
+    ("details", "told"),
+    [
+        ("Session not found: projects/p/instances/i/databases/d/sessions/AFr-x_1: gone.", "Session not found: "
+         "projects/p/instances/i/databases/d/sessions/... gone"),
+        ("the first line.\nand a trace", "the first line"),
+        ("x" * 301, "x" * 300 + "..."),
+        (None, ""),
+    ],
+    ids=["without the name of a session", "one line", "a short one", "nothing"],
+)  # fmt: skip
+def test_what_a_service_says_is_told_in_a_line(details: str | None, told: str):
+    assert details_of(Refused(details)) == told
+
+
+class Broken(Exception):
+    """A failure as the JVM tells it, of a driver that repeats its properties."""
+
+    @property
+    def java_exception(self) -> object:
+        said = {"getMessage": "no such option: password=canary-51c9\nat org.example", "getCause": None}
+        named = SimpleNamespace(getName=lambda: "org.example.Odd")
+        return SimpleNamespace(
+            getClass=lambda: named, **{name: lambda value=value: value for name, value in said.items()}
+        )
+
+
+def test_what_a_driver_says_of_an_unknown_failure_is_told_without_secrets():
+    source = Source(PostgreSQL(), "jdbc:postgresql://h/db", {"user": "me", "password": "canary-51c9"})
+    told = str(_other(source, Broken()))
+    assert told.startswith("PostgreSQL failed with Odd: no such option: password=")
+    assert "canary" not in told and "\n" not in told

@@ -298,3 +298,12 @@ def test_names_are_quoted_where_they_stand():
         database.select(database.table('x."{}"'), [odd], Cut("1", None)) == 'SELECT "a""{}"::text AS "c0" FROM "x"."{}"'
     )
     assert replace(odd, name="b").name == "b"
+
+
+@pytest.mark.parametrize(("kind", "is_locked"), [("r", True), ("p", True), ("v", True), ("m", False), ("f", False)])
+def test_postgresql_keeps_others_from_altering_what_can_be_locked(kind, is_locked):
+    """Tables, partitioned ones and views; not materialized views and foreign tables."""
+    database, connection = PostgreSQL(), Answers([(1, kind)])
+    database.prepare(connection, database.table("shop.orders"))
+    locked = [sql for sql in connection.asked if sql.startswith("LOCK TABLE")]
+    assert locked == ['LOCK TABLE "shop"."orders" IN ACCESS SHARE MODE'] * is_locked

@@ -8,13 +8,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import snapshot
-from reconcile_jobs.errors import DataError, UsageError
+from reconcile_jobs.errors import DataError, Fault, UsageError
 from reconcile_jobs.exact_text import ExactText, reader_of
 from reconcile_jobs.jdbc.connection import Source, read_properties, secret_properties
 from reconcile_jobs.jdbc.database import Column
 from reconcile_jobs.jdbc.kinds import database_of
+from reconcile_jobs.jdbc.mysql import MySQL
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
 from reconcile_jobs.snapshot_jdbc import Target, named_columns, predicates, typed_rows
+from reconcile_jobs.snapshot_jdbc import _told as told_position
+from reconcile_jobs.staging import TableName
 
 CANARY = "canary-51c9"
 
@@ -222,3 +225,13 @@ def test_a_position_that_came_with_the_rows():
     found = list(typed_rows([empty, full], [target("a", reader_of(StringType()))], told))
     assert [batch.to_pydict() for batch in found] == [{"a": []}, {"a": ["x", None]}]
     assert told == {"bin.1:4"}
+
+
+def test_rows_that_tell_more_than_one_position_are_no_snapshot():
+    """An executor that died was replaced by another one, which read again."""
+    into = TableName.parse("lake.orders")
+    assert told_position({"bin.1:4"}, MySQL(), into) == "bin.1:4"
+    with pytest.raises(Fault, match=r"MySQL was read 2 times, of which lake.orders cannot tell: run the same command"):
+        told_position({"bin.1:4", "bin.1:5"}, MySQL(), into)
+    with pytest.raises(UsageError, match=r"MySQL did not say where the snapshot lake.orders lies in its log"):
+        told_position({None}, MySQL(), into)
