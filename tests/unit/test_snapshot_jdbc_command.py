@@ -63,9 +63,10 @@ def test_other_urls_are_refused():
 
 
 def test_secrets_do_not_show():
-    source = Source(PostgreSQL(), f"jdbc:postgresql://h/{CANARY}", {"user": "me", "password": CANARY})
+    secrets = {"user": "me", "password": CANARY, "trustStorePassword": "another canary"}
+    source = Source(PostgreSQL(), f"jdbc:postgresql://h/{CANARY}", secrets)
     assert CANARY not in repr(source)
-    assert source.without_secrets(f"me: {CANARY}!") == "me: ***!"
+    assert source.without_secrets(f"me: {CANARY} and another canary!") == "me: *** and ***!"
 
 
 def properties_file(root: Path, text: str, mode: int = 0o600) -> Path:
