@@ -340,6 +340,8 @@ def test_after_a_lost_checkpoint_the_job_goes_on_where_staging_ends(place: Any):
     shutil.rmtree(place.checkpoint)
     place.server.commit("P0", ended + 1, "b")
     place.server.now += SECOND
+    with pytest.raises(UsageError, match="records from there to --start would be missing: leave --start out"):
+        place.append(start=as_text(ended + SECOND // 2))
     place.append(start=START)
     assert "is lost" in place.said[0]
     assert place.keys() == ["a", "b"]
