@@ -254,6 +254,14 @@ def test_large_files_are_not_split(spark, tmp_path):
         spark.conf.set("spark.sql.files.maxPartitionBytes", before)
 
 
+def test_a_file_of_many_gigabytes_is_read_by_one_task(spark, tmp_path):
+    """Asked of Spark's planner alone: the file has a size and no content."""
+    with (tmp_path / "large.csv").open("wb") as file:
+        file.truncate(100 << 30)
+    with session.settings(spark, snapshot_csv._WHOLE_FILES):
+        assert spark.read.text(str(tmp_path)).rdd.getNumPartitions() == 1
+
+
 def test_old_times(spark, load):
     load("a,b,c\n0001-01-01,0001-01-01 00:00:00,1582-10-10 12:00:00", "a date, b timestamp, c timestamp_ntz")
     assert rows_of(spark, "snapshots.t") == [(date(1, 1, 1), micros("0001-01-01 00:00:00"), datetime(1582, 10, 10, 12))]
