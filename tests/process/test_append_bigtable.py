@@ -419,6 +419,17 @@ def test_a_stream_that_is_silent_leaves_where_it_ended_every_five_minutes(place:
     assert watermarks == sorted(set(watermarks)), "tokens must not grow old"
 
 
+@only_plain
+def test_partitions_that_changed_in_a_quiet_time_are_kept_at_once(place: Place):
+    """The tokens of those that ended lead to nothing new, and what comes next would wait for the next five minutes."""
+    stop, clock = threading.Event(), MovedClock()
+    happens = {2: lambda: place.server.split(b"f"), 5: stop.set}
+    clock.meanwhile = lambda: happens.get(len(clock.waits), lambda: None)()
+    place.append(every=20.0, stop=stop, clock=clock)
+    numbers = [len(cut["partitions"]) for cut in place.cuts()]
+    assert numbers[-1] == numbers[0] + 1
+
+
 @in_matrix
 def test_a_pass_that_is_stopped_says_so(place: Place):
     stop = threading.Event()
