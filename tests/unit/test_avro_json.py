@@ -226,3 +226,15 @@ def test_what_is_no_avro_is_refused(content: bytes):
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz", "snappy", "zstandard", "lz4"])
 def test_every_codec_is_read(codec):
     assert list(json_records(avro(of_one_field("string"), {"x": "SHOP.A"}, codec=codec))) == ['{"x":"SHOP.A"}']
+
+
+def test_a_codec_without_its_library_is_no_torn_file(monkeypatch: pytest.MonkeyPatch):
+    """Torn files may be left out, on request; of this one all records would be lost."""
+
+    def read(content: Any) -> Any:
+        raise ValueError("zstandard codec is supported but you need to install zstandard")
+
+    monkeypatch.setattr(fastavro, "block_reader", read)
+    with pytest.raises(ValueError, match="you need to install zstandard") as failure:
+        list(json_records(avro(of_one_field("long"), {"x": 1})))
+    assert not isinstance(failure.value, AvroError)

@@ -20,6 +20,7 @@ from reconcile_jobs.bigtable.partitions import (
     requests,
     tiles,
     to_json,
+    whole_table,
 )
 from reconcile_jobs.errors import Fault
 
@@ -239,3 +240,11 @@ def read_while_partitions_change(model: Model) -> None:
         plan = requests(partitions)
         partitions = advanced(plan, {r.partition.rows: model.answer(r) for r in plan})
     assert [p.rows for p in partitions] == model.live
+
+
+def test_parts_of_one_partition_are_as_far_as_the_one_that_lags():
+    parts = [partition("a-m", at("a-f", "x"), watermark=9), partition("a-m", at("f-m", "y"), watermark=3)]
+    rest = [partition("-a", at("-a", "w"), watermark=20), partition("m-", at("m-", "z"), watermark=20)]
+    whole = whole_table([*parts, *rest])
+    assert [found.low_watermark for found in whole] == [20, 3, 20]
+    assert lowest_watermark(whole) == 3
