@@ -395,11 +395,11 @@ class Rows(OneModel[Record]):
         return self.lake.has(f"{self.schema}.tbl__row_deletes")
 
     def deletes(self) -> set[tuple[Any, ...]]:
-        """Return address, sequence, batch and id of the row deletes that are kept."""
+        """Return address, sequence, id and batch of the row deletes that are kept."""
         if not self.has_row_deletes():
             return set()
         rows = stored(self.lake, f"{self.schema}.tbl__row_deletes").collect()
-        found = {(row._row_id, row._change_sequence, row._change_batch, row._change_id) for row in rows}
+        found = {(row._row_id, row._change_sequence, row._change_id, row._change_batch) for row in rows}
         demand(len(found) == len(rows), "a row delete is kept twice")
         return found
 
@@ -433,7 +433,7 @@ class Rows(OneModel[Record]):
                 copies.setdefault(record.identity, set()).add(record.uuid)
         # Of copies the least id is kept, whatever came first.
         expected = {
-            (address, sequences[min(uuids)], undone[address, rank], min(uuids))
+            (address, sequences[min(uuids)], min(uuids), undone[address, rank])
             for (address, rank), uuids in copies.items()
         }
         known = self.deletes()

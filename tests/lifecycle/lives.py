@@ -268,14 +268,15 @@ class Lives:
 
     def _walk(self) -> Iterator[None]:
         for phase, batch in PHASES.items():
-            models = self.refreshed if phase == "full refresh" else [*self.cases]
+            refresh = phase == "full refresh"
+            models = self.refreshed if refresh else [*self.cases]
             for side in (self.dbt, self.memory):
                 side.deliver(batch)
                 if phase == "restored":
                     side.restore_bases()
             with _noted(self.memory.lake) as in_memory, _noted_of_dbt() as by_dbt:
                 for project in (self.dbt.project, self.memory.project):
-                    project.run(*models, full_refresh=phase == "full refresh")
+                    project.run(*(models if refresh else ()), full_refresh=refresh)
             if phase == "first run":
                 self.dbt.note_versions()
                 self.memory.note_versions()
@@ -283,14 +284,10 @@ class Lives:
             self.commits[phase] = self.dbt.commits()
             # Where nothing was written there is nothing else to see.
             same = phase == "nothing new" and self.commits[phase] == self.commits["increment"]
-            self.states[phase] = (
-                self.states["increment"]
-                if same
-                else (
-                    self.dbt.state(models),
-                    self.memory.state(models),
-                )
-            )
+            if same:
+                self.states[phase] = self.states["increment"]
+            else:
+                self.states[phase] = self.dbt.state(models), self.memory.state(models)
             yield
 
 
