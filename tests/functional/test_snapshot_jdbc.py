@@ -220,6 +220,8 @@ BEGIN
         UPDATE accounts SET amount = amount + 1 WHERE id = 801 + place;
         INSERT INTO moves(id) VALUES ((random() * 1000000)::int);
         COMMIT;
+        -- Goes on for longer than any machine takes to read.
+        PERFORM pg_sleep(0.001);
     END LOOP;
 END $$
 """

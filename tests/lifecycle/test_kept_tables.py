@@ -1,0 +1,32 @@
+"""Tables that earlier versions made are gone on with: nothing is lost, and what has come since is applied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kept_tables import KEPT, MODELS, opened
+from pyspark.sql import SparkSession
+from tables import commits
+
+# Of each materialization one; the others in `make soak`.
+QUICK = ("oracle_orders_past", "mysql_order_lines")
+SETS = [pytest.param(QUICK, id="two-models"), pytest.param(tuple(MODELS), id="all", marks=pytest.mark.soak)]
+
+
+@pytest.mark.parametrize("models", SETS)
+@pytest.mark.parametrize("kept", sorted(KEPT.iterdir()), ids=lambda kept: kept.name)
+def test_tables_of_an_earlier_version_are_gone_on_with(
+    spark: SparkSession, kept: Path, models: tuple[str, ...]
+) -> None:
+    with opened(spark, kept, models) as tables:
+        written = {name: commits(spark, f"kept.{name}__base") for name in models}
+        tables.run()
+        assert {name: commits(spark, f"kept.{name}__base") for name in models} == written, "nothing is new"
+        tables.deliver(4)
+        tables.run()
+        for name in models:
+            assert tables.rows(name) == tables.true_rows(name), name
+            assert len(tables.true_rows(name)) > 10
+            for test in ("ledger_balances", "no_quarantine"):
+                assert tables.warehouse.sql(tables.project.test(test, name)).collect() == [], (test, name)
