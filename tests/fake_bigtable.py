@@ -378,7 +378,7 @@ class FakeBigtable:
             with self._changed:
                 self.requests.append((method, request))
             self._check(request, context)
-            within = False
+            within, count = False, -1
             for count, message in enumerate(self._answers.get(method, answer)(request, context)):
                 if not context.is_active():
                     return  # nobody hears it any more: the fault is for the next one
@@ -388,6 +388,8 @@ class FakeBigtable:
                     return
                 yield message
                 within = _is_within(message)
+            if method == "ReadRows" and context.is_active():  # behind the last row, and before its end
+                self._fail(method, request, context, count + 1, within)
 
         return answered
 
@@ -556,6 +558,11 @@ class FakeBigtable:
 
     def _rows(self, request: Any, context: Any) -> Iterator[Any]:
         """ReadRows, of all versions: a message holds a few chunks, and a row may begin anew."""
+        if any(
+            rows.end_key_open and rows.end_key_open in (rows.start_key_open + b"\0", rows.start_key_closed)
+            for rows in request.rows.row_ranges
+        ):
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "Error in field 'row_ranges' : Row range is empty")
         with self._changed:
             cells = sorted(self.cells().items(), key=lambda item: (*item[0][:3], -item[0][3]))
             log_random = random.Random(self._random.random())

@@ -22,7 +22,7 @@ from pyspark.sql import Row, SparkSession
 from reconcile_jobs import failpoints
 from reconcile_jobs.datastream import Totals, _files_of
 from reconcile_jobs.errors import DataError, Fault, UsageError, explained
-from reconcile_jobs.staging import Staging, TableName
+from reconcile_jobs.staging import Staging, TableName, last_commit
 
 PLACES = failpoints_of_an_append()
 
@@ -335,6 +335,14 @@ def test_the_files_of_a_micro_batch_are_those_of_its_entries_alone(spark: SparkS
         (tmp_path / "offsets" / str(epoch)).write_text(f'v1\n{{}}\n{{"logOffset":{last}}}\n')
     found = [_files_of(spark, str(tmp_path), epoch) for epoch in range(3)]
     assert found == [["file:/a/0 .json"], ["file:/a/1 .json", "file:/a/2 .json"], ["file:/a/3 .json"]]
+
+
+def test_the_last_of_many_micro_batches_is_that_of_the_highest_number(spark: SparkSession, tmp_path: Path):
+    (tmp_path / "commits").mkdir()
+    for name in (*range(12), ".11.crc", "11.tmp"):
+        (tmp_path / "commits" / str(name)).touch()
+    assert last_commit(spark, str(tmp_path)) == 11
+    assert last_commit(spark, str(tmp_path / "another")) is None
 
 
 def test_killed_at_each_place_in_turn_each_record_is_there_once_and_no_number_is_left_out(landing: Landing):

@@ -514,6 +514,7 @@ def test_a_read_that_fails_behind_its_last_row_is_at_its_end(server: FakeBigtabl
     put(server, "a\x00")
     (record,) = read_rows(client, RowRange(b"", b"a\x00"), 10**18)
     assert _key(json.loads(record)) == b"a"
+    assert not server.faults
 
 
 def test_a_large_row_comes_in_parts(server: FakeBigtable, client: Client):

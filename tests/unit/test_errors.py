@@ -105,6 +105,13 @@ class Broken(Exception):
         )
 
 
+def test_what_a_driver_says_of_a_known_failure_is_told_without_secrets():
+    source = Source(PostgreSQL(), "jdbc:postgresql://h/db", {"user": "me", "password": "canary-51c9"})
+    told = str(source.refusal(RuntimeError("SQLState 08001: Connection to canary-51c9:5432 refused")))
+    assert "connection to PostgreSQL failed" in told and "***" in told
+    assert "canary" not in told
+
+
 def test_what_a_driver_says_of_an_unknown_failure_is_told_without_secrets():
     source = Source(PostgreSQL(), "jdbc:postgresql://h/db", {"user": "me", "password": "canary-51c9"})
     told = str(_other(source, Broken()))

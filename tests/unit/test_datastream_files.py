@@ -1,0 +1,58 @@
+"""Files of Datastream, as an executor and the driver see them, without Spark."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+
+import fastavro
+import pyarrow as pa
+import pytest
+from reconcile_jobs.avro_json import AvroError
+from reconcile_jobs.datastream import _ARROW_ROWS, _avro_rows, _why_unreadable
+from reconcile_jobs.errors import Fault
+
+PATH = "s3://bucket/incorrect.gz/zip.avro"
+
+
+def avro(*numbers: int) -> bytes:
+    file = io.BytesIO()
+    schema = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "int"}]}
+    fastavro.writer(file, fastavro.parse_schema(schema), [{"n": number} for number in numbers])
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("count", [0, 1, _ARROW_ROWS - 1, _ARROW_ROWS, _ARROW_ROWS + 1, 3 * _ARROW_ROWS + 7])
+def test_each_record_of_a_file_of_any_length_is_given_once(count: int):
+    contents = [avro(*range(count)), avro(-1)]
+    batch = pa.RecordBatch.from_pydict({"content": contents, "origin": ["one", "two"]})
+    found: Counter[tuple[str, int]] = Counter()
+    for rows in _avro_rows([batch]):
+        assert 0 < rows.num_rows <= _ARROW_ROWS
+        found.update((row["origin"], json.loads(row["record"])["n"]) for row in rows.to_pylist())
+    assert found == Counter([*(("one", number) for number in range(count)), ("two", -1)])
+
+
+@pytest.mark.parametrize(
+    ("problem", "why"),
+    [
+        (AvroError("no whole Avro file: it ends in the middle (after byte 7)"), "no whole Avro file: it ends in"),
+        (RuntimeError("java.io.EOFException: Unexpected end of ZLIB input stream"), "it ends in the middle"),
+        (RuntimeError("java.util.zip.ZipException: invalid stored block lengths"), "not what its name says"),
+        (RuntimeError("java.io.IOException: not a gzip file"), "not what its name says"),
+        (RuntimeError("[FAILED_READ_FILE.FILE_NOT_EXIST] x"), "it was there, and has vanished"),
+    ],
+)
+def test_a_torn_file_is_told_by_what_reading_it_says(problem: Exception, why: str):
+    assert why in _why_unreadable(problem, PATH)
+
+
+@pytest.mark.parametrize(
+    "said", ["connect timed out", "403 Forbidden", "No space left on device", f"{PATH}: Input/output error"]
+)
+def test_what_a_retry_may_cure_is_no_torn_file(said: str):
+    """Its name has words that others know a torn file by."""
+    with pytest.raises(Fault) as fault:
+        _why_unreadable(OSError(said), PATH)
+    assert str(fault.value).startswith(f"The file {PATH} could not be read. ")

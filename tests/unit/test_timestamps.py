@@ -1,0 +1,41 @@
+"""Google's timestamps as whole nanoseconds, and back."""
+
+import pytest
+from reconcile_jobs.timestamps import as_text, nanoseconds, sort_key, zulu
+
+SECOND = 10**9
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("1970-01-01 00:00:00.5z", SECOND // 2),
+        ("1970-01-01T00:00:00.000000001Z", 1),
+        ("1970-01-01T05:30:00+05:30", 0),
+        ("1970-01-01T05:45:00+0545", 0),
+        ("1969-12-31T20:30:00-03:30", 0),
+        ("1969-12-31T23:59:59.999999999Z", -1),
+        ("9999-12-31T23:59:59Z", 253402300799 * SECOND),
+    ],
+)
+def test_a_moment_with_a_zone_is_known_to_the_nanosecond(text: str, moment: int):
+    assert nanoseconds(text) == moment
+    assert nanoseconds(as_text(moment)) == moment
+
+
+@pytest.mark.parametrize("text", ["", "2026-05-01", "2026-05-01T09:00:00", "2026-05-01T09:00:00.1234567890Z", "now"])
+def test_what_is_no_moment_is_refused(text: str):
+    with pytest.raises(ValueError, match="is no timestamp; write it as"):
+        nanoseconds(text)
+
+
+def test_texts_are_ordered_as_their_moments():
+    texts = ["2026-05-01T09:00:00Z", "2026-05-01T09:00:00.000000001Z", "2026-05-01T09:00:00.1Z", "2026-05-01T09:00:01Z"]
+    assert sorted(reversed(texts), key=sort_key) == texts
+    assert sort_key("2026-05-01T09:00:00Z") == sort_key("2026-05-01T09:00:00.000000000Z")
+
+
+def test_spanners_other_way_to_write_utc_is_z():
+    assert zulu("2026-05-01T09:00:00.120000+00:00") == "2026-05-01T09:00:00.120000Z"
+    assert zulu("2026-05-01T09:00:00.12Z") == "2026-05-01T09:00:00.12Z"
