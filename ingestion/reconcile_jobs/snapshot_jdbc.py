@@ -189,7 +189,7 @@ def _value(target: Target, text: str) -> Any:
 
 def not_exact(column: str, source_type: str, text: str, problem: NotExact, type_name: str) -> DataError:
     """Return the complaint about a value that its type does not hold."""
-    shown = json.dumps(text if len(text) <= 100 else text[:100] + "...")
+    shown = json.dumps(text if len(text) <= 100 else text[:100] + "...", ensure_ascii=False)
     return DataError(
         f"Column {column}, {source_type}: {shown} {problem}, and the column is to be {type_name}. Nothing was written; "
         "declare a type that holds it in --columns, as string does."

@@ -11,7 +11,7 @@ import pytest
 from file_formats import file_format
 from pyspark.sql import DataFrame, SparkSession
 from reconcile_jobs import failpoints, table_formats
-from reconcile_jobs.errors import Fault, explained
+from reconcile_jobs.errors import Fault, UsageError, explained
 from reconcile_jobs.staging import Staging, TableName
 
 pytestmark = pytest.mark.skipif(file_format() != "iceberg", reason="run with --file-format iceberg")
@@ -116,6 +116,19 @@ def test_what_happens_to_the_table_between_writing_and_publishing_stays(
         assert table_formats.Iceberg().properties(table.spark, table.name)["mine"] == "yes"
     if meanwhile == "a compaction":
         assert table.metadata("files").where("record_count > 1").count() == 1
+
+
+def test_a_second_job_is_noticed_where_the_catalog_keeps_tables_for_a_while(table: Table):
+    jobs = []
+    for _ in range(2):
+        session = table.spark.newSession()
+        session.conf.set("spark.sql.catalog.spark_catalog.cache-enabled", "true")
+        jobs.append(Staging(session, TableName.parse(table.name), "a job"))
+    assert table.append(0, staging=jobs[0]) == 1
+    with pytest.raises(UsageError, match="Another job is appending"):
+        table.append(1, staging=jobs[1])
+    assert table.append(1, staging=jobs[0]) == 2
+    assert table.batches() == {1: 1, 2: 1}
 
 
 def test_an_append_whose_snapshot_expired_is_not_repeated(table: Table, monkeypatch: pytest.MonkeyPatch):

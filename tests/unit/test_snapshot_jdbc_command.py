@@ -193,6 +193,16 @@ def target(name: str, text: ExactText | None, source_type: str = "numeric") -> T
     return Target(name, Column(name, source_type, "{}"), text)
 
 
+def test_a_text_that_is_too_long_for_its_column_is_refused():
+    from pyspark.sql.types import VarcharType
+
+    targets = [target("a", reader_of(VarcharType(3)), "text")]
+    (found,) = typed_rows([pa.record_batch([["äöü", "", None]], names=["c0"])], targets)
+    assert found.to_pydict() == {"a": ["äöü", "", None]}
+    with pytest.raises(DataError, match=r'^Column a, text: "äöüx" .* the column is to be varchar\(3\)'):
+        list(typed_rows([pa.record_batch([["abc", "äöüx"]], names=["c0"])], targets))
+
+
 def test_typed_rows():
     from pyspark.sql.types import DecimalType, StringType
 
