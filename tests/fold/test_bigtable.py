@@ -150,6 +150,8 @@ DECLARED = [
     {"name": "at", "cell": "f:at", "data_type": "timestamp", "encoding": "text", "round": True},
     {"name": "long", "cell": "f:long", "data_type": "bigint", "encoding": "big_endian"},
     {"name": "short", "cell": "f:short", "data_type": "smallint", "encoding": "big_endian"},
+    {"name": "whole", "cell": "f:whole", "data_type": "int", "encoding": "big_endian"},
+    {"name": "tiny", "cell": "f:tiny", "data_type": "tinyint", "encoding": "big_endian"},
     {"name": "bytes", "cell": "f:b:c", "data_type": "binary", "encoding": "raw"},
     {"name": "nameless", "cell": "f:", "data_type": "string", "encoding": "text"},
     {"name": "Übung `x`", "cell": "f:ü'", "data_type": "int", "encoding": "text"},
@@ -161,10 +163,14 @@ NAMES = [str(column["name"]) for column in DECLARED]
 VALUES: dict[bytes, dict[bytes, bytes]] = {
     b"all": {
         b"word": "ü😀".encode(), b"amount": b"-1.10", b"at": b"2026-11-22T10:00:00.123456789Z",
-        b"long": (-2).to_bytes(8, "big", signed=True), b"short": b"\x7f\xff", b"b:c": b"\xff\x00", b"": b"",
+        b"long": (-2).to_bytes(8, "big", signed=True), b"short": b"\x7f\xff", b"whole": b"\xff" * 4, b"tiny": b"\x7f",
+        b"b:c": b"\xff\x00", b"": b"",
         "ü'".encode(): b"7", b"\xff\x00": b"",
     },
-    b"ends": {b"long": b"\x80" + b"\x00" * 7, b"short": b"\xff\xff", b"amount": b"0"},
+    b"ends": {
+        b"long": b"\x80" + b"\x00" * 7, b"whole": b"\x80\x00\x00\x01", b"short": b"\x80\x00", b"tiny": b"\x8f",
+        b"amount": b"0",
+    },
     b"wrong": {
         b"word": b"\xff", b"amount": b"1.123", b"at": b"2026-02-30", b"long": b"\x01", b"short": b"\x00" * 8,
         "ü'".encode(): b"",
@@ -319,11 +325,14 @@ def test_rows_have_the_newest_visible_cell_of_each_column(memory: Memory, projec
         b"all": (
             {
                 "word": "ü😀", "amount": Decimal("-1.10"), "at": "2026-11-22 10:00:00.123456", "long": -2,
-                "short": 32767, "bytes": b"\xff\x00", "nameless": "", "Übung `x`": 7, "no_text": b"",
+                "short": 32767, "whole": -1, "tiny": 127, "bytes": b"\xff\x00", "nameless": "", "Übung `x`": 7,
+                "no_text": b"",
             },
             None,
         ),
-        b"ends": ({"long": -(2**63), "short": -1, "amount": Decimal("0.00")}, None),
+        b"ends": (
+            {"long": -(2**63), "whole": -(2**31) + 1, "short": -(2**15), "tiny": -113, "amount": Decimal("0.00")}, None,
+        ),
         b"wrong": ({}, ["word", "amount", "at", "long", "short", "Übung `x`"]),
         b"other": ({}, None),
         b"times": ({"word": "3000"}, None),

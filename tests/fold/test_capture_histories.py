@@ -70,6 +70,8 @@ SPOILT: dict[str, Spoil] = {
     "two current versions": set_to("_change_valid_to", "null"),
     "a record twice": lambda base, row: base.union(base.where(f"{row} and valid_to is null")),
     "a current version closed": set_to("_change_valid_to", "valid_from"),
+    "a record that nothing ends": set_to("valid_to", "null", "valid_to is not null"),
+    "an end that no record makes": set_to("valid_to", "valid_from + interval 1 hour", "valid_to is null"),
 }
 
 

@@ -12,6 +12,7 @@ from datastream import READ_METHODS, Staged, event
 from memory import Memory
 from plain_dbt import Relation
 from pyspark.sql import SparkSession
+from spanner import cut, data_change_record, mod
 
 NOW = datetime.now(UTC)
 COLUMNS = {"id": "bigint", "name": "string", "amount": "decimal(12,2)"}
@@ -148,6 +149,14 @@ def test_without_a_position_both_sides_are_compared_as_they_are(plain: Things) -
     }
     assert [run[n] for n in ("matched", "confirmed", "missing", "unexpected", "different")] == [1, 4, 1, 1, 2]
     assert run["model_digest"] != run["source_digest"]
+
+
+def test_a_key_of_null_is_a_key_on_both_sides(plain: Things) -> None:
+    plain.snapshot(*PLAIN)
+    assert plain.test(passes=True, key="name")["matched"] == 4
+    plain.snapshot(*PLAIN[:3], (5, None, None))
+    run = plain.test(passes=False, key=["name", "amount"])
+    assert (run["different"], run["missing"], run["unexpected"]) == (1, 0, 0)
 
 
 def test_values_are_stored_only_if_that_is_said(plain: Things) -> None:
@@ -394,6 +403,48 @@ def test_nothing_is_confirmed_before_everything_up_to_the_position_was_delivered
     )
     run = things.test(passes=False, allowance="0 seconds")
     assert run["is_delivered"] and things.rows() == {"1": ("confirmed", "different", {"name": ("a", "b")})}
+
+
+def test_rows_in_flight_that_are_gone_on_both_sides_match(memory: Memory) -> None:
+    things = Things(memory, "gone")
+    things.append(things.change({"id": 1, "name": "a", "amount": "1"}, tx_id="10"))
+    things.run()
+    there = {"kind": "pg_snapshot", "position": "20:20:", "taken_at": datetime.now(UTC) - timedelta(minutes=15)}
+    things.snapshot((1, "a", "1"), (2, "b", "2"), **there)
+    assert things.test(passes=False, allowance="1 hour", recheck=1)["verdict"] == "in_flight"
+    assert things.verdicts() == {"2": "in_flight"}
+    things.snapshot((1, "a", "1"), **there)
+    run = things.test(passes=True, allowance="1 hour", recheck=1)
+    assert (run["compared"], run["rechecks"]) == (0, 1)
+
+
+@pytest.mark.parametrize(("later", "verdict"), [(-1, "confirmed"), (0, "confirmed"), (1, "in_flight")])
+def test_of_spanner_all_is_delivered_up_to_the_last_nanosecond_of_a_cut(
+    memory: Memory, later: int, verdict: str
+) -> None:
+    """A row that staging does not have is missing; at a later position it may still come."""
+    name, second = f"cut_{later + 1}", f"{NOW - HOUR:%Y-%m-%dT%H:%M:%S}"
+    lake = f"{name}_lake"
+    record = data_change_record([mod({"id": "1"}, {"name": "a"})], commit_timestamp=f"{second}.000000001Z")
+    rows = [(record, "Things"), (cut(f"{second}.123456789Z", f"{second}Z"), "#cut")]
+    memory.stage(f"{lake}.changes", [Staged(text, object_, 1, source="spanner") for text, object_ in rows])
+    project = memory.project(name)
+    project.source(lake, "changes")
+    call = "reconcile.spanner_change_stream(source('lake', 'changes'), object='Things')"
+    config = "config(materialized='current_state', unique_key='id')"
+    project.model("things", f"{{{{ {config} }}}}\n{{{{ {call} }}}}", {"id": "bigint", "name": "string"})
+    project.run("things")
+    position = {
+        "reconcile.snapshot": "spanner",
+        "reconcile.snapshot.position_kind": "read_timestamp",
+        "reconcile.snapshot.position": f"{second}.{123456789 + later}Z",
+    }
+    there = "select 1L as id, 'a' as name union all select 2L, 'b'"
+    memory.keep(f"{lake}.things_source", memory.spark.sql(there), position)
+    project.failing("parity", "things", compare_to=Relation(lake, "things_source"), key="id")
+    (run,) = memory.rows(f"{name}.reconcile_parity")
+    assert (run.verdict, run.matched, run.compared) == (verdict, 1, 2)
+    assert run.is_delivered == (later <= 0)
 
 
 def test_what_is_in_quarantine_makes_its_row_unprovable_and_one_without_a_key_all_that_differ(memory: Memory) -> None:

@@ -73,6 +73,32 @@ def test_of_a_table_without_a_primary_key_the_address_can_be_the_key(memory: Mem
     assert set(base) == set(stored(memory, "row_ids_as_key.tbl__base").collect())
 
 
+def test_a_delete_with_half_a_key_deletes_nothing_by_its_address(memory: Memory) -> None:
+    halves: list[dict[str, int | None]] = [{"HISTORY": 1, "ID": None}, {"HISTORY": None, "ID": 1}]
+    rows = Rows(
+        memory, "row_deletes_half",
+        [
+            change(1, 1, "INSERT", 9, "a", "x"),
+            *(change(1, None, "DELETE", 10, "a", payload=half, uuid=str(half)) for half in halves),
+        ],
+    )  # fmt: skip
+    rows.run(1)
+    assert rows.live() == {(1, 1, "x")}
+    assert not rows.has_row_deletes()
+    quarantined = {row._change_error for row in memory.rows("row_deletes_half.tbl__quarantine")}
+    assert quarantined == {"key id is missing or NULL", "key history is missing or NULL"}
+
+
+def test_a_rebuild_that_brings_no_row_deletes_forgets_those_of_before(memory: Memory) -> None:
+    records = [change(1, 1, "INSERT", 9, "a", "x"), replace(change(1, None, "DELETE", 10, "a"), batch=2)]
+    rows = Rows(memory, "row_deletes_forgotten", records)
+    rows.run(1)
+    rows.run(2)
+    assert rows.live() == set() and len(rows.deletes()) == 1
+    rows.run(1, full_refresh=True)
+    assert rows.live() == {(1, 1, "x")} and rows.deletes() == set()
+
+
 def test_a_model_says_whether_its_records_have_row_ids(memory: Memory) -> None:
     """Without them a delete that has no key is quarantined; and a SELECT of one's own may have them."""
     insert, delete = change(1, 1, "INSERT", 9, "a", "x"), change(1, None, "DELETE", 10, "a")

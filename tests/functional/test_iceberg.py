@@ -10,6 +10,8 @@ import projects
 import pytest
 from dbt.cli.main import dbtRunner
 from file_formats import file_format
+from plain_dbt import PlainProject, Relation
+from process.spark_warehouse import SparkWarehouse
 from projects import Project
 from pyspark.sql import SparkSession
 
@@ -151,6 +153,19 @@ def test_names_and_types_that_it_keeps_for_itself_are_the_models_too(
     assert increments == [(1, "uno", 1, [1], {1: "uno"}), (3, "three", 3, [3], {3: "three"})]
     things.project.dbt("run", "--full-refresh")
     assert sorted(map(tuple, live.collect())) == increments
+
+
+def test_the_version_of_a_table_is_the_one_that_is_read_also_after_a_rollback(spark: SparkSession) -> None:
+    spark.sql("create table iceberg_things.rolled_back (id bigint) using iceberg")
+    macros = PlainProject(SparkWarehouse(spark), "iceberg_things", file_format="iceberg").macros
+    relation, versions = Relation("iceberg_things", "rolled_back"), []
+    for number in (1, 2):
+        spark.sql(f"insert into iceberg_things.rolled_back values ({number})")
+        versions.append(macros.table_version(relation, "iceberg"))
+    spark.sql(f"call spark_catalog.system.rollback_to_snapshot('iceberg_things.rolled_back', {versions[0]})")
+    assert macros.table_version(relation, "iceberg") == versions[0] != versions[1]
+    there = spark.sql(f"select id from {macros.at_version(relation, versions[0])}").collect()
+    assert there == spark.table("iceberg_things.rolled_back").collect() == [(1,)]
 
 
 def test_a_row_id_is_a_key(spark: SparkSession, tmp_path: Path) -> None:

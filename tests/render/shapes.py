@@ -63,7 +63,8 @@ ORACLE, MYSQL, POSTGRESQL, SQLSERVER = (
     f"datastream_{source}" for source in ("oracle", "mysql", "postgresql", "sqlserver")
 )
 SPANNER, BIGTABLE = "spanner_change_stream", "bigtable_change_stream"
-EVERY_PHASE = ("first run", "nothing new", "increment", "replay")
+EVERY_PHASE = ("first run", "nothing new", "increment", "replay", "rebuild")
+TO_A_REBUILD = ("first run", "increment", "rebuild")
 PHASES_AS_OF = ("first run", "nothing new")
 SHAPES = {
     "oracle": Shape(ORACLE, row_ids=True, phases=EVERY_PHASE),
@@ -113,7 +114,7 @@ SHAPES = {
     "spanner_fresh": Shape(SPANNER, meta={"fresh": True}),
     "spanner_history": Shape(SPANNER, materialized="history"),
     "spanner_view": Shape(SPANNER, materialized="current_view", phases=("first run",)),
-    "bigtable": Shape(BIGTABLE, CELLS, CELL_KEY, object="events"),
+    "bigtable": Shape(BIGTABLE, CELLS, CELL_KEY, object="events", phases=TO_A_REBUILD),
     "bigtable_keeps_garbage": Shape(
         BIGTABLE, CELLS, CELL_KEY, "history", arguments=", garbage_collection='keep'", object="events",
        
@@ -121,7 +122,7 @@ SHAPES = {
     "bigtable_view": Shape(BIGTABLE, CELLS, CELL_KEY, "current_view", object="events", phases=("first run",)),
     "own_select": Shape(OWN_SELECT, {"id": "bigint", "name": "string"}),
     "iceberg_mysql": Shape(MYSQL, LINES, ["order_id", "line"], file_format="iceberg", phases=EVERY_PHASE),
-    "iceberg_oracle": Shape(ORACLE, file_format="iceberg", row_ids=True),
+    "iceberg_oracle": Shape(ORACLE, file_format="iceberg", row_ids=True, phases=TO_A_REBUILD),
     "iceberg_spanner": Shape(SPANNER, file_format="iceberg"),
     "iceberg_bigtable": Shape(BIGTABLE, CELLS, CELL_KEY, object="events", file_format="iceberg"),
     "iceberg_history": Shape(MYSQL, materialized="history", file_format="iceberg"),
@@ -170,10 +171,10 @@ class Life:
         """Return what a model asks in a phase, after those that come before it; with its message at the end."""
         prepare: dict[str, Callable[[], None]] = {
             "first run": lambda: None, "nothing new": self._nothing_new, "increment": self._increment,
-            "replay": self._replay, "after a purge": self._purge,
+            "replay": self._replay, "after a purge": self._purge, "rebuild": self._rebuild,
         }  # fmt: skip
         prepare[phase]()
-        self.project.begin("run", ["orders"])
+        self.project.begin("run", ["orders"], full_refresh=phase == "rebuild")
         self.warehouse.statements.clear()
         said = self.project.materialize(self._node)
         return [*normalized(self.warehouse.statements), f"-- {said}"]
@@ -207,6 +208,11 @@ class Life:
         self._increment()
         self.warehouse.ledger, self.warehouse.base_batch = (3, 3), 5
         self.warehouse.counts |= {"applied": 0, "merged": 0, "new_keys": 0, "duplicate": 7}
+
+    def _rebuild(self) -> None:
+        """Of fewer records than there were: none of them a delete without a key."""
+        self._knows(5)
+        self.warehouse.keyless_deletes, self.warehouse.counts = 0, {"applied": 100, "inserted": 100}
 
     def _purge(self) -> None:
         self.warehouse.purges = {self.shape.object: 2}

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import Any
 
 import pytest
+from plain_dbt import Relation
 from recorder import normalized
-from shapes import SHAPES, Life
+from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, ORACLE, POSTGRESQL, SHAPES, SPANNER, SQLSERVER, Life, Shape
 
 GOLDEN = Path(__file__).parents[1] / "sql"
 
@@ -65,6 +67,105 @@ def test_a_data_test_asks_the_sql_that_was_reviewed(test: str, accept_goldens: b
     compare(GOLDEN / "data_tests" / test, files, accept_goldens)
 
 
+# --- parity: of each kind of position, of each source that has it, and of what else changes its SQL -------------------
+
+PARITY_COLUMNS = {"id": "bigint", "name": "string", "amount": "decimal(12,2)", "ratio": "double", "at": "timestamp"}
+SOURCE_ROWS = Relation("lake", "orders_source")
+TAKEN_AT = "2026-11-22T10:00:00Z"
+
+
+def taken(kind: str, position: str) -> dict[str, str]:
+    job = "spanner" if kind == "read_timestamp" else "jdbc"
+    said = {"snapshot": job, "snapshot__position_kind": kind, "snapshot__position": position}
+    return {f"reconcile__{name}": value for name, value in {**said, "snapshot__taken_at": TAKEN_AT}.items()}
+
+
+def of(source: str, **said: Any) -> Shape:
+    return Shape(source, PARITY_COLUMNS, **said)
+
+
+SCN, LSN = taken("scn", "15869128507100"), taken("lsn", "0x0000000A000000200003")
+BINLOG, PG_SNAPSHOT = taken("binlog", "mysql-bin.000017:4"), taken("pg_snapshot", "20:30:25")
+READ_TIMESTAMP = taken("read_timestamp", "2026-11-22T10:00:00.123456789Z")
+IN_GENERATIONS = ", generations=['2026-11-21 00:00:00+00']"
+TOLERANCES = {"name": ["trim", "case"], "amount": {"round": 1}, "ratio": "sign_of_zero", "at": "to_second"}
+# A model, how the source's rows were taken, and the arguments of the test.
+COMPARED: dict[str, tuple[Shape, dict[str, str], dict[str, Any]]] = {
+    "as_they_are": (of(MYSQL), {}, {}),
+    "of_some_columns": (of(MYSQL), {}, {"columns": ["name"], "key": ["id", "amount"], "store_values": True}),
+    "with_tolerances": (of(MYSQL), {}, {"tolerances": TOLERANCES}),
+    "now_whenever_it_was_taken": (of(MYSQL), BINLOG, {"as_of": "now"}),
+    "of_a_history": (of(MYSQL, materialized="history"), {}, {}),
+    "of_cells": (Shape(BIGTABLE, CELLS, CELL_KEY, object="events"), {}, {}),
+    "oracle_at_an_scn": (of(ORACLE, row_ids=True), SCN, {"uncertainty": "2 hours", "allowance": "3 hours"}),
+    "mysql_at_a_position_in_the_binary_log": (of(MYSQL), BINLOG, {}),
+    "mysql_in_generations": (of(MYSQL, arguments=IN_GENERATIONS), BINLOG, {}),
+    "postgresql_at_a_snapshot": (of(POSTGRESQL), PG_SNAPSHOT, {"recheck": 2}),
+    "postgresql_of_a_view": (of(POSTGRESQL, materialized="current_view"), PG_SNAPSHOT, {}),
+    "sqlserver_at_an_lsn": (of(SQLSERVER), LSN, {}),
+    "spanner_at_a_read_timestamp": (of(SPANNER), READ_TIMESTAMP, {}),
+    "at_a_batch": (of(MYSQL), {}, {"as_of": {"batch": 2}}),
+    "at_an_append": (of(MYSQL), {}, {"as_of": {"appended_at": TAKEN_AT}}),
+    "at_a_time": (of(MYSQL), {}, {"as_of": {"commit_time": TAKEN_AT}}),
+    "at_a_sequence": (of(ORACLE, row_ids=True), {}, {"as_of": {"sequence": "0001/1/00000E6ECEDFC05C"}}),
+    "iceberg_at_a_position": (of(MYSQL, file_format="iceberg"), BINLOG, {}),
+}
+
+
+def compared(name: str, **answers: dict[str, Any]) -> str:
+    shape, properties, said = COMPARED[name]
+    life = Life(shape)
+    project, warehouse = life.project, life.warehouse
+    project.run("orders")
+    if project.macros.keyless_deletes_of(project.node("orders")):
+        life.statements("increment")
+    warehouse.has(str(SOURCE_ROWS), **properties)
+    for relation in ("`demo`.`orders`", "`lake`.`orders_source`"):
+        asked = f"select * from {relation} where false"
+        warehouse.column_types = {asked: shape.columns, **warehouse.column_types}
+    warehouse.answers = {
+        "coalesce(max(batch), 0) as last": {"last": 3, "first": 3, "by_then": 2, "recent": 3},
+        "select distinct _change_batch from": {"_change_batch": 1},
+        " as touched,": {"touched": 2, "unreadable": 1},
+        " as is_behind\n": {"cut_time": TAKEN_AT, "is_behind": True},
+        " as has_passed,": {"has_passed": True, "late": 0},
+        " as compared,": dict.fromkeys(COUNTED, 1) | {"compared": 9, "matched": 6, "tolerated": "{}"},
+        "describe history": {"version": 7},
+        ".refs where": {"snapshot_id": 77},
+        "select run_id, verdict, rechecks": {},
+    } | answers
+    warehouse.statements.clear()
+    text = project.test("parity", "orders", **{"compare_to": SOURCE_ROWS, "key": shape.key, **said})
+    return ";\n\n".join([*normalized(warehouse.statements), text.strip()]) + "\n"
+
+
+COUNTED = (
+    "compared", "matched", "confirmed", "in_flight", "unprovable", "missing", "unexpected", "different",
+    "model_digest", "source_digest", "tolerated",
+)  # fmt: skip
+
+
+def test_a_comparison_asks_and_writes_the_sql_that_was_reviewed(accept_goldens: bool) -> None:
+    files = {f"{name}.sql": compared(name) for name in COMPARED}
+    in_flight = {"run_id": "the run before", "verdict": "in_flight", "rechecks": 1}
+    nothing = dict.fromkeys(COUNTED, 0) | {"tolerated": "{}"}
+    again: dict[str, dict[str, Any]] = {"select run_id, verdict, rechecks": in_flight, " as compared,": nothing}
+    files["postgresql_rows_in_flight_again.sql"] = compared("postgresql_at_a_snapshot", **again)
+    files["of_nothing.sql"] = compared("as_they_are", **{" as compared,": nothing})
+    compare(GOLDEN / "parity", files, accept_goldens)
+
+
+def test_rows_of_cells_are_the_sql_that_was_reviewed(accept_goldens: bool) -> None:
+    columns = [
+        {"name": "word", "cell": "f:word", "data_type": "varchar(3)", "encoding": "text", "round": True},
+        {"name": "whole", "cell": "f:n", "data_type": "int", "encoding": "big_endian"},
+        {"name": "no_text", "cell": "f:", "qualifier_hex": "ff00", "data_type": "binary", "encoding": "raw"},
+    ]
+    life = Life(Shape(BIGTABLE, CELLS, CELL_KEY, object="events"))
+    text = life.project.macros.bigtable_rows(Relation("demo", "orders"), columns)
+    compare(GOLDEN / "rows_of_cells", {"rows.sql": text.strip() + "\n"}, accept_goldens)
+
+
 def test_a_run_begins_with_the_sql_that_was_reviewed(accept_goldens: bool) -> None:
     """The ledger, the tables of parity, the cut of each staging table, and the monitoring views."""
     files = {}
@@ -90,7 +191,8 @@ def compare(directory: Path, files: dict[str, str], accept: bool) -> None:
 
 
 def test_no_golden_is_of_a_shape_that_is_no_more() -> None:
-    assert {directory.name for directory in GOLDEN.iterdir()} == {*SHAPES, "begin_run", "data_tests"}
+    beside = {"begin_run", "data_tests", "parity", "rows_of_cells"}
+    assert {directory.name for directory in GOLDEN.iterdir()} == {*SHAPES, *beside}
 
 
 def _accept(directory: Path, files: dict[str, str]) -> None:

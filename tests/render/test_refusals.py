@@ -562,6 +562,9 @@ STAGED: dict[str, Refusal] = {
         run(built(thing(materialized="history"), staged=1, ledger=(3, 3), base_batch=3)), [MADE_ANEW]
     ),
     "made anew, as the base table knows": Refusal(run(built(thing(), staged=1, base_batch=3)), [MADE_ANEW]),
+    "made anew with what the base table has, and without what left no trace in it": Refusal(
+        run(built(thing(), staged=1, ledger=(3, 1), base_batch=1)), [MADE_ANEW]
+    ),
     "made anew and still empty": Refusal(
         run(built(thing(), staged=None, ledger=(3, 3), base_batch=3)), [MADE_ANEW.replace("is 1", "is 0")]
     ),

@@ -1,0 +1,346 @@
+show tblproperties `demo`.`orders`;
+
+show tblproperties `demo`.`orders__base`;
+
+show tblproperties `demo`.`orders__changes`;
+
+show tblproperties `demo`.`orders__quarantine`;
+
+show tblproperties `demo`.`orders__row_deletes`;
+
+select object, max(last_batch) as batch
+from `demo`.`reconcile_ledger`
+where relation = 'lake.shop_changes' and kind = 'purge'
+group by object;
+
+select count(*) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 5;
+
+drop view if exists reconcile_fold_da2f7fd25744;
+
+drop view if exists reconcile_changes_da2f7fd25744;
+
+set spark.sql.constraintPropagation.enabled = false;
+
+set spark.sql.legacy.storeAnalyzedPlanForView = true;
+
+set spark.sql.autoBroadcastJoinThreshold = -1;
+
+set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m;
+
+cache table reconcile_changes_da2f7fd25744 as
+select *
+from (
+select
+    `id`,
+    `status`,
+    `total`,
+    `placed_at`,
+    `ratio`,
+    _change_type,
+    _change_sequence,
+    _change_id,
+    _change_time,
+    _change_batch,
+    _row_id,
+    _change_complaint as _change_error,
+    if(_change_complaint is null, null, _change_record) as _change_record,
+    _change_origin as _change_origin
+from (
+    select
+        *,
+        nullif(concat_ws(
+            '; ',
+            _change_error,
+            if(_change_error is null and `id` is null and not (_change_type <=> 'delete' and _row_id is not null and `id` is null), 'key id is missing or NULL', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+        ), '') as _change_complaint
+    from (
+
+{the SELECT of oracle/change_records.sql}
+    )
+    where _change_batch between 1 and 5
+)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+cache table reconcile_fold_da2f7fd25744 as
+select *
+from (
+select
+    newest.*,
+    cast(null as string) as _change_base_sequence,
+    cast(null as boolean) as _change_base_deleted,
+    cast(null as string) as _change_base_row_id
+from (
+    select newest.*, records as _change_records, sequences as _change_sequences
+    from (
+        select
+            max_by(
+                struct(
+                    `id`,
+                    if(_change_type = 'delete', null, `status`) as `status`,
+                    if(_change_type = 'delete', null, `total`) as `total`,
+                    if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                    if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                    _change_sequence,
+                    _change_time,
+                    _change_batch,
+                    _change_type = 'delete' as _deleted,
+                    _row_id
+                ),
+                struct(_change_sequence, -_change_batch)
+            ) as newest,
+            count(*) as records,
+            collect_set(_change_sequence) as sequences
+        from reconcile_changes_da2f7fd25744
+        where _change_error is null and `id` is not null
+        group by `id`
+    )
+) as newest
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_fold_da2f7fd25744' is not null;
+
+select count(*) from reconcile_changes_da2f7fd25744 where (_change_error is null and `id` is null);
+
+drop view if exists reconcile_rows_da2f7fd25744;
+
+cache table reconcile_rows_da2f7fd25744 as
+select *
+from (
+select
+    *,
+    _change_is_undone or _deleted and not _change_is_delete and coalesce(_change_base_deleted, true) as _change_is_lost
+from (
+    select
+        fold.`id`,
+        fold._row_id,
+        fold._change_sequence,
+        fold._change_batch,
+        fold._change_records,
+        fold._change_sequences,
+        fold._change_base_sequence,
+        fold._deleted as _change_is_delete,
+        fold._deleted or coalesce(greatest(here.known, here.come) > fold._change_sequence, false) as _deleted,
+        fold._change_base_deleted or coalesce(there.known > fold._change_base_sequence, false) as _change_base_deleted,
+        not fold._deleted and coalesce(here.come > greatest(fold._change_sequence, here.known), false) as _change_is_undone
+    from reconcile_fold_da2f7fd25744 as fold
+    left join (
+        select _row_id, max(known) as known, max(come) as come
+        from (
+            select _row_id, cast(null as string) as known, _change_sequence as come
+            from reconcile_changes_da2f7fd25744
+            where (_change_error is null and `id` is null)
+        )
+        group by _row_id
+    ) as here
+        on fold._row_id = here._row_id
+    left join (
+        select _row_id, max(known) as known, max(come) as come
+        from (
+            select _row_id, cast(null as string) as known, _change_sequence as come
+            from reconcile_changes_da2f7fd25744
+            where (_change_error is null and `id` is null)
+        )
+        group by _row_id
+    ) as there
+        on fold._change_base_row_id = there._row_id
+)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_rows_da2f7fd25744' is not null;
+
+select
+    keyed.* except (duplicate, superseded, pending, applied, deleted, tombstoned),
+    keyed.duplicate + keyless.duplicate as duplicate,
+    keyed.superseded + keyless.superseded as superseded,
+    keyed.pending + keyless.pending as pending,
+    keyed.applied + keyless.applied as applied,
+    keyed.deleted + keyless.deleted as deleted,
+    keyed.tombstoned + keyless.tombstoned as tombstoned
+from (
+    select
+        200 as delivered,
+        (select count_if(_change_error is not null) from reconcile_changes_da2f7fd25744) as quarantined,
+        coalesce(sum(_change_records - cardinality(_change_sequences) + if(array_contains(_change_sequences, _change_base_sequence), 1, 0)), 0) as duplicate,
+        coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and (sequence < _change_sequence or not _change_is_applied)))), 0) as superseded,
+        0 as pending,
+        count_if(_change_is_applied) as applied,
+        count_if(_change_is_applied and not _deleted and not _change_was_live) as inserted,
+        count_if(_change_is_applied and not _deleted and _change_was_live) as updated,
+        count_if(_change_is_applied and _deleted and _change_was_live) as deleted,
+        count_if(_change_is_applied and _deleted and not _change_was_live) as tombstoned,
+        count_if(_change_base_sequence is null) as new_keys,
+        count_if(_change_is_merged) as merged,
+        max(if(_change_is_merged, _change_batch, null)) as base_batch
+    from (
+        select
+            *,
+            _change_base_sequence is null or _change_sequence > _change_base_sequence as _change_is_merged,
+            _change_is_merged and not _change_is_lost as _change_is_applied,
+            coalesce(not _change_base_deleted, false) as _change_was_live
+        from reconcile_rows_da2f7fd25744
+    )
+) as keyed
+cross join (
+    select
+        coalesce(sum(records - if(is_known, 0, 1)), 0) as duplicate,
+        count_if(is_new and not is_applied and (not is_latest or is_explained)) as superseded,
+        count_if(is_new and not is_applied and is_latest and not is_explained) as pending,
+        count_if(is_new and is_applied) as applied,
+        count_if(is_new and is_applied and takes_live_row) as deleted,
+        count_if(is_new and is_applied and not takes_live_row) as tombstoned
+    from (
+        select
+            come.is_known,
+            not come.is_known as is_new,
+            come.is_latest,
+            come.records,
+            come.is_latest and coalesce(bool_or(there.stands and there._change_sequence < come._change_sequence), false) as is_applied,
+            coalesce(bool_or(there.stands and there._change_sequence < come._change_sequence and there.was_live), false) as takes_live_row,
+            count(there._change_sequence) > 0 as is_explained
+        from (
+            select
+                *,
+                _change_sequence = max(_change_sequence) over (partition by _row_id) as is_latest
+            from (
+                select _row_id, _change_sequence, sum(records) as records, bool_or(is_known) as is_known
+                from (
+                    select _row_id, _change_sequence, _change_records as records, false as is_known
+                    from (
+                        select _row_id, _change_sequence, first._change_time, first._change_id, _change_batch, records as _change_records
+                        from (
+                            select
+                                _row_id,
+                                _change_sequence,
+                                min(struct(_change_time, _change_id)) as first,
+                                min(_change_batch) as _change_batch,
+                                count(*) as records
+                            from reconcile_changes_da2f7fd25744
+                            where (_change_error is null and `id` is null)
+                            group by _row_id, _change_sequence
+                        )
+                    )
+                )
+                group by _row_id, _change_sequence
+            )
+        ) as come
+        left join (
+            select _row_id, _change_sequence, true as stands, _change_is_undone and not coalesce(_change_base_deleted, true) as was_live
+            from reconcile_rows_da2f7fd25744
+            where _change_base_sequence is null or _change_sequence > _change_base_sequence
+            union all
+            select _row_id, _change_sequence, false, false
+            from reconcile_changes_da2f7fd25744
+            where _change_error is null and `id` is not null
+        ) as there
+            on come._row_id = there._row_id
+        group by come._row_id, come._change_sequence, come.is_known, come.is_latest, come.records
+    )
+) as keyless;
+
+drop view if exists reconcile_rows_da2f7fd25744;
+
+create or replace table `demo`.`orders__row_deletes`
+using iceberg
+tblproperties (
+    'format-version' = '3',
+    'write.merge.mode' = 'merge-on-read',
+    'write.update.mode' = 'merge-on-read',
+    'write.delete.mode' = 'merge-on-read',
+    'reconcile.row_deletes' = 'demo.orders'
+)
+as
+select _row_id as `_change_row_id`, _change_sequence, _change_time, _change_id, _change_batch
+from (
+    select _row_id, _change_sequence, first._change_time, first._change_id, _change_batch, records as _change_records
+    from (
+        select
+            _row_id,
+            _change_sequence,
+            min(struct(_change_time, _change_id)) as first,
+            min(_change_batch) as _change_batch,
+            count(*) as records
+        from reconcile_changes_da2f7fd25744
+        where (_change_error is null and `id` is null)
+        group by _row_id, _change_sequence
+    )
+);
+
+create or replace table `demo`.`orders__quarantine`
+using iceberg
+partitioned by (_change_batch)
+tblproperties (
+    'format-version' = '3',
+    'write.merge.mode' = 'merge-on-read',
+    'write.update.mode' = 'merge-on-read',
+    'write.delete.mode' = 'merge-on-read',
+    'reconcile.quarantine' = 'demo.orders'
+)
+as
+select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
+from reconcile_changes_da2f7fd25744
+where _change_error is not null;
+
+create or replace table `demo`.`orders__base`
+using iceberg
+
+
+tblproperties (
+    'format-version' = '3',
+    'write.merge.mode' = 'merge-on-read',
+    'write.update.mode' = 'merge-on-read',
+    'write.delete.mode' = 'merge-on-read',
+    'write.metadata.metrics.column._change_sequence' = 'full',
+    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+)
+as
+select
+    `id`,
+    `status`,
+    `total`,
+    `placed_at`,
+    `ratio`,
+    _change_sequence,
+    _change_time,
+    _change_batch,
+    _deleted as `_change_deleted`,
+    _row_id as `_change_row_id`
+from (
+    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id
+    from reconcile_fold_da2f7fd25744
+);
+
+merge into `demo`.`reconcile_ledger` as known
+using (
+    select
+        'demo.orders' as relation,
+        'shop.orders' as object,
+        'rebuild' as kind,
+        1 as first_batch,
+        5 as last_batch,
+        200 as delivered,
+        100 as applied,
+        0 as superseded,
+        0 as duplicate,
+        0 as quarantined,
+        0 as pending,
+        100 as inserted,
+        0 as updated,
+        0 as deleted,
+        0 as tombstoned,
+        cast(null as timestamp) as cut_time,
+        cast(null as timestamp) as watermark,
+        0 as base_batch,
+        <seconds> as seconds,
+        '00000000-0000-0000-0000-000000000000' as invocation_id,
+        current_timestamp() as recorded_at
+) as come
+on known.relation = 'demo.orders' and known.invocation_id = come.invocation_id and known.recorded_at = come.recorded_at
+when matched then update set seconds = come.seconds
+when not matched then insert *;
+
+drop view if exists reconcile_fold_da2f7fd25744;
+
+drop view if exists reconcile_changes_da2f7fd25744;
+
+-- REBUILD batches 1-5: 100 of 200 applied

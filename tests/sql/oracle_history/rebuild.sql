@@ -1,0 +1,267 @@
+show tblproperties `demo`.`orders`;
+
+show tblproperties `demo`.`orders__base`;
+
+show tblproperties `demo`.`orders__changes`;
+
+show tblproperties `demo`.`orders__quarantine`;
+
+show tblproperties `demo`.`orders__row_deletes`;
+
+select object, max(last_batch) as batch
+from `demo`.`reconcile_ledger`
+where relation = 'lake.shop_changes' and kind = 'purge'
+group by object;
+
+select count(*) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 5;
+
+drop view if exists reconcile_fold_da2f7fd25744;
+
+drop view if exists reconcile_changes_da2f7fd25744;
+
+set spark.sql.constraintPropagation.enabled = false;
+
+set spark.sql.legacy.storeAnalyzedPlanForView = true;
+
+set spark.sql.autoBroadcastJoinThreshold = -1;
+
+set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m;
+
+cache table reconcile_changes_da2f7fd25744 as
+select *
+from (
+select
+    `id`,
+    `status`,
+    `total`,
+    `placed_at`,
+    `ratio`,
+    _change_type,
+    _change_sequence,
+    _change_id,
+    _change_time,
+    _change_batch,
+    _row_id,
+    _change_complaint as _change_error,
+    if(_change_complaint is null, null, _change_record) as _change_record,
+    _change_origin as _change_origin
+from (
+    select
+        *,
+        nullif(concat_ws(
+            '; ',
+            _change_error,
+            if(_change_error is null and `id` is null and not (_change_type <=> 'delete' and _row_id is not null and `id` is null), 'key id is missing or NULL', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and _change_time is null, 'the record has no time, from which its version would be valid', null),
+            if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+        ), '') as _change_complaint
+    from (
+
+{the SELECT of oracle/change_records.sql}
+    )
+    where _change_batch between 1 and 5
+)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+select count(*) from reconcile_changes_da2f7fd25744 where (_change_error is null and `id` is null);
+
+cache table reconcile_fold_da2f7fd25744 as
+select *
+from (
+select
+    *,
+    _change_known is null as _change_is_new,
+    _change_known is not null and not (
+        valid_from <=> _change_known.valid_from and
+        valid_to <=> _change_known.valid_to and
+        _change_repeats <=> _change_known._change_repeats and
+        _change_valid_to <=> _change_known._change_valid_to and
+        _change_id <=> _change_known._change_id and
+        _change_time <=> _change_known._change_time
+    ) as _change_is_mended
+from (
+    select
+        *,
+        last_value(if(_change_is_version and not coalesce(_change_is_repeated, false), struct(valid_to), null), true) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and current row).valid_to as _change_valid_to
+    from (
+        select
+            *,
+            last_value(if(_change_is_version, _change_repeats, null), true) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and 1 preceding) as _change_is_repeated
+        from (
+            select
+                *,
+                coalesce(
+                    _change_is_version and _change_before.valid_to = valid_from
+                    and `status` <=> _change_before.`status`
+                    and `total` <=> _change_before.`total`
+                    and `placed_at` <=> _change_before.`placed_at`
+                    and `ratio` <=> _change_before.`ratio`,
+                    false
+                ) as _change_repeats
+            from (
+                select
+                    *,
+                    last_value(if(_change_is_version, struct(valid_to, `status`, `total`, `placed_at`, `ratio`), null), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_before,
+                    coalesce(lag(_change_is_version and _change_undone is null) over (partition by `id` order by _change_sequence), false) as _change_was_live
+                from (
+                    select * except (_change_carried), _change_carried.`status`, _change_carried.`total`, _change_carried.`placed_at`, _change_carried.`ratio`, _change_type <> 'delete' as _change_is_version
+                    from (
+                        select
+                            * except (valid_to, _change_next_sequence, _change_deletes, _change_undone),
+                            _change_undone,
+                            if(_change_undone is null, valid_to, greatest(valid_from, least(valid_to, _change_undone.time))) as valid_to
+                        from (
+                            select
+                                *,
+                                if(_change_type = 'delete', null, array_min(filter(
+                                    _change_deletes,
+                                    found -> found.sequence > _change_sequence and (_change_next_sequence is null or found.sequence < _change_next_sequence)
+                                ))) as _change_undone
+                            from (
+                                select
+                                    *,
+                                    lag(_change_sequence) over (partition by `id` order by _change_sequence desc) as _change_next_sequence,
+                                    min(_change_time) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and current row) as valid_from,
+                                    min(_change_time) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and 1 preceding) as valid_to
+                                from (
+                                    select
+                                        `id`,
+                                        _change_sequence,
+                                        first(_change_type) as _change_type,
+                                        first(_row_id) as _row_id,
+                                        min(struct(_change_time, _change_id))._change_time as _change_time,
+                                        min(struct(_change_time, _change_id))._change_id as _change_id,
+                                        min(_change_batch) as _change_batch,
+                                        first(_change_carried) as _change_carried,
+                                        first(_change_known, true) as _change_known,
+                                        count_if(_change_known is null) as _change_records
+                                    from (
+                                        select `id`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, _row_id, if(_change_type = 'delete', null, struct(`status`, `total`, `placed_at`, `ratio`)) as _change_carried, cast(null as struct<valid_from: timestamp, valid_to: timestamp, _change_repeats: boolean, _change_valid_to: timestamp, _change_id: string, _change_time: timestamp>) as _change_known
+                                        from reconcile_changes_da2f7fd25744
+                                        where _change_error is null and not (_change_error is null and `id` is null)
+                                    )
+                                    group by `id`, _change_sequence
+                                )
+                            ) as record
+                            left join (
+                                select _row_id as _change_row_id, collect_set(struct(_change_sequence as sequence, _change_time as time)) as _change_deletes
+                                from (
+                                    select _row_id, _change_sequence, _change_time
+                                    from reconcile_changes_da2f7fd25744
+                                    where (_change_error is null and `id` is null)
+                                )
+                                group by _row_id
+                            ) as keyless
+                                on record._row_id = keyless._change_row_id
+                        )
+                    )
+                )
+            )
+        )
+    )
+)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_fold_da2f7fd25744' is not null;
+
+select
+    200 as delivered,
+    (select count_if(_change_error is not null) from reconcile_changes_da2f7fd25744) as quarantined,
+    coalesce(sum(_change_records - if(_change_is_new, 1, 0)), 0) as duplicate,
+    0 as superseded,
+    count_if(_change_is_new and _change_effect = 'none') as pending,
+    count_if(_change_is_new and _change_effect <> 'none') as applied,
+    count_if(_change_is_new and _change_effect = 'inserted') as inserted,
+    count_if(_change_is_new and _change_effect = 'updated') as updated,
+    count_if(_change_is_new and _change_effect = 'deleted') as deleted,
+    count_if(_change_is_new and _change_effect = 'tombstoned') as tombstoned,
+    count_if(_change_is_new) as new_keys,
+    count_if(_change_is_new or _change_is_mended) as merged,
+    max(if(_change_is_new, _change_batch, null)) as base_batch
+from (
+    select
+        *,
+        case
+            when _change_is_version then if(_change_was_live, 'updated', 'inserted')
+            when _change_type = 'delete' then if(_change_was_live, 'deleted', 'tombstoned')
+            else 'none'
+        end as _change_effect
+    from reconcile_fold_da2f7fd25744
+);
+
+drop view if exists reconcile_rows_da2f7fd25744;
+
+create or replace table `demo`.`orders__row_deletes`
+using delta
+tblproperties (
+    'reconcile.row_deletes' = 'demo.orders'
+)
+as
+select _row_id, _change_sequence, _change_time, _change_id, _change_batch
+from (
+    select _row_id, _change_sequence, first._change_time, first._change_id, _change_batch, records as _change_records
+    from (
+        select
+            _row_id,
+            _change_sequence,
+            min(struct(_change_time, _change_id)) as first,
+            min(_change_batch) as _change_batch,
+            count(*) as records
+        from reconcile_changes_da2f7fd25744
+        where (_change_error is null and `id` is null)
+        group by _row_id, _change_sequence
+    )
+);
+
+create or replace table `demo`.`orders__quarantine`
+using delta
+tblproperties (
+    'reconcile.quarantine' = 'demo.orders'
+)
+as
+select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
+from reconcile_changes_da2f7fd25744
+where _change_error is not null;
+
+create or replace table `demo`.`orders__base`
+using delta
+
+
+tblproperties (
+    'delta.enableDeletionVectors' = 'true',
+    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "materialized": "34688aa54164101a7fe993c843fad4f8", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+)
+as
+select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, _row_id, valid_from, valid_to, _change_repeats, _change_valid_to
+from reconcile_fold_da2f7fd25744;
+
+insert into `demo`.`reconcile_ledger` by name
+select
+    'demo.orders' as relation,
+    'shop.orders' as object,
+    'rebuild' as kind,
+    1 as first_batch,
+    5 as last_batch,
+    200 as delivered,
+    100 as applied,
+    0 as superseded,
+    0 as duplicate,
+    0 as quarantined,
+    0 as pending,
+    100 as inserted,
+    0 as updated,
+    0 as deleted,
+    0 as tombstoned,
+    cast(null as timestamp) as cut_time,
+    cast(null as timestamp) as watermark,
+    0 as base_batch,
+    <seconds> as seconds,
+    '00000000-0000-0000-0000-000000000000' as invocation_id,
+    current_timestamp() as recorded_at;
+
+drop view if exists reconcile_fold_da2f7fd25744;
+
+drop view if exists reconcile_changes_da2f7fd25744;
+
+-- REBUILD batches 1-5: 100 of 200 applied

@@ -1,0 +1,246 @@
+show tblproperties `demo`.`orders`;
+
+show tblproperties `demo`.`orders__base`;
+
+show tblproperties `demo`.`orders__changes`;
+
+show tblproperties `demo`.`orders__quarantine`;
+
+select object, max(last_batch) as batch
+from `demo`.`reconcile_ledger`
+where relation = 'lake.shop_changes' and kind = 'purge'
+group by object;
+
+select coalesce(sum(case source
+    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>').mods), 1)
+    else 1
+end), 0) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 5;
+
+drop view if exists reconcile_fold_da2f7fd25744;
+
+drop view if exists reconcile_changes_da2f7fd25744;
+
+set spark.sql.constraintPropagation.enabled = false;
+
+set spark.sql.legacy.storeAnalyzedPlanForView = true;
+
+set spark.sql.autoBroadcastJoinThreshold = -1;
+
+set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m;
+
+cache table reconcile_changes_da2f7fd25744 as
+select *
+from (
+select
+    `id`,
+    `status`,
+    `total`,
+    `placed_at`,
+    `ratio`,
+    _change_type,
+    _change_sequence,
+    _change_id,
+    _change_time,
+    _change_batch,
+    if(_change_type = 'update' and cardinality(array_sort(array_distinct(filter(_change_columns, name -> name not in ('id'))))) < 4, array_sort(array_distinct(filter(_change_columns, name -> name not in ('id')))), null) as _change_columns,
+    _change_complaint as _change_error,
+    if(_change_complaint is null, null, _change_record) as _change_record,
+    _change_origin as _change_origin
+from (
+    select
+        *,
+        nullif(concat_ws(
+            '; ',
+            _change_error,
+            if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(
+                _change_error is null and _change_columns is not null
+                and not coalesce(forall(_change_columns, name -> name in ('id', 'status', 'total', 'placed_at', 'ratio')), false),
+                concat('_change_columns names columns that are not declared: ', array_join(_change_columns, ', ', 'NULL')), null
+            )
+        ), '') as _change_complaint
+    from (
+
+{the SELECT of spanner/change_records.sql}
+    )
+    where _change_batch between 1 and 5
+)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+cache table reconcile_fold_da2f7fd25744 as
+select *
+from (
+select
+    *,
+    filter(_change_contributors, record -> array_contains(array_distinct(array_compact(concat(array(_change_newest_after, _change_row_after), map_values(coalesce(_change_columns_after, cast(map() as map<string, string>)))))), record.sequence) and not array_contains(_change_known, record.sequence)) as _change_writers,
+    (_change_row_after is null or (_change_deleted_after and _change_newest_after > _change_row_after)) as _change_is_pending,
+    (_change_row_after is not null and not _change_deleted_after) as _change_is_live,
+    coalesce((_change_base_row_sequence is not null and not _change_base_deleted), false) as _change_was_live
+from (
+    select
+        *,
+        greatest(_change_base_sequence, _change_sequence) as _change_newest_after,
+        greatest(_change_base_row_sequence, _change_row_sequence) as _change_row_after,
+        map_filter(map_zip_with(coalesce(_change_base_column_sequences, cast(map() as map<string, string>)), coalesce(_change_column_sequences, cast(map() as map<string, string>)), (name, sequence, rival) -> greatest(sequence, rival)), (name, sequence) -> sequence > coalesce(greatest(_change_base_row_sequence, _change_row_sequence), '')) as _change_columns_after,
+        if(_change_row_sequence > coalesce(_change_base_row_sequence, ''), _deleted, coalesce(_change_base_deleted, false)) as _change_deleted_after,
+        array_distinct(array_compact(concat(array(_change_base_sequence, _change_base_row_sequence), map_values(coalesce(_change_base_column_sequences, cast(map() as map<string, string>)))))) as _change_known
+    from (
+        select
+            newest.*,
+            cast(null as string) as _change_base_sequence,
+            cast(null as boolean) as _change_base_deleted,
+            cast(null as string) as _change_base_row_sequence,
+            cast(null as map<string, string>) as _change_base_column_sequences
+        from (
+            select
+                `id`,
+                if(`_change_last status`.sequence > coalesce(_change_whole._change_sequence, ''), `_change_last status`.value, _change_whole.`status`) as `status`,
+                if(`_change_last total`.sequence > coalesce(_change_whole._change_sequence, ''), `_change_last total`.value, _change_whole.`total`) as `total`,
+                if(`_change_last placed_at`.sequence > coalesce(_change_whole._change_sequence, ''), `_change_last placed_at`.value, _change_whole.`placed_at`) as `placed_at`,
+                if(`_change_last ratio`.sequence > coalesce(_change_whole._change_sequence, ''), `_change_last ratio`.value, _change_whole.`ratio`) as `ratio`,
+                _change_newest._change_sequence,
+                _change_newest._change_time,
+                array_max(transform(_change_contributors, record -> record.batch)) as _change_batch,
+                coalesce(_change_whole._deleted, false) as _deleted,
+                _change_whole._change_sequence as _change_row_sequence,
+                _change_column_sequences,
+                _change_contributors,
+                _change_records,
+                _change_delivered
+            from (
+                select
+                    *,
+                    array_distinct(array_compact(array(
+                        struct(_change_newest._change_sequence as sequence, _change_newest._change_batch as batch),
+                        if(_change_whole is null, null, struct(_change_whole._change_sequence as sequence, _change_whole._change_batch as batch)),
+                        if(`_change_last status`.sequence > coalesce(_change_whole._change_sequence, ''), struct(`_change_last status`.sequence, `_change_last status`.batch), null),
+                        if(`_change_last total`.sequence > coalesce(_change_whole._change_sequence, ''), struct(`_change_last total`.sequence, `_change_last total`.batch), null),
+                        if(`_change_last placed_at`.sequence > coalesce(_change_whole._change_sequence, ''), struct(`_change_last placed_at`.sequence, `_change_last placed_at`.batch), null),
+                        if(`_change_last ratio`.sequence > coalesce(_change_whole._change_sequence, ''), struct(`_change_last ratio`.sequence, `_change_last ratio`.batch), null)
+                    ))) as _change_contributors,
+                    map_filter(
+                        cast(map('status', `_change_last status`.sequence, 'total', `_change_last total`.sequence, 'placed_at', `_change_last placed_at`.sequence, 'ratio', `_change_last ratio`.sequence) as map<string, string>),
+                        (name, sequence) -> sequence > coalesce(_change_whole._change_sequence, '')
+                    ) as _change_column_sequences
+                from (
+                    select
+                        `id`,
+                        max_by(
+                            struct(_change_sequence, _change_time, _change_batch),
+                            struct(_change_sequence, -_change_batch)
+                        ) as _change_newest,
+                        max_by(
+                            struct(
+                                if(_change_type = 'delete', null, `status`) as `status`,
+                                if(_change_type = 'delete', null, `total`) as `total`,
+                                if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                                if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                _change_sequence,
+                                _change_batch,
+                                _change_type = 'delete' as _deleted
+                            ),
+                            struct(_change_sequence, -_change_batch)
+                        ) filter (where _change_columns is null) as _change_whole,
+                        max_by(
+                            struct(`status` as value, _change_sequence as sequence, _change_batch as batch),
+                            struct(_change_sequence, -_change_batch)
+                        ) filter (where array_contains(_change_columns, 'status')) as `_change_last status`,
+                        max_by(
+                            struct(`total` as value, _change_sequence as sequence, _change_batch as batch),
+                            struct(_change_sequence, -_change_batch)
+                        ) filter (where array_contains(_change_columns, 'total')) as `_change_last total`,
+                        max_by(
+                            struct(`placed_at` as value, _change_sequence as sequence, _change_batch as batch),
+                            struct(_change_sequence, -_change_batch)
+                        ) filter (where array_contains(_change_columns, 'placed_at')) as `_change_last placed_at`,
+                        max_by(
+                            struct(`ratio` as value, _change_sequence as sequence, _change_batch as batch),
+                            struct(_change_sequence, -_change_batch)
+                        ) filter (where array_contains(_change_columns, 'ratio')) as `_change_last ratio`,
+                        count(*) as _change_records,
+                        collect_set(struct(_change_sequence as sequence, _change_columns as carried)) as _change_delivered
+                    from reconcile_changes_da2f7fd25744
+                    where _change_error is null
+                    group by `id`
+                )
+            )
+        ) as newest
+    )
+)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_fold_da2f7fd25744' is not null;
+
+select
+    200 as delivered,
+    (select count_if(_change_error is not null) from reconcile_changes_da2f7fd25744) as quarantined,
+    coalesce(sum(_change_records - cardinality(_change_delivered) + cardinality(filter(_change_delivered, record -> array_contains(_change_known, record.sequence)))), 0) as duplicate,
+    coalesce(sum(cardinality(filter(_change_delivered, record -> not array_contains(_change_known, record.sequence) and (
+        record.sequence < _change_row_after
+        or record.sequence < _change_newest_after and forall(record.carried, name -> coalesce(_change_columns_after[name], _change_row_after) > record.sequence)
+    )))), 0) as superseded,
+    coalesce(sum(cardinality(filter(_change_writers, writer -> not _change_is_pending or writer.sequence <=> _change_row_after))), 0) as applied,
+    coalesce(sum(cardinality(filter(_change_writers, writer -> _change_is_pending and not writer.sequence <=> _change_row_after))), 0) as pending,
+    coalesce(sum(cardinality(filter(_change_writers, writer -> _change_is_live and not _change_was_live and writer.sequence = _change_row_after))), 0) as inserted,
+    coalesce(sum(cardinality(filter(_change_writers, writer -> _change_is_live and (_change_was_live or writer.sequence <> _change_row_after)))), 0) as updated,
+    coalesce(sum(cardinality(filter(_change_writers, writer -> not _change_is_live and _change_was_live and writer.sequence <=> _change_row_after))), 0) as deleted,
+    coalesce(sum(cardinality(filter(_change_writers, writer -> not _change_is_live and not _change_was_live and writer.sequence <=> _change_row_after))), 0) as tombstoned,
+    count_if(_change_base_sequence is null) as new_keys,
+    count_if(cardinality(_change_writers) > 0) as merged,
+    max(array_max(transform(_change_writers, writer -> writer.batch))) as base_batch
+from reconcile_fold_da2f7fd25744;
+
+create or replace table `demo`.`orders__quarantine`
+using delta
+tblproperties (
+    'reconcile.quarantine' = 'demo.orders'
+)
+as
+select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
+from reconcile_changes_da2f7fd25744
+where _change_error is not null;
+
+create or replace table `demo`.`orders__base`
+using delta
+
+
+tblproperties (
+    'delta.enableDeletionVectors' = 'true',
+    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "partial_records": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "3346acacd7203d5e3e9803e7acb94a42", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+)
+as
+select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _change_row_sequence, _change_column_sequences
+from reconcile_fold_da2f7fd25744;
+
+insert into `demo`.`reconcile_ledger` by name
+select
+    'demo.orders' as relation,
+    'shop.orders' as object,
+    'rebuild' as kind,
+    1 as first_batch,
+    5 as last_batch,
+    200 as delivered,
+    100 as applied,
+    0 as superseded,
+    0 as duplicate,
+    0 as quarantined,
+    0 as pending,
+    100 as inserted,
+    0 as updated,
+    0 as deleted,
+    0 as tombstoned,
+    (select max(case when get_json_object(record, '$.cut_time') rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(get_json_object(record, '$.cut_time') as timestamp) when get_json_object(record, '$.cut_time') rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(get_json_object(record, '$.cut_time') rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', get_json_object(record, '$.cut_time'), concat(get_json_object(record, '$.cut_time'), if(get_json_object(record, '$.cut_time') like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end) as cut_time
+from `lake`.`shop_changes`
+where object = '#cut' and batch = 5) as cut_time,
+    cast(null as timestamp) as watermark,
+    0 as base_batch,
+    <seconds> as seconds,
+    '00000000-0000-0000-0000-000000000000' as invocation_id,
+    current_timestamp() as recorded_at;
+
+drop view if exists reconcile_fold_da2f7fd25744;
+
+drop view if exists reconcile_changes_da2f7fd25744;
+
+-- REBUILD batches 1-5: 100 of 200 applied
