@@ -156,6 +156,7 @@ def test_names_and_types_that_it_keeps_for_itself_are_the_models_too(
 
 
 def test_the_version_of_a_table_is_the_one_that_is_read_also_after_a_rollback(spark: SparkSession) -> None:
+    spark.sql("create schema if not exists iceberg_things")
     spark.sql("create table iceberg_things.rolled_back (id bigint) using iceberg")
     macros = PlainProject(SparkWarehouse(spark), "iceberg_things", file_format="iceberg").macros
     relation, versions = Relation("iceberg_things", "rolled_back"), []
