@@ -66,6 +66,34 @@ def test_an_interval_is_a_number_and_a_unit(said: str, interval: str):
 
 
 @pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        ([*ASKED, "--format", "avro"], "format", "avro"),
+        ([*ASKED, "--max-files", "1"], "max_files", 1),
+        ([*ASKED, "--checkpoint", "s3://b/c"], "checkpoint", "s3://b/c"),
+        ([*ASKED, "--skip-corrupt-files"], "skip_corrupt_files", True),
+        ([*STREAM, "--table", "Orders", "--table", "Lines"], "tables", ["Orders", "Lines"]),
+        ([*STREAM, "--partition-check", "warn"], "partition_check", "warn"),
+        ([*STREAM, "--start", "2026-05-01T09:00:00Z"], "start", "2026-05-01T09:00:00Z"),
+        ([*STREAM, "--end", "2026-05-01T09:00:00Z"], "end", "2026-05-01T09:00:00Z"),
+        ([*STREAM, "--backfill"], "backfill", True),
+        ([*TABLE, "--backfill"], "backfill", True),
+        ([*TABLE, "--start", "2026-05-01T09:00:00Z"], "start", "2026-05-01T09:00:00Z"),
+        ([*TABLE, "--end", "2026-05-01T09:00:00Z"], "end", "2026-05-01T09:00:00Z"),
+    ],
+)
+def test_what_is_said_of_a_source_reaches_its_job(words: list[str], name: str, value: Any):
+    assert getattr(asked_by(words), name) == value
+
+
+@pytest.mark.parametrize("source", [STREAM, TABLE])
+def test_a_source_is_named_whole(source: list[str]):
+    for place in range(1, len(source), 2):
+        with pytest.raises(UsageError, match=source[place]):
+            asked_by(source[:place] + source[place + 2 :])
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         [],
@@ -76,6 +104,9 @@ def test_an_interval_is_a_number_and_a_unit(said: str, interval: str):
         [*ASKED, "--every", "soon"],
         [*ASKED, "--max-files", "0"],
         [*ASKED, "--max-files", "many"],
+        [*ASKED, "--max-files", "-1"],
+        [*ASKED, "--max-files", "1.5"],
+        [*ASKED, "--start", "2026-05-01T09:00:00Z"],
         [*ASKED, "--format", "csv"],
         [*ASKED, "--unknown"],
         STREAM[:9],
