@@ -117,7 +117,7 @@ def properties_of(sql: str) -> dict[str, str]:
 
 def normalized(statements: Iterable[str]) -> list[str]:
     """Return statements without what differs from run to run."""
-    return [re.sub(r"\d+\.\d+(e-\d+)? as seconds", "<seconds> as seconds", sql.strip()) for sql in statements]
+    return [re.sub(r"\d+(\.\d+)?(e-\d+)?D? as seconds", "<seconds> as seconds", sql.strip()) for sql in statements]
 
 
 def change_columns(columns: Mapping[str, Any], **more: str) -> dict[str, str]:

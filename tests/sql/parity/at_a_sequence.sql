@@ -421,7 +421,7 @@ select
     '1' as model_digest,
     cast(null as bigint) as source_version,
     '1' as source_digest,
-    0.011667D as seconds,
+    <seconds> as seconds,
     current_timestamp() as recorded_at;
 
 select `id`, verdict, difference, reason, columns

@@ -392,7 +392,7 @@ select
     '1' as model_digest,
     cast(null as bigint) as source_version,
     '1' as source_digest,
-    0.003693D as seconds,
+    <seconds> as seconds,
     current_timestamp() as recorded_at;
 
 select `id`, verdict, difference, reason, columns

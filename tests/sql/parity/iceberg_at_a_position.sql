@@ -417,7 +417,7 @@ select
     '1' as model_digest,
     77L as source_version,
     '1' as source_digest,
-    0.005853D as seconds,
+    <seconds> as seconds,
     current_timestamp() as recorded_at;
 
 select `id`, verdict, difference, reason, columns

@@ -405,7 +405,7 @@ select
     '1' as model_digest,
     7L as source_version,
     '1' as source_digest,
-    0.003875D as seconds,
+    <seconds> as seconds,
     current_timestamp() as recorded_at;
 
 select `id`, verdict, difference, reason, columns

@@ -221,7 +221,7 @@ select
     '0' as model_digest,
     cast(null as bigint) as source_version,
     '0' as source_digest,
-    0.005596D as seconds,
+    <seconds> as seconds,
     current_timestamp() as recorded_at;
 
 select `id`, verdict, difference, reason, columns

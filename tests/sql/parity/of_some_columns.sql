@@ -194,7 +194,7 @@ select
     '1' as model_digest,
     cast(null as bigint) as source_version,
     '1' as source_digest,
-    0.001296D as seconds,
+    <seconds> as seconds,
     current_timestamp() as recorded_at;
 
 select `id`, `amount`, verdict, difference, reason, columns

@@ -451,7 +451,7 @@ select
     '0' as model_digest,
     7L as source_version,
     '0' as source_digest,
-    0.008799D as seconds,
+    <seconds> as seconds,
     current_timestamp() as recorded_at;
 
 select `id`, verdict, difference, reason, columns
