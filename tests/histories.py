@@ -117,12 +117,13 @@ def _oracle() -> st.SearchStrategy[Coordinates]:
     # two redo threads, so rs_id falls while scn rises; the number of digits changes
     scn = st.sampled_from([999_999_999, 1_000_000_000, 15869128507100, 15869128507101, 158691504732555])
     block = st.sampled_from([0x9, 0x10, 0xFFFF, 0x10000])
-    rs_id = st.tuples(st.sampled_from([0x6CF6, 0x73CB]), block, st.sampled_from([0x10, 0x1D0]))
+    rs_id = st.tuples(st.sampled_from([0x6CF6, 0x73CB]), block, st.sampled_from([0x10, 0x1D0, 0x1E1]))
+    form = "0x{:06x}.{:08x}.{:04x}"
     return st.builds(
         lambda scn, rs_id, ssn, padding: (
             (scn, *rs_id, ssn),
             _statement_time(scn, *rs_id, ssn),
-            {"scn": scn, "rs_id": padding.format(_cased("0x{:06x}.{:08x}.{:04x}".format(*rs_id), scn)), "ssn": ssn},
+            {"scn": scn, "rs_id": padding.format(_cased(form.format(*rs_id), sum(rs_id))), "ssn": ssn},
         ),
         scn, rs_id, st.sampled_from([0, 1, 9, 10]), st.sampled_from(["{}", " {} "]),
     )  # fmt: skip
@@ -140,7 +141,9 @@ def _mysql() -> st.SearchStrategy[Coordinates]:
 
 
 def _postgresql() -> st.SearchStrategy[Coordinates]:
-    lsn = st.tuples(st.sampled_from([0, 1, 0x10]), st.sampled_from([0, 0x9, 0x10, 0x2326350, 0xFFFFFFFF]))
+    lsn = st.tuples(
+        st.sampled_from([0, 1, 0x10]), st.sampled_from([0, 0x9, 0x10, 0xAB00, 0xB001, 0x2326350, 0xFFFFFFFF])
+    )
     return st.builds(
         lambda time, lsn: ((time, *lsn), time, {"lsn": _cased("{:x}/{:x}".format(*lsn), sum(lsn))}), _TIMES, lsn
     )
@@ -148,7 +151,7 @@ def _postgresql() -> st.SearchStrategy[Coordinates]:
 
 def _sqlserver() -> st.SearchStrategy[Coordinates]:
     lsn = st.tuples(
-        st.sampled_from([0x9, 0x10]), st.sampled_from([0x9A, 0x238, 0x1000]), st.sampled_from([0x2, 0xA, 0x10])
+        st.sampled_from([0x9, 0x10]), st.sampled_from([0x9A, 0x238, 0x1000]), st.sampled_from([0x2, 0xA, 0xB, 0x10])
     )
     return st.builds(
         lambda time, lsn: ((time, *lsn), time, {"lsn": _cased("{:08x}:{:08x}:{:04x}".format(*lsn), sum(lsn))}),
@@ -157,7 +160,7 @@ def _sqlserver() -> st.SearchStrategy[Coordinates]:
 
 
 def _cased(digits: str, number: int) -> str:
-    """Return hex digits as one reader or another writes them: in capitals or not."""
+    """Return hex digits as one reader or another writes them: in capitals or not, also side by side."""
     return digits.upper() if number % 2 else digits
 
 
