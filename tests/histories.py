@@ -142,7 +142,7 @@ def _mysql() -> st.SearchStrategy[Coordinates]:
 
 def _postgresql() -> st.SearchStrategy[Coordinates]:
     lsn = st.tuples(
-        st.sampled_from([0, 1, 0x10]), st.sampled_from([0, 0x9, 0x10, 0xAB00, 0xB001, 0x2326350, 0xFFFFFFFF])
+        st.sampled_from([0, 1, 0x10]), st.sampled_from([0, 0x9, 0x10, 0x9, 0x10, 0xAB00, 0xB001, 0x2326350, 0xFFFFFFFF])
     )
     return st.builds(
         lambda time, lsn: ((time, *lsn), time, {"lsn": _cased("{:x}/{:x}".format(*lsn), sum(lsn))}), _TIMES, lsn
