@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import struct
@@ -15,11 +16,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import DataType
 
-__all__ = ["ExactText", "NotExact", "reader_of"]
+__all__ = ["ExactText", "NotExact", "reader_of", "shown"]
 
 
 class NotExact(ValueError):
     """A text is no value of its type; the message completes the sentence "the value ... "."""
+
+
+def shown(text: str) -> str:
+    """Return a value's text as a complaint quotes it."""
+    return json.dumps(text if len(text) <= 100 else text[:100] + "...", ensure_ascii=False)
 
 
 @dataclass(frozen=True)

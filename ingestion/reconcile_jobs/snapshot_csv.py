@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from reconcile_jobs import session, snapshot_table
 from reconcile_jobs.csv_records import Broken, Dialect, records
 from reconcile_jobs.errors import DataError, UsageError, explained
-from reconcile_jobs.exact_text import ExactText, NotExact, reader_of
+from reconcile_jobs.exact_text import ExactText, NotExact, reader_of, shown
 from reconcile_jobs.staging import TableName, quoted
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _order(header: tuple[int, list[str | None]] | None, columns: Sequence[Column
     taken = {place for places in order for place in places}
     extra = [name for place, name in enumerate(names) if place not in taken]
     complaints = [
-        f"{what} {', '.join(map(_shown, which))}"
+        f"{what} {', '.join(map(shown, which))}"
         for what, which in (("lacks", missing), ("has twice", twice), ("has, unlike the schema,", extra))
         if which
     ]
@@ -216,11 +216,7 @@ def _value(column: Column, text: str | None, line: int) -> Any:
     try:
         return None if text is None else column.text.read(text)
     except NotExact as problem:
-        raise Broken(line, f"column {column.name}, {column.text.type_name}: {_shown(text or '')} {problem}") from None
-
-
-def _shown(text: str) -> str:
-    return json.dumps(text if len(text) <= 100 else text[:100] + "...", ensure_ascii=False)
+        raise Broken(line, f"column {column.name}, {column.text.type_name}: {shown(text or '')} {problem}") from None
 
 
 def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:

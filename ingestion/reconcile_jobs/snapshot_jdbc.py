@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from reconcile_jobs import session, snapshot_table
 from reconcile_jobs.errors import DataError, Fault, UsageError, explained
-from reconcile_jobs.exact_text import ExactText, NotExact, reader_of
+from reconcile_jobs.exact_text import ExactText, NotExact, reader_of, shown
 from reconcile_jobs.jdbc.connection import Connection, Source, connected
 from reconcile_jobs.jdbc.database import Column, Cut, Database, Table
 from reconcile_jobs.staging import TableName, literal, quoted
@@ -189,10 +188,9 @@ def _value(target: Target, text: str) -> Any:
 
 def not_exact(column: str, source_type: str, text: str, problem: NotExact, type_name: str) -> DataError:
     """Return the complaint about a value that its type does not hold."""
-    shown = json.dumps(text if len(text) <= 100 else text[:100] + "...", ensure_ascii=False)
     return DataError(
-        f"Column {column}, {source_type}: {shown} {problem}, and the column is to be {type_name}. Nothing was written; "
-        "declare a type that holds it in --columns, as string does."
+        f"Column {column}, {source_type}: {shown(text)} {problem}, and the column is to be {type_name}. "
+        "Nothing was written; declare a type that holds it in --columns, as string does."
     )
 
 

@@ -19,6 +19,7 @@ from file_formats import table_at
 from process.killed_dbt import PLACES
 from projects import PACKAGE, Project
 from pyspark.sql import SparkSession
+from tables import stored
 
 # PLACES of dbt, in the order in which a merge comes to them: the first three leave it undone.
 FAILPOINTS = ["before_data_commit", "after_data_commit", "before_checkpoint", "after_checkpoint"]
@@ -106,10 +107,7 @@ class Shop:
         assert collections.Counter(staged) == collections.Counter(self.delivered)
         batches = [r.batch for r in spark.sql(f"select distinct batch from {table('lake.db/changes')}").collect()]
         assert sorted(batches) == list(range(1, len(batches) + 1))
-        # By the name under which Iceberg's tables hold it: of `_deleted` Iceberg itself tells something else.
-        base = spark.sql(f"select * from {table('shop.db/table1__base')}").withColumnsRenamed(
-            {"_change_deleted": "_deleted"}
-        )
+        base = stored(spark, table("shop.db/table1__base"))
         rows = base.where("not _deleted").select("COL1", "COL2").collect()
         with (PACKAGE / "seeds" / "demo" / "table1_oracle_export.csv").open(newline="") as export:
             truth = sorted((row["COL1"], row["COL2"]) for row in csv.DictReader(export))

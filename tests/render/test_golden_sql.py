@@ -13,6 +13,7 @@ import pytest
 from plain_dbt import Relation
 from recorder import normalized
 from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, ORACLE, POSTGRESQL, SHAPES, SPANNER, SQLSERVER, Life, Shape
+from snapshots import SNAPSHOT, TAKEN_AT, beside_a_snapshot, taken
 
 GOLDEN = Path(__file__).parents[1] / "sql"
 
@@ -70,14 +71,6 @@ def test_a_data_test_asks_the_sql_that_was_reviewed(test: str, accept_goldens: b
 # --- parity: of each kind of position, of each source that has it, and of what else changes its SQL -------------------
 
 PARITY_COLUMNS = {"id": "bigint", "name": "string", "amount": "decimal(12,2)", "ratio": "double", "at": "timestamp"}
-SOURCE_ROWS = Relation("lake", "orders_source")
-TAKEN_AT = "2026-11-22T10:00:00Z"
-
-
-def taken(kind: str, position: str) -> dict[str, str]:
-    job = "spanner" if kind == "read_timestamp" else "jdbc"
-    said = {"snapshot": job, "snapshot__position_kind": kind, "snapshot__position": position}
-    return {f"reconcile__{name}": value for name, value in {**said, "snapshot__taken_at": TAKEN_AT}.items()}
 
 
 def of(source: str, **said: Any) -> Shape:
@@ -114,15 +107,10 @@ COMPARED: dict[str, tuple[Shape, dict[str, str], dict[str, Any]]] = {
 
 def compared(name: str, **answers: dict[str, Any]) -> str:
     shape, properties, said = COMPARED[name]
-    life = Life(shape)
+    life = beside_a_snapshot(shape, properties)
     project, warehouse = life.project, life.warehouse
-    project.run("orders")
     if project.macros.keyless_deletes_of(project.node("orders")):
         life.statements("increment")
-    warehouse.has(str(SOURCE_ROWS), **properties)
-    for relation in ("`demo`.`orders`", "`lake`.`orders_source`"):
-        asked = f"select * from {relation} where false"
-        warehouse.column_types = {asked: shape.columns, **warehouse.column_types}
     warehouse.answers = {
         "coalesce(max(batch), 0) as last": {"last": 3, "first": 3, "by_then": 2, "recent": 3},
         "select distinct _change_batch from": {"_change_batch": 1},
@@ -135,7 +123,7 @@ def compared(name: str, **answers: dict[str, Any]) -> str:
         "select run_id, verdict, rechecks": {},
     } | answers
     warehouse.statements.clear()
-    text = project.test("parity", "orders", **{"compare_to": SOURCE_ROWS, "key": shape.key, **said})
+    text = project.test("parity", "orders", **{"compare_to": SNAPSHOT, "key": shape.key, **said})
     return ";\n\n".join([*normalized(warehouse.statements), text.strip()]) + "\n"
 
 

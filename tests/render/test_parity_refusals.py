@@ -9,10 +9,10 @@ import pytest
 from plain_dbt import Relation
 from refusals import PARITY, SENTENCE, Refusal, thing
 from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, OWN_SELECT, POSTGRESQL, Life, Shape
+from snapshots import SNAPSHOT, TAKEN_AT, answer_columns, beside_a_snapshot, taken
 
 COLUMNS = {"id": "bigint", "name": "string", "amount": "decimal(12,2)"}
-SNAPSHOT = Relation("lake", "orders_source")
-NOW, AT = "2026-11-22T10:00:00Z", {"batch": 1}
+NOW, AT = TAKEN_AT, {"batch": 1}
 POSITIONS = "batch, appended_at, commit_time, sequence, pg_snapshot"
 
 
@@ -20,27 +20,13 @@ def asked(shape: Shape | None = None, *, taken: dict[str, str] | None = None, of
     """Return what asks the test of a model and a snapshot, which says of itself how it was `taken`."""
 
     def act() -> None:
-        life = Life(shape or thing(POSTGRESQL, COLUMNS))
-        project, warehouse = life.project, life.warehouse
-        project.run("orders")
-        project.model("seen", "select 1 as id", {})
-        warehouse.has("demo.seen", "view")
-        warehouse.has(str(SNAPSHOT), **{f"reconcile__{name}": value for name, value in (taken or {}).items()})
-        columns = life.shape.columns
-        for name in ("`demo`.`orders`", "`demo`.`seen`", "`lake`.`orders_source`"):
-            # What is asked first of a SELECT goes by the part of it that was said first.
-            warehouse.column_types = {f"select * from {name} where false": columns, **warehouse.column_types}
-        project.test("parity", of, **{"compare_to": SNAPSHOT, "key": life.shape.key, **said})
+        life = beside_a_snapshot(shape or thing(POSTGRESQL, COLUMNS), taken or {})
+        life.project.model("seen", "select 1 as id", {})
+        life.warehouse.has("demo.seen", "view")
+        answer_columns(life, "`demo`.`seen`")
+        life.project.test("parity", of, **{"compare_to": SNAPSHOT, "key": life.shape.key, **said})
 
     return act
-
-
-def taken(kind: str, position: str, taken_at: str = NOW) -> dict[str, str]:
-    job = "spanner" if kind == "read_timestamp" else "jdbc"
-    return {
-        "snapshot": job, "snapshot__position_kind": kind, "snapshot__position": position,
-        "snapshot__taken_at": taken_at,
-    }  # fmt: skip
 
 
 CELLS_SHAPE = Shape(BIGTABLE, CELLS, CELL_KEY, object="events")

@@ -248,3 +248,17 @@ def test_parts_of_one_partition_are_as_far_as_the_one_that_lags():
     whole = whole_table([*parts, *rest])
     assert [found.low_watermark for found in whole] == [20, 3, 20]
     assert lowest_watermark(whole) == 3
+
+
+BOUNDS = (b"", b"b", b"d", b"f")
+
+
+@pytest.mark.parametrize("one", [RowRange(a, b) for a in BOUNDS for b in BOUNDS if not b or a < b])
+def test_a_range_of_rows_contains_another_if_all_its_keys_are_there(one: RowRange) -> None:
+    keys = [bytes([key]) for key in range(ord("a"), ord("h"))] + [b"\xff"]
+
+    def of(rows: RowRange) -> set[bytes]:
+        return {key for key in keys if rows.start <= key and (not rows.end or key < rows.end)}
+
+    for other in (RowRange(a, b) for a in BOUNDS for b in BOUNDS if not b or a < b):
+        assert one.contains(other) == (of(other) <= of(one)), other

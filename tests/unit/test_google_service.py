@@ -8,7 +8,6 @@ from typing import Any
 import grpc
 import pytest
 from grpc import StatusCode as Code
-from reconcile_jobs.bigtable.partitions import RowRange
 from reconcile_jobs.errors import Fault, JobError, UsageError
 from reconcile_jobs.google_service import _NO_TOKEN, Retries, _may_pass, without_credentials
 from reconcile_jobs.spanner.queries import Client, DatabaseName
@@ -110,17 +109,3 @@ def test_the_emulator_is_the_environments_unless_another_is_named(monkeypatch: p
     assert DatabaseName.here("p", "i", "d", "localhost:2").emulator == "localhost:2"
     monkeypatch.setenv("SPANNER_EMULATOR_HOST", "")
     assert DatabaseName.here("p", "i", "d").emulator is None
-
-
-KEYS = (b"", b"b", b"d", b"f")
-
-
-@pytest.mark.parametrize("one", [RowRange(a, b) for a in KEYS for b in KEYS if not b or a < b])
-def test_a_range_of_rows_contains_another_if_all_its_keys_are_there(one: RowRange) -> None:
-    keys = [bytes([key]) for key in range(ord("a"), ord("h"))] + [b"\xff"]
-
-    def of(rows: RowRange) -> set[bytes]:
-        return {key for key in keys if rows.start <= key and (not rows.end or key < rows.end)}
-
-    for other in (RowRange(a, b) for a in KEYS for b in KEYS if not b or a < b):
-        assert one.contains(other) == (of(other) <= of(one)), other
