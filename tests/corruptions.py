@@ -32,6 +32,11 @@ COLUMNS = {
     "words": "array<string>",
     "counts": "map<string, int>",
 }
+# As models declare them: the records have bytes in base64.
+DECLARED: dict[str, Any] = {
+    name: {"data_type": kind, "config": {"meta": {"encoding": "base64"}}} if kind == "binary" else kind
+    for name, kind in COLUMNS.items()
+}
 DDL = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
 # What a snapshot of the rows says of itself.
 SNAPSHOT = {

@@ -144,9 +144,7 @@ def _postgresql() -> st.SearchStrategy[Coordinates]:
     lsn = st.tuples(
         st.sampled_from([0, 1, 0x10]), st.sampled_from([0, 0x9, 0x10, 0x9, 0x10, 0xAB00, 0xB001, 0x2326350, 0xFFFFFFFF])
     )
-    return st.builds(
-        lambda time, lsn: ((time, *lsn), time, {"lsn": _cased("{:x}/{:x}".format(*lsn), sum(lsn))}), _TIMES, lsn
-    )
+    return st.builds(lambda time, lsn: (lsn, time, {"lsn": _cased("{:x}/{:x}".format(*lsn), sum(lsn))}), _TIMES, lsn)
 
 
 def _sqlserver() -> st.SearchStrategy[Coordinates]:
@@ -154,7 +152,7 @@ def _sqlserver() -> st.SearchStrategy[Coordinates]:
         st.sampled_from([0x9, 0x10]), st.sampled_from([0x9A, 0x238, 0x1000]), st.sampled_from([0x2, 0xA, 0xB, 0x10])
     )
     return st.builds(
-        lambda time, lsn: ((time, *lsn), time, {"lsn": _cased("{:08x}:{:08x}:{:04x}".format(*lsn), sum(lsn))}),
+        lambda time, lsn: (lsn, time, {"lsn": _cased("{:08x}:{:08x}:{:04x}".format(*lsn), sum(lsn))}),
         _TIMES, lsn,
     )  # fmt: skip
 
@@ -299,7 +297,7 @@ def histories(draw: Callable[[st.SearchStrategy[Any]], Any], source: str, number
         elif step == "reinsert":  # in one transaction: one commit time, the coordinates of the statements apart
             order, time, metadata = draw(coordinates)
             if source in ("postgresql", "sqlserver"):
-                order, time = (at[0][0], *order[1:]), at[1]
+                time = at[1]
             before, after = sorted([at, (order, time, metadata)], key=lambda it: it[0])
             teller.change(this, "DELETE", before, values)
             teller.change(this, "INSERT", after, draw(_VALUES))

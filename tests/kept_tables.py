@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import file_formats
 from plain_dbt import PlainProject
 from process.spark_warehouse import SparkWarehouse
-from truth import COLUMNS, KEYS, SOURCES, counted, object_of, true_rows
+from truth import COLUMNS, DECLARED, KEYS, SOURCES, counted, object_of, true_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +65,7 @@ class KeptTables:
             self.project.model(
                 name,
                 f"{{{{ config(materialized='{materialized}', unique_key={KEYS[table]}) }}}}\n{{{{ {call} }}}}",
-                COLUMNS[table],
+                DECLARED[table],
                 data_tests=["ledger_balances", "no_quarantine"],
             )
         for schema in (SCHEMA, LAKE):

@@ -115,6 +115,11 @@ class Memory:
         word = asked.split(maxsplit=1)[0]
         if word == "create":
             return self._make(asked)
+        if word == "alter":
+            altered = re.match(rf"alter table {_NAME} set ", asked)
+            assert altered is not None, asked
+            self._properties[f"{altered[1]}.{altered[2]}"].update(properties_of(asked))
+            return Rows()
         if word == "merge":
             return self._merge(asked)
         if word == "insert":

@@ -24,12 +24,13 @@ class Recorder:
 
     `ledger`: the last batch and the largest batch of the base table that the ledger knows; `base_batch`: the largest
     that the base table has. `purges`: of staging, by object. `answers`: one row each, by a part of what is asked.
-    `columns_of`: a SELECT's columns, by a part of its text.
+    `columns_of`: a SELECT's columns, by a part of its text. `tables`: those that the changes of a run name.
     """
 
     staged: int | None = 3
     delivered: int = 100
     keyless_deletes: int = 0
+    tables: tuple[str, ...] = ()
     ledger: tuple[int, int] = (0, 0)
     base_batch: int | None = 0
     by_then: int | None = 2
@@ -54,6 +55,10 @@ class Recorder:
         made = _MADE.match(sql.strip())
         if made:
             self._make(*made.groups(), sql)
+            return Rows()
+        altered = re.match(r"alter table `([^`]+)`\.`([^`]+)` set ", sql)
+        if altered:
+            self.properties[f"{altered[1]}.{altered[2]}"].update(properties_of(sql))
             return Rows()
         if sql.startswith("drop view if exists"):
             return Rows()
@@ -95,6 +100,11 @@ class Recorder:
             return Rows(("max",), [(self.staged,)])
         if asked.startswith("select max(_change_batch) from"):
             return Rows(("max",), [(self.base_batch,)])
+        if asked.startswith("select distinct hex(_change_table) from reconcile_changes_"):
+            return Rows(("table",), [(table.encode().hex().upper(),) for table in self.tables])
+        if asked.startswith("select decode(unhex(name)"):
+            names = re.findall("'([0-9A-F,]*)'", asked)[0].split(",")
+            return Rows(("name",), [(name,) for name in sorted(bytes.fromhex(name).decode() for name in names)])
         if asked.startswith("select count(*) from reconcile_changes_"):
             return Rows(("count",), [(self.keyless_deletes,)])
         if " as delivered,\n" in asked or "keyed.* except (" in asked:

@@ -76,8 +76,8 @@ def _place(source: str, record: Mapping[str, Any]) -> tuple[Any, ...]:
     coordinates: dict[str, Callable[[], tuple[Any, ...]]] = {
         "oracle": lambda: (metadata["scn"], *_hex(metadata["rs_id"].strip()[2:], "."), metadata["ssn"]),
         "mysql": lambda: (int(metadata["log_file"].split(".")[-1]), metadata["log_position"]),
-        "postgresql": lambda: (_micros(record["source_timestamp"]), *_hex(metadata["lsn"], "/")),
-        "sqlserver": lambda: (_micros(record["source_timestamp"]), *_hex(metadata["lsn"], ":")),
+        "postgresql": lambda: _hex(metadata["lsn"], "/"),
+        "sqlserver": lambda: _hex(metadata["lsn"], ":"),
     }
     return (1, *coordinates[source](), KINDS[metadata["change_type"]] != "delete")
 

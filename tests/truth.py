@@ -47,6 +47,14 @@ COLUMNS = {
         "payload": "binary",
     },
 }
+# As models declare them: the capture has all bytes in base64.
+DECLARED: dict[str, dict[str, Any]] = {
+    table: {
+        name: {"data_type": type_, "config": {"meta": {"encoding": "base64"}}} if type_ == "binary" else type_
+        for name, type_ in columns.items()
+    }
+    for table, columns in COLUMNS.items()
+}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VALUES = {
     "bigint": int,

@@ -46,8 +46,9 @@ def json_records(content: bytes) -> Iterator[str]:
 
     Decimals are numbers with all digits of their scale (text beyond 38 digits), timestamps and dates ISO 8601 with all
     digits of their unit (Z unless local; years beyond 0000 to 9999 with a sign), bytes and fixed base64, NaN and
-    infinities text, unions the value alone. A file that was cut between two blocks cannot be told from a whole one:
-    Avro has no mark at its end. Raises AvroError.
+    infinities text, unions the value alone. What JSON does not tell of the fields of a record `payload` is added to
+    each record as `avro_types` (see `_payload_types`). A file that was cut between two blocks cannot be told from a
+    whole one: Avro has no mark at its end. Raises AvroError.
     """
     place = 0
     try:
@@ -88,8 +89,54 @@ def _plain_file(content: bytes) -> tuple[io.BytesIO, Render]:
 
 
 def _compiled(schema: bytes) -> tuple[bytes, Render]:
-    wire, render = _Compiler().compile(json.loads(schema), "")
+    read = json.loads(schema)
+    wire, render = _Compiler().compile(read, "")
+    types = _payload_types(read)
+    if types:
+        end = ',"avro_types":' + json.dumps(types, ensure_ascii=False, separators=(",", ":")) + "}"
+        return json.dumps(wire).encode(), lambda value: render(value)[:-1] + end
     return json.dumps(wire).encode(), render
+
+
+def _payload_types(schema: Any) -> dict[str, str]:
+    """Return, for the fields of the record `payload`, what their JSON would not tell.
+
+    `bytes`, which JSON has in base64; `json`, a text that is JSON; `time-interval-micros`, a number; and the names of
+    records, as `timestampTz`. Of a `multidimensionalArray_<column>` it is what is told of its elements, then `[]`.
+    """
+    fields = {field["name"]: field["type"] for field in schema["fields"]} if _is_record(schema) else {}
+    payload = _without_null(fields.get("payload"))
+    if not _is_record(payload) or "avro_types" in fields:
+        return {}
+    told = {field["name"]: _told_type(_without_null(field["type"])) for field in payload["fields"]}
+    return {name: type_ for name, type_ in told.items() if type_}
+
+
+def _told_type(type_: Any) -> str | None:
+    if _is_record(type_):
+        elements = {field["name"]: field["type"] for field in type_["fields"]}.get("elementValue")
+        if elements is None:
+            return str(type_["name"]).rpartition(".")[2]
+        return f"{_told_type(_without_null(elements)) or ''}[]"
+    kind, logical = (type_["type"], type_.get("logicalType")) if isinstance(type_, dict) else (type_, None)
+    if kind in ("bytes", "fixed"):
+        return None if isinstance(type_, dict) and _logical(type_) else "bytes"
+    if (kind, logical) in (("string", "json"), ("long", "time-interval-micros")):
+        return str(logical)
+    is_name = isinstance(kind, str) and kind not in _PRIMITIVES and kind not in ("array", "map", "enum")
+    return str(kind).rpartition(".")[2] if is_name else None
+
+
+def _is_record(type_: Any) -> bool:
+    return isinstance(type_, dict) and type_.get("type") == "record"
+
+
+def _without_null(type_: Any) -> Any:
+    # A union of null and one type is that type; any other union tells no type.
+    if not isinstance(type_, list):
+        return type_
+    real = [branch for branch in type_ if not _is_null(branch)]
+    return real[0] if len(real) == 1 else None
 
 
 class _Compiler:

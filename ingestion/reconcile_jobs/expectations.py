@@ -40,24 +40,33 @@ WITH events AS (
   SELECT object, origin, batch, appended_at, event.*, event.source_metadata.*
   FROM (SELECT *, from_json(record, '
     read_method string, read_timestamp string, source_timestamp string, source_metadata struct<
-      change_type string, scn string, rs_id string, ssn string, log_file string, log_position string, lsn string
+      change_type string, scn string, rs_id string, ssn string, lsn string,
+      log_file string, log_position string, binlog_file string, binlog_position string
     >, _corrupt_record string') AS event FROM {records})
 ),
 said AS (
   SELECT *,
-    read_method LIKE '%-backfill%' AS is_backfill,
-    try_cast(read_timestamp AS timestamp) AS read_at,
-    try_cast(source_timestamp AS timestamp) AS changed_at
+    read_method RLIKE '(?i)backfill|_dump$' AS is_backfill,
+    read_method RLIKE '(?i)(^|[-_])cdc([-_]|$)|supplementation' AS is_change,
+    if(read_timestamp RLIKE '^[0-9]+$', timestamp_millis(try_cast(read_timestamp AS bigint)),
+      try_cast(read_timestamp AS timestamp)) AS read_at,
+    if(source_timestamp RLIKE '^[0-9]+$', timestamp_millis(try_cast(source_timestamp AS bigint)),
+      try_cast(source_timestamp AS timestamp)) AS changed_at,
+    scn IS NOT NULL AND rs_id IS NOT NULL AND ssn IS NOT NULL AS has_scn,
+    coalesce(log_file, binlog_file) IS NOT NULL AND coalesce(log_position, binlog_position) IS NOT NULL AS has_log,
+    lsn IS NOT NULL AS has_lsn
   FROM events
 )
 SELECT object, origin, batch,
   object IS NOT NULL AND _corrupt_record IS NULL AND source_metadata IS NOT NULL AS parsable,
-  upper(change_type) AS change_type,
+  coalesce(upper(change_type), if(is_backfill, 'INSERT', NULL)) AS change_type,
   coalesce(CASE
     WHEN is_backfill THEN read_at IS NOT NULL
-    WHEN read_method LIKE 'oracle%' THEN scn IS NOT NULL AND rs_id IS NOT NULL AND ssn IS NOT NULL
-    WHEN read_method LIKE 'mysql%' THEN log_file IS NOT NULL AND log_position IS NOT NULL
-    WHEN read_method LIKE 'postgres%' OR read_method LIKE 'sqlserver%' THEN changed_at IS NOT NULL AND lsn IS NOT NULL
+    WHEN NOT is_change THEN false
+    WHEN read_method LIKE 'oracle%' THEN has_scn
+    WHEN read_method LIKE 'mysql%' THEN has_log
+    WHEN read_method LIKE 'postgres%' OR read_method LIKE 'sqlserver%' THEN has_lsn
+    ELSE has_scn OR has_log OR has_lsn
   END, false) AS ordered,
   if(is_backfill, NULL, double(timestampdiff(SECOND, changed_at, appended_at))) AS lag_seconds
 FROM said""",

@@ -14,7 +14,9 @@ select
     {%- endfor %}
     _change_type,
     _change_sequence,
+    {%- if '_change_id' not in keys %}
     _change_id,
+    {%- endif %}
     _change_time,
     _change_batch,
     {%- if partial_records %}

@@ -6,7 +6,7 @@
       'byte': 'tinyint', 'short': 'smallint', 'integer': 'int', 'long': 'bigint', 'real': 'float',
       'dec': 'decimal', 'numeric': 'decimal', 'timestamp_ltz': 'timestamp'} -%}
   {%- set simple = ['tinyint', 'smallint', 'int', 'bigint', 'float', 'double', 'boolean', 'string', 'binary',
-                    'date', 'timestamp', 'timestamp_ntz'] -%}
+                    'date', 'timestamp', 'timestamp_ntz', 'variant'] -%}
   {%- set name = aliases.get(plain, plain) -%}
   {%- if name in simple -%}
     {{ return({'name': name, 'ddl': name, 'said': name}) }}
@@ -30,14 +30,14 @@
   {%- set nested = modules.re.match('(?is)^(array|map)\\s*<(.*)>$', text) -%}
   {%- if nested and nested.group(1) | lower == 'array' -%}
     {%- set element = reconcile.column_type(nested.group(2)) -%}
-    {%- if element and element.name != 'map' -%}
+    {%- if element and element.name not in ['map', 'variant'] -%}
       {{ return({'name': 'array', 'ddl': 'array<' ~ element.ddl ~ '>', 'said': 'array<' ~ element.said ~ '>', 'element': element}) }}
     {%- endif -%}
   {%- elif nested -%}
     {%- set parts = reconcile._map_parts(nested.group(2)) -%}
     {%- set key = reconcile.column_type(parts[0]) if parts else none -%}
     {%- set value = reconcile.column_type(parts[1]) if parts else none -%}
-    {%- if key and value and key.name not in ['array', 'map'] and value.name != 'map' -%}
+    {%- if key and value and key.name not in ['array', 'map', 'variant'] and value.name not in ['map', 'variant'] -%}
       {{ return({'name': 'map', 'ddl': 'map<' ~ key.ddl ~ ',' ~ value.ddl ~ '>', 'said': 'map<' ~ key.said ~ ',' ~ value.said ~ '>',
                  'key': key, 'value': value}) }}
     {%- endif -%}

@@ -1,43 +1,44 @@
 {#- What the four Datastream sources share: the envelope, the payload, and the form of the result. A source adds the names of
-    its `metadata`, its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable), its `transaction` and, if it has such, the `row_id` of a change: a
+    its `metadata`, its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable), those that tell a position of its log (`positions`: see `validate_generations`), its `transaction` and, if it has such, the `row_id` of a change: a
     delete that has one needs no payload. `snapshots`: whether transactions can be told as a snapshot of the source saw them.
     No window function, no join, no aggregate: a filter on _change_batch must reach the scan of the staging table. Any other filter
     must not: Spark would put the whole parsing of a record into it, once for each mention. `inline(array(struct(...)))` stops them. -#}
-{%- macro datastream_change_records(relation, object, generations, columns, metadata, coordinates, transaction, row_id=none, snapshots=false) -%}
+{%- macro datastream_change_records(relation, object, table, generations, columns, metadata, coordinates, positions, transaction, row_id=none, snapshots=false, encoding=none) -%}
 {#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
 {%- set order = {'coordinates': coordinates | list, 'generations': generations} -%}
 {%- if row_id -%}{%- do order.update({'row_ids': true}) -%}{%- endif -%}
 {%- if snapshots -%}{%- do order.update({'snapshots': true}) -%}{%- endif -%}
-{%- do config(meta={'reconcile_object ' ~ object: order}) -%}
+{%- set routes = reconcile.routes_of(object, table) -%}
+{%- set objects = reconcile.objects_of_routes(routes, order) -%}
+{%- do config(meta=objects) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
-{%- do reconcile.validate_generations(generations, coordinates) -%}
-{%- set columns = reconcile.declared_columns(columns) -%}
+{%- do reconcile.validate_generations(generations, positions) -%}
+{%- set columns = reconcile.datastream_columns(reconcile.declared_columns(columns), encoding) -%}
 with staged as (
     select record, batch, origin
     from {{ reconcile.qualified(relation) }}
-    where source = 'datastream' and object = {{ reconcile.literal(object) }}
+    where source = 'datastream' and {{ reconcile.is_of_objects(reconcile._plain_objects(objects)) }}
 ),
 
 events as (
     select *
     from staged
     lateral view inline(array(
-        from_json(record, 'uuid string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<change_type string, {{ metadata | join(' string, ') }} string>, payload map<string, variant>, _corrupt_record string')
+        from_json(record, 'uuid string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, {{ metadata | join(' string, ') }} string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string')
     )) event
+    {%- if table %}
+    where {{ reconcile.is_of_tables('source_metadata', routes | map(attribute='table')) }}
+    {%- endif %}
 ),
 
 said as (
     select
         *,
         source_metadata as metadata,
-        case
-            when upper(source_metadata.change_type) = 'INSERT' then 'insert'
-            when upper(source_metadata.change_type) in ('UPDATE', 'UPDATE-INSERT') then 'update'
-            when upper(source_metadata.change_type) in ('DELETE', 'UPDATE-DELETE') then 'delete'
-        end as change_type,
-        case when read_method like '%-backfill%' then true when read_method like '%-cdc-%' or read_method like '%-cdc' or read_method like '%-supplementation' then false end as is_backfill,
-        {{ reconcile.typed_value('source_timestamp', {'name': 'timestamp'}, round=true) }} as changed_at,
-        if(read_method like '%-backfill%', {{ reconcile.typed_value('read_timestamp', {'name': 'timestamp'}, round=true) }}, null) as read_at
+        {{ reconcile.is_backfill() }} as is_backfill,
+        {{ reconcile.datastream_change_type() }} as change_type,
+        {{ reconcile.envelope_time('source_timestamp') }} as changed_at,
+        if(is_backfill, {{ reconcile.envelope_time('read_timestamp') }}, null) as read_at
     from events
 ),
 
@@ -50,13 +51,13 @@ placed as (
     from said
 ),
 
-{{ reconcile.typed_payload('placed', columns, reconcile._delivered_texts(columns)) }},
+{{ reconcile.typed_payload('placed', columns, reconcile._delivered_texts(columns), reconcile.datastream_kinds(), reconcile.datastream_texts(columns)) }},
 
 judged as (
     select *
     from checked
     lateral view inline(array(struct(
-        nullif(concat_ws(
+        concat_ws(
             '; ',
             case
                 when metadata is null then 'the record has no source_metadata'
@@ -65,15 +66,16 @@ judged as (
                 when change_type is null then concat('change type ', coalesce(concat('\'', metadata.change_type, '\' is unknown'), 'is missing'))
                 when is_backfill is null then concat('read method ', coalesce(concat('\'', read_method, '\' is unknown'), 'is missing'))
                 when is_backfill and {{ reconcile.identifier('section read_timestamp') }} is null then 'read_timestamp, which orders backfill rows, is missing or unreadable'
-            end
-            {%- if generations | reject('mapping') | list and 'source_timestamp' not in coordinates %},
+            end,
+            {{ reconcile.is_deleted_complaint() }}
+            {%- if generations | reject('mapping') | list %},
             if(not is_backfill and changed_at is null, 'source_timestamp, which tells the generation, is missing or unreadable', null)
             {%- endif %}
             {%- for name in coordinates %},
             if(not is_backfill and {{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null)
             {%- endfor %},
-            {{ reconcile.payload_complaints(columns) | indent(12) }}
-        ), '') as error,
+            {{ reconcile.payload_complaints(columns, 'readable') | indent(12) }}
+        ) as error,
         concat(
             {{ reconcile.hex_of_generation(generations, coordinates) }},
             if(is_backfill, concat('/0/', {{ reconcile.identifier('section read_timestamp') }}), concat_ws('/', '/1'{% for name in coordinates %}, {{ reconcile.identifier('section ' ~ name) }}{% endfor %})),
@@ -93,9 +95,12 @@ select
     {{ transaction }} as _change_transaction,
     batch as _change_batch,
     cast(null as array<string>) as _change_columns,
-    error as _change_error,
+    nullif(error, '') as _change_error,
     {%- if row_id %}
     {{ "nullif(" ~ row_id ~ ", '')" if config.get('unique_key') in ['_row_id', ['_row_id']] else "if(is_backfill, null, nullif(" ~ row_id ~ ", ''))" }} as _row_id,
+    {%- endif %}
+    {%- if not table %}
+    {{ reconcile.source_table('metadata') }} as _change_table,
     {%- endif %}
     record as _change_record,
     origin as _change_origin
@@ -151,4 +156,11 @@ coalesce(
     ), 0),
     '{a number whose digits cannot be found in the record}'
 )
+{%- endmacro %}
+
+{#- The objects alone: which table of them is asked of what was parsed. -#}
+{%- macro _plain_objects(objects) -%}
+  {%- set plain = {} -%}
+  {%- for key in objects -%}{%- do plain.update({key | replace('reconcile_object ', '', 1): {}}) -%}{%- endfor -%}
+  {{ return(plain) }}
 {%- endmacro %}

@@ -1,4 +1,4 @@
-{#- The columns that a model declares: [{name, type, round}], type as `column_type` reads it.
+{#- The columns that a model declares: [{name, type, round, encoding, infinity_is_null}], type as `column_type` reads it.
     `columns` stands in for the YAML in dbt's unit tests, which do not see it. -#}
 {%- macro declared_columns(columns=none) -%}
   {%- if columns is none -%}
@@ -20,12 +20,28 @@
       {%- do complaints.append("column " ~ column.name ~ ": data_type '" ~ column.data_type ~ "' is not supported; "
             ~ "use a scalar type of Spark but interval or time, or an array or a map of them") -%}
     {%- endif -%}
+    {%- if type -%}{%- do complaints.extend(reconcile._complaints_of_reading(column.name, type, meta)) -%}{%- endif -%}
     {%- do names.append(column.name | lower) -%}
-    {%- do declared.append({'name': column.name, 'type': type, 'round': meta.get('round', false)}) -%}
+    {%- do declared.append({'name': column.name, 'type': type, 'round': meta.get('round', false), 'encoding': meta.get('encoding'), 'infinity_is_null': meta.get('infinity_is_null', false)}) -%}
   {%- endfor -%}
   {%- if not columns -%}
     {%- do complaints.append("no columns are declared; add `columns: [{name: id, data_type: bigint}, ...]` to the model's YAML") -%}
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return(declared) }}
+{%- endmacro %}
+
+{#- What is wrong with how a column says that its texts are to be read. -#}
+{%- macro _complaints_of_reading(name, type, meta) -%}
+  {%- set complaints = [] -%}
+  {%- set of_type = {'hex': ['binary', 'array<binary>'], 'base64': ['binary', 'array<binary>'], 'json': ['string'], 'microseconds': ['string'], 'interval': ['string']} -%}
+  {%- if 'encoding' in meta and meta.encoding not in of_type -%}
+    {%- do complaints.append("column " ~ name ~ ": encoding '" ~ meta.encoding ~ "' is unknown; it is one of " ~ of_type | join(', ')) -%}
+  {%- elif 'encoding' in meta and type.ddl not in of_type[meta.encoding] -%}
+    {%- do complaints.append("column " ~ name ~ ": encoding " ~ meta.encoding ~ " is for columns of type " ~ of_type[meta.encoding] | join(' or ') ~ ", and this one is a " ~ type.said ~ "; remove it") -%}
+  {%- endif -%}
+  {%- if 'infinity_is_null' in meta and (meta.infinity_is_null is not boolean or type.name not in ['timestamp', 'timestamp_ntz']) -%}
+    {%- do complaints.append("column " ~ name ~ ": infinity_is_null is true or false, of a timestamp or timestamp_ntz; a string column keeps infinity as text") -%}
+  {%- endif -%}
+  {{ return(complaints) }}
 {%- endmacro %}

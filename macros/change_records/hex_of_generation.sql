@@ -26,8 +26,7 @@ lpad(hex({{ reached | join(' + ') }}), 4, '0')
 {%- set here = [] -%}
 {%- for name, sections in coordinates.items() if name in position -%}
   {%- do there.append(reconcile.identifier('section ' ~ name)) -%}
-  {%- do here.append(sections | replace('changed_at', reconcile._moment_in_sql(position[name])) if name == 'source_timestamp'
-        else sections | replace('metadata.' ~ name, reconcile.literal(position[name]))) -%}
+  {%- do here.append(sections | replace('metadata.' ~ name, reconcile.literal(position[name]))) -%}
 {%- endfor -%}
 {%- set behind = reconcile._in_one(there) ~ ' >= ' ~ reconcile._in_one(here) -%}
 {{ 'changed_at >= ' ~ reconcile._moment_in_sql(next_log_began) ~ ' or ' if next_log_began -}}

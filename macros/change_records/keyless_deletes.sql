@@ -4,7 +4,7 @@
 {%- macro keyless_deletes_of(node) -%}
   {%- if reconcile.takes_range_deletes(node) -%}
     {{ return({'kind': 'range_deletes', 'place': '_range'}) }}
-  {%- elif reconcile.takes_row_ids(node) and '_row_id' not in reconcile.keys_of(node) -%}
+  {%- elif reconcile.takes_row_ids(node) and '_row_id' not in reconcile.keys_of(node) and '_change_id' not in reconcile.keys_of(node) -%}
     {{ return({'kind': 'row_deletes', 'place': '_row_id'}) }}
   {%- endif -%}
   {{ return(none) }}

@@ -51,7 +51,7 @@ lpad(hex({{ number }}), 8, '0')
 
 {#- The last two sections settle ties without chance: a delete lies below an insert or update, then a hash of the type of
     change and the values. NULLs are hashed as flags, since a hash of (NULL, 'a') equals that of ('a', NULL); floating
-    point as text, since 0.0 and -0.0 hash alike; maps as sorted entries, since they do not hash at all. In the order of the
+    point as text, since 0.0 and -0.0 hash alike; maps as sorted entries and variants as text, since they do not hash at all. In the order of the
     columns' names: that of their declaration may change. `carried`: the columns that a record carries, where a source has such. -#}
 {%- macro tie_sections(change_type, columns, prefix='', carried=none) -%}
 {%- set values = ['coalesce(to_json(array_sort(' ~ carried ~ ")), '')"] if carried else [] -%}
@@ -67,6 +67,7 @@ concat(if({{ change_type }} = 'delete', '0', '1'), '/', lpad(hex(xxhash64({{ cha
   {{ return([
       value ~ ' is null',
       'cast(' ~ value ~ ' as string)' if type in ['float', 'double']
+      else 'to_json(' ~ value ~ ')' if type == 'variant'
       else 'to_json(' ~ value ~ ', ' ~ reconcile._to_the_microsecond() ~ ')' if type.startswith('array')
       else 'to_json(array_sort(map_entries(' ~ value ~ ')), ' ~ reconcile._to_the_microsecond() ~ ')' if type.startswith('map')
       else value]) }}

@@ -1,8 +1,9 @@
 {#- The columns of a payload, typed: common table expressions, of which the last is `checked`. `events` names the one before, which has
-    `payload map<string, variant>`, one for each record; `texts` is SQL for the array of the texts of `fields`.
+    `payload map<string, variant>`, one for each record; `texts` is SQL for the array of the texts of `fields`. `kinds` and `readable`, where a source
+    has such, are SQL for what is known of each field beside its text, and for the texts that the types are read from.
     They add `names`, `field_names` and `lower_names` (NULL where every field is in its column's place, as nearly all are), `fields`, `texts`, `lost`
     (each by the columns' numbers) and the value of each column, `value <name>`. -#}
-{%- macro typed_payload(events, columns, texts) -%}
+{%- macro typed_payload(events, columns, texts, kinds=none, readable=none) -%}
 -- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
 located as (
     select
@@ -17,6 +18,9 @@ fields as (
     select
         *,
         if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields
+        {%- if kinds %},
+        {{ kinds }} as kinds
+        {%- endif %}
     from located
 ),
 
@@ -27,14 +31,24 @@ texts as (
         {{ texts | indent(8) }} as texts
     from fields
 ),
+{%- if readable %}
+
+-- the text that each type is read from
+readable as (
+    select
+        *,
+        {{ readable | indent(8) }} as readable
+    from texts
+),
+{%- endif %}
 
 typed as (
     select
         *
         {%- for column in columns %},
-        {{ reconcile.typed_value('texts[' ~ loop.index0 ~ ']', column.type, column.round, 'fields[' ~ loop.index0 ~ ']') }} as {{ reconcile.identifier('value ' ~ column.name) }}
+        {{ reconcile._value_of_column(column, loop.index0, kinds, readable) }} as {{ reconcile.identifier('value ' ~ column.name) }}
         {%- endfor %}
-    from texts
+    from {{ 'readable' if readable else 'texts' }}
 ),
 
 -- whether a column's type cannot hold the value that was delivered
@@ -43,20 +57,25 @@ checked as (
         *,
         array(
             {%- for column in columns %}
-            texts[{{ loop.index0 }}] is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null{{ ',' if not loop.last }}
+            texts[{{ loop.index0 }}] is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null{{ " and readable[" ~ loop.index0 ~ "] not in ('infinity', '-infinity')" if column.infinity_is_null }}{{ ',' if not loop.last }}
             {%- endfor %}
         ) as lost
     from typed
 )
 {%- endmacro %}
 
+{%- macro _value_of_column(column, number, kinds, readable) -%}
+{%- set texts, field, kind = 'readable' if readable else 'texts', 'fields[' ~ number ~ ']', 'get(kinds, ' ~ number ~ ')' if kinds else none -%}
+{{ reconcile.typed_value(texts ~ '[' ~ number ~ ']', column.type, column.round, none if readable and column.type.name == 'string' else field, kind) }}
+{%- endmacro %}
+
 {#- What `checked` tells against a record: values that their columns cannot hold exactly, and names that several fields have. -#}
-{%- macro payload_complaints(columns) -%}
+{%- macro payload_complaints(columns, readable=none) -%}
 if(
     array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
     concat_ws('; ', transform(names, (name, i) -> case
         when lost[i]
-            then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', {{ reconcile._array_of_texts(columns | map(attribute='type.said')) }}[i])
+            then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', {{ reconcile._array_of_texts(columns | map(attribute='type.said')) }}[i]{{ ", if(get(readable, i) in ('infinity', '-infinity'), '; it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL', '')" if readable }})
         when cardinality(filter(field_names, field -> field = name)) > 1
             then concat(name, ': several fields have this name')
         when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1

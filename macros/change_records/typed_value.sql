@@ -1,8 +1,9 @@
 {#- The text of a value as its declared type: NULL where the type cannot hold it exactly. `text` is SQL for the text,
     `field` for the variant it came from, which arrays and maps are read from. Nothing here rounds, truncates or
     guesses, which Spark's own casts do: '12.5' to 13, '2026' to a date, nanoseconds to microseconds, 1e400 to infinity.
-    With `round`, decimals, whole numbers and times are rounded: the model says so (`meta: {round: true}`). -#}
-{%- macro typed_value(text, type, round=false, field=none) -%}
+    With `round`, decimals, whole numbers and times are rounded: the model says so (`meta: {round: true}`). `kind` is SQL for what is known of an
+    Avro field beside its text (see `datastream_texts`). -#}
+{%- macro typed_value(text, type, round=false, field=none, kind=none) -%}
 {%- if type.name == 'string' and type.length is defined -%}
 if(char_length({{ text }}) <= {{ type.length }}, {{ reconcile._string(text, field) }}, null)
 {%- elif type.name == 'string' -%}
@@ -16,15 +17,17 @@ coalesce(try_cast({{ text }} as {{ type.ddl }}), try_cast(if({{ reconcile._keeps
 {%- elif type.name in ['float', 'double'] -%}
 if({{ text }} rlike {{ reconcile.literal('^[-+.0-9eE\\s]+$') }}, nullif(nullif(try_cast({{ text }} as {{ type.ddl }}), {{ type.ddl }}('Infinity')), {{ type.ddl }}('-Infinity')), if(lower({{ text }}) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast({{ text }} as {{ type.ddl }}), null))
 {%- elif type.name == 'binary' -%}
-{{ reconcile._binary(text, field) }}
+{{ reconcile._binary(text, field, type.encoding, kind) }}
 {%- elif type.name == 'date' -%}
 if({{ text }} rlike {{ reconcile.literal('^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]' ~ ('\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?' if round else '00:00(:00(\\.0*)?)?') ~ '(Z|[-+]00(:?00)?)?)?$') }}, try_cast({{ text }} as date), null)
 {%- elif type.name in ['timestamp', 'timestamp_ntz'] -%}
 {{ reconcile._timestamp(text, type.name, round) }}
 {%- elif type.name == 'array' -%}
-{{ reconcile._array(field, type, round) }}
+{{ reconcile._array(field, type, round, kind) }}
 {%- elif type.name == 'map' -%}
 {{ reconcile._map(field, type, round) }}
+{%- elif type.name == 'variant' -%}
+{{ reconcile._variant(text, field, kind) }}
 {%- endif -%}
 {%- endmacro %}
 
@@ -37,13 +40,20 @@ if(left({{ text }}, 1) in ('{', '[') and schema_of_variant({{ field }}) <> 'STRI
 {%- endif -%}
 {%- endmacro %}
 
-{#- A number or true, which may look like base64, is none. -#}
-{%- macro _binary(text, field) -%}
-{%- if field -%}
-if(schema_of_variant({{ field }}) = 'STRING', try_to_binary({{ text }}, 'base64'), null)
-{%- else -%}
-try_to_binary({{ text }}, 'base64')
-{%- endif -%}
+{#- A number or true, which may look like base64, is none. Where no encoding is said the text is base64, as Spanner and this package's own jobs
+    write it; where it is unknown, only what Avro had as bytes is bytes. Never tried: much hex is base64 too, of other bytes. -#}
+{%- macro _binary(text, field, encoding=none, kind=none) -%}
+{%- set base64 = 'try_to_binary(' ~ text ~ ", 'base64')" -%}
+{%- set hex = 'if(' ~ text ~ ' rlike ' ~ reconcile.literal('^[0-9a-fA-F]*$') ~ ' and length(' ~ text ~ ') % 2 = 0, try_to_binary(' ~ text ~ ", 'hex'), null)" -%}
+{%- set is_bytes = kind ~ " in ('bytes', 'bytes[]')" -%}
+{%- set bytes = base64 if encoding in [none, 'base64'] or encoding is undefined else 'if(' ~ is_bytes ~ ', ' ~ base64 ~ ', ' ~ (hex if encoding == 'hex' else 'null') ~ ')' -%}
+{{ 'if(schema_of_variant(' ~ field ~ ") = 'STRING', " ~ bytes ~ ', null)' if field else bytes }}
+{%- endmacro %}
+
+{#- JSON that Avro has as a text is read. A number of more digits than a variant keeps is refused, as in `_canonical_json`. -#}
+{%- macro _variant(text, field, kind) -%}
+{%- set json = 'if(' ~ kind ~ " = 'json', try_parse_json(" ~ text ~ '), ' ~ field ~ ')' if kind else field -%}
+if({{ reconcile._may_have_rounded(json, 'if(' ~ kind ~ " = 'json', " ~ text ~ ', record)' if kind else text) }}, null, {{ json }})
 {%- endmacro %}
 
 {#- A plain number with no more fraction digits than the scale, as nearly all are, cannot have been rounded. -#}
@@ -76,10 +86,10 @@ case when {{ text }} rlike {{ reconcile.literal(usual) }} then try_cast({{ text 
 {%- endif -%}
 {%- endmacro %}
 
-{#- A list that arrives as text is read as JSON. NULL as a whole where any element cannot be held. -#}
-{%- macro _array(field, type, round) -%}
-{%- set list = 'try_cast(' ~ reconcile._container(field) ~ ' as array<variant>)' -%}
-{%- set element = reconcile._element_value('x', type.element, round) -%}
+{#- A list that arrives as text is read as JSON, and one of Avro's multidimensionalArray from its records. NULL as a whole where any element cannot be held. -#}
+{%- macro _array(field, type, round, kind=none) -%}
+{%- set list = 'transform(try_cast(' ~ reconcile._list(field) ~ ' as array<variant>), x -> ' ~ reconcile._list_element('x') ~ ')' -%}
+{%- set element = reconcile._element_value('x', type.element, round, kind) -%}
 if(exists({{ list }}, x -> {{ reconcile._element_text('x') }} is not null and {{ element }} is null), null, transform({{ list }}, x -> {{ element }}))
 {%- endmacro %}
 
@@ -88,6 +98,15 @@ if(exists({{ list }}, x -> {{ reconcile._element_text('x') }} is not null and {{
 {%- set key = reconcile.typed_value('k', type.key, round) -%}
 {%- set element = reconcile._element_value('x', type.value, round) -%}
 if(exists(map_keys({{ map }}), k -> {{ key }} is null) or exists(map_values({{ map }}), x -> {{ reconcile._element_text('x') }} is not null and {{ element }} is null) or cardinality(array_distinct(transform(map_keys({{ map }}), k -> {{ key }}))) < cardinality({{ map }}), null, map_from_arrays(transform(map_keys({{ map }}), k -> {{ key }}), transform(map_values({{ map }}), x -> {{ element }})))
+{%- endmacro %}
+
+{#- {nestedArray: [...], elementValue: null} is a list, and its members are {nestedArray: null, elementValue: 7}. -#}
+{%- macro _list(field) -%}
+if(schema_of_variant({{ field }}) like '%nestedArray%', try_variant_get({{ field }}, '$.nestedArray', 'variant'), {{ reconcile._container(field) }})
+{%- endmacro %}
+
+{%- macro _list_element(element) -%}
+if(schema_of_variant({{ element }}) like '%elementValue%' and try_variant_get({{ element }}, '$.nestedArray', 'array<variant>') is null, try_variant_get({{ element }}, '$.elementValue', 'variant'), {{ element }})
 {%- endmacro %}
 
 {%- macro _container(field) -%}
@@ -100,14 +119,14 @@ if(schema_of_variant({{ field }}) = 'STRING', try_parse_json(cast({{ field }} as
 cast({{ element }} as string)
 {%- endmacro %}
 
-{%- macro _element_value(element, type, round) -%}
+{%- macro _element_value(element, type, round, kind=none) -%}
 {%- if type.name in ['array', 'map'] -%}
-{{ reconcile.typed_value(none, type, round, element) }}
+{{ reconcile.typed_value(none, type, round, element, kind) }}
 {%- elif type.name in ['string', 'decimal', 'tinyint', 'smallint', 'int', 'bigint'] -%}
 if(schema_of_variant({{ element }}) rlike {{ reconcile.literal('^(DOUBLE|OBJECT|ARRAY' ~ ('|DECIMAL' if type.name == 'string' else '') ~ ')') }}, null, {{ reconcile.typed_value(reconcile._element_text(element), type, round) }})
 {%- elif type.name in ['float', 'double'] -%}
 if(schema_of_variant({{ element }}) = 'DOUBLE' and {{ reconcile._element_text(element) }} like '%Infinity', null, {{ reconcile.typed_value(reconcile._element_text(element), type, round) }})
 {%- else -%}
-{{ reconcile.typed_value(reconcile._element_text(element), type, round, element) }}
+{{ reconcile.typed_value(reconcile._element_text(element), type, round, element, kind) }}
 {%- endif -%}
 {%- endmacro %}

@@ -1,24 +1,23 @@
 {#- What is wrong with the generations that a model declares ends the run, all of it at once. They stand in the order in which they began:
-    what is counted for a change and for a backfill row is then the same generation. -#}
-{%- macro validate_generations(generations, coordinates) -%}
+    what is counted for a change and for a backfill row is then the same generation. `positions`: the coordinates that a position may give, which
+    are the first of the source's order: name -> the `form` of a value, its numbers in groups (of `base` 16, where that is said), what it `is`, and an `example`. -#}
+{%- macro validate_generations(generations, positions) -%}
   {%- set complaints = [] -%}
-  {%- set told_by = reconcile._position_told_by(coordinates) -%}
-  {%- set examples = {'scn': 15869128507100, 'log_file': 'mysql-bin.000017', 'log_position': 4, 'source_timestamp': '2026-11-22 09:59:00+00'} -%}
   {%- set example = {} -%}
-  {%- for name in told_by -%}{%- do example.update({name: examples[name]}) -%}{%- endfor -%}
+  {%- for name, told in positions.items() -%}{%- do example.update({name: told.example}) -%}{%- endfor -%}
   {%- do example.update({'read_timestamp': '2026-11-22 10:00:00+00'}) -%}
   {%- if generations is string or generations is mapping or generations is not sequence -%}
     {%- do complaints.append("generations is no list; write it as ['2026-11-21 00:00:00+00'], or as [" ~ example ~ ']') -%}
   {%- else -%}
     {%- set last = {'moment': none, 'place': none} -%}
     {%- for beginning in generations -%}
-      {%- set wrong = reconcile._wrong_with_position(beginning, told_by, example) if beginning is mapping
+      {%- set wrong = reconcile._wrong_with_position(beginning, positions, example) if beginning is mapping
             else [] if reconcile.moment(beginning)
             else ["is no time with a zone; write it as '2026-11-21 00:00:00+00'"] if beginning is string
             else ["is neither a time nor a position; write it as '2026-11-21 00:00:00+00', or as " ~ example] -%}
       {%- if not wrong -%}
         {%- set moment = reconcile.moment(beginning.read_timestamp if beginning is mapping else beginning) -%}
-        {%- set place = reconcile._place(beginning, told_by) if beginning is mapping -%}
+        {%- set place = reconcile._place(beginning, positions) if beginning is mapping -%}
         {%- if last.moment and moment < last.moment -%}
           {%- do wrong.append('begins before the one that it stands behind; write generations in the order in which they began') -%}
         {%- elif place and last.place and place < last.place -%}
@@ -35,28 +34,14 @@
   {%- do reconcile.raise_complaints(complaints) -%}
 {%- endmacro %}
 
-{#- The coordinates that a position may give, which are the first: name -> how a value is found to be one, and what it is otherwise. -#}
-{%- macro _position_told_by(coordinates) -%}
-  {%- set forms = {
-      'scn': ('[0-9]{1,18}', 'no whole number'),
-      'log_file': ('(?:.*[^0-9])?([0-9]{1,18})', 'no file whose name ends with its number'),
-      'log_position': ('[0-9]{1,18}', 'no whole number'),
-      'source_timestamp': (none, 'no time with a zone')} -%}
-  {%- set told_by = {} -%}
-  {%- for name in coordinates if name in forms -%}
-    {%- do told_by.update({name: forms[name]}) -%}
-  {%- endfor -%}
-  {{ return(told_by) }}
-{%- endmacro %}
-
-{%- macro _wrong_with_position(position, told_by, example) -%}
+{%- macro _wrong_with_position(position, positions, example) -%}
   {%- set wrong = [] -%}
-  {%- set first = told_by | first -%}
-  {%- for name in position if name not in told_by and name != 'read_timestamp' -%}
+  {%- set first = positions | first -%}
+  {%- for name in position if name not in positions and name != 'read_timestamp' -%}
     {%- do wrong.append('has ' ~ name ~ ', which tells no position: changes are ordered by ' ~ first
-          ~ (', the time of their commit,' if first == 'source_timestamp' else '') ~ ' first; write it as ' ~ example) -%}
+          ~ ' first; write it as ' ~ example) -%}
   {%- endfor -%}
-  {%- for name in told_by -%}
+  {%- for name in positions -%}
     {%- if name in position and not loop.first and loop.previtem not in position -%}
       {%- do wrong.append('has ' ~ name ~ ', which says nothing without ' ~ loop.previtem ~ '; write it as ' ~ example) -%}
     {%- endif -%}
@@ -64,8 +49,8 @@
   {%- if not wrong and first not in position -%}
     {%- do wrong.append('has no ' ~ first ~ ', so no position; write it as ' ~ example) -%}
   {%- endif -%}
-  {%- for name, form in told_by.items() if name in position and not reconcile._value_of(position[name], form[0]) -%}
-    {%- do wrong.append('has ' ~ name ~ " '" ~ position[name] ~ "', which is " ~ form[1] ~ '; write it as ' ~ example) -%}
+  {%- for name, told in positions.items() if name in position and not reconcile._numbers_of(position[name], told) -%}
+    {%- do wrong.append('has ' ~ name ~ " '" ~ position[name] ~ "', which is no " ~ told.is ~ '; write it as ' ~ example) -%}
   {%- endfor -%}
   {%- if 'read_timestamp' not in position -%}
     {%- do wrong.append('has no read_timestamp, from which on backfill rows belong to it; write it as ' ~ example) -%}
@@ -76,20 +61,19 @@
 {%- endmacro %}
 
 {#- A position, to be compared with others. -#}
-{%- macro _place(position, told_by) -%}
+{%- macro _place(position, positions) -%}
   {%- set place = [] -%}
-  {%- for name, form in told_by.items() if name in position -%}
-    {%- do place.append(reconcile._value_of(position[name], form[0])[0]) -%}
+  {%- for name, told in positions.items() if name in position -%}
+    {%- do place.append(reconcile._numbers_of(position[name], told)) -%}
   {%- endfor -%}
   {{ return(place) }}
 {%- endmacro %}
 
-{#- The value of a coordinate, in a list; none if it has not the form. -#}
-{%- macro _value_of(said, form) -%}
-  {%- if not form -%}
-    {%- set moment = reconcile.moment(said) -%}
-    {{ return([moment] if moment else none) }}
-  {%- endif -%}
-  {%- set found = modules.re.fullmatch(form, said | string) -%}
-  {{ return([(found[1] if found.re.groups else found[0]) | int] if found else none) }}
+{#- The numbers of a coordinate; none if it has not the form. -#}
+{%- macro _numbers_of(said, told) -%}
+  {%- set found = modules.re.fullmatch(told.form, said | string) -%}
+  {%- if not found -%}{{ return(none) }}{%- endif -%}
+  {%- set numbers = [] -%}
+  {%- for digits in found.groups() -%}{%- do numbers.append(digits | int(base=told.base or 10)) -%}{%- endfor -%}
+  {{ return(numbers) }}
 {%- endmacro %}

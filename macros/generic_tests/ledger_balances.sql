@@ -18,7 +18,7 @@ staged as (
     {%- if inputs.objects %}
     select batch, {{ reconcile.delivered_records(inputs.objects) }} as records
     from {{ reconcile.qualified(inputs.relations[0]) }}
-    where object in ({% for object in inputs.objects %}{{ reconcile.literal(object) }}{{ ', ' if not loop.last }}{% endfor %})
+    where {{ reconcile.is_of_objects(inputs.objects) }}
     group by batch
     {%- else %}
     select _change_batch as batch, count(*) as records

@@ -49,7 +49,7 @@
     {%- do built.update({name: node.name}) -%}
     {%- do schemas.append(destination.schema) -%}
     {%- do staging.extend(inputs.relations | map('string') | list) -%}
-    {%- for object in inputs.objects.values() -%}{%- do orders.append(object.coordinates | join(', ')) -%}{%- do snapshots.append('snapshots' in object) -%}{%- endfor -%}
+    {%- for object in inputs.objects.values() -%}{%- do orders.append(object.coordinates | join(', ') ~ (' of PostgreSQL' if 'snapshots' in object else '')) -%}{%- do snapshots.append('snapshots' in object) -%}{%- endfor -%}
   {%- endfor -%}
   {%- if as_of.position == 'batch' and staging | unique | list | length > 1 -%}
     {{ exceptions.raise_compiler_error('as_of: {batch: ' ~ as_of.value ~ '} is a batch of one staging table, and the selected models read ' ~ staging | unique | sort | join(', ')

@@ -1,10 +1,16 @@
-{#- The staging tables that models of this package read by a source macro, those that exist: {name: {relation, objects}}. -#}
+{#- The staging tables that models of this package read by a source macro, those that exist: {name: {relation, objects}}, `objects` as `model_inputs` has
+    them; an object that one model takes whole is not asked for its tables. -#}
 {%- macro staging_read() -%}
   {%- set staging = {} -%}
   {%- for node in reconcile.reconciled_nodes() -%}
     {%- set inputs = reconcile.model_inputs(node) -%}
     {%- for relation in inputs.relations if inputs.objects and load_relation(relation) -%}
-      {%- do staging.setdefault(reconcile.ledger_name(relation), {'relation': relation, 'objects': []}).objects.extend(inputs.objects) -%}
+      {%- set entry = staging.setdefault(reconcile.ledger_name(relation), {'relation': relation, 'objects': {}}) -%}
+      {%- for object, said in inputs.objects.items() -%}
+        {%- set known = entry.objects.get(object) -%}
+        {%- set tables = said.tables or [] if known is none else known.tables + said.tables if known.tables and said.tables else [] -%}
+        {%- do entry.objects.update({object: {'tables': tables}}) -%}
+      {%- endfor -%}
     {%- endfor -%}
   {%- endfor -%}
   {{ return(staging) }}

@@ -1,17 +1,17 @@
-{#- The staged records that no model takes: `object` cannot be read, or is no model's. Of every staging table that a model reads.
+{#- The staged records that no model takes: `object` cannot be read, or is no model's, or no model takes the table that the record names. Of every staging table that a model reads.
     The cut of a batch is no record. -#}
 {%- macro unrouted_records() -%}
 {%- for name, entry in reconcile.staging_read().items() %}
 select
     {{ reconcile.literal(name) }} as staging,
     object,
-    if(object is null, 'the record names no object', 'no model reads this object') as reason,
+    case when object is null then 'the record names no object' when {{ reconcile._is_read(entry.objects) }} then 'no model reads this table of the object' else 'no model reads this object' end as reason,
     record,
     origin,
     batch,
     appended_at
 from {{ reconcile.qualified(entry.relation) }}
-where object is null or object not in ({% for object in (entry.objects + [reconcile.cut_object()]) | unique %}{{ reconcile.literal(object) }}{{ ', ' if not loop.last }}{% endfor %})
+where object is null or object <> {{ reconcile.literal(reconcile.cut_object()) }} and not ({{ reconcile.is_of_objects(entry.objects) }})
 {{ 'union all' if not loop.last }}
 {%- else -%}
 select
@@ -24,4 +24,8 @@ select
     cast(null as timestamp) as appended_at
 where false
 {%- endfor -%}
+{%- endmacro %}
+
+{%- macro _is_read(objects) -%}
+object in ({% for object in objects %}{{ reconcile.literal(object) }}{{ ', ' if not loop.last }}{% endfor %})
 {%- endmacro %}

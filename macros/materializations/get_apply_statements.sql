@@ -1,6 +1,9 @@
 {#- First the quarantine, replacing the range's: should the run die behind it, the same range comes again. Then the one MERGE. -#}
 {%- macro get_apply_statements(relations, settings, range, counts, merge) -%}
   {%- set statements = [] -%}
+  {%- if settings.tables -%}
+    {%- do statements.append('alter table ' ~ reconcile.qualified(relations.base) ~ ' set ' ~ reconcile.properties_clause({'reconcile.tables': settings.tables})) -%}
+  {%- endif -%}
   {%- if counts.quarantined or range.kind == 'replay' -%}
     {%- do statements.append(reconcile._replace_quarantine(relations, range)) -%}
   {%- endif -%}

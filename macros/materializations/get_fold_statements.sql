@@ -1,9 +1,11 @@
 {#- A batch is parsed once and folded once, whatever is then asked of it: `get_fold_statements` keeps what a SELECT makes of the changes' cache. -#}
 {%- macro get_changes_statements(relations, settings, range) -%}
   {%- set fields = reconcile._fields_of_model(settings) -%}
+  {%- do settings.update({'fields': fields}) -%}
   {{ return(reconcile.get_uncache_statements(relations) + reconcile.get_session_statements() + [
       reconcile.cached(relations.changes_cache,
-          reconcile.checked_records(reconcile.records_as_of(sql, settings.as_of), fields, settings, range.first, range.last)),
+          reconcile.checked_records(reconcile.records_as_of(sql, settings.as_of), fields, settings, range.first, range.last,
+              beside=['_change_table'] if '_change_table' in fields else [])),
   ]) }}
 {%- endmacro %}
 

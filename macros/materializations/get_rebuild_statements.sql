@@ -32,5 +32,6 @@ as
 
 {%- macro _base_properties(settings) -%}
   {%- set properties = dict(reconcile.base_format_properties(settings), **(config.get('tblproperties') or {})) -%}
+  {%- if settings.tables -%}{%- do properties.update({'reconcile.tables': settings.tables}) -%}{%- endif -%}
   {{ return(reconcile.properties_of(settings, dict(properties, **{'reconcile.declaration': settings.declaration}))) }}
 {%- endmacro %}

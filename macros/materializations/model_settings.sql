@@ -1,4 +1,4 @@
-{#- The declarations of the model, validated: {materialized, as_of, columns, unique_key, file_format, inputs, partial_records, row_ids, keyless, fresh, base_snapshot, buckets, declaration}, and `built`: what its relations
+{#- The declarations of the model, validated: {materialized, as_of, columns, shown, unique_key, file_format, inputs, partial_records, row_ids, keyless, fresh, base_snapshot, buckets, declaration}, and `built`: what its relations
     were built from, by their names in `model_relations`, none where there is no such relation yet. -#}
 {%- macro model_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
@@ -7,13 +7,18 @@
   {%- set keys = config.get('unique_key') or [] -%}
   {%- set keys = [keys] if keys is string else keys -%}
   {%- set complaints = [] -%}
+  {%- set shown = columns -%}
+  {%- if '_change_id' in keys -%}
+    {%- do complaints.extend(reconcile._complaints_of_events(materialized, keys)) -%}
+  {%- endif -%}
+  {%- set columns = reconcile.row_columns(shown, keys) -%}
   {%- if not keys -%}
     {%- do complaints.append("no unique_key is configured; add `unique_key='id'`, or a list of columns") -%}
   {%- endif -%}
   {%- for key in keys if key not in columns | map(attribute='name') and key != '_row_id' -%}
     {%- do complaints.append("unique_key " ~ key ~ ": no such column is declared; add it to the model's YAML, spelled the same") -%}
   {%- endfor -%}
-  {%- for column in columns if column.name in keys and column.type.name in ['array', 'map'] -%}
+  {%- for column in columns if column.name in keys and column.type.name in ['array', 'map', 'variant'] -%}
     {%- do complaints.append("unique_key " ~ column.name ~ ": a key cannot be of type " ~ column.type.name ~ "; use a scalar type") -%}
   {%- endfor -%}
   {%- for column in columns if column.name in keys and column.round -%}
@@ -53,11 +58,29 @@
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return({
-      'materialized': materialized, 'as_of': as_of, 'columns': columns, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built, 'partial_records': partial_records,
+      'materialized': materialized, 'as_of': as_of, 'columns': columns, 'shown': shown, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built, 'partial_records': partial_records,
       'row_ids': row_ids, 'keyless': keyless, 'fresh': meta.get('fresh', false) and not as_of, 'base_snapshot': meta.get('base_snapshot'),
       'buckets': meta.get('buckets'),
       'declaration': tojson(reconcile._declaration(materialized, columns, keys, inputs, partial_records, row_ids), sort_keys=true),
   }) }}
+{%- endmacro %}
+
+{#- A table of which no key is known has a row for each event, known by the event's id: what is inserted arrives, and what is updated or deleted is not told apart. -#}
+{%- macro _complaints_of_events(materialized, keys) -%}
+  {%- set complaints = [] -%}
+  {%- if keys | length > 1 -%}
+    {%- do complaints.append("unique_key _change_id: it names an event alone; remove the other columns from the key") -%}
+  {%- elif materialized == 'history' -%}
+    {%- do complaints.append("unique_key _change_id: an event has no versions; make the model a current_state, or name the columns that a row is known by") -%}
+  {%- elif reconcile.takes_partial_records(model) -%}
+    {%- do complaints.append("unique_key _change_id: a record of some columns is no row alone; name the columns that a row is known by") -%}
+  {%- endif -%}
+  {{ return(complaints) }}
+{%- endmacro %}
+
+{#- The columns that a row of a model is kept in: the declared ones, and the id of its event where that is the key. -#}
+{%- macro row_columns(columns, keys) -%}
+  {{ return(([{'name': '_change_id', 'type': reconcile.column_type('string'), 'round': false}] if '_change_id' in keys else []) + columns) }}
 {%- endmacro %}
 
 {%- macro _complaints_of_row_ids(columns, keys, inputs, partial_records, row_ids) -%}
@@ -97,11 +120,11 @@
 {%- macro _declaration(materialized, columns, keys, inputs, partial_records, row_ids) -%}
   {%- set types = {} -%}
   {%- for column in columns -%}
-    {%- do types.update({column.name: column.type.said ~ (', rounded' if column.round else '')}) -%}
+    {%- do types.update({column.name: column.type.said ~ (', rounded' if column.round else '') ~ (', ' ~ column.encoding if column.encoding else '') ~ (', infinity is null' if column.infinity_is_null else '')}) -%}
   {%- endfor -%}
   {%- set aspects = {
       'columns': types, 'unique_key': keys | sort, 'sources': inputs.objects,
-      'staging': reconcile.ledger_name(inputs.relations[0]) if inputs.objects else none, 'sequence': reconcile.sequence_version()} -%}
+      'staging': reconcile.ledger_name(inputs.relations[0]) if inputs.objects else none, 'sequence': reconcile.sequence_version(inputs)} -%}
   {%- if materialized != 'current_state' -%}
     {%- do aspects.update({'materialized': materialized}) -%}
   {%- endif -%}
@@ -121,9 +144,10 @@
   {{ return(digests) }}
 {%- endmacro %}
 
-{#- The version of the form of `_change_sequence`. A base table of another version cannot be compared with new records. -#}
-{%- macro sequence_version() -%}
-{{ return(1) }}
+{#- The version of the form of `_change_sequence`. A base table of another version cannot be compared with new records. In version 2 an LSN alone orders
+    what in version 1 the time of the commit ordered before it. -#}
+{%- macro sequence_version(inputs) -%}
+{{ return(2 if inputs.objects.values() | selectattr('coordinates', 'equalto', ['lsn']) | list else 1) }}
 {%- endmacro %}
 
 {#- What has the name of one of the model's relations and was not made by this package is not replaced; and what another materialization made,

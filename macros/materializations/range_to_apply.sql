@@ -48,10 +48,8 @@
     source macro of this package counts its own change records. -#}
 {%- macro _delivered(settings, first, last) -%}
   {%- if settings.inputs.objects -%}
-    {%- set objects = [] -%}
-    {%- for object in settings.inputs.objects -%}{%- do objects.append(reconcile.literal(object)) -%}{%- endfor -%}
     {%- set query = 'select ' ~ reconcile.delivered_records(settings.inputs.objects) ~ ' from ' ~ reconcile.qualified(settings.inputs.relations[0])
-          ~ ' where object in (' ~ objects | join(', ') ~ ') and batch between ' ~ first ~ ' and ' ~ last -%}
+          ~ ' where ' ~ reconcile.is_of_objects(settings.inputs.objects) ~ ' and batch between ' ~ first ~ ' and ' ~ last -%}
   {%- else -%}
     {%- set query = 'select count(*) from (' ~ sql ~ '\n) where _change_batch between ' ~ first ~ ' and ' ~ last -%}
   {%- endif -%}

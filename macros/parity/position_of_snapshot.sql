@@ -53,7 +53,7 @@
   {%- set behind = backfill ~ ' and left(_change_place, 16) > ' ~ there -%}
 {%- else -%}
   {%- set there = reconcile._coordinates_of(position) if not generations else none -%}
-  {%- set here = "array_join(slice(split(_change_place, '/'), " ~ (4 if position.kind == 'lsn' else 3) ~ ', ' ~ (there or '').split('/') | length ~ "), '/')" -%}
+  {%- set here = "array_join(slice(split(_change_place, '/'), 3, " ~ (there or '').split('/') | length ~ "), '/')" -%}
   {%- set early, late = '_change_time < ' ~ position.from, 'not ' ~ backfill ~ ' and _change_time > ' ~ position.to -%}
   {%- if not there -%}
     {%- set before, behind = early, late -%}

@@ -72,7 +72,7 @@ judged as (
     select *
     from placed
     lateral view explode(array(
-        nullif(concat_ws(
+        concat_ws(
             '; ',
             case
                 when _corrupt_record is not null then 'the record does not have the form of a data change'
@@ -84,7 +84,7 @@ judged as (
             if({{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null),
             {%- endfor %}
             array_join(slice(filter(transform(read_entries, (entry, place) -> concat('entry ', place + 1, ' of the change ', {{ reconcile._complaint_of_entry('entry') }})), complaint -> complaint is not null), 1, 3), '; ')
-        ), '')
+        )
     )) as error
 ),
 
@@ -131,7 +131,7 @@ select
     cast(null as string) as _change_transaction,
     batch as _change_batch,
     cast(null as array<string>) as _change_columns,
-    error as _change_error,
+    nullif(error, '') as _change_error,
     record as _change_record,
     origin as _change_origin
 from cells

@@ -81,7 +81,7 @@ if(octet_length({{ cell }}) = {{ bytes }}, cast(conv(lpad(hex({{ cell }}), 16, i
     {%- elif hex and (cell[2] or not modules.re.fullmatch('([0-9a-fA-F]{2})+', hex | string)) -%}
       {%- do complaints.append(said ~ "qualifier_hex '" ~ hex ~ "' stands in for the qualifier; write {'cell': '" ~ cell[1] ~ ":', 'qualifier_hex': '00ff'}") -%}
     {%- endif -%}
-    {%- if not type or type.name in ['array', 'map'] -%}
+    {%- if not type or type.name in ['array', 'map', 'variant'] -%}
       {%- do complaints.append(said ~ "data_type '" ~ column.data_type ~ "' is not supported; use a scalar type of Spark but interval or time") -%}
     {%- elif encoding not in ['text', 'big_endian', 'raw'] -%}
       {%- do complaints.append(said ~ "encoding '" ~ encoding ~ "' is none of text, big_endian and raw") -%}

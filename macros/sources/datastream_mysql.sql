@@ -1,14 +1,19 @@
 {#- Datastream's events of a MySQL table.
 
     Order: the number at the end of log_file, then log_position. As text `mysql-bin.1000000` would sort before
-    `mysql-bin.999999`. source_timestamp is that of the statement, which is not the order of commits. -#}
-{%- macro datastream_mysql(relation, object, generations=[], columns=none) -%}
+    `mysql-bin.999999`. A stream that follows GTIDs calls them binlog_file and binlog_position. source_timestamp is that of the statement, which is not the order of commits.
+    Bytes arrive as hex text. -#}
+{%- macro datastream_mysql(relation, object=none, generations=[], columns=none, table=none) -%}
 {{- reconcile.datastream_change_records(
-      relation, object, generations, columns,
-      metadata=['log_file', 'log_position'],
+      relation, object, table, generations, columns,
+      metadata=['log_file', 'log_position', 'binlog_file', 'binlog_position'],
       coordinates={
-        'log_file': reconcile.hex_of_number("regexp_extract(metadata.log_file, " ~ reconcile.literal('(\\d+)\\s*$') ~ ", 1)"),
-        'log_position': reconcile.hex_of_number('metadata.log_position'),
+        'log_file': reconcile.hex_of_number("regexp_extract(coalesce(metadata.log_file, metadata.binlog_file), " ~ reconcile.literal('(\\d+)\\s*$') ~ ", 1)"),
+        'log_position': reconcile.hex_of_number('coalesce(metadata.log_position, metadata.binlog_position)'),
       },
-      transaction='cast(null as string)') -}}
+      positions={
+        'log_file': {'form': '(?:.*[^0-9])?([0-9]{1,18})', 'is': 'file whose name ends with its number', 'example': 'mysql-bin.000017'},
+        'log_position': {'form': '([0-9]{1,18})', 'is': 'whole number', 'example': 4},
+      },
+      transaction='cast(null as string)', encoding='hex') -}}
 {%- endmacro %}

@@ -4,15 +4,16 @@
     redo thread and falls while scn rises. A bulk DELETE gives many rows one (rs_id, ssn); their keys tell them apart.
     What Datastream reads again after a rollback (`oracle-supplementation`) is a change if it has an scn.
     A delete without a key, of an insert that was rolled back, has only the address of its row: see `keyless_deletes_of`. -#}
-{%- macro datastream_oracle(relation, object, generations=[], columns=none) -%}
+{%- macro datastream_oracle(relation, object=none, generations=[], columns=none, table=none) -%}
 {{- reconcile.datastream_change_records(
-      relation, object, generations, columns,
+      relation, object, table, generations, columns,
       metadata=['scn', 'rs_id', 'ssn', 'tx_id', 'row_id'],
       coordinates={
         'scn': reconcile.hex_of_number('metadata.scn'),
         'rs_id': reconcile.hex_of_fields('metadata.rs_id', '.', 3),
         'ssn': reconcile.hex_of_number('metadata.ssn'),
       },
+      positions={'scn': {'form': '([0-9]{1,18})', 'is': 'whole number', 'example': 15869128507100}},
       transaction='metadata.tx_id',
       row_id='metadata.row_id') -}}
 {%- endmacro %}

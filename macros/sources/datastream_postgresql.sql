@@ -1,13 +1,14 @@
 {#- Datastream's events of a PostgreSQL table.
 
-    Order: source_timestamp, which is the commit's, then lsn. An LSN is two hex numbers: 0/9 lies before 0/10. -#}
-{%- macro datastream_postgresql(relation, object, generations=[], columns=none) -%}
+    Order: lsn, two hex numbers: 0/9 lies before 0/10. Of one row the log alone is right, since a transaction that changes it waits for
+    the one before; source_timestamp falls when the server's clock is set back. -#}
+{%- macro datastream_postgresql(relation, object=none, generations=[], columns=none, table=none) -%}
 {{- reconcile.datastream_change_records(
-      relation, object, generations, columns,
+      relation, object, table, generations, columns,
       metadata=['lsn', 'tx_id'],
       coordinates={
-        'source_timestamp': reconcile.hex_of_time('changed_at'),
         'lsn': reconcile.hex_of_fields('metadata.lsn', '/', 2),
       },
+      positions={'lsn': {'form': '([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})', 'base': 16, 'is': 'LSN of PostgreSQL', 'example': '0/23E8430'}},
       transaction='metadata.tx_id', snapshots=true) -}}
 {%- endmacro %}

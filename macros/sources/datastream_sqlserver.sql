@@ -1,13 +1,13 @@
 {#- Datastream's events of a SQL Server table.
 
-    Order: source_timestamp, then lsn: three hex fields, virtual log file, block and slot. -#}
-{%- macro datastream_sqlserver(relation, object, generations=[], columns=none) -%}
+    Order: lsn, three hex fields: virtual log file, block and slot. Not source_timestamp, which falls when the server's clock is set back. -#}
+{%- macro datastream_sqlserver(relation, object=none, generations=[], columns=none, table=none) -%}
 {{- reconcile.datastream_change_records(
-      relation, object, generations, columns,
+      relation, object, table, generations, columns,
       metadata=['lsn', 'tx_id'],
       coordinates={
-        'source_timestamp': reconcile.hex_of_time('changed_at'),
         'lsn': reconcile.hex_of_fields('metadata.lsn', ':', 3),
       },
+      positions={'lsn': {'form': '([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{1,8})', 'base': 16, 'is': 'LSN of SQL Server', 'example': '00000025:00000728:0003'}},
       transaction='metadata.tx_id') -}}
 {%- endmacro %}

@@ -68,12 +68,8 @@ judged as (
     from checked
     lateral view explode(array(
         struct(
-            if(
-                change_type = 'update',
-                nullif(filter(names, name -> lower_names is null or array_contains(lower_names, lower(name))), names),
-                null
-            ) as carried,
-            nullif(concat_ws(
+            if(change_type = 'update', filter(names, name -> lower_names is null or array_contains(lower_names, lower(name))), null) as carried,
+            concat_ws(
                 '; ',
                 case
                     when _corrupt_record is not null then 'the record does not have the form of a data change record'
@@ -90,7 +86,7 @@ judged as (
                 if({{ 'not is_backfill and ' if name != 'commit_timestamp' }}{{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null),
                 {%- endfor %}
                 {{ reconcile.payload_complaints(columns) | indent(16) }}
-            ), '') as error
+            ) as error
         )
     )) as verdict
 )
@@ -103,14 +99,14 @@ select
     concat(
         {{ reconcile.identifier('section commit_timestamp') }},
         if(is_backfill, '/1', concat_ws('/', '/0'{% for name in coordinates[1:] + ['place'] %}, {{ reconcile.identifier('section ' ~ name) }}{% endfor %})),
-        '/', {{ reconcile.tie_sections('change_type', columns, 'value ', carried='verdict.carried') }}
+        '/', {{ reconcile.tie_sections('change_type', columns, 'value ', carried='nullif(verdict.carried, names)') }}
     ) as _change_sequence,
     concat_ws('/', commit_timestamp, if(is_backfill, concat('backfill/', to_json(key_values)), concat_ws('/', server_transaction_id, record_sequence, cast(place as string)))) as _change_id,
     committed_at as _change_time,
     nullif(server_transaction_id, '') as _change_transaction,
     batch as _change_batch,
-    verdict.carried as _change_columns,
-    verdict.error as _change_error,
+    nullif(verdict.carried, names) as _change_columns,
+    nullif(verdict.error, '') as _change_error,
     record as _change_record,
     origin as _change_origin
 from judged

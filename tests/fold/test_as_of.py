@@ -13,7 +13,7 @@ import pytest
 from datastream import Staged
 from memory import Memory
 from pyspark.sql import SparkSession
-from truth import CAPTURE, COLUMNS, KEYS, counted, lines, object_of, true_rows
+from truth import CAPTURE, COLUMNS, DECLARED, KEYS, counted, lines, object_of, true_rows
 
 SCHEMA, LAKE = "timeline", "timeline_lake"
 BATCHES = 24
@@ -36,7 +36,7 @@ class Timeline:
             config = f"unique_key={KEYS[table]}, materialized='{'current_state' if model == table else 'history'}'"
             config += ", location_root='/external'"  # which reaches beyond the schema
             call = f"reconcile.datastream_postgresql(source('lake', 'changes'), object='{object_of('', table)}')"
-            self.project.model(model, f"{{{{ config({config}) }}}}{{{{ {call} }}}}", COLUMNS[table])
+            self.project.model(model, f"{{{{ config({config}) }}}}{{{{ {call} }}}}", DECLARED[table])
         memory.stage(f"{LAKE}.all_changes", _staged())
         self.seen: dict[int, Rows] = {}
         for batch in [*runs_after, BATCHES]:

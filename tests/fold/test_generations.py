@@ -19,8 +19,6 @@ from pyspark.sql import SparkSession
 from recorder import Recorder
 
 SOURCES = list(READ_METHODS)
-# the time of the commit orders their changes, whatever the log's positions
-BY_COMMIT_TIME = {"postgresql", "sqlserver"}
 
 
 def things(source: str, generations: Any) -> str:
@@ -71,15 +69,11 @@ def repair(**position: Any) -> list[Any]:
     return [BEGAN, {**position, "read_timestamp": "2026-11-22 12:00:00+02"}, BEGAN_AGAIN]
 
 
-GENERATIONS = {
-    **{source: repair(**PLACES[source][AT]) for source in SOURCES if source not in BY_COMMIT_TIME},
-    **{source: repair(source_timestamp="2026-11-22 10:59:00+01") for source in BY_COMMIT_TIME},
-}
-# the scn of the reading; the time of the reading, before which a statement may lie; a commit's time behind the reading
+GENERATIONS = {source: repair(**PLACES[source][AT]) for source in SOURCES}
+# the position of the reading; of MySQL the time of the reading, before which a statement may lie
 TOO_LATE = {
-    "oracle": repair(**PLACES["oracle"][BEHIND]),
+    **{source: repair(**PLACES[source][BEHIND]) for source in SOURCES},
     "mysql": [BEGAN, "2026-11-22 10:00:00+00", BEGAN_AGAIN],
-    **{source: repair(source_timestamp="2026-11-22 10:10:00+00") for source in BY_COMMIT_TIME},
 }
 
 
@@ -97,7 +91,6 @@ class Story(NamedTuple):
     told: list[Told]
     truth: str | None
     without: str | None
-    without_by_commit_time: str | None = "as the others"
 
 
 BEFORE_THE_GAP = Told("before the gap", "2026-11-22T08:00:00Z", BEFORE)
@@ -105,12 +98,11 @@ AS_READ = Told("as read", READ)
 AFTER = Told("after the repair", "2026-11-22T11:00:00Z", BEHIND)
 OLD, NEW = Told("old log", "2026-11-20T12:00:00Z", LARGE), Told("new log", "2026-11-21T06:00:00Z", SMALL)
 THIRD = Told("third log", "2026-11-23T06:00:00Z", SMALL)
-# Of Oracle and MySQL the time of the statement, of the others that of the commit.
+# Its time is that of the statement.
 OPEN = Told("open when it was read", "2026-11-22T09:30:00Z", AT)
 STORIES = {
-    # Where commit times order, a new log's changes are behind the old one's by themselves.
-    "changed in a new log": Story([OLD, NEW], "new log", "old log", "new log"),
-    "deleted in a new log": Story([OLD, NEW._replace(value=None)], None, "old log", None),
+    "changed in a new log": Story([OLD, NEW], "new log", "old log"),
+    "deleted in a new log": Story([OLD, NEW._replace(value=None)], None, "old log"),
     "changed in the gap": Story([BEFORE_THE_GAP, AS_READ], "as read", "before the gap"),
     "deleted before the gap": Story(
         [NEW, BEFORE_THE_GAP._replace(value=None), AS_READ], "as read", None
@@ -125,7 +117,7 @@ STORIES = {
     "read before the repair": Story(
         [BEFORE_THE_GAP, AS_READ._replace(time="2026-11-22T09:59:59.999Z")], "before the gap", "before the gap"
     ),
-    "changed in a third log": Story([AS_READ, AFTER, THIRD], "third log", "after the repair", "third log"),
+    "changed in a third log": Story([AS_READ, AFTER, THIRD], "third log", "after the repair"),
     "read from a third log": Story([AFTER, AS_READ._replace(time=THIRD.time)], "as read", "after the repair"),
 }  # fmt: skip
 
@@ -135,9 +127,8 @@ def record(source: str, told: Told, story: str, delivery: int) -> str:
     if told.place is None:
         method = READ_METHODS[source][1]
         return event(source, payload, read_method=method, read_timestamp=told.time, source_timestamp=told.time)
-    committed = "2026-11-22T10:05:00Z" if told == OPEN and source in BY_COMMIT_TIME else told.time
     change_type = "DELETE" if told.value is None else "UPDATE"
-    said = {"source_timestamp": committed, "read_timestamp": "2026-11-24T00:00:00Z"}
+    said = {"source_timestamp": told.time, "read_timestamp": "2026-11-24T00:00:00Z"}
     return event(source, payload, change_type, metadata=PLACES[source][told.place], **said)
 
 
@@ -213,12 +204,7 @@ def test_every_delivery_gives_the_row_that_the_source_has(delivered: Deliveries,
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_without_generations_logs_are_mixed_up_and_a_repair_is_lost(delivered: Deliveries, source: str) -> None:
-    by_commit_time = {
-        name: {story.without if story.without_by_commit_time == "as the others" else story.without_by_commit_time}
-        for name, story in STORIES.items()
-    }
-    others = {name: {story.without} for name, story in STORIES.items()}
-    assert delivered.folded(source, []) == (by_commit_time if source in BY_COMMIT_TIME else others)
+    assert delivered.folded(source, []) == {name: {story.without} for name, story in STORIES.items()}
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -268,15 +254,12 @@ def _iso(moment: datetime, zone: int = 0) -> str:
     return moment.astimezone(timezone(timedelta(hours=zone))).isoformat(" ", "microseconds")
 
 
-def _milliseconds(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(milliseconds=1)
-
-
-def _coordinates(source: str, time: datetime | None, draw: random.Random) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _coordinates(source: str, draw: random.Random) -> tuple[tuple[Any, ...], dict[str, Any]]:
     one, other = draw.choice(NUMBERS), draw.choice(NUMBERS)
-    if source in BY_COMMIT_TIME:
-        assert time is not None
-        return (_milliseconds(time), one), {"lsn": {"postgresql": f"0/{one:X}", "sqlserver": f"0:0:{one:x}"}[source]}
+    if source == "postgresql":
+        return (one, other), {"lsn": f"{one:X}/{other:x}"}
+    if source == "sqlserver":
+        return (0, one, other), {"lsn": f"0:{one:X}:{other:x}"}
     if source == "mysql":
         return (one, other), {"log_file": f"bin.{one}", "log_position": other}
     return (one, 0), {"scn": one, "ssn": other}
@@ -290,8 +273,8 @@ def _records(source: str, draw: random.Random) -> dict[int, tuple[Record, str]]:
             record = Record(time, None)
             said = {"read_method": READ_METHODS[source][1], "read_timestamp": _iso(time), "source_timestamp": None}
         else:
-            unreadable = source not in BY_COMMIT_TIME and draw.random() < 0.1
-            record = Record(None if unreadable else time, (place := _coordinates(source, time, draw))[0])
+            unreadable = draw.random() < 0.1
+            record = Record(None if unreadable else time, (place := _coordinates(source, draw))[0])
             said = {"metadata": place[1], "source_timestamp": "soon" if unreadable else _iso(time)}
         records[number] = record, event(source, {"id": number}, **said)
     return records
@@ -307,17 +290,15 @@ def _beginnings(source: str, draw: random.Random) -> tuple[list[Beginning], list
             written.append(_iso(time, zone))
             positions = []
             continue
-        committed = draw.choice(MOMENTS)
-        place, said = _coordinates(source, committed, draw)
-        position = place if source == "mysql" and draw.random() < 0.8 else place[:1]
-        exactly = (committed,) if source in BY_COMMIT_TIME else position
-        if positions and exactly < positions[-1]:
+        place, said = _coordinates(source, draw)
+        names = {"oracle": ["scn"], "mysql": ["log_file", "log_position"]}.get(source, ["lsn"])
+        if source == "oracle" or (source == "mysql" and draw.random() < 0.2):
+            place, names = place[:1], names[:1]
+        if positions and place < positions[-1]:
             continue
-        positions.append(exactly)
-        beginnings.append(Beginning(time, position))
-        names = {"oracle": ["scn"], "mysql": ["log_file", "log_position"]}.get(source, ["source_timestamp"])
-        said["source_timestamp"] = _iso(committed, -zone)
-        part = {name: said[name] for name in names[: len(position)]}
+        positions.append(place)
+        beginnings.append(Beginning(time, place))
+        part = {name: said[name] for name in names}
         written.append({**part, "read_timestamp": _iso(time, zone)})
     return beginnings, written
 

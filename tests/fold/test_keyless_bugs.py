@@ -104,7 +104,7 @@ BUGS = [
         Cells, REBUILD, "not as folded|not the visible ones|deletions of ranges"),
     Bug("garbage collection kept", SOURCE, "== 'keep' -%}", "!= 'none' -%}",
         Cells, REBUILD, "deletions of ranges|counts"),
-    Bug("the rest of a change goes on", SOURCE, "    error as _change_error,",
+    Bug("the rest of a change goes on", SOURCE, "    nullif(error, '') as _change_error,",
         "    if(change_type is null, error, null) as _change_error,", Cells, REBUILD, "not as folded"),
     Bug("the first deletions are the last", KEYLESS,
         "when not matched then insert *", "", Cells, INCREMENTS, "deletions of ranges"),

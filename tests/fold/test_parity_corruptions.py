@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 import pytest
-from corruptions import COLUMNS, DDL, FAR, KINDS, SNAPSHOT, Corruptions, found, record, true_rows
+from corruptions import DDL, DECLARED, FAR, KINDS, SNAPSHOT, Corruptions, found, record, true_rows
 from datastream import Staged
 from memory import Memory
 from plain_dbt import Relation
@@ -48,7 +48,7 @@ class Corrupted:
             "things",
             "{{ config(materialized='current_state', unique_key='id') }}\n"
             "{{ reconcile.datastream_postgresql(source('lake', 'changes'), 'shop.things') }}",
-            COLUMNS,
+            DECLARED,
         )
         memory.stage("lake.changes", [Staged(record(row), "shop.things", 1) for row in rows.values()])
         self.project.run("things")

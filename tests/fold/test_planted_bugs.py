@@ -114,7 +114,8 @@ BUGS = [
          "where (_change_base_sequence is null or _change_sequence > _change_base_sequence)"},
         "spanner", INCREMENTS, "not as folded"),
     Bug("what a whole row lacks is NULL", "macros/sources/spanner_change_stream.sql",
-        {"change_type = 'update',\n": "change_type = 'update' and value_capture_type not like 'NEW_ROW%',\n"},
+        {"if(change_type = 'update', filter(":
+         "if(change_type = 'update' and value_capture_type not like 'NEW_ROW%', filter("},
         "spanner", REBUILD, "not as folded|not the live ones"),
     Bug("an update after a delete brings the row back", f"{RECORDS}/newest_columns.sql",
         {"_change_type = 'delete' as _deleted\n": "false as _deleted\n"},
@@ -169,22 +170,18 @@ BUGS = [
     Bug("scn as text", "macros/sources/datastream_oracle.sql",
         {"reconcile.hex_of_number('metadata.scn')": "'metadata.scn'"},
         "oracle", REBUILD, "not as folded"),
-    Bug("LSN before the commit's time", "macros/sources/datastream_sqlserver.sql",
-        {"'source_timestamp': reconcile.hex_of_time('changed_at'),": "",
-         "'lsn': reconcile.hex_of_fields('metadata.lsn', ':', 3),":
-         "'lsn': reconcile.hex_of_fields('metadata.lsn', ':', 3), "
-         "'source_timestamp': reconcile.hex_of_time('changed_at'),"},
+    Bug("the commit's time before the LSN", "macros/sources/datastream_sqlserver.sql",
+        {"coordinates={": "coordinates={'source_timestamp': reconcile.hex_of_time('changed_at'),"},
         "sqlserver", REBUILD, "not as folded"),
-    Bug("supplementation as backfill", f"{RECORDS}/datastream_change_records.sql",
-        {"when read_method like '%-backfill%' then": "when read_method rlike '-backfill|-supplementation' then",
-         "if(read_method like '%-backfill%', ": "if(true, "},
+    Bug("supplementation as backfill", f"{RECORDS}/datastream_envelope.sql",
+        {"'(?i)backfill|_dump$'": "'(?i)backfill|supplementation|_dump$'"},
         "oracle", REBUILD, "not as folded"),
     Bug("NULL keys", f"{RECORDS}/checked_records.sql",
         {"if(_change_error is null and {{ reconcile.identifier(key) }} is null{{": "if(false{{"},
         "sqlserver", REBUILD, "keys"),
     Bug("a batch not delivered", f"{MATERIALIZATIONS}/range_to_apply.sql",
-        {"objects | join(', ') ~ ') and batch between ' ~ first ~ ' and '":
-         "objects | join(', ') ~ ') and batch between ' ~ first ~ ' and -1 + '"},
+        {"~ ' and batch between ' ~ first ~ ' and ' ~ last -%}":
+         "~ ' and batch between ' ~ first ~ ' and -1 + ' ~ last -%}"},
         "sqlserver", REBUILD, "counts"),
     Bug("copies in the base not counted", f"{RECORDS}/change_counts.sql",
         {"if(array_contains(_change_sequences, _change_base_sequence), 1, 0)": "0"},

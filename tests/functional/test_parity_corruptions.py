@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corruptions import COLUMNS, DDL, SNAPSHOT, Corruptions, Row, found, record, true_rows
+from corruptions import COLUMNS, DDL, DECLARED, SNAPSHOT, Corruptions, Row, found, record, true_rows
 from datastream import Staged, stage
 from file_formats import file_format
 from projects import Project
@@ -30,7 +30,7 @@ class Corrupted:
             "corrupted",
             "{{ config(materialized='current_state', unique_key='id') }}\n"
             "{{ reconcile.datastream_postgresql(source('lake', 'changes'), 'shop.things') }}",
-            COLUMNS,
+            DECLARED,
             data_tests=[
                 {"reconcile.parity": {"name": "at_the_position", "arguments": arguments}},
                 {"reconcile.parity": {"name": "as_they_are", "arguments": {**arguments, "as_of": "now"}}},

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from kept_tables import KEPT, opened
+from plain_dbt import CompilerError
 from pyspark.sql import SparkSession
 from tables import commits
 
@@ -15,15 +16,25 @@ OTHERS = ("mysql_orders_past", "oracle_customers", "postgresql_orders", "sqlserv
 SETS = [pytest.param(QUICK, id="two-models"), pytest.param(OTHERS, id="four-others", marks=pytest.mark.soak)]
 
 
+def wants_a_rebuild(model: str) -> bool:
+    """Whether what its rows follow from has changed since: the order by `lsn`, and how texts become bytes."""
+    return model.startswith(("postgresql", "sqlserver")) or "order_lines" in model
+
+
 @pytest.mark.parametrize("models", SETS)
 @pytest.mark.parametrize("kept", sorted(KEPT.iterdir()), ids=lambda kept: kept.name)
 def test_tables_of_an_earlier_version_are_gone_on_with(
     spark: SparkSession, kept: Path, models: tuple[str, ...]
 ) -> None:
     with opened(spark, kept, models) as tables:
-        written = {name: commits(spark, f"kept.{name}__base") for name in models}
+        rebuilt = {name for name in models if wants_a_rebuild(name)}
+        written = {name: commits(spark, f"kept.{name}__base") for name in models if name not in rebuilt}
+        for name in rebuilt:
+            with pytest.raises(CompilerError, match="was built with other"):
+                tables.project.run(name)
+            tables.project.run(name, full_refresh=True)
         tables.run()
-        assert {name: commits(spark, f"kept.{name}__base") for name in models} == written, "nothing is new"
+        assert {name: commits(spark, f"kept.{name}__base") for name in written} == written, "nothing is new"
         tables.deliver(4)
         tables.run()
         for name in models:

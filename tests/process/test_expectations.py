@@ -100,6 +100,18 @@ RECORDS: dict[str, tuple[Any, list[str]]] = {
     "a change type of others": (event(source_metadata={"change_type": "TRUNCATE"}), ["known_change_type"]),
     "without a change type": (event(source_metadata={"change_type": None}), ["change_type_present"]),
     "without lsn": (event(source_metadata={"lsn": None}), ["order_present"]),
+    "MySQL's of a stream that follows GTIDs": (
+        event(read_method="cdc", source_metadata={"lsn": None, "binlog_file": "bin.000001", "binlog_position": 4}),
+        [],
+    ),
+    "a change by a bare word, which nothing orders": (
+        event(read_method="cdc", source_metadata={"lsn": None}),
+        ["order_present"],
+    ),
+    "a backfill row that says no more": (
+        event(read_method="backfill", read_timestamp=1795260792000, source_metadata={"change_type": None}),
+        [],
+    ),
     "MySQL's without a position": (event(read_method="mysql-cdc-binlog"), ["order_present"]),
     "Oracle's": (event(read_method="oracle-cdc-logminer", source_metadata={"scn": 1, "rs_id": "a", "ssn": 0}), []),
     "Oracle's without rs_id": (

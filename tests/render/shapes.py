@@ -23,6 +23,17 @@ EVERY_TYPE = {
     "pairs": "map<string,array<string>>",
     "rounded": {"data_type": "decimal(10,2)", "config": {"meta": {"round": True}}},
 }  # fmt: skip
+READINGS = {
+    "id": "bigint", "whatever": "variant", "bytes": "binary", "list": "array<binary>", "text": "string",
+    **{
+        name: {"data_type": type_, "config": {"meta": {option: value}}}
+        for name, type_, option, value in (
+            ("hex", "binary", "encoding", "hex"), ("base64", "array<binary>", "encoding", "base64"),
+            ("json", "string", "encoding", "json"), ("span", "string", "encoding", "interval"),
+            ("time", "string", "encoding", "microseconds"), ("until", "timestamp", "infinity_is_null", True),
+        )
+    },
+}  # fmt: skip
 ODD = ["id", "a`b", "it's", "{% raw %}", "sel ect", "李雷"]
 OWN_SELECT = """select 1L as id, 'one' as name, 'insert' as _change_type, '1' as _change_sequence, '1' as _change_id,
     timestamp'2026-01-01' as _change_time, 1L as _change_batch, cast(null as array<string>) as _change_columns,
@@ -46,6 +57,7 @@ class Shape:
     more_columns: Mapping[str, str] = field(default_factory=dict)
     row_ids: bool = False
     object: str = "shop.orders"
+    table: Any = None
 
     @property
     def sql(self) -> str:
@@ -55,7 +67,8 @@ class Shape:
         config = f"{{{{ config({', '.join(f'{name}={value!r}' for name, value in options.items())}) }}}}\n"
         if self.source.startswith("select"):
             return config + self.source
-        arguments = f"source('lake', 'shop_changes'), '{self.object}'{self.arguments}"
+        which = f"table={self.table!r}" if self.table else f"'{self.object}'"
+        arguments = f"source('lake', 'shop_changes'), {which}{self.arguments}"
         return f"{config}{{{{ reconcile.{self.source}({arguments}) }}}}"
 
 
@@ -82,6 +95,12 @@ SHAPES = {
     "mysql_odd_names": Shape(
         MYSQL, dict.fromkeys(ODD, "string"), ODD[:3], object="it\\'s `a` ${table}"
     ),
+    "mysql_table": Shape(MYSQL, table="shop.orders", phases=("first run", "increment")),
+    "mysql_tables": Shape(
+        MYSQL, phases=("first run",),
+        table=["shop.orders", "old.shop.orders", {"schema": "sh.op", "table": "it's"}],
+    ),
+    "mysql_events": Shape(MYSQL, key="_change_id", phases=EVERY_PHASE),
     "mysql_fresh": Shape(MYSQL, meta={"fresh": True}),
     "mysql_history": Shape(MYSQL, LINES, ["order_id", "line"], "history", {"fold_unchanged": False}),
     "mysql_documented": Shape(
@@ -103,6 +122,7 @@ SHAPES = {
         ORACLE, as_of={"sequence": "1/1/00000E6ECEDFC05C"}, row_ids=True, phases=("first run",)
     ),
     "postgresql": Shape(POSTGRESQL),
+    "postgresql_readings": Shape(POSTGRESQL, READINGS, phases=("first run",)),
     "postgresql_as_of_a_snapshot": Shape(
         POSTGRESQL, as_of={"pg_snapshot": "18642:18650:18644,18646"}, phases=("first run",)
     ),
@@ -151,6 +171,7 @@ class Life:
         self.warehouse.has(STAGING)
         more = {"_row_id": "string"} if shape.row_ids or shape.source == ORACLE else {}
         more |= {"_range": "struct<...>"} if shape.source == BIGTABLE else {}
+        more |= {"_change_table": "string"} if shape.source in (ORACLE, MYSQL, POSTGRESQL, SQLSERVER) else {}
         self.warehouse.column_types["orders_kept"] = self._kept()
         for part in ("staged as (", "_change_sequence"):
             self.warehouse.column_types[part] = change_columns(shape.columns, **more)

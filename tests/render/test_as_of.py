@@ -218,8 +218,8 @@ OF_A_RUN: dict[str, tuple[Callable[[], None], str]] = {
     ),
     "a sequence of several orders": (
         selected(several({"sequence": "0000"}, other=other(ORACLE)), "orders", "other"),
-        "as_of: {sequence: ...} is a place in one order, and the selected models have several (scn, rs_id, ssn; "
-        "source_timestamp, lsn); name models of one source with --select.",
+        "as_of: {sequence: ...} is a place in one order, and the selected models have several (lsn of "
+        "PostgreSQL; scn, rs_id, ssn); name models of one source with --select.",
     ),
     **{
         f"a snapshot of PostgreSQL of {source}": (

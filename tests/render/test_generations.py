@@ -12,7 +12,8 @@ from shapes import MYSQL, ORACLE, POSTGRESQL, SQLSERVER, Life
 BEGAN, BEGAN_AGAIN = "2026-11-21 00:00:00+00", "2026-11-23 00:00:00+00"
 SCN = {"scn": 15869128507100, "read_timestamp": "2026-11-22 10:00:00+00"}
 FILE = {"log_file": "mysql-bin.000017", "log_position": 4, "read_timestamp": "2026-11-22 10:00:00+00"}
-COMMIT = {"source_timestamp": "2026-11-22 09:59:00+00", "read_timestamp": "2026-11-22 10:00:00+00"}
+LSN = {"lsn": "0/23E8430", "read_timestamp": "2026-11-22 10:00:00+00"}
+LSN_OF_THREE = {**LSN, "lsn": "00000025:00000728:0003"}
 TIME = f"write it as '{BEGAN}'"
 NO_LIST = f"generations is no list; write it as ['{BEGAN}'], or as [{SCN}]"
 IN_ORDER = "write generations in the order in which they began"
@@ -21,7 +22,6 @@ LIES_BEFORE = (
     f"lies before the position that it stands behind; {IN_ORDER}, and where the log began anew in between, the time "
     "when it did"
 )
-BY_COMMIT = "which tells no position: changes are ordered by source_timestamp, the time of their commit, first"
 
 
 def less(position: dict[str, Any], *names: str, **more: Any) -> dict[str, Any]:
@@ -73,15 +73,20 @@ WRONG: dict[str, tuple[str, Any, list[str]]] = {
         MYSQL, [{**FILE, "log_file": "bin.1000000"}, {**FILE, "log_file": "bin.999999"}],
         [f"generation {({**FILE, 'log_file': 'bin.999999'})} {LIES_BEFORE}"],
     ),
-    "an lsn": (
-        POSTGRESQL, [{"lsn": "0/9", "read_timestamp": "2026-11-22 10:00"}],
-        [f"generation {({'lsn': '0/9', 'read_timestamp': '2026-11-22 10:00'})} has {said}; write it as {COMMIT}"
-         for said in (f"lsn, {BY_COMMIT}", "read_timestamp '2026-11-22 10:00', which is no time with a zone")],
+    "a time of a commit": (
+        POSTGRESQL, [{"source_timestamp": "2026-11-22 09:59:00+00", "read_timestamp": "2026-11-22 10:00"}],
+        [f"generation {({'source_timestamp': '2026-11-22 09:59:00+00', 'read_timestamp': '2026-11-22 10:00'})} has "
+         f"{said}; write it as {LSN}"
+         for said in ("source_timestamp, which tells no position: changes are ordered by lsn first",
+                      "read_timestamp '2026-11-22 10:00', which is no time with a zone")],
     ),
-    "a day of a commit": (
-        SQLSERVER, [{**COMMIT, "source_timestamp": "2026-11-22"}],
-        [f"generation {({**COMMIT, 'source_timestamp': '2026-11-22'})} has source_timestamp '2026-11-22', which is no "
-         f"time with a zone; write it as {COMMIT}"],
+    "an lsn of another source": (
+        SQLSERVER, [LSN],
+        [f"generation {LSN} has lsn '0/23E8430', which is no LSN of SQL Server; write it as {LSN_OF_THREE}"],
+    ),
+    "an lsn that falls": (
+        POSTGRESQL, [{**LSN, "lsn": "0/10"}, {**LSN, "lsn": "0/9"}],
+        [f"generation {({**LSN, 'lsn': '0/9'})} {LIES_BEFORE}"],
     ),
 }  # fmt: skip
 WRONGLY = {name: Refusal(run(lambda s=s, g=g: of(s, g)), says) for name, (s, g, says) in WRONG.items()}
@@ -99,6 +104,8 @@ RIGHT: dict[str, tuple[str, list[Any]]] = {
     "two repairs": (ORACLE, [SCN, {**SCN, "scn": "15869128507200"}]),
     "a new log": (ORACLE, [SCN, BEGAN_AGAIN, {**SCN, "scn": 9, "read_timestamp": "2026-11-23T00:00:00.5+0000"}]),
     "a file": (MYSQL, [less(FILE, "log_position"), FILE]),
+    "an lsn": (POSTGRESQL, [{**LSN, "lsn": "0/9"}, {**LSN, "lsn": "0/A"}, {**LSN, "lsn": "1/0"}]),
+    "an lsn of three": (SQLSERVER, [{**LSN_OF_THREE, "lsn": "9:ff:f"}, LSN_OF_THREE]),
     "zones": (POSTGRESQL, ["2026-11-22T00:00:00+02", "2026-11-21 22:00:00Z", "2026-11-21 17:30:00-04:30"]),
 }
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -190,3 +191,30 @@ def _accept(directory: Path, files: dict[str, str]) -> None:
             file.unlink()
     for name, text in files.items():
         (directory / name).write_text(text)
+
+
+# --- what Spark does wrong --------------------------------------------------------------------------------------------
+
+_GENERATOR = re.compile(r"lateral view (?:explode|posexplode|inline)(?=\()")
+_LAMBDA = re.compile(r"\b(?:transform|filter)(?=\()")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_nothing_that_spark_computes_below_a_generator_stands_in_one(name: str) -> None:
+    """See docs/decisions/0005-barriers-in-the-source-macros.md; what depends on a lambda's variable stays in it."""
+    sql = _change_records(name)
+    for generator in _GENERATOR.finditer(sql):
+        call = _brackets(sql, generator.end())
+        while inner := _LAMBDA.search(call):
+            call = call[: inner.start()] + call[inner.end() + len(_brackets(call, inner.end())) :]
+        assert not re.search(r"\bnullif\(|\bbetween\b", call)
+
+
+def _brackets(sql: str, at: int) -> str:
+    """Return the text from a bracket to the one that closes it."""
+    depth = 0
+    for token in re.compile(r"'(?:[^'\\]|\\.)*'|[()]").finditer(sql, at):
+        depth += {"(": 1, ")": -1}.get(token[0], 0)
+        if depth == 0:
+            return sql[at : token.end()]
+    raise AssertionError(f"no bracket closes that at {at}")

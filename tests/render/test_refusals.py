@@ -65,6 +65,45 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
         ["no columns are declared; add `columns: [{name: id, data_type: bigint}, ...]` to the model's YAML"],
     ),
     "no key": (thing(key=None), ["no unique_key is configured; add `unique_key='id'`, or a list of columns"]),
+    "texts that are read in a way that is none": (
+        thing(columns={"id": "bigint", **{name: {"data_type": type_, "meta": said} for name, type_, said in (
+            ("a", "binary", {"encoding": "hexadecimal"}), ("b", "string", {"encoding": "hex"}),
+            ("c", "array<int>", {"encoding": "base64"}), ("d", "date", {"infinity_is_null": True}),
+            ("e", "timestamp", {"infinity_is_null": "yes"}),
+        )}}),
+        ["column a: encoding 'hexadecimal' is unknown; it is one of hex, base64, json, microseconds, interval",
+         "column b: encoding hex is for columns of type binary or array<binary>, and this one is a string; remove it",
+         "column c: encoding base64 is for columns of type binary or array<binary>, and this one is a array<int>; "
+         "remove it",
+         *(f"column {name}: infinity_is_null is true or false, of a timestamp or timestamp_ntz; a string column keeps "
+           "infinity as text" for name in "de")],
+    ),
+    "no table": (
+        thing(object=""),
+        ["it names no table; write table='shop.orders', or object='shop_orders' as it stands in the records"],
+    ),
+    "an object and a table": (
+        thing(arguments=", table='shop.orders'"), ["it names both an object and a table; name the table alone"],
+    ),
+    "tables that are none": (
+        thing(table=["orders", "a.b.c.d", "shop.", {"table": "orders"}]),
+        [f"table '{name}' is no table; write schema and table (of MySQL, database and table) as 'shop.orders', or, "
+         "where one has a dot in its name, as {'schema': 'shop', 'table': 'or.ders'}"
+         for name in ("orders", "a.b.c.d", "shop.", {"table": "orders"})],
+    ),
+    "an event's id that is not the whole key": (
+        thing(key=["_change_id", "id"]),
+        ["unique_key _change_id: it names an event alone; remove the other columns from the key"],
+    ),
+    "a history of events": (
+        thing(key="_change_id", materialized="history"),
+        ["unique_key _change_id: an event has no versions; make the model a current_state, or name the columns that a "
+         "row is known by"],
+    ),
+    "events of some columns": (
+        thing(SPANNER, key="_change_id"),
+        ["unique_key _change_id: a record of some columns is no row alone; name the columns that a row is known by"],
+    ),
     "keys that are no columns": (
         thing(key=["ID", "number"]),
         [f"unique_key {key}: no such column is declared; add it to the model's YAML, spelled the same"
@@ -307,6 +346,16 @@ CHANGED: dict[str, tuple[Shape, Shape, str]] = {
     "a column was renamed": (thing(), thing(columns={"id": "bigint", "title": "string"}), "columns"),
     "a column was removed": (thing(), thing(columns={"id": "bigint"}), "columns"),
     "a type was changed": (thing(), thing(columns={"id": "bigint", "name": "binary"}), "columns"),
+    "bytes are read otherwise": (
+        thing(columns={"id": "bigint", "name": "binary"}),
+        thing(columns={"id": "bigint", "name": {"data_type": "binary", "meta": {"encoding": "base64"}}}), "columns",
+    ),
+    "infinity is NULL": (
+        thing(columns={"id": "bigint", "name": "timestamp"}),
+        thing(columns={"id": "bigint", "name": {"data_type": "timestamp", "meta": {"infinity_is_null": True}}}),
+        "columns",
+    ),
+    "another table": (thing(table="shop.orders"), thing(table=["shop.orders", "shop.orders_old"]), SOURCES),
     "digits were added": (
         thing(columns={"id": "bigint", "name": "decimal(9,2)"}),
         thing(columns={"id": "bigint", "name": "decimal(9,3)"}), "columns",
@@ -318,7 +367,7 @@ CHANGED: dict[str, tuple[Shape, Shape, str]] = {
         thing(arguments=GENERATIONS), thing(arguments=GENERATIONS.replace("00:00:00", "00:00:01")), SOURCES,
     ),
     "another object": (thing(), thing(object="shop.parts"), SOURCES),
-    "another source": (thing(), thing(POSTGRESQL), SOURCES),
+    "another source": (thing(), thing(POSTGRESQL), f"{SOURCES} and other form of the order"),
     "what is collected as garbage is kept": (cells(), cells(arguments=", garbage_collection='keep'"), SOURCES),
     "partial records": (own(), own(meta={"partial_records": True}), "partial_records"),
     "no partial records": (
@@ -332,7 +381,7 @@ CHANGED: dict[str, tuple[Shape, Shape, str]] = {
     "no history": (thing(materialized="history"), thing(), "materialization"),
     "several things": (
         thing(), thing(POSTGRESQL, {**THINGS, "size": "int"}, ["size"], materialized="history"),
-        f"columns and other unique_key and other {SOURCES} and other materialization",
+        f"columns and other unique_key and other {SOURCES} and other form of the order and other materialization",
     ),
 }  # fmt: skip
 REBUILD = "rebuild it with `dbt run --full-refresh --select orders`"
@@ -372,7 +421,7 @@ def test_a_base_table_of_another_form_of_the_order_is_refused_until_it_is_rebuil
     def living() -> Life:
         life = Life(thing())
         life.project.run("orders")
-        form = {"macros/materializations/model_settings.sql": {"{{ return(1) }}": "{{ return(2) }}"}}
+        form = {"macros/materializations/model_settings.sql": {"| list else 1) }}": "| list else 3) }}"}}
         later = Life(thing(), replaced=form)
         later.warehouse.relations, later.warehouse.properties = life.warehouse.relations, life.warehouse.properties
         return later
@@ -556,7 +605,27 @@ def with_snapshot(**said: Any) -> Shape:
     return thing(meta=SNAPSHOT, **said)
 
 
+def of_tables(*names: str, known: str | None = None, says: str | None = None) -> Refusal:
+    """Refuse that the records of one object are of these tables; `known`: the one that came in an earlier run."""
+
+    def living() -> Life:
+        life = built(thing(object="a_b_c"), staged=4, ledger=(3, 3), base_batch=3)()
+        life.warehouse.tables = tuple(name for name in names if name != known)
+        if known:
+            life.warehouse.properties["demo.orders__base"]["reconcile.tables"] = known.encode().hex().upper()
+        return life
+
+    return Refusal(
+        run(living),
+        [f"the records of a_b_c are of several tables, {', '.join(names)}, which have one name in the stream; name the "
+         f"one that is meant, as table='{says or names[0]}'"],
+    )  # fmt: skip
+
+
 STAGED: dict[str, Refusal] = {
+    "of two tables": of_tables("a.b_c", "a_b.c"),
+    "of one table in two databases": of_tables("one.a.b_c", "two.a.b_c", says="a.b_c"),
+    "of another table than before": of_tables("a.b_c", "a_b.c", known="a_b.c"),
     "made anew": Refusal(run(built(thing(), staged=1, ledger=(3, 3), base_batch=3)), [MADE_ANEW]),
     "made anew, of a history": Refusal(
         run(built(thing(materialized="history"), staged=1, ledger=(3, 3), base_batch=3)), [MADE_ANEW]

@@ -9,6 +9,7 @@ from typing import Any
 
 import fastavro
 import pytest
+from avro_files import DATE, JSON, MICROS, NUMBER, OFFSET, TIME_INTERVAL, array, record
 from hypothesis import given
 from hypothesis import strategies as st
 from reconcile_jobs.avro_json import _HEADER as HEADER
@@ -238,3 +239,40 @@ def test_a_codec_without_its_library_is_no_torn_file(monkeypatch: pytest.MonkeyP
     with pytest.raises(ValueError, match="you need to install zstandard") as failure:
         list(json_records(avro(of_one_field("long"), {"x": 1})))
     assert not isinstance(failure.value, AvroError)
+
+
+# --- what JSON does not tell ------------------------------------------------------------------------------------------
+
+
+def told(**types: Any) -> Any:
+    """Return what is told of the fields of a payload of these types."""
+    payload = record("payload", **{name: ["null", type_] for name, type_ in types.items()})
+    schema = record("event", uuid="string", payload=["null", payload])
+    (line,) = json_records(avro(schema, {"uuid": "1", "payload": dict.fromkeys(types)}))
+    assert line.startswith('{"uuid":"1","payload":{')
+    return json.loads(line).get("avro_types")
+
+
+def test_what_json_does_not_tell_of_a_payload_is_told_beside_it():
+    time_zone = record("datastream.timestampTz", timestamp=MICROS, offset=OFFSET)
+    assert told(
+        plain="string", whole="long", number=NUMBER, exact=DECIMAL, day=DATE, bytes="bytes", document=JSON,
+        span=TIME_INTERVAL, at=time_zone, again="datastream.timestampTz", list=array("list", "int"),
+        parts=array("parts", "bytes"), documents=array("documents", JSON),
+        moments=array("moments", "datastream.timestampTz"),
+        fixed={"type": "fixed", "name": "four", "size": 4}, kind={"type": "enum", "name": "kind", "symbols": ["a"]},
+        plain_list={"type": "array", "items": "bytes"}, pairs={"type": "map", "values": "bytes"},
+    ) == {
+        "bytes": "bytes", "document": "json", "span": "time-interval-micros", "at": "timestampTz",
+        "again": "timestampTz", "list": "[]", "parts": "bytes[]", "documents": "json[]", "moments": "timestampTz[]",
+        "fixed": "bytes",
+    }  # fmt: skip
+
+
+def test_where_there_is_nothing_to_tell_nothing_is_told():
+    assert told(id="long", word="string") is None
+    schema = record("event", uuid="string", avro_types="string", payload=record("payload", bytes="bytes"))
+    (line,) = json_records(avro(schema, {"uuid": "1", "avro_types": "mine", "payload": {"bytes": b""}}))
+    assert json.loads(line)["avro_types"] == "mine"
+    (line,) = json_records(avro(record("event", payload=["null", "string", "bytes"]), {"payload": "a"}))
+    assert json.loads(line) == {"payload": "a"}

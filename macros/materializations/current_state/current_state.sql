@@ -8,6 +8,7 @@
   {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
   {%- if range.has_records or range.kind == 'rebuild' -%}
     {%- do reconcile.run_statements(reconcile.get_changes_statements(relations, settings, range)) -%}
+    {%- do reconcile.refuse_doubtful_objects(relations, settings, range) -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, reconcile.newest_rows(relations, settings, range))) -%}
     {%- set come = reconcile.come_keyless_deletes(relations, settings) -%}
     {%- if reconcile.has_keyless_deletes(settings, come) -%}

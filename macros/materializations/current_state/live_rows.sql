@@ -6,7 +6,7 @@
 {#- The live ones of rows with the base table's columns; `keyless_deletes` is a relation of what undoes them, if there is any. -#}
 {%- macro shown_rows(settings, rows, keyless_deletes=none) -%}
 select
-    {%- for column in reconcile.identifiers(settings.columns) %}
+    {%- for column in reconcile.identifiers(settings.shown) %}
     {{ column }}{{ ',' if not loop.last }}
     {%- endfor %}
 from {{ rows }}{{ ' as base' if keyless_deletes }}

@@ -8,6 +8,7 @@
   {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
   {%- if range.has_records or range.kind == 'rebuild' -%}
     {%- do reconcile.run_statements(reconcile.get_changes_statements(relations, settings, range)) -%}
+    {%- do reconcile.refuse_doubtful_objects(relations, settings, range) -%}
     {%- set come = reconcile.come_keyless_deletes(relations, settings) -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, reconcile.mended_versions(relations, settings, range, come))) -%}
     {%- set counts = reconcile.one_row(

@@ -19,7 +19,7 @@ select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 select coalesce(sum(case source
     when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>').entries), 1)
     else 1
-end), 0) from `lake`.`shop_changes` where object in ('events') and batch between 4 and 5;
+end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 4 and 5;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 

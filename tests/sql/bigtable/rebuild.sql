@@ -16,7 +16,7 @@ group by object;
 select coalesce(sum(case source
     when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>').entries), 1)
     else 1
-end), 0) from `lake`.`shop_changes` where object in ('events') and batch between 1 and 5;
+end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 1 and 5;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 

@@ -54,7 +54,7 @@ judged as (
     select *
     from placed
     lateral view explode(array(
-        nullif(concat_ws(
+        concat_ws(
             '; ',
             case
                 when _corrupt_record is not null then 'the record does not have the form of a data change'
@@ -77,7 +77,7 @@ judged as (
         if(entry.kind = 'delete_from_column' and (entry.begins is null or entry.ends is null), 'has no start_timestamp_micros and end_timestamp_micros', null)
     ), '')
 end)), complaint -> complaint is not null), 1, 3), '; ')
-        ), '')
+        )
     )) as error
 ),
 
@@ -126,7 +126,7 @@ select
     cast(null as string) as _change_transaction,
     batch as _change_batch,
     cast(null as array<string>) as _change_columns,
-    error as _change_error,
+    nullif(error, '') as _change_error,
     record as _change_record,
     origin as _change_origin
 from cells

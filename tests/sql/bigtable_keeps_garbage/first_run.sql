@@ -6,7 +6,7 @@ group by object;
 select coalesce(sum(case source
     when 'bigtable' then if(object in ('events') and get_json_object(record, '$.type') = 'garbage_collection' and cardinality(from_json(record, 'entries array<variant>').entries) > 0, 0, greatest(cardinality(from_json(record, 'entries array<variant>').entries), 1))
     else 1
-end), 0) from `lake`.`shop_changes` where object in ('events') and batch between 1 and 3;
+end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 1 and 3;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 
@@ -236,7 +236,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '3af21f1306d7260030914cf70e9e45c7')
+tblproperties ('reconcile.definition' = 'c0c7790b628f061f455807d080927442')
 as
 
 {the SELECT of bigtable_keeps_garbage/change_records.sql};

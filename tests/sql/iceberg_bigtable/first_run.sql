@@ -6,7 +6,7 @@ group by object;
 select coalesce(sum(case source
     when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>').entries), 1)
     else 1
-end), 0) from `lake`.`shop_changes` where object in ('events') and batch between 1 and 3;
+end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 1 and 3;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 
@@ -199,7 +199,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '41dcb5a18a86ecb57cd66f34f3280e42')
+tblproperties ('reconcile.definition' = 'c5e34a1d7b7a4e81da06d55dff69b05c')
 as
 
 {the SELECT of bigtable/change_records.sql};

@@ -3,7 +3,7 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
-select count(*) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 3;
+select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 3;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 
@@ -31,6 +31,7 @@ select
     _change_id,
     _change_time,
     _change_batch,
+    _change_table,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -46,12 +47,14 @@ from (
         ), '') as _change_complaint
     from (
 
-{the SELECT of mysql_fresh/change_records.sql}
+{the SELECT of mysql_events/change_records.sql}
     )
     where _change_batch between 1 and 3
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+select distinct hex(_change_table) from reconcile_changes_da2f7fd25744 where _change_table is not null;
 
 cache table reconcile_fold_da2f7fd25744 as
 select *
@@ -188,10 +191,10 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '7f694b9e2c779650a3a869f9b4260255')
+tblproperties ('reconcile.definition' = 'a4fdccb2c152d4a4bc021fe439df47f4')
 as
 
-{the SELECT of mysql_fresh/change_records.sql};
+{the SELECT of mysql_events/change_records.sql};
 
 create view if not exists `demo`.`orders`
 tblproperties ('reconcile.definition' = 'be9a914f96732780d81e8b9ad23c642e')

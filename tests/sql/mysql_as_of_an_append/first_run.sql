@@ -5,7 +5,7 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
-select count(*) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 2;
+select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 2;
 
 drop view if exists reconcile_fold_105c54038153;
 
@@ -33,6 +33,7 @@ select
     _change_id,
     _change_time,
     _change_batch,
+    _change_table,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -50,7 +51,7 @@ from (
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (
 
-{the SELECT of mysql_fresh/change_records.sql}
+{the SELECT of mysql_events/change_records.sql}
 )
 lateral view explode(array(_change_sequence)) as _change_place
 where _change_batch <= 2 and true
@@ -59,6 +60,8 @@ where _change_batch <= 2 and true
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is not null;
+
+select distinct hex(_change_table) from reconcile_changes_105c54038153 where _change_table is not null;
 
 cache table reconcile_fold_105c54038153 as
 select *
@@ -147,12 +150,12 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '7d6653e64661880dfb079de714be67c9', 'reconcile.as_of' = 'appended_at 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = '2d0e784a0ae5a536445f4b72d871b9cc', 'reconcile.as_of' = 'appended_at 2026-11-21 12:00:00+00')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (
 
-{the SELECT of mysql_fresh/change_records.sql}
+{the SELECT of mysql_events/change_records.sql}
 )
 lateral view explode(array(_change_sequence)) as _change_place
 where _change_batch <= 2 and true;

@@ -11,7 +11,7 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
-select count(*) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 5;
+select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 5;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 
@@ -38,6 +38,7 @@ select
     _change_id,
     _change_time,
     _change_batch,
+    _change_table,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -60,6 +61,8 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+select distinct hex(_change_table) from reconcile_changes_da2f7fd25744 where _change_table is not null;
 
 cache table reconcile_fold_da2f7fd25744 as
 select *

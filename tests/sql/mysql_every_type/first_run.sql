@@ -3,7 +3,7 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
-select count(*) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 3;
+select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 3;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 
@@ -43,6 +43,7 @@ select
     _change_id,
     _change_time,
     _change_batch,
+    _change_table,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -64,6 +65,8 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+select distinct hex(_change_table) from reconcile_changes_da2f7fd25744 where _change_table is not null;
 
 cache table reconcile_fold_da2f7fd25744 as
 select *
@@ -187,7 +190,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '035fb59353b42cc6f097e9a343213530')
+tblproperties ('reconcile.definition' = 'a15290d6b5db303777c97c4636b892c4')
 as
 
 {the SELECT of mysql_every_type/change_records.sql};

@@ -9,7 +9,7 @@ select max(_change_batch) from `lake`.`orders_kept` where _change_batch >= 0;
 
 select max(_change_batch) from `lake`.`orders_kept`;
 
-select count(*) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 3 and 3;
+select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 3 and 3;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 
@@ -37,6 +37,7 @@ select
     _change_id,
     _change_time,
     _change_batch,
+    _change_table,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -53,12 +54,14 @@ from (
         ), '') as _change_complaint
     from (
 
-{the SELECT of mysql_fresh/change_records.sql}
+{the SELECT of mysql_events/change_records.sql}
     )
     where _change_batch between 3 and 3
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+select distinct hex(_change_table) from reconcile_changes_da2f7fd25744 where _change_table is not null;
 
 cache table reconcile_fold_da2f7fd25744 as
 select *
@@ -222,10 +225,10 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'bec83ec6595812d0269a70f0080c6e09')
+tblproperties ('reconcile.definition' = '44cb4a85c8c95237323ae9fe63dba689')
 as
 
-{the SELECT of mysql_fresh/change_records.sql};
+{the SELECT of mysql_events/change_records.sql};
 
 create view if not exists `demo`.`orders`
 tblproperties ('reconcile.definition' = 'e3298d2fefaf158e436d0e3feba53844')

@@ -4,10 +4,10 @@ where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'ff239eedc1c2458f6fd1db5c1af46e81')
+tblproperties ('reconcile.definition' = 'd424f75fe69ed74942f71f7c3cc5d445')
 as
 
-{the SELECT of mysql_fresh/change_records.sql};
+{the SELECT of mysql_events/change_records.sql};
 
 create view if not exists `demo`.`orders`
 tblproperties ('reconcile.definition' = '7dfe79d84a347ea2f58e6a84ca34e9c8')

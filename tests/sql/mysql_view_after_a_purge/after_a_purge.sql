@@ -6,10 +6,10 @@ group by object;
 show tblproperties `lake`.`orders_kept`;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'ff239eedc1c2458f6fd1db5c1af46e81')
+tblproperties ('reconcile.definition' = 'd424f75fe69ed74942f71f7c3cc5d445')
 as
 
-{the SELECT of mysql_fresh/change_records.sql};
+{the SELECT of mysql_events/change_records.sql};
 
 create view if not exists `demo`.`orders`
 tblproperties ('reconcile.definition' = 'd34549d5c5a427677b2a5f41ff444f04')

@@ -8,7 +8,7 @@ events as (
     select *
     from staged
     lateral view inline(array(
-        from_json(record, 'uuid string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<change_type string, scn string, rs_id string, ssn string, tx_id string, row_id string>, payload map<string, variant>, _corrupt_record string')
+        from_json(record, 'uuid string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, scn string, rs_id string, ssn string, tx_id string, row_id string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string')
     )) event
 ),
 
@@ -16,14 +16,14 @@ said as (
     select
         *,
         source_metadata as metadata,
+        case when read_method rlike '(?i)backfill|_dump$' then true when read_method rlike '(?i)(^|[-_])cdc([-_]|$)|supplementation' then false end as is_backfill,
         case
-            when upper(source_metadata.change_type) = 'INSERT' then 'insert'
+            when upper(source_metadata.change_type) = 'INSERT' or is_backfill and nullif(source_metadata.change_type, '') is null then 'insert'
             when upper(source_metadata.change_type) in ('UPDATE', 'UPDATE-INSERT') then 'update'
             when upper(source_metadata.change_type) in ('DELETE', 'UPDATE-DELETE') then 'delete'
         end as change_type,
-        case when read_method like '%-backfill%' then true when read_method like '%-cdc-%' or read_method like '%-cdc' or read_method like '%-supplementation' then false end as is_backfill,
-        case when source_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(source_timestamp as timestamp) when source_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(source_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', source_timestamp, concat(source_timestamp, if(source_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as changed_at,
-        if(read_method like '%-backfill%', case when read_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(read_timestamp as timestamp) when read_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(read_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', read_timestamp, concat(read_timestamp, if(read_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end, null) as read_at
+        if(source_timestamp rlike '^\\d{10,15}$', timestamp_millis(try_cast(source_timestamp as bigint)), case when source_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(source_timestamp as timestamp) when source_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(source_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', source_timestamp, concat(source_timestamp, if(source_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end) as changed_at,
+        if(is_backfill, if(read_timestamp rlike '^\\d{10,15}$', timestamp_millis(try_cast(read_timestamp as bigint)), case when read_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(read_timestamp as timestamp) when read_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(read_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', read_timestamp, concat(read_timestamp, if(read_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end), null) as read_at
     from events
 ),
 
@@ -50,7 +50,8 @@ located as (
 fields as (
     select
         *,
-        if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields
+        if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields,
+        if(avro_types is null, null, transform(names, name -> coalesce(avro_types[name], get(map_values(avro_types), int(array_position(transform(map_keys(avro_types), key -> lower(key)), lower(name))) - 1)))) as kinds
     from located
 ),
 
@@ -89,15 +90,43 @@ texts as (
     from fields
 ),
 
+-- the text that each type is read from
+readable as (
+    select
+        *,
+        if(
+            kinds is not null or left(texts[1], 1) in ('{', '[', '+', '-') or left(texts[3], 1) in ('{', '[', '+', '-'),
+            transform(texts, (text, i) -> case
+                when i in (1) then case
+                    when get(kinds, i) is null or get(kinds, i) = 'bytes' then case
+                        when left(text, 1) not in ('{', '[') or schema_of_variant(fields[i]) = 'STRING' then case when left(text, 8) = '+294247-' then 'infinity' when left(text, 8) = '-290308-' then '-infinity' else text end
+                        when schema_of_variant(fields[i]) rlike '^(OBJECT|ARRAY)' then if(schema_of_variant(fields[i]) like '%DOUBLE%' and record rlike '(^|[:\\[,])\\s*-?[0-9][0-9.]{17}', null, to_json(fields[i]))
+                    end
+                    when get(kinds, i) = 'json' then if(ltrim(text) rlike '^[{\\[]', if(schema_of_variant(try_parse_json(text)) like '%DOUBLE%' and text rlike '(^|[:\\[,])\\s*-?[0-9][0-9.]{17}', null, to_json(try_parse_json(text))), null)
+                    when get(kinds, i) = 'varchar' then try_variant_get(fields[i], '$.value', 'string')
+                    when get(kinds, i) = 'time-interval-micros' then concat(if(text like '-%', '-', ''), if(abs(try_cast(text as bigint)) < 36000000000, '0', ''), abs(try_cast(text as bigint)) div 3600000000, ':', lpad(abs(try_cast(text as bigint)) div 60000000 % 60, 2, '0'), ':', lpad(abs(try_cast(text as bigint)) div 1000000 % 60, 2, '0'), '.', lpad(abs(try_cast(text as bigint)) % 1000000, 6, '0'))
+                    when get(kinds, i) = 'timestampTz' then case when left(try_variant_get(fields[i], '$.timestamp', 'string'), 8) = '+294247-' then 'infinity' when left(try_variant_get(fields[i], '$.timestamp', 'string'), 8) = '-290308-' then '-infinity' else try_variant_get(fields[i], '$.timestamp', 'string') end
+                    when get(kinds, i) = 'datetime' then concat(try_variant_get(fields[i], '$.date', 'string'), 'T', try_variant_get(fields[i], '$.time', 'string'))
+                    when get(kinds, i) = 'timeTz' then concat(try_variant_get(fields[i], '$.time', 'string'), if(try_variant_get(fields[i], '$.offset', 'string') like '-%', '', '+'), regexp_replace(try_variant_get(fields[i], '$.offset', 'string'), '(:00)?([.]0*)?$', ''))
+                    when get(kinds, i) = 'interval' then concat('P', try_variant_get(fields[i], '$.months', 'int'), 'MT', try_variant_get(fields[i], '$.hours', 'int'), 'H', cast(try_variant_get(fields[i], '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S')
+                end
+                when i in (3) then case when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '+294247-' then 'infinity' when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '-290308-' then '-infinity' else coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text) end
+                else text
+            end),
+            texts
+        ) as readable
+    from texts
+),
+
 typed as (
     select
         *,
-        coalesce(try_cast(texts[0] as bigint), try_cast(if(texts[0] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[0]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[0] as decimal(38,0)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[0] as decimal(38,0)), null) as bigint)) as `value id`,
-        if(left(texts[1], 1) in ('{', '[') and schema_of_variant(fields[1]) <> 'STRING', null, texts[1]) as `value status`,
-        if(texts[2] rlike '^\\s*[-+]?\\d*\\.?\\d{0,10}\\s*$' or texts[2] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[2]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[2] as decimal(38,10)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[2] as decimal(38,10)), null) as `value total`,
-        case when texts[3] rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(texts[3] as timestamp) when texts[3] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(texts[3] rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', texts[3], concat(texts[3], if(texts[3] like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as `value placed_at`,
-        if(texts[4] rlike '^[-+.0-9eE\\s]+$', nullif(nullif(try_cast(texts[4] as double), double('Infinity')), double('-Infinity')), if(lower(texts[4]) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast(texts[4] as double), null)) as `value ratio`
-    from texts
+        coalesce(try_cast(readable[0] as bigint), try_cast(if(readable[0] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(readable[0]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(readable[0] as decimal(38,0)) as string)), 'E', 1), '+-. ', '')), try_cast(readable[0] as decimal(38,0)), null) as bigint)) as `value id`,
+        readable[1] as `value status`,
+        if(readable[2] rlike '^\\s*[-+]?\\d*\\.?\\d{0,10}\\s*$' or readable[2] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(readable[2]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(readable[2] as decimal(38,10)) as string)), 'E', 1), '+-. ', '')), try_cast(readable[2] as decimal(38,10)), null) as `value total`,
+        case when readable[3] rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(readable[3] as timestamp) when readable[3] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(readable[3] rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', readable[3], concat(readable[3], if(readable[3] like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as `value placed_at`,
+        if(readable[4] rlike '^[-+.0-9eE\\s]+$', nullif(nullif(try_cast(readable[4] as double), double('Infinity')), double('-Infinity')), if(lower(readable[4]) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast(readable[4] as double), null)) as `value ratio`
+    from readable
 ),
 
 -- whether a column's type cannot hold the value that was delivered
@@ -118,7 +147,7 @@ judged as (
     select *
     from checked
     lateral view inline(array(struct(
-        nullif(concat_ws(
+        concat_ws(
             '; ',
             case
                 when metadata is null then 'the record has no source_metadata'
@@ -128,6 +157,10 @@ judged as (
                 when is_backfill is null then concat('read method ', coalesce(concat('\'', read_method, '\' is unknown'), 'is missing'))
                 when is_backfill and `section read_timestamp` is null then 'read_timestamp, which orders backfill rows, is missing or unreadable'
             end,
+            if(
+                lower(metadata.is_deleted) = 'true' and change_type <> 'delete' or lower(metadata.is_deleted) = 'false' and upper(metadata.change_type) = 'DELETE',
+                concat('is_deleted is ', lower(metadata.is_deleted), ', and the change type is \'', metadata.change_type, '\''), null
+            ),
             if(not is_backfill and `section scn` is null, 'scn, which orders changes, is missing or unreadable', null),
             if(not is_backfill and `section rs_id` is null, 'rs_id, which orders changes, is missing or unreadable', null),
             if(not is_backfill and `section ssn` is null, 'ssn, which orders changes, is missing or unreadable', null),
@@ -135,7 +168,7 @@ judged as (
                 array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
                 concat_ws('; ', transform(names, (name, i) -> case
                     when lost[i]
-                        then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array('bigint', 'string', 'decimal(38,10)', 'timestamp', 'double')[i])
+                        then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array('bigint', 'string', 'decimal(38,10)', 'timestamp', 'double')[i], if(get(readable, i) in ('infinity', '-infinity'), '; it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL', ''))
                     when cardinality(filter(field_names, field -> field = name)) > 1
                         then concat(name, ': several fields have this name')
                     when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
@@ -143,7 +176,7 @@ judged as (
                 end)),
                 null
             )
-        ), '') as error,
+        ) as error,
         concat(
             '0000',
             if(is_backfill, concat('/0/', `section read_timestamp`), concat_ws('/', '/1', `section scn`, `section rs_id`, `section ssn`)),
@@ -165,8 +198,9 @@ select
     metadata.tx_id as _change_transaction,
     batch as _change_batch,
     cast(null as array<string>) as _change_columns,
-    error as _change_error,
+    nullif(error, '') as _change_error,
     if(is_backfill, null, nullif(metadata.row_id, '')) as _row_id,
+    nullif(concat_ws('.', nullif(metadata.database, ''), nullif(regexp_replace(metadata.schema, '^\\["|"\\]$', ''), ''), nullif(metadata.table, '')), '') as _change_table,
     record as _change_record,
     origin as _change_origin
 from judged

@@ -3,7 +3,7 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
-select count(*) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 3;
+select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 3;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 
@@ -32,6 +32,7 @@ select
     _change_time,
     _change_batch,
     _row_id,
+    _change_table,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -53,6 +54,8 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+select distinct hex(_change_table) from reconcile_changes_da2f7fd25744 where _change_table is not null;
 
 cache table reconcile_fold_da2f7fd25744 as
 select *
@@ -167,7 +170,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '657fa0529cbebe0e0929331ae264fc66')
+tblproperties ('reconcile.definition' = '8e9518dc46c66324bc0c026d36cffbbf')
 as
 
 {the SELECT of oracle/change_records.sql};

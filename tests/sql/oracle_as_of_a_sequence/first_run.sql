@@ -5,7 +5,7 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
-select count(*) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 2;
+select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 2;
 
 drop view if exists reconcile_fold_105c54038153;
 
@@ -34,6 +34,7 @@ select
     _change_time,
     _change_batch,
     _row_id,
+    _change_table,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -60,6 +61,8 @@ where _change_batch <= 2 and coalesce(left(_change_place, 20) <= '1/1/00000E6ECE
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is not null;
+
+select distinct hex(_change_table) from reconcile_changes_105c54038153 where _change_table is not null;
 
 cache table reconcile_fold_105c54038153 as
 select *
@@ -152,7 +155,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '6f6de49bfd3d8394357a9c5f39d0a280', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
+tblproperties ('reconcile.definition' = '524eeb5222f9de7c5120c1d0ee80e3bc', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

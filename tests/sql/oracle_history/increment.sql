@@ -16,7 +16,7 @@ where rebuilt_at is null or recorded_at >= rebuilt_at;
 
 select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 
-select count(*) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 4 and 5;
+select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 4 and 5;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 
@@ -45,6 +45,7 @@ select
     _change_time,
     _change_batch,
     _row_id,
+    _change_table,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -67,6 +68,10 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+show tblproperties `demo`.`orders__base`;
+
+select distinct hex(_change_table) from reconcile_changes_da2f7fd25744 where _change_table is not null;
 
 select count(*) from reconcile_changes_da2f7fd25744 where (_change_error is null and `id` is null);
 

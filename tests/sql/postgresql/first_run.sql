@@ -3,7 +3,7 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
-select count(*) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 3;
+select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 3;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 
@@ -31,6 +31,7 @@ select
     _change_id,
     _change_time,
     _change_batch,
+    _change_table,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -52,6 +53,8 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+select distinct hex(_change_table) from reconcile_changes_da2f7fd25744 where _change_table is not null;
 
 cache table reconcile_fold_da2f7fd25744 as
 select *
@@ -127,7 +130,7 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
-    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "ba1788cb8c36ad51f911a12c951fe05c", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
 )
 as
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted
@@ -162,13 +165,13 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '44dc97c290c61c55a07964c118a92a98')
+tblproperties ('reconcile.definition' = 'b68eeb7f1c5e42ecc340c5e4f7c77e3d')
 as
 
 {the SELECT of postgresql/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'cb13027babb5b0fd079d6f1fc0a3d73d')
+tblproperties ('reconcile.definition' = '1d71091d9a618438db965e75bacbc5bd')
 as
 select
     `id`,

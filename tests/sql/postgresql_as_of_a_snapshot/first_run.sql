@@ -5,7 +5,7 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
-select count(*) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 2;
+select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 2;
 
 drop view if exists reconcile_fold_105c54038153;
 
@@ -33,6 +33,7 @@ select
     _change_id,
     _change_time,
     _change_batch,
+    _change_table,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -71,6 +72,8 @@ end not in (18644,18646))), true)
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is not null;
+
+select distinct hex(_change_table) from reconcile_changes_105c54038153 where _change_table is not null;
 
 cache table reconcile_fold_105c54038153 as
 select *
@@ -147,7 +150,7 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
-    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "ba1788cb8c36ad51f911a12c951fe05c", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
+    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
     'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646'
 )
 as
@@ -159,7 +162,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd5f3e8569d81769c0cd3a75f014a3c03', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
+tblproperties ('reconcile.definition' = 'fec7765682c0220155cd0439e612cab3', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, which the variable as_of asks for', null)), '') as _change_error
 from (
@@ -182,7 +185,7 @@ end < 18650 and case
 end not in (18644,18646))), true);
 
 create view if not exists `demo_as_of`.`orders`
-tblproperties ('reconcile.definition' = 'e0fa99afa3f667fb904715c2bcfdcc88', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
+tblproperties ('reconcile.definition' = '58b29d45a41cc8fd1a98166b68d7f7a0', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
 as
 select
     `id`,

@@ -5,7 +5,7 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
-select count(*) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 2;
+select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 2;
 
 drop view if exists reconcile_fold_105c54038153;
 
@@ -33,6 +33,7 @@ select
     _change_id,
     _change_time,
     _change_batch,
+    _change_table,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -60,6 +61,8 @@ where _change_batch <= 2 and coalesce(_change_time <= to_timestamp('2026-11-21 1
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is not null;
+
+select distinct hex(_change_table) from reconcile_changes_105c54038153 where _change_table is not null;
 
 cache table reconcile_fold_105c54038153 as
 select *
@@ -175,7 +178,7 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
-    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "materialized": "34688aa54164101a7fe993c843fad4f8", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "ba1788cb8c36ad51f911a12c951fe05c", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
+    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "materialized": "34688aa54164101a7fe993c843fad4f8", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
     'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00'
 )
 as
@@ -187,7 +190,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd9267818cf7d70590167537b42b7bc8c', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = '6c8b0547b93efdc82032f43d63e41393', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(_change_time is null, 'the record has no time, which the variable as_of asks for', null)), '') as _change_error
 from (
@@ -198,7 +201,7 @@ lateral view explode(array(_change_sequence)) as _change_place
 where _change_batch <= 2 and coalesce(_change_time <= to_timestamp('2026-11-21 12:00:00+00'), true);
 
 create view if not exists `demo_as_of`.`orders`
-tblproperties ('reconcile.definition' = '6abdcbcfb2f24849b14a2dc988591826', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = '8479d0cbeaaf42b62f7da2def83c9776', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
 as
 select
     `id`,

@@ -101,12 +101,8 @@ judged as (
     from checked
     lateral view explode(array(
         struct(
-            if(
-                change_type = 'update',
-                nullif(filter(names, name -> lower_names is null or array_contains(lower_names, lower(name))), names),
-                null
-            ) as carried,
-            nullif(concat_ws(
+            if(change_type = 'update', filter(names, name -> lower_names is null or array_contains(lower_names, lower(name))), null) as carried,
+            concat_ws(
                 '; ',
                 case
                     when _corrupt_record is not null then 'the record does not have the form of a data change record'
@@ -134,7 +130,7 @@ judged as (
                     end)),
                     null
                 )
-            ), '') as error
+            ) as error
         )
     )) as verdict
 )
@@ -149,14 +145,14 @@ select
     concat(
         `section commit_timestamp`,
         if(is_backfill, '/1', concat_ws('/', '/0', `section server_transaction_id`, `section record_sequence`, `section place`)),
-        '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, coalesce(to_json(array_sort(verdict.carried)), ''), `value id` is null, `value id`, `value placed_at` is null, `value placed_at`, `value ratio` is null, cast(`value ratio` as string), `value status` is null, `value status`, `value total` is null, `value total`)), 16, '0'))
+        '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, coalesce(to_json(array_sort(nullif(verdict.carried, names))), ''), `value id` is null, `value id`, `value placed_at` is null, `value placed_at`, `value ratio` is null, cast(`value ratio` as string), `value status` is null, `value status`, `value total` is null, `value total`)), 16, '0'))
     ) as _change_sequence,
     concat_ws('/', commit_timestamp, if(is_backfill, concat('backfill/', to_json(key_values)), concat_ws('/', server_transaction_id, record_sequence, cast(place as string)))) as _change_id,
     committed_at as _change_time,
     nullif(server_transaction_id, '') as _change_transaction,
     batch as _change_batch,
-    verdict.carried as _change_columns,
-    verdict.error as _change_error,
+    nullif(verdict.carried, names) as _change_columns,
+    nullif(verdict.error, '') as _change_error,
     record as _change_record,
     origin as _change_origin
 from judged

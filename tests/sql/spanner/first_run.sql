@@ -6,7 +6,7 @@ group by object;
 select coalesce(sum(case source
     when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>').mods), 1)
     else 1
-end), 0) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 3;
+end), 0) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 3;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 
@@ -236,7 +236,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c37dd85d6c7e649709f0943f4c3041a5')
+tblproperties ('reconcile.definition' = '09e257981efbdc847e4a4b39e19a0653')
 as
 
 {the SELECT of spanner/change_records.sql};

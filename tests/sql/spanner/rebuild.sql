@@ -14,7 +14,7 @@ group by object;
 select coalesce(sum(case source
     when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>').mods), 1)
     else 1
-end), 0) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 1 and 5;
+end), 0) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 5;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 

@@ -19,7 +19,7 @@ select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 select coalesce(sum(case source
     when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>').mods), 1)
     else 1
-end), 0) from `lake`.`shop_changes` where object in ('shop.orders') and batch between 4 and 5;
+end), 0) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 4 and 5;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 

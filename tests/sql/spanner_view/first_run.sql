@@ -4,7 +4,7 @@ where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '014f12d95171ded17829b47f2c5f4de7')
+tblproperties ('reconcile.definition' = 'bf5c5f3abcc82049eb62903d0e82d41f')
 as
 
 {the SELECT of spanner/change_records.sql};

@@ -10,7 +10,7 @@ staged as (
     else 1
 end), 0) as records
     from `lake`.`shop_changes`
-    where object in ('events')
+    where object = 'events'
     group by batch
 ),
 

@@ -7,7 +7,7 @@ with account as (
 staged as (
     select batch, count(*) as records
     from `lake`.`shop_changes`
-    where object in ('shop.orders')
+    where object = 'shop.orders'
     group by batch
 ),
 

@@ -10,7 +10,7 @@ staged as (
     else 1
 end), 0) as records
     from `lake`.`shop_changes`
-    where object in ('shop.orders')
+    where object = 'shop.orders'
     group by batch
 ),
 

@@ -1,0 +1,30 @@
+{#- What a Datastream event says of itself, in every spelling that it was seen in; each is SQL over the fields of an event.
+    An old stream and a new one may write into one table, so the spellings mix. -#}
+
+{#- Whether the event is a row of a backfill (true), a change (false), or unknown (NULL): `backfill`, `mysql-backfill-fulldump`, `oracle_dump`;
+    `cdc`, `mysql-cdc-binlog`, `oracle-supplementation`. The words do not tell the source. -#}
+{%- macro is_backfill() -%}
+case when read_method rlike '(?i)backfill|_dump$' then true when read_method rlike '(?i)(^|[-_])cdc([-_]|$)|supplementation' then false end
+{%- endmacro %}
+
+{#- The rows of a backfill are inserts, whether they say so or not. -#}
+{%- macro datastream_change_type() -%}
+case
+            when upper(source_metadata.change_type) = 'INSERT' or is_backfill and nullif(source_metadata.change_type, '') is null then 'insert'
+            when upper(source_metadata.change_type) in ('UPDATE', 'UPDATE-INSERT') then 'update'
+            when upper(source_metadata.change_type) in ('DELETE', 'UPDATE-DELETE') then 'delete'
+        end
+{%- endmacro %}
+
+{#- A timestamp of the envelope: ISO 8601 with T or a blank, UTC unless it has a zone, or a number of milliseconds. -#}
+{%- macro envelope_time(field) -%}
+if({{ field }} rlike {{ reconcile.literal('^\\d{10,15}$') }}, timestamp_millis(try_cast({{ field }} as bigint)), {{ reconcile.typed_value(field, {'name': 'timestamp'}, round=true) }})
+{%- endmacro %}
+
+{#- What `is_deleted` says against the type of change; NULL where they agree or it says nothing. Oracle's UPDATE-DELETE was seen with false. -#}
+{%- macro is_deleted_complaint() -%}
+if(
+                lower(metadata.is_deleted) = 'true' and change_type <> 'delete' or lower(metadata.is_deleted) = 'false' and upper(metadata.change_type) = 'DELETE',
+                concat('is_deleted is ', lower(metadata.is_deleted), ', and the change type is \'', metadata.change_type, '\''), null
+            )
+{%- endmacro %}

@@ -1,0 +1,135 @@
+{#- What Datastream writes otherwise than as a column's text: Avro's records, JSON, numbers that are lengths of time, PostgreSQL's infinity. Beside
+    `typed_payload`: `texts` are as delivered, `fields` their variants, and `kinds` what the append job noted of the fields of an Avro record,
+    `avro_types` (see ingestion/reconcile_jobs/avro_json.py): NULL for a record of a JSON file, where the declaration alone can tell. -#}
+
+{#- The columns, with how the bytes of each arrive where they arrive as text: as the column declares it, else as the source writes them, else not at all. -#}
+{%- macro datastream_columns(columns, encoding=none) -%}
+  {%- set known = [] -%}
+  {%- for column in columns -%}
+    {%- set type = column.type.element if column.type.name == 'array' else column.type -%}
+    {%- if type.name == 'binary' -%}
+      {%- set encoding_here = column.encoding or encoding or 'unknown' -%}
+      {%- set said = column.type.said ~ (', and its text is bytes only if the column says `meta: {encoding: hex}` or `meta: {encoding: base64}`' if encoding_here == 'unknown' else ' in ' ~ encoding_here) -%}
+      {%- set encoded = dict(type, encoding=encoding_here) -%}
+      {%- do known.append(dict(column, type=dict(column.type, element=encoded, said=said) if column.type.name == 'array' else dict(encoded, said=said))) -%}
+    {%- else -%}
+      {%- do known.append(column) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return(known) }}
+{%- endmacro %}
+
+{#- What is known of each column's field in an Avro record. Its name has the case that the field has, not that of the column. -#}
+{%- macro datastream_kinds() -%}
+if(avro_types is null, null, transform(names, name -> coalesce(avro_types[name], get(map_values(avro_types), int(array_position(transform(map_keys(avro_types), key -> lower(key)), lower(name))) - 1))))
+{%- endmacro %}
+
+{#- The texts that the columns' types are read from; NULL for what has none. Few records of few tables need more than the text that was delivered. -#}
+{%- macro datastream_texts(columns) -%}
+{%- set numbers, unusual = {}, [] -%}
+{%- for column in columns -%}
+  {%- set reading = column.encoding if column.encoding in ['json', 'microseconds', 'interval'] else column.type.name -%}
+  {%- do numbers.setdefault(reading, []).append(loop.index0) -%}
+  {%- if reading in ['string', 'timestamp', 'timestamp_ntz'] -%}
+    {%- do unusual.append('left(texts[' ~ loop.index0 ~ "], 1) in ('{', '[', '+', '-')") -%}
+  {%- elif reading in ['json', 'microseconds', 'interval'] -%}
+    {%- do unusual.append('texts[' ~ loop.index0 ~ '] is not null') -%}
+  {%- endif -%}
+{%- endfor -%}
+{%- set readings = {
+    'string': reconcile._text_of_any_kind('text', 'fields[i]', 'get(kinds, i)'),
+    'json': reconcile._text_of_json('text', 'fields[i]', 'get(kinds, i)'),
+    'microseconds': reconcile._text_of_microseconds('text'),
+    'interval': "if(get(kinds, i) = 'interval', " ~ reconcile._text_of_interval('fields[i]') ~ ', ' ~ reconcile._text_of_iso_interval('text') ~ ')',
+    'timestamp': reconcile._infinity("coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text)"),
+    'timestamp_ntz': reconcile._infinity("coalesce(" ~ reconcile._text_of_datetime('fields[i]') ~ ', text)')} -%}
+{%- if not unusual -%}
+texts
+{%- else -%}
+if(
+    kinds is not null or {{ unusual | join(' or ') }},
+    transform(texts, (text, i) -> case
+        {%- for reading, sql in readings.items() if reading in numbers %}
+        when i in ({{ numbers[reading] | join(', ') }}) then {{ sql }}
+        {%- endfor %}
+        else text
+    end),
+    texts
+)
+{%- endif -%}
+{%- endmacro %}
+
+{#- In a column of text: JSON in one form whatever the file's, and each of Avro's records as the text that says the same. JSON that is
+    neither an object nor a list is told from other text only by `meta: {encoding: json}`. -#}
+{%- macro _text_of_any_kind(text, field, kind) -%}
+case
+            when {{ kind }} is null or {{ kind }} = 'bytes' then case
+                when left({{ text }}, 1) not in ('{', '[') or schema_of_variant({{ field }}) = 'STRING' then {{ reconcile._infinity(text) }}
+                when schema_of_variant({{ field }}) rlike '^(OBJECT|ARRAY)' then {{ reconcile._canonical_json(field, 'record') }}
+            end
+            when {{ kind }} = 'json' then if(ltrim({{ text }}) rlike {{ reconcile.literal('^[{\\[]') }}, {{ reconcile._canonical_json('try_parse_json(' ~ text ~ ')', text) }}, null)
+            when {{ kind }} = 'varchar' then try_variant_get({{ field }}, '$.value', 'string')
+            when {{ kind }} = 'time-interval-micros' then {{ reconcile._text_of_microseconds(text) }}
+            when {{ kind }} = 'timestampTz' then {{ reconcile._infinity("try_variant_get(" ~ field ~ ", '$.timestamp', 'string')") }}
+            when {{ kind }} = 'datetime' then {{ reconcile._text_of_datetime(field) }}
+            when {{ kind }} = 'timeTz' then {{ reconcile._text_of_time_and_offset(field) }}
+            when {{ kind }} = 'interval' then {{ reconcile._text_of_interval(field) }}
+        end
+{%- endmacro %}
+
+{#- JSON as a variant prints it: no blanks, the names of an object in order. -#}
+{%- macro _text_of_json(text, field, kind) -%}
+if({{ kind }} = 'json', {{ reconcile._canonical_json('try_parse_json(' ~ text ~ ')', text) }}, {{ reconcile._canonical_json(field, 'record') }})
+{%- endmacro %}
+
+{#- A text alone keeps its quotes. -#}
+{%- macro _canonical_json(json, source) -%}
+if({{ reconcile._may_have_rounded(json, source) }}, null, to_json({{ json }}))
+{%- endmacro %}
+
+{#- Whether JSON lost digits as a variant: it has a double, and its text a number of more than 17 digits. -#}
+{%- macro _may_have_rounded(json, source) -%}
+schema_of_variant({{ json }}) like '%DOUBLE%' and {{ source }} rlike {{ reconcile.literal('(^|[:\\[,])\\s*-?[0-9][0-9.]{17}') }}
+{%- endmacro %}
+
+{#- MySQL's TIME, from -838:59:59 to 838:59:59. -#}
+{%- macro _text_of_microseconds(text) -%}
+{%- set micros = 'abs(try_cast(' ~ text ~ ' as bigint))' -%}
+concat(if({{ text }} like '-%', '-', ''), if({{ micros }} < 36000000000, '0', ''), {{ micros }} div 3600000000, ':', lpad({{ micros }} div 60000000 % 60, 2, '0'), ':', lpad({{ micros }} div 1000000 % 60, 2, '0'), '.', lpad({{ micros }} % 1000000, 6, '0'))
+{%- endmacro %}
+
+{%- macro _text_of_datetime(field) -%}
+concat(try_variant_get({{ field }}, '$.date', 'string'), 'T', try_variant_get({{ field }}, '$.time', 'string'))
+{%- endmacro %}
+
+{#- A time of day and its offset: 08:15:30.000000-05:00. -#}
+{%- macro _text_of_time_and_offset(field) -%}
+{%- set offset = "try_variant_get(" ~ field ~ ", '$.offset', 'string')" -%}
+concat(try_variant_get({{ field }}, '$.time', 'string'), if({{ offset }} like '-%', '', '+'), regexp_replace({{ offset }}, {{ reconcile.literal('(:00)?([.]0*)?$') }}, ''))
+{%- endmacro %}
+
+{#- Months, hours and seconds, each with its sign: P14MT76H306.789000S. PostgreSQL's days are 24 hours in Datastream. -#}
+{%- macro _text_of_interval(field) -%}
+concat('P', try_variant_get({{ field }}, '$.months', 'int'), 'MT', try_variant_get({{ field }}, '$.hours', 'int'), 'H', cast(try_variant_get({{ field }}, '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S')
+{%- endmacro %}
+
+{#- The same of ISO 8601, as P1Y2M3DT4H5M6.789S. -#}
+{%- macro _text_of_iso_interval(text) -%}
+{%- set part = {} -%}
+{%- for name, unit in [('years', 'Y'), ('months', 'M'), ('weeks', 'W'), ('days', 'D')] -%}
+  {%- do part.update({name: "coalesce(try_cast(regexp_extract(" ~ text ~ ", '^P[^T]*?([-+]?[0-9]+)" ~ unit ~ "', 1) as int), 0)"}) -%}
+{%- endfor -%}
+{%- for name, unit in [('hours', 'H'), ('minutes', 'M'), ('seconds', 'S')] -%}
+  {%- do part.update({name: "coalesce(try_cast(regexp_extract(" ~ text ~ ", 'T.*?([-+]?[0-9.]+)" ~ unit ~ "', 1) as decimal(18,6)), 0)"}) -%}
+{%- endfor -%}
+if(
+            {{ text }} rlike {{ reconcile.literal('^P(?=[-+0-9T])([-+]?[0-9]+Y)?([-+]?[0-9]+M)?([-+]?[0-9]+W)?([-+]?[0-9]+D)?(T(?=[-+0-9])([-+]?[0-9]+H)?([-+]?[0-9]+M)?([-+]?[0-9]+([.][0-9]{1,6})?S)?)?$') }},
+            concat('P', 12 * {{ part.years }} + {{ part.months }}, 'MT', 168 * {{ part.weeks }} + 24 * {{ part.days }} + cast({{ part.hours }} as int), 'H', cast(60 * {{ part.minutes }} + {{ part.seconds }} as decimal(25,6)), 'S'),
+            null
+        )
+{%- endmacro %}
+
+{#- PostgreSQL's infinity arrives as a moment that none of its dates can be. -#}
+{%- macro _infinity(text) -%}
+case when left({{ text }}, 8) = '+294247-' then 'infinity' when left({{ text }}, 8) = '-290308-' then '-infinity' else {{ text }} end
+{%- endmacro %}

@@ -1,0 +1,76 @@
+{#- Which records a Datastream source macro takes. `object` is schema and table in one name, so that `a_b`.`c` and `a`.`b_c` are one object; the
+    metadata of each record names both apart. A route is {objects, schema, table, database, said}: `object` names all tables of an object (and is refused
+    by `refuse_doubtful_objects` where there are several), `table` one of them. -#}
+
+{#- The routes of a source macro. `object` and `table` are each a name, or a list of the names that one table has had. -#}
+{%- macro routes_of(object, table) -%}
+  {%- set routes, complaints = [], [] -%}
+  {%- for name in ([object] if object is string else object or []) -%}
+    {%- do routes.append({'objects': [name], 'table': none, 'said': name}) -%}
+  {%- endfor -%}
+  {%- for name in ([table] if table is string or table is mapping else table or []) -%}
+    {%- set parts = [name.get('database'), name.get('schema'), name.get('table')] if name is mapping else (name | string).split('.') -%}
+    {%- if name is not mapping and parts | length not in [2, 3] or not parts | last or not parts[-2] -%}
+      {%- do complaints.append("table '" ~ name ~ "' is no table; write schema and table (of MySQL, database and table) as 'shop.orders', or, where one has a dot in its name, as {'schema': 'shop', 'table': 'or.ders'}") -%}
+    {%- else -%}
+      {%- do routes.append({
+          'objects': [parts[-2] ~ '_' ~ parts[-1], parts[-2] ~ '.' ~ parts[-1]], 'table': [parts[-3] if parts | length == 3 else none, parts[-2], parts[-1]], 'said': name if name is string else parts | select | join('.')}) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- if object and table -%}
+    {%- do complaints.append('it names both an object and a table; name the table alone') -%}
+  {%- elif not object and not table -%}
+    {%- do complaints.append("it names no table; write table='shop.orders', or object='shop_orders' as it stands in the records") -%}
+  {%- endif -%}
+  {%- do reconcile.raise_complaints(complaints) -%}
+  {{ return(routes) }}
+{%- endmacro %}
+
+{#- What a route leaves in the model's meta (see `model_inputs`): {object: {..., tables: [[database, schema, table]]}}. -#}
+{%- macro objects_of_routes(routes, order) -%}
+  {%- set objects = {} -%}
+  {%- for route in routes -%}
+    {%- for object in route.objects -%}
+      {%- set tables = objects.get('reconcile_object ' ~ object, {}).get('tables', []) + ([route.table] if route.table else []) -%}
+      {%- do objects.update({'reconcile_object ' ~ object: dict(order, **({'tables': tables} if route.table else {}))}) -%}
+    {%- endfor -%}
+  {%- endfor -%}
+  {{ return(objects) }}
+{%- endmacro %}
+
+{#- The staged records of objects as `model_inputs` has them, as SQL. `record` is read only where a table is named. -#}
+{%- macro is_of_objects(objects) -%}
+{%- set tables = [] -%}
+{%- set whole = [] -%}
+{%- for object, said in objects.items() -%}
+  {%- if said.tables -%}{%- do tables.extend(said.tables) -%}{%- else -%}{%- do whole.append(reconcile.literal(object)) -%}{%- endif -%}
+{%- endfor -%}
+{%- set names = [] -%}
+{%- for object in objects -%}{%- do names.append(reconcile.literal(object)) -%}{%- endfor -%}
+object {{ '= ' ~ names[0] if names | length == 1 else 'in (' ~ names | join(', ') ~ ')' }}
+{%- if tables %} and ({{ 'object in (' ~ whole | join(', ') ~ ') or ' if whole }}{{ reconcile.is_of_tables("from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata", tables) }})
+{%- endif -%}
+{%- endmacro %}
+
+{#- Whether metadata name one of these tables. -#}
+{%- macro is_of_tables(metadata, tables) -%}
+{%- set here, there = [], [] -%}
+{%- for database, schema, table in tables -%}
+  {%- set place = 'struct(' ~ (reconcile.literal(database) ~ ', ' if database else '') ~ reconcile.literal(schema) ~ ', ' ~ reconcile.literal(table) ~ ')' -%}
+  {%- do (there if database else here).append(place) -%}
+{%- endfor -%}
+{%- set conditions = [] -%}
+{%- if here -%}{%- do conditions.append('struct(' ~ reconcile._schema_of(metadata) ~ ', ' ~ metadata ~ '.table) in (' ~ here | unique(case_sensitive=true) | join(', ') ~ ')') -%}{%- endif -%}
+{%- if there -%}{%- do conditions.append('struct(' ~ metadata ~ '.database, ' ~ reconcile._schema_of(metadata) ~ ', ' ~ metadata ~ '.table) in (' ~ there | unique(case_sensitive=true) | join(', ') ~ ')') -%}{%- endif -%}
+coalesce({{ conditions | join(' or ') }}, false)
+{%- endmacro %}
+
+{#- MySQL's schema is the database. The documentation has SQL Server's as a list of one name. -#}
+{%- macro _schema_of(metadata) -%}
+coalesce(nullif(regexp_replace({{ metadata }}.schema, {{ reconcile.literal('^\\["|"\\]$') }}, ''), ''), {{ metadata }}.database)
+{%- endmacro %}
+
+{#- A table by its whole name, as SQL: database, schema and table, as far as the metadata have them. -#}
+{%- macro source_table(metadata) -%}
+nullif(concat_ws('.', nullif({{ metadata }}.database, ''), nullif(regexp_replace({{ metadata }}.schema, {{ reconcile.literal('^\\["|"\\]$') }}, ''), ''), nullif({{ metadata }}.table, '')), '')
+{%- endmacro %}

@@ -1,0 +1,136 @@
+"""A model has the records of its table, and of no other that has the same name in the stream."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from datastream import Staged, event
+from memory import Memory, MemoryProject
+from plain_dbt import CompilerError
+from pyspark.sql import SparkSession
+
+THINGS = {"id": "bigint", "name": "string"}
+# Whose schema is a database, and whose metadata have both; the others are as the second.
+SOURCES = [
+    "mysql", "sqlserver",
+    pytest.param("oracle", marks=pytest.mark.soak), pytest.param("postgresql", marks=pytest.mark.soak),
+]  # fmt: skip
+
+
+def staged(source: str, schema: str, table: str, id_: int, batch: int = 1, **said: Any) -> Staged:
+    """Return a record as the stream names it: schema and table in one."""
+    place = {"database": schema} if source == "mysql" else {"database": "db", "schema": schema}
+    metadata = {**place, "table": table, **said}
+    object_ = f"{schema}_{table}"
+    record = event(source, {"id": id_, "name": f"{schema}.{table}"}, object=object_, metadata=metadata)
+    return Staged(record, object_, batch)
+
+
+@pytest.fixture
+def memory(spark: SparkSession) -> Iterator[Memory]:
+    with Memory(spark) as memory:
+        yield memory
+
+
+def project_of(memory: Memory, source: str, rows: list[Staged], **models: dict[str, Any]) -> MemoryProject:
+    """Return a project with a model for each table, object or list of them."""
+    memory.stage("routed_staging.changes", rows)
+    project = memory.project("routed")
+    project.source("routed_staging", "changes")
+    for name, which in models.items():
+        said = ", ".join(f"{word}={value!r}" for word, value in which.items() if word != "materialized")
+        project.model(
+            name,
+            f"{{{{ config(materialized={which.get('materialized', 'current_state')!r}, unique_key='id') }}}}\n"
+            f"{{{{ reconcile.datastream_{source}(source('lake', 'changes'), {said}) }}}}",
+            THINGS,
+        )
+    return project
+
+
+def rows_of(memory: Memory, model: str) -> dict[int, str]:
+    return {row.id: row.name for row in memory.rows(f"routed.{model}")}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_tables_of_one_object_are_two_tables(memory: Memory, source: str) -> None:
+    rows = [staged(source, "a_b", "c", 1), staged(source, "a", "b_c", 2), staged(source, "a_b", "c", 3, batch=2)]
+    project = project_of(memory, source, rows, one={"table": "a_b.c"}, other={"table": "a.b_c"})
+    project.run("one", "other")
+    assert rows_of(memory, "one") == {1: "a_b.c", 3: "a_b.c"}
+    assert rows_of(memory, "other") == {2: "a.b_c"}
+    assert not project.failing("ledger_balances", "one") and not project.failing("ledger_balances", "other")
+    delivered = {row.relation: row.delivered for row in memory.rows("routed.reconcile_ledger")}
+    assert delivered == {"routed.one": 2, "routed.other": 1}
+
+
+@pytest.mark.parametrize("materialized", ["current_state", "history"])
+def test_a_model_that_names_neither_is_refused_when_both_have_come(memory: Memory, materialized: str) -> None:
+    rows = [staged("mysql", "a_b", "c", 1), staged("mysql", "a", "b_c", 2, batch=2)]
+    project = project_of(memory, "mysql", rows, both={"object": "a_b_c", "materialized": materialized})
+    memory.view("upto.changes", "select * from `routed_staging`.`changes` where batch = 1")
+    project.source("upto", "changes")
+    project.run("both")
+    before = rows_of(memory, "both")
+    memory.view("upto.changes", "select * from `routed_staging`.`changes`")
+    with pytest.raises(CompilerError, match=re.escape("are of several tables, a.b_c, a_b.c, which")):
+        project.run("both")
+    assert rows_of(memory, "both") == before == {1: "a_b.c"}
+    with pytest.raises(CompilerError, match=re.escape("name the one that is meant, as table='a.b_c'")):
+        project.run("both", full_refresh=True)
+    assert rows_of(memory, "both") == before
+
+
+def test_one_table_in_two_databases_is_refused_and_can_be_named(memory: Memory) -> None:
+    rows = [
+        staged("sqlserver", "dbo", "orders", 1, database="one"),
+        staged("sqlserver", "dbo", "orders", 2, database="two"),
+        staged("sqlserver", '["dbo"]', "orders", 3, database="two")._replace(object="dbo_orders"),
+    ]
+    project = project_of(
+        memory, "sqlserver", rows, one={"table": "one.dbo.orders"}, two={"table": "two.dbo.orders"},
+        both={"object": "dbo_orders"},
+    )  # fmt: skip
+    project.run("one", "two")
+    assert (set(rows_of(memory, "one")), set(rows_of(memory, "two"))) == ({1}, {2, 3})
+    with pytest.raises(CompilerError, match=re.escape("are of several tables, one.dbo.orders, two.dbo.orders, which")):
+        project.run("both")
+
+
+def test_both_names_of_a_table_that_was_renamed_are_its_records(memory: Memory) -> None:
+    rows = [staged("mysql", "shop", "order_lines", 1), staged("mysql", "shop", "order_items", 2)]
+    project = project_of(
+        memory, "mysql", rows, by_table={"table": ["shop.order_lines", "shop.order_items"]},
+        by_object={"object": ["shop_order_lines", "shop_order_items"]},
+    )  # fmt: skip
+    project.run("by_table", "by_object")
+    assert set(rows_of(memory, "by_table")) == set(rows_of(memory, "by_object")) == {1, 2}
+
+
+def test_names_that_differ_in_case_alone_are_two_tables(memory: Memory) -> None:
+    rows = [staged("oracle", "SHOP", "CASE_T", 1), staged("oracle", "SHOP", "case_t", 2)]
+    project = project_of(
+        memory, "oracle", rows, upper={"object": "SHOP_CASE_T"}, lower={"object": "SHOP_case_t"},
+    )  # fmt: skip
+    project.run("upper", "lower", "reconcile_unrouted")
+    assert (rows_of(memory, "upper"), rows_of(memory, "lower")) == ({1: "SHOP.CASE_T"}, {2: "SHOP.case_t"})
+    assert memory.rows("routed.reconcile_unrouted") == []
+
+
+def test_what_no_model_takes_is_named_with_its_table(memory: Memory) -> None:
+    nowhere = event("mysql", {"id": 9}, object="a_b_c", without=["table", "database"])
+    rows = [
+        staged("mysql", "a_b", "c", 1), staged("mysql", "a", "b_c", 2), staged("mysql", "x", "y", 3),
+        Staged(nowhere, "a_b_c", 1), Staged("{", None, 1),  # type: ignore[arg-type]
+    ]  # fmt: skip
+    project = project_of(memory, "mysql", rows, one={"table": "a_b.c"})
+    project.run("one", "reconcile_unrouted")
+    found = [(row.object, row.reason) for row in memory.rows("routed.reconcile_unrouted")]
+    of_object = "no model reads this table of the object"
+    assert sorted(found, key=str) == sorted(
+        [("a_b_c", of_object), ("a_b_c", of_object), ("x_y", "no model reads this object"),
+         (None, "the record names no object")], key=str,
+    )  # fmt: skip
