@@ -307,3 +307,87 @@ def test_postgresql_keeps_others_from_altering_what_can_be_locked(kind, is_locke
     database.prepare(connection, database.table("shop.orders"))
     locked = [sql for sql in connection.asked if sql.startswith("LOCK TABLE")]
     assert locked == ['LOCK TABLE "shop"."orders" IN ACCESS SHARE MODE'] * is_locked
+
+
+class Asked:
+    """A connection that knows nothing, and remembers all that it was asked with the values."""
+
+    def __init__(self):
+        self.asked = []
+
+    def execute(self, sql):
+        self.asked.append(sql)
+
+    def rows(self, sql, *parameters):
+        self.asked.append(("catalog", *parameters))
+        return []
+
+
+@pytest.mark.parametrize(
+    "kind, asked",
+    [
+        (Oracle, ["ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,' NLS_CALENDAR = 'GREGORIAN' TIME_ZONE = 'UTC'"]),
+        (MySQL, ["SET SESSION time_zone = '+00:00'", ("catalog", "shop", "orders")]),
+        (
+            PostgreSQL,
+            [("catalog", "shop", "orders"), "COMMIT", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"],
+        ),
+        (SQLServer, []),
+    ],
+)
+def test_what_each_database_is_asked_before_a_snapshot(kind, asked):
+    connection, database = Asked(), kind()
+    database.prepare(connection, database.table("shop.orders"))
+    assert connection.asked[: len(asked)] == asked
+    for said in connection.asked[len(asked) :]:
+        assert kind is PostgreSQL
+        for setting in ("time zone", "datestyle", "extra_float_digits", "row_security"):
+            assert setting in said.lower()
+
+
+def test_tables_of_innodb_and_views_have_snapshots_in_mysql():
+    for engine in ("InnoDB", None):
+        MySQL().prepare(Answers([(engine,)]), MySQL().table("shop.orders"))
+
+
+def test_where_the_place_in_the_log_stands():
+    database = MySQL()
+    table, columns = database.table("shop.orders"), columns_of(database, [MYSQL[5][:5]])
+    mariadb = database.fix(Answers([("10.11.19-MariaDB", "1", "then")]), table, "now")
+    assert "SELECT @reconcile_position AS" not in database.select(table, columns, mariadb)
+    assert "information_schema" in database.select(table, columns, mariadb).lower()
+
+
+def test_columns_of_which_the_catalog_does_not_know_the_digits():
+    mysql = [MySQL().column("a", "decimal", "decimal", *digits) for digits in [(None, None), ("5", None)]]
+    assert [column.spark_type for column in mysql] == ["decimal(10,0)", "decimal(5,0)"]
+    (found,) = columns_of(SQLServer(), [("b", "numeric", None, None)])
+    assert found.spark_type == "decimal(18,0)"
+
+
+POSTGRESQL = [
+    # name, declared, what it is made of -> expression, type, whether partitions can be made of it
+    ("a", "numeric(38,10)", "numeric(38,10)", '"a"::text', "decimal(38,10)", True),
+    ("b", "numeric", "numeric", '"b"::text', "string", True),
+    ("c", "bytea", "bytea", '"c"', "binary", False),
+    ("d", "character(3)", "character(3)", 'textin(bpcharout("d"))', "string", False),
+    ("e", "money", "money", '"e"::numeric::text', "string", False),
+    ("f", "oid", "oid", '"f"::text', "bigint", True),
+    ("g", "color", "text", '"g"::text', "string", False),
+    ("h", "timestamp(3) with time zone", "timestamp(3) with time zone", '"h"::text', "timestamp", False),
+]
+
+
+@pytest.mark.parametrize("name, declared, made_of, expression, spark_type, is_number", POSTGRESQL)
+def test_how_columns_of_postgresql_are_read(name, declared, made_of, expression, spark_type, is_number):
+    database = PostgreSQL()
+    (column,) = database.columns(Answers([(name, declared, made_of)]), database.table("shop.orders"))
+    read = (column.expression or "").replace("{}", database.quoted(column.name))
+    assert (column.name, column.source_type, read, column.spark_type, column.is_number) == (
+        name, declared, expression, spark_type, is_number,
+    )  # fmt: skip
+
+
+def test_which_columns_of_oracle_are_numbers():
+    found = columns_of(Oracle(), [row[:4] for row in ORACLE])
+    assert {column.name for column in found if column.is_number} == {"ID", "N", "I", "H", "W", "S", "F"}

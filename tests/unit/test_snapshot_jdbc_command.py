@@ -4,13 +4,15 @@ import io
 import random
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 import snapshot
+from py4j.protocol import Py4JJavaError
 from reconcile_jobs.errors import DataError, Fault, UsageError
 from reconcile_jobs.exact_text import ExactText, reader_of
-from reconcile_jobs.jdbc.connection import Source, read_properties, secret_properties
+from reconcile_jobs.jdbc.connection import Source, connected, read_properties, secret_properties
 from reconcile_jobs.jdbc.database import Column
 from reconcile_jobs.jdbc.kinds import database_of
 from reconcile_jobs.jdbc.mysql import MySQL
@@ -67,6 +69,9 @@ def test_secrets_do_not_show():
     source = Source(PostgreSQL(), f"jdbc:postgresql://h/{CANARY}", secrets)
     assert CANARY not in repr(source)
     assert source.without_secrets(f"me: {CANARY} and another canary!") == "me: *** and ***!"
+    # What is short would blot out half of any sentence; the name of the user helps, in whatever case it is written.
+    short = Source(PostgreSQL(), "jdbc:postgresql://h/", {"ssl": "yes", "USER": "somebody", "sslmode": "full"})
+    assert short.without_secrets("yes, somebody: full") == "yes, somebody: ***"
 
 
 def properties_file(root: Path, text: str, mode: int = 0o600) -> Path:
@@ -96,6 +101,7 @@ def test_properties(tmp_path, monkeypatch):
         (CANARY, 0o600, "line 1: it is not name=value"),
         (f"x=1\nURL={CANARY}", 0o600, "line 2: URL is not a property"),
         (f"sessionInitStatement={CANARY}", 0o600, "is not a property"),
+        (f" = {CANARY}", 0o600, "line 1: it is not name=value"),
     ],
 )
 def test_properties_that_are_refused(tmp_path, text, mode, complaint):
@@ -171,6 +177,8 @@ def test_each_row_is_in_one_partition():
         for value in [None, *values, *(Decimal(value) + Decimal("0.5") for value in values[:9])]:
             assert sum(holds(condition, value) for condition in found) == 1, (value, found)
     assert len(predicates("p", 1, 100, 8)) == 8
+    assert predicates("p", 1, 10, 3) == ["p < 4 OR p IS NULL", "p >= 4 AND p < 7", "p >= 7"]
+    assert predicates("p", -9, 0, 2) == ["p < -4 OR p IS NULL", "p >= -4"]
 
 
 def holds(condition: str, value) -> bool:
@@ -215,7 +223,7 @@ def test_typed_rows():
         "c": [b"\x00", None, b""],
     }
     with pytest.raises(DataError) as refused:
-        list(typed_rows([pa.record_batch([["1.5", "1.255"]], names=["c0"])], targets[:1]))
+        list(typed_rows([pa.record_batch([[None, "1.5", "1.255"]], names=["c0"])], targets[:1]))
     assert str(refused.value) == (
         'Column a, numeric: "1.255" would be rounded to 2 decimal places, and the column is to be decimal(5,2). '
         "Nothing was written; declare a type that holds it in --columns, as string does."
@@ -246,3 +254,99 @@ def test_rows_that_tell_more_than_one_position_are_no_snapshot():
         told_position({"bin.1:4", "bin.1:5"}, MySQL(), into)
     with pytest.raises(UsageError, match=r"MySQL did not say where the snapshot lake.orders lies in its log"):
         told_position({None}, MySQL(), into)
+
+
+# --- a connection -----------------------------------------------------------------------------------------------------
+
+
+class Java:
+    """What a driver gives: connections, statements and results, which note what is done with them."""
+
+    def __init__(self, rows=(), *, is_taken=True, fails=()):
+        self.done: list[object] = []
+        self.rows, self.is_taken, self.fails = list(rows), is_taken, fails
+        self.at = -1
+
+    def __getattr__(self, name):
+        def call(*given):
+            self.done.append((name, *given) if given else name)
+            if name in self.fails:
+                raise failed("lost")
+            if name == "next":
+                self.at += 1
+                return self.at < len(self.rows)
+            if name == "getColumnCount":
+                return len(self.rows[0])
+            if name == "getString":
+                return self.rows[self.at][given[0] - 1]
+            return self if name != "connect" or self.is_taken else None
+
+        return call
+
+
+def failed(message):
+    problem = Py4JJavaError.__new__(Py4JJavaError)
+    Exception.__init__(problem, message)
+    problem.java_exception = None
+    return problem
+
+
+class Spark:
+    """A session whose JVM has this driver, or none."""
+
+    def __init__(self, driver):
+        thread = SimpleNamespace(getContextClassLoader=lambda: SimpleNamespace(loadClass=self.load))
+        properties = SimpleNamespace(setProperty=lambda name, value: self.properties.update({name: value}))
+        java = SimpleNamespace(
+            lang=SimpleNamespace(Thread=SimpleNamespace(currentThread=lambda: thread)),
+            util=SimpleNamespace(Properties=lambda: properties),
+        )
+        self.driver, self.properties, self._jvm = driver, {}, SimpleNamespace(java=java)
+
+    def load(self, name):
+        assert name == PostgreSQL.driver
+        if self.driver is None:
+            raise failed("java.lang.ClassNotFoundException")
+        return SimpleNamespace(newInstance=lambda: self.driver)
+
+
+SOURCE = Source(PostgreSQL(), "jdbc:postgresql://h/shop", {"user": "me", "password": CANARY})
+
+
+def test_a_connection_is_without_autocommit_and_undone_and_closed_in_the_end():
+    driver = Java([("1", None), ("2", "b")])
+    spark = Spark(driver)
+    with connected(spark, SOURCE) as connection:
+        connection.execute("SET x")
+        assert connection.rows("SELECT ?, ?", "p", "q") == [("1", None), ("2", "b")]
+    assert spark.properties == {**PostgreSQL.options, **SOURCE.properties}
+    asked = [step for step in driver.done if step != "next" and step[0] != "getString"]
+    assert asked == [
+        ("connect", SOURCE.url, asked[0][2]), ("setAutoCommit", False),
+        "createStatement", ("execute", "SET x"), "close",
+        ("prepareStatement", "SELECT ?, ?"), ("setString", 1, "p"), ("setString", 2, "q"), "executeQuery",
+        "getMetaData", "getColumnCount", "close", "rollback", "close",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("fails", ["execute", "executeQuery"])
+def test_a_statement_that_fails_is_closed_and_explained(fails, monkeypatch):
+    monkeypatch.setattr("reconcile_jobs.jdbc.connection.causes", lambda problem: iter([("a.b.Broken", "lost.\nat x")]))
+    driver = Java(fails=(fails,))
+    with pytest.raises(Fault) as told, connected(Spark(driver), SOURCE) as connection:
+        connection.execute("x") if fails == "execute" else connection.rows("x")
+    assert str(told.value) == "PostgreSQL failed with Broken: lost."
+    assert driver.done[-3:] == ["close", "rollback", "close"]
+
+
+def test_a_driver_that_is_missing_or_takes_no_such_url_is_a_sentence(monkeypatch):
+    with (
+        pytest.raises(UsageError, match=r"org\.postgresql\.Driver, is not on the class path"),
+        connected(Spark(None), SOURCE),
+    ):
+        pass
+    with (
+        pytest.raises(UsageError, match="--url is none that the JDBC driver of PostgreSQL takes"),
+        connected(Spark(Java(is_taken=False)), SOURCE),
+    ):
+        pass

@@ -17,6 +17,7 @@ from reconcile_jobs.spanner.stream_decoder import (
     Heartbeat,
     RecordDecoder,
     Rows,
+    TornResult,
     merged,
 )
 from reconcile_jobs.timestamps import as_text, nanoseconds, sort_key, zulu
@@ -253,6 +254,51 @@ def test_rows_of_several_columns_over_several_messages():
     assert rows.rewind() == b"t"
     assert rows.add(message(values=text("Y", "5", "6"))) == [text("3", "xY"), text("5", "6")]
     assert rows.whole
+
+
+def test_a_result_that_ends_within_a_value_or_a_row_is_torn():
+    fields = [T.StructType.Field(name=name, type_=spanner_type("STRING")) for name in "ab"]
+    other = T.ResultSetMetadata.pb(T.ResultSetMetadata(row_type=T.StructType(fields=fields[:1])))
+    metadata = T.ResultSetMetadata.pb(T.ResultSetMetadata(row_type=T.StructType(fields=fields)))
+    message = T.PartialResultSet.pb()
+    one, two = Value(string_value="1"), Value(string_value="2")
+    for values, chunked in (([one], False), ([one, two], True), ([one, two, one], False)):
+        rows = Rows()
+        rows.add(message(metadata=metadata, values=values, chunked_value=chunked))
+        with pytest.raises(TornResult):
+            rows.end()
+    rows = Rows()
+    # Columns are told once; a message may have no values, and then nothing of it is cut.
+    assert rows.add(message(metadata=metadata, values=[one], chunked_value=True)) == []
+    assert rows.add(message(metadata=other, chunked_value=True)) == []
+    assert rows.add(message(values=[one, two])) == [[Value(string_value="11"), two]]
+    rows.end()
+
+
+def test_of_what_may_be_null_null_is_none():
+    for code in ("BOOL", "INT64", "STRING", "JSON", "TIMESTAMP"):
+        convert = stream_decoder._converter(T.Type.pb(spanner_type(code)))
+        assert convert(Value(null_value=0)) is None
+    convert = stream_decoder._converter(T.Type.pb(spanner_type("INT64")))
+    assert convert(Value(string_value="-9007199254740993")) == -9007199254740993
+    assert stream_decoder._JsonRecords().of_value(Value(null_value=0)) is None
+    assert stream_decoder._JsonRecords().of_value(Value(string_value='{"heartbeat_record": {}}')) == {
+        "heartbeat_record": {}
+    }
+
+
+def test_lists_of_nothing_stay_lists():
+    assert merged(list_of([]), list_of([])).WhichOneof("kind") == "list_value"
+    both = merged(list_of([Value(number_value=1)]), list_of([Value(number_value=2)]))
+    assert [value.number_value for value in both.list_value.values] == [1, 2]
+    apart = merged(list_of([Value(string_value="a")]), list_of([Value(number_value=2)]))
+    assert len(apart.list_value.values) == 2
+
+
+def test_json_has_no_number_that_is_none():
+    with pytest.raises(ValueError, match="Out of range"):
+        stream_decoder.compact_json({"a": float("nan")})
+    assert stream_decoder.compact_json({"b": 1, "a": ["ü"]}) == '{"a":["ü"],"b":1}'
 
 
 def test_a_stream_with_mutable_key_ranges_is_refused():
