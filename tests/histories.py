@@ -236,9 +236,32 @@ class _Teller:
             row = {name: row[name] for name in KEY}  # some tables log only the key of what they delete
             values = (None, None, None)
         said = {"read_timestamp": _iso(BEGINNING + 5_000_000), "source_timestamp": _iso(time), **said}
-        text = event(self.source, row, change_type, uuid=uuid, **said)
+        text = _spelled(event(self.source, row, change_type, uuid=uuid, **said), len(self.records) % 3)
         moment = EPOCH + timedelta(milliseconds=time)
         self.records.append(Record(text, uuid, (self.number, *part), order, kind, values, moment, bad))
+
+
+def _spelled(text: str, spelling: int) -> str:
+    """Return an event in one of the spellings of Datastream: as its documentation has it, bare, or with numbers.
+
+    Streams of all kinds write into one table, so the records of one key mix them.
+    """
+    if spelling == 0:
+        return text
+    record = json.loads(text)
+    method, metadata = record["read_method"], record.get("source_metadata") or {}
+    if "supplementation" not in method:
+        record["read_method"] = "backfill" if "backfill" in method else "cdc"
+    for name in ("read_timestamp", "source_timestamp"):
+        moment = datetime.fromisoformat(record[name])
+        blank = record[name].replace("T", " ").removesuffix("Z").removesuffix("+00:00")
+        record[name] = blank if spelling == 1 else (moment - EPOCH) // timedelta(milliseconds=1)
+    for name in ("log_file", "log_position"):
+        if spelling == 2 and name in metadata:
+            metadata[f"bin{name}"] = metadata.pop(name)
+    if str(metadata.get("tx_id")).isdigit():
+        metadata["tx_id"] = int(metadata["tx_id"])
+    return json.dumps(record, ensure_ascii=False)
 
 
 COORDINATES_OF = {

@@ -10,14 +10,16 @@
 {%- if snapshots -%}{%- do order.update({'snapshots': true}) -%}{%- endif -%}
 {%- set routes = reconcile.routes_of(object, table) -%}
 {%- set objects = reconcile.objects_of_routes(routes, order) -%}
-{%- do config(meta=objects) -%}
+{%- set meta = {} -%}
+{%- for name, said in objects.items() -%}{%- do meta.update({'reconcile_object ' ~ name: said}) -%}{%- endfor -%}
+{%- do config(meta=meta) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- do reconcile.validate_generations(generations, positions) -%}
 {%- set columns = reconcile.datastream_columns(reconcile.declared_columns(columns), encoding) -%}
 with staged as (
     select record, batch, origin
     from {{ reconcile.qualified(relation) }}
-    where source = 'datastream' and {{ reconcile.is_of_objects(reconcile._plain_objects(objects)) }}
+    where source = 'datastream' and {{ reconcile.is_of_objects(reconcile.plain_objects(objects)) }}
 ),
 
 events as (
@@ -156,11 +158,4 @@ coalesce(
     ), 0),
     '{a number whose digits cannot be found in the record}'
 )
-{%- endmacro %}
-
-{#- The objects alone: which table of them is asked of what was parsed. -#}
-{%- macro _plain_objects(objects) -%}
-  {%- set plain = {} -%}
-  {%- for key in objects -%}{%- do plain.update({key | replace('reconcile_object ', '', 1): {}}) -%}{%- endfor -%}
-  {{ return(plain) }}
 {%- endmacro %}

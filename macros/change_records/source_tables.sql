@@ -26,13 +26,13 @@
   {{ return(routes) }}
 {%- endmacro %}
 
-{#- What a route leaves in the model's meta (see `model_inputs`): {object: {..., tables: [[database, schema, table]]}}. -#}
+{#- The objects of routes, as `model_inputs` has them: {object: {..., tables: [[database, schema, table]]}}. -#}
 {%- macro objects_of_routes(routes, order) -%}
   {%- set objects = {} -%}
   {%- for route in routes -%}
     {%- for object in route.objects -%}
-      {%- set tables = objects.get('reconcile_object ' ~ object, {}).get('tables', []) + ([route.table] if route.table else []) -%}
-      {%- do objects.update({'reconcile_object ' ~ object: dict(order, **({'tables': tables} if route.table else {}))}) -%}
+      {%- set tables = objects.get(object, {}).get('tables', []) + ([route.table] if route.table else []) -%}
+      {%- do objects.update({object: dict(order, **({'tables': tables} if route.table else {}))}) -%}
     {%- endfor -%}
   {%- endfor -%}
   {{ return(objects) }}
@@ -73,4 +73,16 @@ coalesce(nullif(regexp_replace({{ metadata }}.schema, {{ reconcile.literal('^\\[
 {#- A table by its whole name, as SQL: database, schema and table, as far as the metadata have them. -#}
 {%- macro source_table(metadata) -%}
 nullif(concat_ws('.', nullif({{ metadata }}.database, ''), nullif(regexp_replace({{ metadata }}.schema, {{ reconcile.literal('^\\["|"\\]$') }}, ''), ''), nullif({{ metadata }}.table, '')), '')
+{%- endmacro %}
+
+{#- The table as a model names it: schema and table. -#}
+{%- macro _short_table(metadata) -%}
+concat({{ reconcile._schema_of(metadata) }}, '.', {{ metadata }}.table)
+{%- endmacro %}
+
+{#- The objects alone, whichever tables of them are taken. -#}
+{%- macro plain_objects(objects) -%}
+  {%- set plain = {} -%}
+  {%- for object in objects -%}{%- do plain.update({object: {}}) -%}{%- endfor -%}
+  {{ return(plain) }}
 {%- endmacro %}

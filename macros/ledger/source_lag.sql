@@ -64,7 +64,7 @@ from (
 )
 where batch = last_batch
 union all
-select {{ reconcile.literal(name) }}, 'datastream', object, null, max({{ reconcile.typed_value("get_json_object(record, '$.source_timestamp')", timestamp, round=true) }}), false, null, max(batch), max(appended_at)
+select {{ reconcile.literal(name) }}, 'datastream', object, null, max({{ reconcile.envelope_time("get_json_object(record, '$.source_timestamp')") }}), false, null, max(batch), max(appended_at)
 from {{ staging }}
 inner join (
     select object as object_of_last, max(batch) as last_batch

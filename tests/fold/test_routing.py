@@ -134,3 +134,51 @@ def test_what_no_model_takes_is_named_with_its_table(memory: Memory) -> None:
         [("a_b_c", of_object), ("a_b_c", of_object), ("x_y", "no model reads this object"),
          (None, "the record names no object")], key=str,
     )  # fmt: skip
+    found = {row.object: row for row in project.failing("no_unrouted", "routed_staging.changes", ignore="x_y")}
+    assert (len(found), found[None].records, found[None].proposal) == (2, 1, None)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        # Another table's records are taken too.
+        {"macros/change_records/source_tables.sql": {"coalesce({{ conditions | join(' or ') }}, false)": "true"}},
+        # What a record says against itself is not heard.
+        {"macros/change_records/datastream_envelope.sql": {"lower(metadata.is_deleted) = 'true' and": "false and"}},
+    ],
+)
+def test_a_planted_bug_is_found(memory: Memory, planted: dict[str, dict[str, str]]) -> None:
+    contradicted = staged("mysql", "a_b", "c", 3, is_deleted=True)
+    rows = [staged("mysql", "a_b", "c", 1), staged("mysql", "a", "b_c", 2), contradicted]
+    for replaced, is_right in ((None, True), (planted, False)):
+        memory.stage(f"planted_{is_right}.changes", rows)
+        project = memory.project("planted", replaced)
+        project.source(f"planted_{is_right}", "changes")
+        project.model(
+            "one",
+            "{{ config(materialized='current_view', unique_key='id') }}\n"
+            "{{ reconcile.datastream_mysql(source('lake', 'changes'), table='a_b.c') }}",
+            THINGS,
+        )
+        project.run("one", full_refresh=True)
+        assert ({row.id for row in memory.rows("planted.one")} == {1}) is is_right
+
+
+PROPOSED = {
+    "mysql": ({"primary_keys": ["id", "part"]}, "shop_orders: shop.orders, mysql, key id, part, 1,200 records"),
+    "oracle": ({}, "shop_orders: shop.orders, oracle, 1,200 records"),
+    "postgresql": ({"primary_keys": []}, "shop_orders: shop.orders, postgresql, 1,200 records"),
+    "sqlserver": ({}, "shop_orders: shop.orders, sqlserver, key id, 1,200 records"),
+}
+
+
+def test_for_what_no_model_takes_a_model_is_proposed(memory: Memory) -> None:
+    for source, (said, proposal) in PROPOSED.items():
+        rows = [staged(source, "shop", "orders", id_, batch=1 + id_ // 1000, **said) for id_ in range(1, 1201)]
+        bare = [row._replace(record=row.record.replace("-cdc", "_cdc")) for row in rows]
+        memory.stage(f"proposed.{source}", bare if source == "mysql" else rows)
+        project = memory.project("proposing")
+        project.source("proposed", source)
+        (found,) = project.failing("no_unrouted", f"proposed.{source}")
+        assert (found.proposal, found.records, found.first_batch) == (proposal, 1200, 1)
+        assert project.failing("no_unrouted", f"proposed.{source}", ignore=["shop_orders"]) == []

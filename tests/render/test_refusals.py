@@ -881,6 +881,20 @@ VIEWS: dict[str, Refusal] = {
         for patience in ("soon", 10, "10 minutes'", "ten minutes", "1.5 hours")
     },
     **{
+        f"{name} of a model of another source": Refusal(
+            asked(thing(SPANNER), name),
+            [f"Test {name}: demo.orders reads no source of Datastream by a source macro; this test is for such "
+             "models."],
+            SENTENCE,
+        )
+        for name in ("log_is_one", "time_agrees_with_log")
+    },
+    "a staging table that is not there is asked for what no model takes": Refusal(
+        lambda: Life(thing()).project.test("no_unrouted", "lake.nowhere"),
+        ["Test no_unrouted: lake.nowhere does not exist; fill it with ingestion/append.py first."],
+        SENTENCE,
+    ),
+    **{
         f"a {materialized} is asked whether its history is sound": Refusal(
             asked(thing(materialized=materialized), "history_is_sound"),
             [f"Test history_is_sound: demo.orders is no history but a {materialized}; "

@@ -1,0 +1,48 @@
+{#- Fails where the log of a Datastream source seems to have begun anew without a generation that says so: in some hour all changes lie behind, in time, and before,
+    in the log, what an earlier hour had reached. The hour in between is left out, since statements of one hour may be logged in the next. The order stays
+    as it is declared: this names the generation to declare, and changes nothing. -#}
+{%- test log_is_one(model) -%}
+{%- if execute -%}
+{%- do reconcile.refuse_other_sources(model, 'log_is_one') -%}
+with changes as (
+    select left(_change_sequence, 4) as generation, {{ reconcile.place_in_log() }} as place, _change_time
+    from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }}
+    where _change_error is null and split_part(_change_sequence, '/', 2) = '1' and _change_time is not null
+),
+
+hours as (
+    select generation, date_trunc('HOUR', _change_time) as hour, min(_change_time) as began, max(place) as last_place, count(*) as changes
+    from changes
+    group by generation, date_trunc('HOUR', _change_time)
+),
+
+compared as (
+    select *, max(last_place) over (partition by generation order by hour range between unbounded preceding and interval '2' hour preceding) as place_before
+    from hours
+)
+
+select
+    min(began) as began_by,
+    sum(changes) as changes,
+    max(place_before) as place_before,
+    max(last_place) as place_since,
+    concat('positions fell while times rose: the log seems to have begun anew by ', date_format(min(began), "yyyy-MM-dd HH:mm:ssXXX"), '; if it did, add the time when it did to generations') as finding
+from compared
+where last_place < place_before
+group by generation
+having count(*) > 0
+{%- endif -%}
+{%- endtest %}
+
+{#- The coordinates of a change, of its whole place in the order: without the generation, the mark of a change, and what settles ties. -#}
+{%- macro place_in_log() -%}
+substring(_change_sequence, 8, char_length(_change_sequence) - 7 - 19)
+{%- endmacro %}
+
+{#- These tests are for models of Datastream's sources, whose log has positions. -#}
+{%- macro refuse_other_sources(model, test) -%}
+  {%- set objects = reconcile.model_inputs(reconcile.node_of(model)).objects.values() | selectattr('generations', 'defined') | list -%}
+  {%- if not objects -%}
+    {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': ' ~ reconcile.ledger_name(model) ~ ' reads no source of Datastream by a source macro; this test is for such models.') }}
+  {%- endif -%}
+{%- endmacro %}
