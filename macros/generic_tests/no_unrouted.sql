@@ -10,7 +10,7 @@ select
     reason,
     count(*) as records,
     min(batch) as first_batch,
-    concat_ws(': ', object, concat(proposal, ', ', format_number(count(*), 0), ' records')) as proposal
+    nullif(concat_ws(': ', object, concat(proposal, ', ', format_number(count(*), 0), ' records')), '') as proposal
 from (
 {{ reconcile.unrouted_of(staging) }}
 )
