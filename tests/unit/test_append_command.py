@@ -208,3 +208,60 @@ def test_different_tables_have_different_checkpoints():
 def test_identifiers_and_literals_cannot_be_left():
     assert quoted("a`b", "c") == "`a``b`.`c`"
     assert literal("it's \\ ${x}") == r"'it\'s \\ ${x}'"
+
+
+# --- what main does ---------------------------------------------------------------------------------------------------
+
+
+class Said:
+    """A console that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.results: list[dict[str, Any]] = []
+
+    def say(self, text: str) -> None: ...
+
+    def progress(self, text: str) -> None: ...
+
+    def result(self, values: dict[str, Any]) -> None:
+        self.results.append(values)
+
+
+@dataclasses.dataclass
+class Appended:
+    first_batch: int = 3
+    last_batch: int = 7
+
+
+@pytest.mark.parametrize(("on_failure", "success", "fails"), [
+    ("fail", False, True), ("fail", True, False), ("warn", False, False),
+])  # fmt: skip
+def test_what_was_appended_is_looked_at_from_the_first_batch_of_the_run_on(
+    monkeypatch: pytest.MonkeyPatch, on_failure: str, success: bool, fails: bool
+) -> None:
+    looked_at: list[int] = []
+
+    @dataclasses.dataclass
+    class Outcome:
+        success: bool
+
+    def check(spark: Any, staging: Any, source: str, first: int, expected: Any, say: Any) -> Outcome:
+        looked_at.append(first)
+        return Outcome(success)
+
+    monkeypatch.setattr(append, "import_module", lambda name: SimpleNamespace(
+        Job=lambda **asked: asked, run=lambda spark, job, caller: Appended()
+    ))  # fmt: skip
+    monkeypatch.setattr(session, "start", lambda name: "a session")
+    monkeypatch.setattr(append.expectations, "check", check)
+    monkeypatch.setattr(append.expectations, "refusal", lambda staging, outcome: UsageError("not as expected"))
+    console, shutdown = Said(), SimpleNamespace(watch=lambda spark: None, stop=None)
+    words = [*ASKED, "--expect", on_failure]
+    if fails:
+        with pytest.raises(UsageError, match="not as expected"):
+            append.main(words, console, shutdown)  # type: ignore[arg-type]
+    else:
+        append.main(words, console, shutdown)  # type: ignore[arg-type]
+    assert looked_at == [3]
+    (result,) = console.results
+    assert (result["first_batch"], result["expectations"]) == (3, {"success": success})

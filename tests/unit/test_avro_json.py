@@ -276,3 +276,16 @@ def test_where_there_is_nothing_to_tell_nothing_is_told():
     assert json.loads(line)["avro_types"] == "mine"
     (line,) = json_records(avro(record("event", payload=["null", "string", "bytes"]), {"payload": "a"}))
     assert json.loads(line) == {"payload": "a"}
+
+
+def test_a_name_without_a_namespace_is_of_the_one_around_it():
+    inner = {"type": "record", "name": "inner", "fields": [
+        {"name": "kind", "type": {"type": "enum", "name": "S", "symbols": ["a", "b"]}},
+        {"name": "outer", "type": ["null", "outer"]},
+    ]}  # fmt: skip
+    schema = {"type": "record", "name": "outer", "namespace": "x.y", "fields": [
+        {"name": "inner", "type": ["null", inner]}, {"name": "again", "type": "x.y.S"}, {"name": "short", "type": "S"},
+    ]}  # fmt: skip
+    deep = {"inner": None, "again": "a", "short": "b"}
+    (line,) = json_records(avro(schema, {"inner": {"kind": "b", "outer": deep}, "again": "b", "short": "a"}))
+    assert json.loads(line) == {"inner": {"kind": "b", "outer": deep}, "again": "b", "short": "a"}

@@ -86,3 +86,8 @@ def test_no_secret_stands_in_a_configuration(name: str):
     said = settings(CONF / name / "spark-defaults.conf")
     for option in ("ConnectionURL", "ConnectionUserName", "ConnectionPassword"):
         assert said[f"spark.hadoop.javax.jdo.option.{option}"].startswith("${env.RECONCILE_METASTORE_")
+
+
+@pytest.mark.parametrize("name", ["iceberg", "shared-iceberg"])
+def test_what_another_session_commits_to_a_table_of_iceberg_is_seen_at_once(name: str):
+    assert settings(CONF / name / "spark-defaults.conf")["spark.sql.catalog.spark_catalog.cache-enabled"] == "false"

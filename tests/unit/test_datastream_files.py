@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
+from types import SimpleNamespace
 
 import fastavro
 import pyarrow as pa
 import pytest
 from reconcile_jobs.avro_json import AvroError
-from reconcile_jobs.datastream import _ARROW_ROWS, _avro_rows, _why_unreadable
-from reconcile_jobs.errors import Fault
+from reconcile_jobs.datastream import _ARROW_ROWS, _avro_rows, _Files, _Run, _why_unreadable
+from reconcile_jobs.errors import DataError, Fault
 
 PATH = "s3://bucket/incorrect.gz/zip.avro"
 
@@ -56,3 +57,17 @@ def test_what_a_retry_may_cure_is_no_torn_file(said: str):
     with pytest.raises(Fault) as fault:
         _why_unreadable(OSError(said), PATH)
     assert str(fault.value).startswith(f"The file {PATH} could not be read. ")
+
+
+def test_a_file_that_is_ignored_by_its_name_is_no_torn_file():
+    for skip in (False, True):
+        run = _Run.__new__(_Run)
+        run.job = SimpleNamespace(skip_corrupt_files=skip)
+        files = _Files(json=["a.json"], ignored={"notes.txt.gz": "its name"})
+        run._set_aside(files, {"notes.txt.gz": "it is empty"})
+        assert (files.corrupt, files.json, list(files.ignored)) == ({}, ["a.json"], ["notes.txt.gz"])
+    run._set_aside(files, {"a.json": "it is empty", "notes.txt.gz": "it is empty"})
+    assert (files.corrupt, files.json) == ({"a.json": "it is empty"}, [])
+    run.job.skip_corrupt_files = False
+    with pytest.raises(DataError, match=r"b\.json"):
+        run._set_aside(_Files(json=["b.json"]), {"b.json": "it is empty"})

@@ -244,6 +244,9 @@ def test_a_position_that_came_with_the_rows():
     found = list(typed_rows([empty, full], [target("a", reader_of(StringType()))], told))
     assert [batch.to_pydict() for batch in found] == [{"a": []}, {"a": ["x", None]}]
     assert told == {"bin.1:4"}
+    of_an_empty_table = Told()
+    (found,) = typed_rows([empty], [target("a", reader_of(StringType()))], of_an_empty_table)
+    assert (found.num_rows, of_an_empty_table) == (0, {"bin.1:4"})
 
 
 def test_rows_that_tell_more_than_one_position_are_no_snapshot():

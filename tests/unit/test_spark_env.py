@@ -16,7 +16,8 @@ IVY = """#!/usr/bin/env bash
 while [ $# -gt 0 ]; do
   case $1 in
     -cache) cache=$2 ;;
-    -retrieve) jar=${2/"[artifact]-[revision].[ext]"/a-library-1.0.jar} ;;
+    -dependency) name=$3-$4.jar ;;
+    -retrieve) jar=${2/"[artifact]-[revision].[ext]"/$name} ;;
   esac
   shift
 done
@@ -45,11 +46,12 @@ class Configuration:
         java.chmod(0o755)
         self.begun.mkdir()
 
-    def start(self, processes: int, meet: int) -> list[str]:
+    def start(self, processes: int, meet: int, packages: str = "") -> list[str]:
         """Start so many at once, of which so many shall fetch at the same time; return what each said."""
         environment = os.environ | {
             "SPARK_HOME": str(self.directory), "JAVA_HOME": str(self.directory / "java"),
-            "RECONCILE_JARS": str(self.jars), "RECONCILE_PACKAGES": "", "BEGUN": str(self.begun), "MEET": str(meet),
+            "RECONCILE_JARS": str(self.jars), "RECONCILE_PACKAGES": packages, "BEGUN": str(self.begun),
+            "MEET": str(meet),
         }  # fmt: skip
         started = [
             subprocess.Popen(
@@ -87,3 +89,30 @@ def test_a_jar_that_cannot_be_fetched_is_told_and_leaves_nothing(configuration: 
     (said,) = configuration.start(1, meet=0)
     assert f"a.group:a-library:1.0 {FAILED}; put the jar there by hand and run again" in said
     assert list(configuration.jars.iterdir()) == []
+
+
+def test_packages_of_the_environment_are_fetched_too_however_many(configuration: Configuration):
+    configuration.start(1, meet=1, packages="b.group:another:2.0 c.group:third:3.0\nd.group:fourth:4.0")
+    assert sorted(path.name for path in configuration.jars.iterdir()) == [
+        JAR, "another-2.0.jar", "fourth-4.0.jar", "third-3.0.jar",
+    ]  # fmt: skip
+    script = f'. "{configuration.directory}/spark-env.sh"; echo "$SPARK_DIST_CLASSPATH"'
+    environment = os.environ | {"RECONCILE_JARS": str(configuration.jars), "RECONCILE_PACKAGES": "b.group:another:2.0"}
+    environment.pop("SPARK_DIST_CLASSPATH", None)
+    said = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=True).stdout
+    assert said == f"{configuration.jars}/{JAR}:{configuration.jars}/another-2.0.jar\n"
+
+
+@pytest.mark.parametrize("terminal", ["stdout", "stderr"])
+def test_progress_is_for_a_terminal_that_shows_the_messages(configuration: Configuration, terminal: str):
+    """The line of JSON may go into a file; the messages decide."""
+    configuration.start(1, meet=1)
+    master, slave = os.openpty()
+    told = configuration.directory / "told"
+    script = f'. "{configuration.directory}/spark-env.sh"; echo "${{RECONCILE_TERMINAL-none}}" > "{told}"'
+    environment = os.environ | {"RECONCILE_JARS": str(configuration.jars), "RECONCILE_TERMINAL": "from before"}
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, terminal: slave}
+    subprocess.run(["bash", "-c", script], env=environment, check=True, timeout=60, **streams)  # type: ignore[call-overload]
+    os.close(slave)
+    os.close(master)
+    assert told.read_text() == ("1\n" if terminal == "stderr" else "none\n")
