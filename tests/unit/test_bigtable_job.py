@@ -1,0 +1,87 @@
+"""How long a pass over a Bigtable change stream goes on, and what the end of a partition says: without a server."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from google.cloud.bigtable_v2 import types
+from reconcile_jobs.bigtable import job
+from reconcile_jobs.bigtable.change_decoder import TornChange
+from reconcile_jobs.bigtable.partition_reader import Finished, _Reading
+from reconcile_jobs.bigtable.partitions import Moved
+from reconcile_jobs.errors import Fault
+
+
+class Rounds:
+    """A run whose rounds bring so many records each, and leave the low watermark where it is said."""
+
+    def __init__(self, *brought: tuple[int, int], ends: bool = False) -> None:
+        self.brought, self.ends = list(brought), ends
+        self.rounds, self.last = 0, []  # type: ignore[var-annotated]
+        self.stop, self.said = threading.Event(), []  # type: ignore[var-annotated]
+        self.say = self.said.append
+        self.client = SimpleNamespace(source="the stream")
+        self.totals, self.low_watermark = SimpleNamespace(records=0), 0
+
+    def _round(self, cut: Any, target: int, until: int, may_be_last: bool) -> Any:
+        records, self.low_watermark = self.brought[self.rounds]
+        self.rounds += 1
+        self.totals.records += records
+        self.last.append(may_be_last)
+        return SimpleNamespace(round=self.rounds, reached=self.ends and self.rounds == len(self.brought))
+
+
+@pytest.fixture(autouse=True)
+def reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "_reached", lambda cut, target: cut.reached)
+
+
+def passed(rounds: Rounds) -> Rounds:
+    job._Run._pass(rounds, SimpleNamespace(round=0, reached=False), 9)  # type: ignore[arg-type]
+    return rounds
+
+
+def test_a_pass_goes_on_while_anything_comes_or_the_watermark_moves():
+    still, moving, coming = [(0, 0)] * job._STALLED, [(0, at) for at in range(1, 9)], [(1, 0)] * 8
+    assert passed(Rounds(*coming, *still)).rounds == 8 + job._STALLED
+    assert passed(Rounds(*moving, *[(0, 8)] * job._STALLED)).rounds == 8 + job._STALLED
+    assert passed(Rounds(*still[1:], (1, 0), *still)).rounds == 2 * job._STALLED
+
+
+def test_a_pass_that_stands_still_ends_with_a_sentence_and_its_last_round_is_known_as_such():
+    rounds = passed(Rounds(*[(0, 0)] * job._STALLED))
+    assert rounds.last == [False] * (job._STALLED - 1) + [True]
+    (said,) = rounds.said
+    assert "the low watermark of the stream stands at" in said
+
+
+def test_a_pass_ends_where_it_was_to_end_and_says_nothing():
+    rounds = passed(Rounds((1, 5), (0, 9), ends=True))
+    assert (rounds.rounds, rounds.said) == (2, [])
+
+
+def test_a_pass_that_is_stopped_is_not_done():
+    rounds = Rounds()
+    rounds.stop.set()
+    with pytest.raises(Fault, match="Stopped before everything was appended"):
+        passed(rounds)
+
+
+def closed(**said: Any) -> Any:
+    reading = _Reading.__new__(_Reading)
+    reading.partition, reading.token, reading.low_watermark = SimpleNamespace(rows="rows"), "token", 7
+    reading.finished = None
+    reading._closed(types.ReadChangeStreamResponse.CloseStream(**said))
+    return reading.finished
+
+
+def test_a_partition_that_is_closed_with_an_error_and_no_token_was_not_read():
+    with pytest.raises(TornChange, match="closed with code 14: away"):
+        closed(status={"code": 14, "message": "away"})
+
+
+def test_a_partition_that_ends_by_itself_goes_on_from_its_token():
+    assert closed() == Finished("rows", Moved("token", 7))  # type: ignore[arg-type]
