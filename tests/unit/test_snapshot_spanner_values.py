@@ -1,11 +1,16 @@
 """How a value that Spanner returns is read: exactly, NULLs within arrays included, which the emulator cannot hold."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+from google.cloud.spanner_v1 import types as T
 from google.protobuf.struct_pb2 import ListValue, Value
 from pyspark.sql import types
-from reconcile_jobs.errors import DataError
+from reconcile_jobs import snapshot_spanner
+from reconcile_jobs.errors import DataError, UsageError
 from reconcile_jobs.exact_text import reader_of
-from reconcile_jobs.snapshot_spanner import Field
+from reconcile_jobs.snapshot_spanner import Field, _fields
 
 NULL = Value(null_value=0)
 
@@ -43,3 +48,57 @@ def test_elements_that_are_null_keep_their_places():
 def test_a_value_that_the_type_cannot_hold_is_named():
     with pytest.raises(DataError, match="Column a, INT64"):
         Field("a", "INT64", reader_of(types.IntegerType())).read(text("2147483648"))
+
+
+# --- the types of columns ---------------------------------------------------------------------------------------------
+
+
+def fields_of(*kinds: T.Type, asked: str | None = None) -> list[Field]:
+    """Return how columns of these types are read, of a service that tells the types and no rows."""
+    columns = [T.StructType.Field(name=f"c{number}", type_=kind) for number, kind in enumerate(kinds)]
+    message = T.PartialResultSet.pb(
+        T.PartialResultSet(metadata=T.ResultSetMetadata(row_type=T.StructType(fields=columns)))
+    )
+    call = SimpleNamespace(messages=lambda: iter([message]), close=lambda: None)
+    client: Any = SimpleNamespace(
+        session="s", retried=lambda once: once(), open=lambda method, request, patience: call
+    )  # fmt: skip
+    table: Any = SimpleNamespace(name="t", columns=[SimpleNamespace(name=column.name) for column in columns])
+    return _fields(client, table, [asked] * len(kinds))
+
+
+def kind_of(code: str, **said: Any) -> T.Type:
+    return T.Type(code=T.TypeCode[code], **said)
+
+
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's parser of types needs a session."""
+    known = {
+        "string": types.StringType(), "binary": types.BinaryType(), "bigint": types.LongType(),
+        "decimal(38,9)": types.DecimalType(38, 9),
+    }  # fmt: skip
+    monkeypatch.setattr(snapshot_spanner, "reader_of_type", lambda said: reader_of(known[said]))
+
+
+PG_NUMERIC = kind_of("NUMERIC", type_annotation=T.TypeAnnotationCode.PG_NUMERIC)
+
+
+def test_numeric_of_postgresql_is_text_which_has_all_of_its_digits_and_nan(without_spark: None):
+    found = fields_of(
+        kind_of("NUMERIC"), PG_NUMERIC, kind_of("ARRAY", array_element_type=PG_NUMERIC),
+        kind_of("ARRAY", array_element_type=kind_of("NUMERIC")), kind_of("ARRAY", array_element_type=kind_of("BYTES")),
+    )  # fmt: skip
+    assert [(field.stored_type, field.is_array, field.is_bytes) for field in found] == [
+        ("decimal(38,9)", False, False), ("string", False, False), ("array<string>", True, False),
+        ("array<decimal(38,9)>", True, False), ("array<binary>", True, True),
+    ]  # fmt: skip
+
+
+def test_what_cannot_become_a_column_is_named_at_once(without_spark: None):
+    with pytest.raises(UsageError) as told:
+        fields_of(kind_of("STRUCT"), kind_of("ARRAY", array_element_type=kind_of("INT64")), asked="string")
+    assert str(told.value) == (
+        "the column c0 is STRUCT, and cannot become string; the column c1 is ARRAY<INT64>, and its type cannot be "
+        "chosen. Name the columns to take in --columns."
+    )

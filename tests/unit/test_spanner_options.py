@@ -1,8 +1,10 @@
 """The options of the data source of Spanner's change streams: what they mean, and what is refused."""
 
+from types import SimpleNamespace
+
 import pytest
 from reconcile_jobs.errors import UsageError
-from reconcile_jobs.spanner.data_source import Options, seconds
+from reconcile_jobs.spanner.data_source import Options, _StreamReader, next_start, seconds
 
 SECOND = 10**9
 
@@ -31,3 +33,32 @@ def test_options_that_cannot_be_are_refused(option: str, value: str, sentence: s
 
 def test_intervals():
     assert [seconds(text) for text in ("500ms", "10s", "5m", "2 h")] == [0.5, 10, 300, 7200]
+
+
+# --- windows ----------------------------------------------------------------------------------------------------------
+
+
+def windows(start: int, end: int | None, window: int, now: int) -> list[tuple[int, int]]:
+    """Return the windows that Spark asks for one after the other, each with its first nanosecond and that behind it."""
+    reader = _StreamReader.__new__(_StreamReader)
+    reader._options = SimpleNamespace(start=start, end=end, window=window)  # type: ignore[assignment]
+    reader._planner = SimpleNamespace(client=lambda: SimpleNamespace(now=lambda: now), shares=lambda *_: [])  # type: ignore[assignment]
+    reader._at = None
+    found, at = [], reader.initialOffset()
+    for _ in range(10):
+        until = reader.latestOffset()
+        reader.partitions(at, until)
+        if next_start(until) == next_start(at):
+            return found
+        found.append((next_start(at), next_start(until)))
+        at = until
+    raise AssertionError(f"no end: {found}")
+
+
+def test_windows_follow_one_another_to_the_last_nanosecond():
+    assert windows(100, 130, 10, 1000) == [(100, 110), (110, 120), (120, 130), (130, 131)]
+    assert windows(100, 129, 10, 1000) == [(100, 110), (110, 120), (120, 130)]
+    assert windows(100, None, 10, 125) == [(100, 110), (110, 120), (120, 126)]
+    assert windows(100, 200, 10, 105) == [(100, 106)]
+    assert windows(100, 100, 10, 1000) == [(100, 101)]
+    assert windows(100, None, 10, 99) == []
