@@ -536,6 +536,15 @@ def test_a_second_writer_that_came_between_is_noticed_and_one_taken_for_dead_app
         assert writers.batches() == list(range(1, epoch - 4))
 
 
+def test_an_append_of_nothing_is_known_again_and_its_number_is_used_by_the_next(writers: Writers):
+    """Files without a record, and a job that dies before its checkpoint has them."""
+    nothing = writers.record.where("false")
+    for _ in range(2):
+        appended = writers.opened().append(nothing, "datastream", "id", "somewhere", 0, ["empty.json"])
+        assert appended.rows == 0
+    assert (writers.append(writers.opened(), 1), writers.batches()) == (1, [1])
+
+
 def test_a_path_and_a_table_that_speak_of_secrets_are_recognized_again(writers: Writers):
     # Spark blots such words out of what SHOW TBLPROPERTIES tells.
     writers.table += "_urls"
