@@ -1,0 +1,27 @@
+with changes as (
+    select left(_change_sequence, 4) as generation, substring(_change_sequence, 8, char_length(_change_sequence) - 7 - 19) as place, _change_time
+    from `demo`.`orders__changes`
+    where _change_error is null and split_part(_change_sequence, '/', 2) = '1' and _change_time is not null
+),
+
+hours as (
+    select generation, date_trunc('HOUR', _change_time) as hour, min(_change_time) as began, max(place) as last_place, count(*) as changes
+    from changes
+    group by generation, date_trunc('HOUR', _change_time)
+),
+
+compared as (
+    select *, max(last_place) over (partition by generation order by hour range between unbounded preceding and interval '2' hour preceding) as place_before
+    from hours
+)
+
+select
+    min(began) as began_by,
+    sum(changes) as changes,
+    max(place_before) as place_before,
+    max(last_place) as place_since,
+    concat('positions fell while times rose: the log seems to have begun anew by ', date_format(min(began), "yyyy-MM-dd HH:mm:ssXXX"), '; if it did, add the time when it did to generations') as finding
+from compared
+where last_place < place_before
+group by generation
+having count(*) > 0
