@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
-from datastream import event
+from datastream import event, in_base64
 
 COLUMNS = {
     "id": "bigint",
@@ -32,11 +32,7 @@ COLUMNS = {
     "words": "array<string>",
     "counts": "map<string, int>",
 }
-# As models declare them: the records have bytes in base64.
-DECLARED: dict[str, Any] = {
-    name: {"data_type": kind, "config": {"meta": {"encoding": "base64"}}} if kind == "binary" else kind
-    for name, kind in COLUMNS.items()
-}
+DECLARED = in_base64(COLUMNS)
 DDL = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
 # What a snapshot of the rows says of itself.
 SNAPSHOT = {

@@ -29,6 +29,12 @@ _METADATA = {
 _numbers = itertools.count()
 
 
+def in_base64(columns: Mapping[str, str]) -> dict[str, Any]:
+    """Return columns as a model declares them whose records have bytes in base64."""
+    declared = {"data_type": "binary", "config": {"meta": {"encoding": "base64"}}}
+    return {name: declared if type_ == "binary" else type_ for name, type_ in columns.items()}
+
+
 def event(
     source: str,
     payload: Mapping[str, Any] | str | None,

@@ -259,8 +259,7 @@ class PlainProject:
 
     def test(self, test: str, model: str, **arguments: Any) -> str:
         """Return the SQL of one of the package's tests on a model, or on a source, by its schema and name."""
-        is_source = "." in model
-        relation = Relation(*model.split(".")) if is_source else self.relation(model)
+        relation = Relation(*model.split(".")) if "." in model else self.relation(model)
         id_ = f"test.shop.{test}_{model}"
         said = {"unique_id": id_, "name": f"{test}_{model}", "resource_type": "test", "test_metadata": {"name": test}}
         with self._of({**said, "config": {}, "columns": {}, "schema": self.schema, "alias": test}):

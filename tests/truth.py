@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from datastream import in_base64
 from pyspark.sql import DataFrame, SparkSession
 
 CAPTURE = Path(__file__).parent / "data" / "capture"
@@ -48,13 +49,7 @@ COLUMNS = {
     },
 }
 # As models declare them: the capture has all bytes in base64.
-DECLARED: dict[str, dict[str, Any]] = {
-    table: {
-        name: {"data_type": type_, "config": {"meta": {"encoding": "base64"}}} if type_ == "binary" else type_
-        for name, type_ in columns.items()
-    }
-    for table, columns in COLUMNS.items()
-}
+DECLARED = {table: in_base64(columns) for table, columns in COLUMNS.items()}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VALUES = {
     "bigint": int,

@@ -33,7 +33,8 @@ _CHANGE_TYPES = {
 }
 
 # What each source's records say of themselves: `parsable`, `change_type`, `ordered` (what orders the record is there),
-# and `lag_seconds` from the commit at the source to the append, NULL for rows of a backfill.
+# and `lag_seconds` from the commit at the source to the append, NULL for rows of a backfill. The words of Datastream's
+# read methods are those of macros/change_records/datastream_envelope.sql.
 _ENVELOPES = {
     "datastream": """
 WITH events AS (

@@ -38,7 +38,7 @@ if(avro_types is null, null, transform(names, name -> coalesce(avro_types[name],
 {%- endfor -%}
 {%- set readings = {
     'string': reconcile._text_of_any_kind('text', 'fields[i]', 'get(kinds, i)'),
-    'json': reconcile._text_of_json('text', 'fields[i]', 'get(kinds, i)'),
+    'json': 'to_json(' ~ reconcile._variant('text', 'fields[i]', 'get(kinds, i)') ~ ')',
     'microseconds': reconcile._text_of_microseconds('text'),
     'interval': "if(get(kinds, i) = 'interval', " ~ reconcile._text_of_interval('fields[i]') ~ ', ' ~ reconcile._text_of_iso_interval('text') ~ ')',
     'timestamp': reconcile._infinity("coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text)"),
@@ -77,12 +77,7 @@ case
         end
 {%- endmacro %}
 
-{#- JSON as a variant prints it: no blanks, the names of an object in order. -#}
-{%- macro _text_of_json(text, field, kind) -%}
-if({{ kind }} = 'json', {{ reconcile._canonical_json('try_parse_json(' ~ text ~ ')', text) }}, {{ reconcile._canonical_json(field, 'record') }})
-{%- endmacro %}
-
-{#- A text alone keeps its quotes. -#}
+{#- JSON as a variant prints it: no blanks, the names of an object in order. A text alone keeps its quotes. -#}
 {%- macro _canonical_json(json, source) -%}
 if({{ reconcile._may_have_rounded(json, source) }}, null, to_json({{ json }}))
 {%- endmacro %}

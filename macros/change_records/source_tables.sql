@@ -1,12 +1,12 @@
 {#- Which records a Datastream source macro takes. `object` is schema and table in one name, so that `a_b`.`c` and `a`.`b_c` are one object; the
-    metadata of each record names both apart. A route is {objects, schema, table, database, said}: `object` names all tables of an object (and is refused
+    metadata of each record names both apart. A route is {objects, table}, `table` being [database, schema, table] or none: `object` names all tables of an object (and is refused
     by `refuse_doubtful_objects` where there are several), `table` one of them. -#}
 
 {#- The routes of a source macro. `object` and `table` are each a name, or a list of the names that one table has had. -#}
 {%- macro routes_of(object, table) -%}
   {%- set routes, complaints = [], [] -%}
   {%- for name in ([object] if object is string else object or []) -%}
-    {%- do routes.append({'objects': [name], 'table': none, 'said': name}) -%}
+    {%- do routes.append({'objects': [name], 'table': none}) -%}
   {%- endfor -%}
   {%- for name in ([table] if table is string or table is mapping else table or []) -%}
     {%- set parts = [name.get('database'), name.get('schema'), name.get('table')] if name is mapping else (name | string).split('.') -%}
@@ -14,7 +14,7 @@
       {%- do complaints.append("table '" ~ name ~ "' is no table; write schema and table (of MySQL, database and table) as 'shop.orders', or, where one has a dot in its name, as {'schema': 'shop', 'table': 'or.ders'}") -%}
     {%- else -%}
       {%- do routes.append({
-          'objects': [parts[-2] ~ '_' ~ parts[-1], parts[-2] ~ '.' ~ parts[-1]], 'table': [parts[-3] if parts | length == 3 else none, parts[-2], parts[-1]], 'said': name if name is string else parts | select | join('.')}) -%}
+          'objects': [parts[-2] ~ '_' ~ parts[-1], parts[-2] ~ '.' ~ parts[-1]], 'table': [parts[-3] if parts | length == 3 else none, parts[-2], parts[-1]]}) -%}
     {%- endif -%}
   {%- endfor -%}
   {%- if object and table -%}
@@ -65,14 +65,19 @@ object {{ '= ' ~ names[0] if names | length == 1 else 'in (' ~ names | join(', '
 coalesce({{ conditions | join(' or ') }}, false)
 {%- endmacro %}
 
-{#- MySQL's schema is the database. The documentation has SQL Server's as a list of one name. -#}
+{#- The documentation has SQL Server's schema as a list of one name. -#}
+{%- macro _said_schema(metadata) -%}
+nullif(regexp_replace({{ metadata }}.schema, {{ reconcile.literal('^\\["|"\\]$') }}, ''), '')
+{%- endmacro %}
+
+{#- MySQL's schema is the database. -#}
 {%- macro _schema_of(metadata) -%}
-coalesce(nullif(regexp_replace({{ metadata }}.schema, {{ reconcile.literal('^\\["|"\\]$') }}, ''), ''), {{ metadata }}.database)
+coalesce({{ reconcile._said_schema(metadata) }}, {{ metadata }}.database)
 {%- endmacro %}
 
 {#- A table by its whole name, as SQL: database, schema and table, as far as the metadata have them. -#}
 {%- macro source_table(metadata) -%}
-nullif(concat_ws('.', nullif({{ metadata }}.database, ''), nullif(regexp_replace({{ metadata }}.schema, {{ reconcile.literal('^\\["|"\\]$') }}, ''), ''), nullif({{ metadata }}.table, '')), '')
+nullif(concat_ws('.', nullif({{ metadata }}.database, ''), {{ reconcile._said_schema(metadata) }}, nullif({{ metadata }}.table, '')), '')
 {%- endmacro %}
 
 {#- The table as a model names it: schema and table. -#}

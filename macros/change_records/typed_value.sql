@@ -45,8 +45,7 @@ if(left({{ text }}, 1) in ('{', '[') and schema_of_variant({{ field }}) <> 'STRI
 {%- macro _binary(text, field, encoding=none, kind=none) -%}
 {%- set base64 = 'try_to_binary(' ~ text ~ ", 'base64')" -%}
 {%- set hex = 'if(' ~ text ~ ' rlike ' ~ reconcile.literal('^[0-9a-fA-F]*$') ~ ' and length(' ~ text ~ ') % 2 = 0, try_to_binary(' ~ text ~ ", 'hex'), null)" -%}
-{%- set is_bytes = kind ~ " in ('bytes', 'bytes[]')" -%}
-{%- set bytes = base64 if encoding in [none, 'base64'] or encoding is undefined else 'if(' ~ is_bytes ~ ', ' ~ base64 ~ ', ' ~ (hex if encoding == 'hex' else 'null') ~ ')' -%}
+{%- set bytes = base64 if (encoding or 'base64') == 'base64' else 'if(' ~ kind ~ " in ('bytes', 'bytes[]'), " ~ base64 ~ ', ' ~ (hex if encoding == 'hex' else 'null') ~ ')' -%}
 {{ 'if(schema_of_variant(' ~ field ~ ") = 'STRING', " ~ bytes ~ ', null)' if field else bytes }}
 {%- endmacro %}
 

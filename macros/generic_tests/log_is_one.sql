@@ -30,7 +30,6 @@ select
 from compared
 where last_place < place_before
 group by generation
-having count(*) > 0
 {%- endif -%}
 {%- endtest %}
 

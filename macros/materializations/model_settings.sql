@@ -1,5 +1,5 @@
 {#- The declarations of the model, validated: {materialized, as_of, columns, shown, unique_key, file_format, inputs, partial_records, row_ids, keyless, fresh, base_snapshot, buckets, declaration}, and `built`: what its relations
-    were built from, by their names in `model_relations`, none where there is no such relation yet. -#}
+    were built from, by their names in `model_relations`, none where there is no such relation yet; and `tables`, see `refuse_doubtful_objects`. -#}
 {%- macro model_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
   {%- set as_of = reconcile.as_of() -%}
@@ -162,6 +162,7 @@
     {%- set existing = load_relation(relations[name]) -%}
     {%- set properties = reconcile.table_properties(relations[name]) if existing else {} -%}
     {%- do built.update({name: properties.get(property)}) -%}
+    {%- if name == 'base' -%}{%- do built.update({'tables': properties.get('reconcile.tables')}) -%}{%- endif -%}
     {%- set of_then = properties.get('reconcile.as_of') -%}
     {%- if existing and reconcile.as_of() and not of_then -%}
       {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " exists and was not built of an earlier moment, so it is not replaced; name another schema by the variable as_of_schema") -%}

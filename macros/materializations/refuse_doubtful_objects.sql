@@ -4,8 +4,7 @@
 {%- macro refuse_doubtful_objects(relations, settings, range) -%}
   {%- set objects = settings.inputs.objects.values() | rejectattr('tables', 'defined') | list -%}
   {%- if objects and '_change_table' in settings.fields -%}
-    {%- set before = (reconcile.table_properties(relations.base).get('reconcile.tables') or '') if range.kind != 'rebuild' else '' -%}
-    {%- set known = before.split(',') if before else [] -%}
+    {%- set known = settings.built.tables.split(',') if settings.built.tables and range.kind != 'rebuild' else [] -%}
     {%- set tables = known + [] -%}
     {%- for row in run_query('select distinct hex(_change_table) from ' ~ relations.changes_cache ~ ' where _change_table is not null') if row[0] not in known -%}
       {%- do tables.append(row[0]) -%}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 from datetime import UTC, date, datetime
@@ -10,8 +9,8 @@ from decimal import Decimal
 from math import inf, nan
 from typing import Any, NamedTuple
 
-import fastavro
 import pytest
+from avro_files import avro_file, decimal, record
 from datastream import Staged, event
 from memory import Memory
 from pyspark.sql import SparkSession
@@ -314,10 +313,6 @@ class Same(NamedTuple):
     fits: bool = True
 
 
-def _decimal(precision: int, scale: int) -> dict[str, Any]:
-    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
-
-
 def _logical(kind: str, logical: str) -> dict[str, Any]:
     return {"type": kind, "logicalType": logical}
 
@@ -327,16 +322,16 @@ IN_BOTH = [
     Same("tiny", "int", -128, "-128"),
     Same("big", "long", 9223372036854775807, "9223372036854775807"),
     Same("big", "long", 9007199254740993, '"9007199254740993"'),
-    Same("big", _decimal(38, 10), Decimal("12.5"), "12.5000000000", False),  # no whole number
+    Same("big", decimal(38, 10), Decimal("12.5"), "12.5000000000", False),  # no whole number
     Same("small", "int", 32768, "32768", False),  # too large
-    Same("amount", _decimal(38, 10), Decimal("-1234567890123456789012345678.0123456789"),
+    Same("amount", decimal(38, 10), Decimal("-1234567890123456789012345678.0123456789"),
          "-1234567890123456789012345678.0123456789"),
-    Same("amount", _decimal(38, 10), Decimal("1.1"), "1.1"),
-    Same("amount", _decimal(38, 10), Decimal("0E-10"), "0"),
-    Same("amount", _decimal(38, 12), Decimal("1.123456789012"), "1.123456789012", False),  # too fine
-    Same("amount", _decimal(60, 2), Decimal(DIGITS_40 + ".25"), f'"{DIGITS_40}.25"', False),  # too large
-    Same("whole", _decimal(38, 0), Decimal("9" * 38), "9" * 38),
-    Same("rounded_amount", _decimal(20, 3), Decimal("1.005"), "1.005"),
+    Same("amount", decimal(38, 10), Decimal("1.1"), "1.1"),
+    Same("amount", decimal(38, 10), Decimal("0E-10"), "0"),
+    Same("amount", decimal(38, 12), Decimal("1.123456789012"), "1.123456789012", False),  # too fine
+    Same("amount", decimal(60, 2), Decimal(DIGITS_40 + ".25"), f'"{DIGITS_40}.25"', False),  # too large
+    Same("whole", decimal(38, 0), Decimal("9" * 38), "9" * 38),
+    Same("rounded_amount", decimal(20, 3), Decimal("1.005"), "1.005"),
     Same("real", "float", 0.1, "0.1"),
     Same("real", "float", 3.4028234663852886e38, "3.4028235e38"),
     Same("ratio", "double", 5e-324, "5e-324"),
@@ -348,7 +343,7 @@ IN_BOTH = [
     Same("text", "string", "", '""'),
     Same("text", ["null", "string"], None, "null"),
     Same("text", "boolean", True, "true"),
-    Same("text", _decimal(10, 2), Decimal("1.10"), "1.10"),
+    Same("text", decimal(10, 2), Decimal("1.10"), "1.10"),
     Same("label", "string", "abcdef", '"abcdef"', False),  # too long
     Same("data", "bytes", b"\x00\x01\xff", '"AAH/"'),
     Same("data", "bytes", b"", '""'),
@@ -361,8 +356,8 @@ IN_BOTH = [
          '"2026-11-21T11:33:12.005Z"'),
     Same("wall", _logical("long", "local-timestamp-micros"), MOMENT, '"2026-11-21T11:33:12.123456"'),
     Same("longs", {"type": "array", "items": ["null", "long"]}, [1, None, 2**63 - 1], "[1, null, 9223372036854775807]"),
-    Same("prices", {"type": "array", "items": _decimal(12, 2)}, [Decimal("1.10"), Decimal("2.25")], "[1.1, 2.25]"),
-    Same("prices", {"type": "array", "items": _decimal(12, 3)}, [Decimal("1.005")], "[1.005]", False),  # too fine
+    Same("prices", {"type": "array", "items": decimal(12, 2)}, [Decimal("1.10"), Decimal("2.25")], "[1.1, 2.25]"),
+    Same("prices", {"type": "array", "items": decimal(12, 3)}, [Decimal("1.005")], "[1.005]", False),  # too fine
     Same("tags", {"type": "array", "items": "string"}, ["a", ""], '["a", ""]'),
     Same("days", {"type": "map", "values": _logical("int", "date")}, {"a": date(2024, 2, 29)}, '{"a": "2024-02-29"}'),
     Same("counts", {"type": "map", "values": "double"}, {"1": 0.5}, '{"1": 0.5}'),
@@ -419,8 +414,8 @@ def _staged() -> dict[str, dict[str, str]]:
     staged: dict[str, dict[str, str]] = {model: {} for model in MODELS}
     for value, how in itertools.product([*GOOD, *BAD], HOW):
         staged[_model(value.column)][_id(value, how)] = event("oracle", _payload(value, how))
-    for name, _, record in MALFORMED:
-        staged["things"][name] = record.replace("%s", name)
+    for name, _, malformed in MALFORMED:
+        staged["things"][name] = malformed.replace("%s", name)
     for name, fields, _ in PAYLOADS:
         # What the envelope calls as a column is called is none of its digits.
         staged["things"][name] = event("oracle", f'{{"id": "{name}", {fields}}}', metadata={"text": 1.0})
@@ -455,11 +450,8 @@ def _named(same: Same, form: str = "") -> str:
 
 def _of_avro(same: Same) -> str:
     """Return the JSON that staging has of a payload that came as Avro."""
-    fields = [{"name": "id", "type": "string"}, {"name": same.column, "type": same.type}]
-    file = io.BytesIO()
-    schema = fastavro.parse_schema({"type": "record", "name": "payload", "fields": fields})
-    fastavro.writer(file, schema, [{"id": _named(same, "Avro"), same.column: same.value}])
-    (text,) = json_records(file.getvalue())
+    schema = record("payload", **{"id": "string", same.column: same.type})
+    (text,) = json_records(avro_file(schema, {"id": _named(same, "Avro"), same.column: same.value}))
     return text
 
 

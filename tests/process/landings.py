@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import itertools
 import json
 import threading
@@ -12,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pytest
+from avro_files import avro_file, record
 from pyspark.sql import Row, SparkSession
 from reconcile_jobs import datastream, failpoints
 from reconcile_jobs.caller import Caller, silence
@@ -68,10 +67,7 @@ class Landing:
 
 def avro(*records: dict[str, Any], **types: Any) -> bytes:
     """Return an Avro file of records with an `object` and fields of these types."""
-    fields = [{"name": name, "type": kind} for name, kind in ({"object": "string"} | types).items()]
-    file = io.BytesIO()
-    fastavro.writer(file, fastavro.parse_schema({"type": "record", "name": "e", "fields": fields}), records)
-    return file.getvalue()
+    return avro_file(record("e", **({"object": "string"} | types)), *records)
 
 
 @contextmanager

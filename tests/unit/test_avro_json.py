@@ -10,16 +10,11 @@ from typing import Any
 import fastavro
 import pytest
 from avro_files import DATE, JSON, MICROS, NUMBER, OFFSET, TIME_INTERVAL, array, record
+from avro_files import avro_file as avro
 from hypothesis import given
 from hypothesis import strategies as st
 from reconcile_jobs.avro_json import _HEADER as HEADER
 from reconcile_jobs.avro_json import AvroError, json_records
-
-
-def avro(schema: Any, *records: Any, **options: Any) -> bytes:
-    file = io.BytesIO()
-    fastavro.writer(file, fastavro.parse_schema(schema), records, **options)
-    return file.getvalue()
 
 
 def of_one_field(kind: Any) -> dict[str, Any]:

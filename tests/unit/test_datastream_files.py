@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections import Counter
 from types import SimpleNamespace
 
-import fastavro
 import pyarrow as pa
 import pytest
+from avro_files import avro_file, record
 from reconcile_jobs.avro_json import AvroError
 from reconcile_jobs.datastream import _ARROW_ROWS, _avro_rows, _Files, _Run, _why_unreadable
 from reconcile_jobs.errors import DataError, Fault
@@ -18,10 +17,7 @@ PATH = "s3://bucket/incorrect.gz/zip.avro"
 
 
 def avro(*numbers: int) -> bytes:
-    file = io.BytesIO()
-    schema = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "int"}]}
-    fastavro.writer(file, fastavro.parse_schema(schema), [{"n": number} for number in numbers])
-    return file.getvalue()
+    return avro_file(record("r", n="int"), *({"n": number} for number in numbers))
 
 
 @pytest.mark.parametrize("count", [0, 1, _ARROW_ROWS - 1, _ARROW_ROWS, _ARROW_ROWS + 1, 3 * _ARROW_ROWS + 7])

@@ -309,14 +309,8 @@ def test_postgresql_keeps_others_from_altering_what_can_be_locked(kind, is_locke
     assert locked == ['LOCK TABLE "shop"."orders" IN ACCESS SHARE MODE'] * is_locked
 
 
-class Asked:
-    """A connection that knows nothing, and remembers all that it was asked with the values."""
-
-    def __init__(self):
-        self.asked = []
-
-    def execute(self, sql):
-        self.asked.append(sql)
+class Asked(Answers):
+    """One that knows nothing, and of what the catalog is asked remembers the values."""
 
     def rows(self, sql, *parameters):
         self.asked.append(("catalog", *parameters))

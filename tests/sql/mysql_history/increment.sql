@@ -68,8 +68,6 @@ from (
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
 
-show tblproperties `demo`.`orders__base`;
-
 select distinct hex(_change_table) from reconcile_changes_da2f7fd25744 where _change_table is not null;
 
 cache table reconcile_fold_da2f7fd25744 as

@@ -177,7 +177,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '3d35e817854056d46a9989be1c1625f9')
+tblproperties ('reconcile.definition' = 'c6b20ac18c045a6c3ad87505baf53723')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};

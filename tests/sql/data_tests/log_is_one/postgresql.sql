@@ -24,4 +24,3 @@ select
 from compared
 where last_place < place_before
 group by generation
-having count(*) > 0
