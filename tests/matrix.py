@@ -38,6 +38,7 @@ PARTS: dict[str, list[str]] = {
         "tests/process/test_kills.py",
         "tests/process/test_parity_command.py",
     ],
+    "append-iceberg": [*ICEBERG, "tests/process/test_append_datastream.py", "tests/functional/test_parity.py"],
     "readers-iceberg": [*ICEBERG, *READERS, "tests/process/test_bigtable_kills.py"],
     "snapshots": ["-m", "matrix", "tests/functional"],
     "live-parity": ["-m", "matrix", "tests/cluster/test_live_parity.py"],

@@ -25,12 +25,14 @@ class Recorder:
     `ledger`: the last batch and the largest batch of the base table that the ledger knows; `base_batch`: the largest
     that the base table has. `purges`: of staging, by object. `answers`: one row each, by a part of what is asked.
     `columns_of`: a SELECT's columns, by a part of its text. `tables`: those that the changes of a run name.
+    `notes`: what they say that is new, as `_summary_of_notes` has it.
     """
 
     staged: int | None = 3
     delivered: int = 100
     keyless_deletes: int = 0
     tables: tuple[str, ...] = ()
+    notes: tuple[tuple[str, str, bool, bool, bool], ...] = ()
     ledger: tuple[int, int] = (0, 0)
     base_batch: int | None = 0
     by_then: int | None = 2
@@ -102,6 +104,8 @@ class Recorder:
             return Rows(("max",), [(self.base_batch,)])
         if asked.startswith("select distinct hex(_change_table) from reconcile_changes_"):
             return Rows(("table",), [(table.encode().hex().upper(),) for table in self.tables])
+        if asked.startswith("select kind, name, is_declared, bool_or("):
+            return Rows(("kind", "name", "is_declared", "is_missing", "was_present"), self.notes)
         if asked.startswith("select decode(unhex(name)"):
             names = re.findall("'([0-9A-F,]*)'", asked)[0].split(",")
             return Rows(("name",), [(name,) for name in sorted(bytes.fromhex(name).decode() for name in names)])

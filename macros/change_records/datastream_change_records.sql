@@ -26,7 +26,7 @@ events as (
     select *
     from staged
     lateral view inline(array(
-        from_json(record, 'uuid string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, {{ metadata | join(' string, ') }} string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string')
+        from_json(record, 'uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, {{ metadata | join(' string, ') }} string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string')
     )) event
     {%- if table %}
     where {{ reconcile.is_of_tables('source_metadata', routes | map(attribute='table')) }}
@@ -104,6 +104,9 @@ select
     {%- if not table %}
     {{ reconcile.source_table('metadata') }} as _change_table,
     {%- endif %}
+    fields_of_payload as _change_fields,
+    {{ reconcile.key_of_record() }} as _change_key,
+    schema_key as _change_schema,
     record as _change_record,
     origin as _change_origin
 from judged

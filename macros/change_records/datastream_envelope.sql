@@ -28,3 +28,8 @@ if(
                 concat('is_deleted is ', lower(metadata.is_deleted), ', and the change type is \'', metadata.change_type, '\''), null
             )
 {%- endmacro %}
+
+{#- The key columns that a record names, as a list in JSON: SQL Server has them as `replication_index`; `[]` is a table without a key. -#}
+{%- macro key_of_record() -%}
+to_json(coalesce(if(cardinality(try_cast(metadata.primary_keys as array<string>)) > 0, try_cast(metadata.primary_keys as array<string>), null), try_cast(metadata.replication_index as array<string>), try_cast(metadata.primary_keys as array<string>)))
+{%- endmacro %}

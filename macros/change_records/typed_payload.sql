@@ -17,7 +17,8 @@ located as (
 fields as (
     select
         *,
-        if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields
+        if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields,
+        {{ reconcile.fields_of_payload() | indent(8) }} as fields_of_payload
         {%- if kinds %},
         {{ kinds }} as kinds
         {%- endif %}

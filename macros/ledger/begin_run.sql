@@ -10,6 +10,7 @@
     {%- do reconcile.check_session(file_format) -%}
     {%- do run_query('create schema if not exists ' ~ reconcile.identifier(target.schema)) -%}
     {%- do run_query(reconcile.get_create_ledger_statement(file_format)) -%}
+    {%- do run_query(reconcile.get_create_columns_seen_statement(file_format)) -%}
     {%- set cuts = {} -%}
     {%- for node in reconcile.reconciled_nodes() -%}
       {%- for relation in reconcile.model_inputs(node).relations if reconcile.ledger_name(relation) not in cuts -%}

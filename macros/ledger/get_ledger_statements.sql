@@ -29,11 +29,12 @@ where {{ reconcile.ledger_is_unchanged(relations, range) }}
 {%- endmacro %}
 
 {#- What dbt says of the model when it is done. -#}
-{%- macro summary(settings, range, counts) -%}
+{%- macro summary(settings, range, counts, notes) -%}
 {%- if counts -%}
 {{ 'AS OF ' ~ settings.as_of.said ~ ':' if settings.as_of else range.kind | upper }} batches {{ range.first }}-{{ range.last }}: {{ counts.applied }} of {{ counts.delivered }} applied
 {%- if counts.quarantined %}, {{ counts.quarantined }} quarantined{% endif -%}
 {%- if counts.pending %}, {{ counts.pending }} pending{% endif -%}
+{%- for said in notes.said %}; {{ said }}{% endfor -%}
 {%- if '_change_id' in settings.unique_key %}; of a table without a key each event is a row, and no update or delete can be applied{% endif -%}
 {%- else -%}
 nothing new

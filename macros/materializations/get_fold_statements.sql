@@ -5,7 +5,7 @@
   {{ return(reconcile.get_uncache_statements(relations) + reconcile.get_session_statements() + [
       reconcile.cached(relations.changes_cache,
           reconcile.checked_records(reconcile.records_as_of(sql, settings.as_of), fields, settings, range.first, range.last,
-              beside=['_change_table'] if '_change_table' in fields else [])),
+              beside=fields | select('in', ['_change_table', '_change_fields', '_change_key', '_change_schema']) | list)),
   ]) }}
 {%- endmacro %}
 
@@ -26,8 +26,8 @@
 
 {#- Spark keeps what is cached for all sessions of a server, and knows it by its plan. What another run has cached, of tables as they were then, is never this
     run's: its plan names another run. -#}
-{%- macro cached(name, query) -%}
-cache table {{ name }} as
+{%- macro cached(name, query, lazy=false) -%}
+cache {{ 'lazy ' if lazy }}table {{ name }} as
 select *
 from (
 {{ query }}
@@ -36,7 +36,7 @@ where {{ reconcile.literal(invocation_id ~ ' ' ~ name) }} is not null
 {%- endmacro %}
 
 {%- macro get_uncache_statements(relations) -%}
-  {{ return(['drop view if exists ' ~ relations.fold_cache, 'drop view if exists ' ~ relations.changes_cache]) }}
+  {{ return(['drop view if exists ' ~ relations.notes_cache, 'drop view if exists ' ~ relations.fold_cache, 'drop view if exists ' ~ relations.changes_cache]) }}
 {%- endmacro %}
 
 {%- macro _fields_of_model(settings) -%}

@@ -10,6 +10,7 @@
       'row_deletes': this.incorporate(path={'identifier': this.identifier ~ '__row_deletes'}, type='table'),
       'range_deletes': this.incorporate(path={'identifier': this.identifier ~ '__range_deletes'}, type='table'),
       'changes_cache': 'reconcile_changes_' ~ name,
+      'notes_cache': 'reconcile_notes_' ~ name,
       'fold_cache': 'reconcile_fold_' ~ name,
       'rows_cache': 'reconcile_rows_' ~ name,
   }) }}

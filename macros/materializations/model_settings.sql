@@ -45,6 +45,9 @@
   {%- if meta.get('base_snapshot') and not modules.re.fullmatch('[^.]+[.][^.]+', meta.base_snapshot | string) -%}
     {%- do complaints.append("meta base_snapshot: '" ~ meta.base_snapshot ~ "' is no table; write it as schema.table") -%}
   {%- endif -%}
+  {%- if 'ignored_columns' in meta and (meta.ignored_columns is string or meta.ignored_columns is mapping or meta.ignored_columns is not sequence) -%}
+    {%- do complaints.append("meta ignored_columns: '" ~ meta.ignored_columns ~ "' is no list; write the names of columns as `[name, other_name]`") -%}
+  {%- endif -%}
   {%- if 'buckets' in meta -%}
     {%- do complaints.extend(reconcile.complaints_of_buckets(meta.buckets, materialized, file_format, columns, keys)) -%}
   {%- endif -%}

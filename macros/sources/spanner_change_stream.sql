@@ -107,6 +107,9 @@ select
     batch as _change_batch,
     nullif(verdict.carried, names) as _change_columns,
     nullif(verdict.error, '') as _change_error,
+    fields_of_payload as _change_fields,
+    to_json(map_keys(key_values)) as _change_key,
+    cast(null as string) as _change_schema,
     record as _change_record,
     origin as _change_origin
 from judged

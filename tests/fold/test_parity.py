@@ -48,7 +48,8 @@ class Things:
         backfill: bool = False,
         **metadata: Any,
     ) -> str:
-        """Return a record of a row."""
+        """Return a record of a row; what is not said of it is NULL."""
+        row = {**dict.fromkeys(self.columns), **row}
         more = {"read_method": READ_METHODS[self.source][1], "read_timestamp": text(at)} if backfill else {}
         return event(self.source, row, kind, metadata=metadata, source_timestamp=text(at), **more)
 

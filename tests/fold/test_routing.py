@@ -138,6 +138,29 @@ def test_what_no_model_takes_is_named_with_its_table(memory: Memory) -> None:
     assert (len(found), found[None].records, found[None].proposal) == (2, 1, None)
 
 
+def test_a_run_says_what_no_model_reads_and_which_models_had_nothing(memory: Memory) -> None:
+    first = [staged("mysql", "a_b", "c", 1), staged("mysql", "a", "b_c", 2), staged("mysql", "x", "old", 3)]
+    then = [staged("mysql", "a_b", "c", 4, 2), staged("mysql", "x", "y", 5, 2), staged("mysql", "x", "y", 6, 2)]
+    models = {"one": {"table": "a_b.c"}, "two": {"table": "a.b_c"}, "misnamed": {"table": "a.c"}}
+    project = project_of(memory, "mysql", first, **models)
+    project.run("one", "two", "misnamed")
+    assert project.macros.summary_of_run() == [
+        "No model reads, of routed_staging.changes from batch 1 on: x_old: x.old, mysql, 1 record. See "
+        "reconcile_unrouted.",
+        "Nothing new for misnamed (nothing yet), while routed_staging.changes has come to batch 1.",
+    ]
+    memory.stage("routed_staging.changes", then)
+    project.run("one", "two", "misnamed")
+    assert project.macros.summary_of_run() == [
+        "No model reads, of routed_staging.changes from batch 2 on: x_y: x.y, mysql, 2 records. See "
+        "reconcile_unrouted.",
+        "Nothing new for misnamed (nothing yet); two (since batch 1), while routed_staging.changes has come to batch "
+        "2.",
+    ]
+    project.run("one", "two", "misnamed")
+    assert project.macros.summary_of_run() == [], "nothing came"
+
+
 @pytest.mark.parametrize(
     "planted",
     [

@@ -134,7 +134,7 @@ def test_append_run_test_and_parity_do_what_the_readme_has_though_append_and_run
     seen = [*nodes["nodes"].values(), *nodes["sources"].values()]
     package = {node["unique_id"] for node in seen if node["package_name"] == "reconcile"}
     models = {id_ for id_ in package if not id_.startswith("operation.")}
-    assert models == {"model.reconcile.reconcile_lag", "model.reconcile.reconcile_unrouted"}, "none of the demo"
+    assert models == {f"model.reconcile.reconcile_{name}" for name in ("drift", "lag", "unrouted")}, "none of the demo"
     own = Counter(node["resource_type"] for node in seen if node["package_name"] == "shop")
     assert own == {"model": 4, "source": 2, "test": 12}
 

@@ -172,6 +172,8 @@ class Life:
         more = {"_row_id": "string"} if shape.row_ids or shape.source == ORACLE else {}
         more |= {"_range": "struct<...>"} if shape.source == BIGTABLE else {}
         more |= {"_change_table": "string"} if shape.source in (ORACLE, MYSQL, POSTGRESQL, SQLSERVER) else {}
+        if shape.source in (ORACLE, MYSQL, POSTGRESQL, SQLSERVER, SPANNER):
+            more |= dict.fromkeys(["_change_fields", "_change_key", "_change_schema"], "string")
         self.warehouse.column_types["orders_kept"] = self._kept()
         for part in ("staged as (", "_change_sequence"):
             self.warehouse.column_types[part] = change_columns(shape.columns, **more)

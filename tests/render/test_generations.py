@@ -113,7 +113,7 @@ RIGHT: dict[str, tuple[str, list[Any]]] = {
 def compiled(source: str, generations: list[Any]) -> tuple[str, str]:
     """Return what tells a record's generation, and the SELECT around it."""
     sql = of(source, generations).project.compile("orders")
-    told = re.search(r"\n {8}concat\(\n +(.*),\n", sql)
+    told = re.search(r"\n {8}concat\(\n +(.*),\n +if\(is_backfill", sql)
     assert told
     return told[1], sql.replace(told[1], "")
 

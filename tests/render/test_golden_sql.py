@@ -56,6 +56,8 @@ DATA_TESTS = {
     "transactions_complete": ["spanner"],
     "log_is_one": ["postgresql"],
     "time_agrees_with_log": ["mysql_composite_key"],
+    "no_drift": ["mysql_composite_key"],
+    "key_is_the_sources": ["mysql_composite_key", "oracle_key_is_the_row_id"],
 }  # fmt: skip
 
 
@@ -166,7 +168,7 @@ def test_a_run_begins_with_the_sql_that_was_reviewed(accept_goldens: bool) -> No
             life.warehouse.statements.clear()
             life.project.begin(which)
             files[f"{name}_{which}.sql"] = ";\n\n".join(normalized(life.warehouse.statements)) + "\n"
-    for view in ("reconcile_lag", "reconcile_unrouted"):
+    for view in ("reconcile_drift", "reconcile_lag", "reconcile_unrouted"):
         files[f"{view}.sql"] = life.project.compile(view).strip() + "\n"
     compare(GOLDEN / "begin_run", files, accept_goldens)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from plain_dbt import PlainProject
+from recorder import Recorder
 from refusals import THINGS, thing
 from shapes import Life
 
-VIEWS = ["reconcile_lag", "reconcile_unrouted"]
+VIEWS = ["reconcile_drift", "reconcile_lag", "reconcile_unrouted"]
 ANEW, NOTHING = dict.fromkeys(VIEWS, "MADE ANEW"), dict.fromkeys(VIEWS, "nothing new")
 
 
@@ -40,8 +42,8 @@ def test_it_is_left_alone_until_what_it_reads_changes(shop: Life) -> None:
     shop.project.run(*VIEWS)
     shop.project.model("parts", thing(object="shop.parts").sql, THINGS)
     shop.warehouse.statements.clear()
-    assert shop.project.run(*VIEWS) == {"reconcile_lag": "nothing new", "reconcile_unrouted": "MADE ANEW"}
-    (made,) = (sql for sql in shop.warehouse.statements if " view " in sql)
+    assert shop.project.run(*VIEWS) == {**ANEW, "reconcile_lag": "nothing new"}
+    (_, made) = (sql for sql in shop.warehouse.statements if " view " in sql)
     assert "object <> '#cut' and not (object in ('shop.orders', 'shop.parts'))" in made
     assert shop.project.run(*VIEWS) == NOTHING
 
@@ -49,4 +51,9 @@ def test_it_is_left_alone_until_what_it_reads_changes(shop: Life) -> None:
 def test_without_a_staging_table_the_views_are_empty(shop: Life) -> None:
     shop.warehouse.relations.clear()
     assert shop.project.run(*VIEWS) == ANEW
-    assert all("where false" in shop.project.compile(view) for view in VIEWS)
+    assert all("where false" in shop.project.compile(view) for view in VIEWS if view != "reconcile_drift")
+
+
+def test_without_a_model_the_views_are_empty() -> None:
+    project = PlainProject(Recorder(), "demo")
+    assert all("where false" in project.compile(view) for view in VIEWS)

@@ -202,6 +202,10 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
         )
         for type in ("boolean", "float", "double")
     },
+    "ignored columns that are no list": (
+        thing(meta={"ignored_columns": "note"}),
+        ["meta ignored_columns: 'note' is no list; write the names of columns as `[name, other_name]`"],
+    ),
     "buckets of Delta": (
         thing(meta={"buckets": 4}),
         ["meta buckets is of models of file_format iceberg, and this one is delta; remove it"],
@@ -390,6 +394,36 @@ REBUILD = "rebuild it with `dbt run --full-refresh --select orders`"
 def changed(name: str, **flags: Any) -> Refusal:
     before, shape, what = CHANGED[name]
     return Refusal(run(after(before, shape), **flags), [f"demo.orders__base was built with other {what}; {REBUILD}"])
+
+
+Note = tuple[str, str, bool, bool, bool]
+MISSING: Note = ("column", "name", True, True, False)
+NEVER_HAD = (
+    "no record has ever had name, which the YAML declares{}; correct the name, remove the column, or, if its records "
+    "are still to come, add it to `meta: {{ignored_columns: [...]}}`"
+)
+
+
+def noted(*notes: Note) -> Callable[[], Life]:
+    def life() -> Life:
+        living = Life(thing())
+        living.warehouse.notes = notes
+        return living
+
+    return life
+
+
+NOTED: dict[str, Refusal] = {
+    "a column that no record has": Refusal(run(noted(MISSING)), [NEVER_HAD.format("")]),
+    "a column of another name": Refusal(
+        run(noted(("column", "nmae", False, False, True), MISSING)), [NEVER_HAD.format("; not declared: nmae")]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOTED)
+def test_a_declared_column_that_no_record_has_ever_had_is_refused(name: str) -> None:
+    NOTED[name].check()
 
 
 @pytest.mark.parametrize("flags", [{}, {"empty": True}], ids=["run", "empty run"])
@@ -870,7 +904,7 @@ VIEWS: dict[str, Refusal] = {
             [f"demo.{view} exists and is a table of somebody else's, which is not replaced; drop or rename it"],
             f"Model {view}",
         )
-        for view in ("reconcile_lag", "reconcile_unrouted")
+        for view in ("reconcile_drift", "reconcile_lag", "reconcile_unrouted")
     },
     **{
         f"patience of {patience}": Refusal(
@@ -888,6 +922,15 @@ VIEWS: dict[str, Refusal] = {
             SENTENCE,
         )
         for name in ("log_is_one", "time_agrees_with_log")
+    },
+    **{
+        f"{name} of a current_view": Refusal(
+            asked(thing(materialized="current_view"), name),
+            ["demo.orders is a current_view: no run reads its records and nothing is noted of their columns; take the "
+             f"test {name} from it."],
+            SENTENCE,
+        )
+        for name in ("no_drift", "key_is_the_sources")
     },
     "a staging table that is not there is asked for what no model takes": Refusal(
         lambda: Life(thing()).project.test("no_unrouted", "lake.nowhere"),
@@ -928,7 +971,7 @@ def provoked() -> list[Refusal]:
     """Return all that the tables of these modules hold."""
     rows = [rows_all_wrong(), Refusal(rows_of([]), [LIST_OF_ROWS], "Model rows")]
     of_models = [*map(declared, DECLARED), *READS.values(), *map(changed, CHANGED), *IN_THE_WAY.values()]
-    here = [*of_models, *STAGED.values(), *FORMATS.values(), *VIEWS.values(), *rows]
+    here = [*of_models, *STAGED.values(), *FORMATS.values(), *VIEWS.values(), *NOTED.values(), *rows]
     return [*here, *test_as_of.REFUSED, *test_generations.REFUSED, *test_names.REFUSED, *test_parity_refusals.REFUSED]
 
 

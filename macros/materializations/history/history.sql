@@ -9,6 +9,8 @@
   {%- if range.has_records or range.kind == 'rebuild' -%}
     {%- do reconcile.run_statements(reconcile.get_changes_statements(relations, settings, range)) -%}
     {%- do reconcile.refuse_doubtful_objects(relations, settings, range) -%}
+    {%- set notes = reconcile.note_columns(relations, settings, range) -%}
+    {%- do reconcile.run_statements(notes.statements) -%}
     {%- set come = reconcile.come_keyless_deletes(relations, settings) -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, reconcile.mended_versions(relations, settings, range, come))) -%}
     {%- set counts = reconcile.one_row(
@@ -26,7 +28,7 @@
   {%- set shown = reconcile.shown_versions(relations, settings) -%}
   {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, shown, reconcile.version_columns(settings) | list)) -%}
 
-  {%- call noop_statement('main', reconcile.summary(settings, range, counts)) -%}{%- endcall -%}
+  {%- call noop_statement('main', reconcile.summary(settings, range, counts, notes)) -%}{%- endcall -%}
   {%- set target_relation = relations.live.incorporate(type='view') -%}
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
   {{ run_hooks([] if settings.as_of else post_hooks) }}

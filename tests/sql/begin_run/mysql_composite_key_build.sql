@@ -27,4 +27,16 @@ create table if not exists `demo`.`reconcile_ledger` (
 ) using delta
 partitioned by (relation);
 
+create table if not exists `demo`.`reconcile_columns_seen` (
+    relation string comment 'schema.name of the model',
+    batch bigint,
+    kind string comment 'column: a field of the payload; key: the key columns that a record names; schema: its schema_key',
+    name string comment 'of a column, in lower case; of a key, its columns as a list in JSON',
+    spelled string comment 'the column as the records spell it; NULL where they lack it',
+    form string comment 'of the values: text, whole number, number, boolean, json, null; any, where the declaration takes any; missing, where records lack a column that is declared',
+    is_declared boolean,
+    records bigint comment 'of the batch; where they lack the column, those that set a whole row'
+) using delta
+partitioned by (relation);
+
 select max(batch) from `lake`.`shop_changes`

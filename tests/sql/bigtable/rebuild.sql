@@ -18,6 +18,8 @@ select coalesce(sum(case source
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 1 and 5;
 
+drop view if exists reconcile_notes_da2f7fd25744;
+
 drop view if exists reconcile_fold_da2f7fd25744;
 
 drop view if exists reconcile_changes_da2f7fd25744;
@@ -307,6 +309,8 @@ where object = '#cut' and batch = 5) as watermark,
     <seconds> as seconds,
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at;
+
+drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 

@@ -21,6 +21,8 @@ select coalesce(sum(case source
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 4 and 5;
 
+drop view if exists reconcile_notes_da2f7fd25744;
+
 drop view if exists reconcile_fold_da2f7fd25744;
 
 drop view if exists reconcile_changes_da2f7fd25744;
@@ -337,6 +339,8 @@ from (
     where relation = 'demo.orders'
 )
 where rebuilt_at is null or recorded_at >= rebuilt_at)) = 3, true, raise_error('demo.orders: another run of this model has come in between, and this one stopped; what it lacks the next `dbt run` brings'));
+
+drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 

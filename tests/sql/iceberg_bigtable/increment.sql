@@ -21,6 +21,8 @@ select coalesce(sum(case source
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 4 and 5;
 
+drop view if exists reconcile_notes_da2f7fd25744;
+
 drop view if exists reconcile_fold_da2f7fd25744;
 
 drop view if exists reconcile_changes_da2f7fd25744;
@@ -362,6 +364,8 @@ using (
 on known.relation = 'demo.orders' and known.invocation_id = come.invocation_id and known.recorded_at = come.recorded_at
 when matched then update set seconds = come.seconds
 when not matched then insert *;
+
+drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 

@@ -15,6 +15,8 @@ group by object;
 
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 2;
 
+drop view if exists reconcile_notes_105c54038153;
+
 drop view if exists reconcile_fold_105c54038153;
 
 drop view if exists reconcile_changes_105c54038153;
@@ -42,6 +44,9 @@ select
     _change_time,
     _change_batch,
     _change_table,
+    _change_fields,
+    _change_key,
+    _change_schema,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -152,6 +157,8 @@ tblproperties (
 as
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted
 from reconcile_fold_105c54038153;
+
+drop view if exists reconcile_notes_105c54038153;
 
 drop view if exists reconcile_fold_105c54038153;
 

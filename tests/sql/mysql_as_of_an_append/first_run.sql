@@ -7,6 +7,8 @@ group by object;
 
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 2;
 
+drop view if exists reconcile_notes_105c54038153;
+
 drop view if exists reconcile_fold_105c54038153;
 
 drop view if exists reconcile_changes_105c54038153;
@@ -34,6 +36,9 @@ select
     _change_time,
     _change_batch,
     _change_table,
+    _change_fields,
+    _change_key,
+    _change_schema,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -145,12 +150,14 @@ as
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted
 from reconcile_fold_105c54038153;
 
+drop view if exists reconcile_notes_105c54038153;
+
 drop view if exists reconcile_fold_105c54038153;
 
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '2d0e784a0ae5a536445f4b72d871b9cc', 'reconcile.as_of' = 'appended_at 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = 'dd4e14b42e4f9efe6a41b47a49933d28', 'reconcile.as_of' = 'appended_at 2026-11-21 12:00:00+00')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

@@ -8,7 +8,7 @@ events as (
     select *
     from staged
     lateral view inline(array(
-        from_json(record, 'uuid string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, log_file string, log_position string, binlog_file string, binlog_position string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string')
+        from_json(record, 'uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, log_file string, log_position string, binlog_file string, binlog_position string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string')
     )) event
 ),
 
@@ -50,6 +50,10 @@ fields as (
     select
         *,
         if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields,
+        concat(
+            array_join(transform(map_values(payload), value -> coalesce(left(schema_of_variant(value), 2), 'VO')), ''),
+            if(field_names is null, concat(':', coalesce(map_keys(payload)[0], '')), concat('=', to_json(field_names)))
+        ) as fields_of_payload,
         if(avro_types is null, null, transform(names, name -> coalesce(avro_types[name], get(map_values(avro_types), int(array_position(transform(map_keys(avro_types), key -> lower(key)), lower(name))) - 1)))) as kinds
     from located
 ),
@@ -186,6 +190,9 @@ select
     cast(null as array<string>) as _change_columns,
     nullif(error, '') as _change_error,
     nullif(concat_ws('.', nullif(metadata.database, ''), nullif(regexp_replace(metadata.schema, '^\\["|"\\]$', ''), ''), nullif(metadata.table, '')), '') as _change_table,
+    fields_of_payload as _change_fields,
+    to_json(coalesce(if(cardinality(try_cast(metadata.primary_keys as array<string>)) > 0, try_cast(metadata.primary_keys as array<string>), null), try_cast(metadata.replication_index as array<string>), try_cast(metadata.primary_keys as array<string>))) as _change_key,
+    schema_key as _change_schema,
     record as _change_record,
     origin as _change_origin
 from judged

@@ -6,7 +6,7 @@ group by object;
 show tblproperties `lake`.`orders_kept`;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd424f75fe69ed74942f71f7c3cc5d445')
+tblproperties ('reconcile.definition' = 'a1109dd76eb4d0e58f256fa44d3e3af9')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -7,6 +7,8 @@ group by object;
 
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 2;
 
+drop view if exists reconcile_notes_105c54038153;
+
 drop view if exists reconcile_fold_105c54038153;
 
 drop view if exists reconcile_changes_105c54038153;
@@ -35,6 +37,9 @@ select
     _change_batch,
     _row_id,
     _change_table,
+    _change_fields,
+    _change_key,
+    _change_schema,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -150,12 +155,14 @@ as
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id
 from reconcile_fold_105c54038153;
 
+drop view if exists reconcile_notes_105c54038153;
+
 drop view if exists reconcile_fold_105c54038153;
 
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '524eeb5222f9de7c5120c1d0ee80e3bc', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
+tblproperties ('reconcile.definition' = '45f7914e3d2085a192ec2bd081973304', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

@@ -2,6 +2,8 @@ select max(_change_batch) from (
 {the SELECT of own_select/change_records.sql}
 );
 
+drop view if exists reconcile_notes_da2f7fd25744;
+
 drop view if exists reconcile_fold_da2f7fd25744;
 
 drop view if exists reconcile_changes_da2f7fd25744;
@@ -123,6 +125,8 @@ tblproperties (
 as
 select `id`, `name`, _change_sequence, _change_time, _change_batch, _deleted
 from reconcile_fold_da2f7fd25744;
+
+drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
 

@@ -7,6 +7,8 @@ group by object;
 
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 2;
 
+drop view if exists reconcile_notes_105c54038153;
+
 drop view if exists reconcile_fold_105c54038153;
 
 drop view if exists reconcile_changes_105c54038153;
@@ -34,6 +36,9 @@ select
     _change_time,
     _change_batch,
     _change_table,
+    _change_fields,
+    _change_key,
+    _change_schema,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -157,12 +162,14 @@ as
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted
 from reconcile_fold_105c54038153;
 
+drop view if exists reconcile_notes_105c54038153;
+
 drop view if exists reconcile_fold_105c54038153;
 
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = 'fec7765682c0220155cd0439e612cab3', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
+tblproperties ('reconcile.definition' = 'b858a73bda0162835376dff05bebe806', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, which the variable as_of asks for', null)), '') as _change_error
 from (

@@ -7,6 +7,8 @@ group by object;
 
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 2;
 
+drop view if exists reconcile_notes_105c54038153;
+
 drop view if exists reconcile_fold_105c54038153;
 
 drop view if exists reconcile_changes_105c54038153;
@@ -34,6 +36,9 @@ select
     _change_time,
     _change_batch,
     _change_table,
+    _change_fields,
+    _change_key,
+    _change_schema,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -185,12 +190,14 @@ as
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, valid_from, valid_to, _change_repeats, _change_valid_to
 from reconcile_fold_105c54038153;
 
+drop view if exists reconcile_notes_105c54038153;
+
 drop view if exists reconcile_fold_105c54038153;
 
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '6c8b0547b93efdc82032f43d63e41393', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = 'b85f98131c0e5c3da87bb94885a9523c', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(_change_time is null, 'the record has no time, which the variable as_of asks for', null)), '') as _change_error
 from (

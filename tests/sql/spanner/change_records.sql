@@ -59,7 +59,11 @@ located as (
 fields as (
     select
         *,
-        if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields
+        if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields,
+        concat(
+            array_join(transform(map_values(payload), value -> coalesce(left(schema_of_variant(value), 2), 'VO')), ''),
+            if(field_names is null, concat(':', coalesce(map_keys(payload)[0], '')), concat('=', to_json(field_names)))
+        ) as fields_of_payload
     from located
 ),
 
@@ -153,6 +157,9 @@ select
     batch as _change_batch,
     nullif(verdict.carried, names) as _change_columns,
     nullif(verdict.error, '') as _change_error,
+    fields_of_payload as _change_fields,
+    to_json(map_keys(key_values)) as _change_key,
+    cast(null as string) as _change_schema,
     record as _change_record,
     origin as _change_origin
 from judged

@@ -4,7 +4,7 @@ where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'bf5c5f3abcc82049eb62903d0e82d41f')
+tblproperties ('reconcile.definition' = 'c160548f008db705dac66897001db116')
 as
 
 {the SELECT of spanner/change_records.sql};

@@ -5,6 +5,8 @@ group by object;
 
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 3;
 
+drop view if exists reconcile_notes_da2f7fd25744;
+
 drop view if exists reconcile_fold_da2f7fd25744;
 
 drop view if exists reconcile_changes_da2f7fd25744;
@@ -32,6 +34,9 @@ select
     _change_time,
     _change_batch,
     _change_table,
+    _change_fields,
+    _change_key,
+    _change_schema,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -55,6 +60,87 @@ from (
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
 
 select distinct hex(_change_table) from reconcile_changes_da2f7fd25744 where _change_table is not null;
+
+cache lazy table reconcile_notes_da2f7fd25744 as
+select *
+from (
+select *
+from (
+    select
+        *,
+        min(batch) over (partition by kind, name, spelled, replace(form, 'whole ', '')) as first_batch,
+        bool_or(not is_missing) over (partition by kind, name) as was_present,
+        max(if(is_missing, batch, null)) over (partition by kind, name order by batch range between unbounded preceding and 1 preceding)
+            >= coalesce(max(if(is_missing, null, batch)) over (partition by kind, name order by batch range between unbounded preceding and 1 preceding), 0) as is_back
+    from (
+        select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing' as is_missing, true as is_of_range
+        from (
+            select batch, kind, name, spelled, form, is_declared, sum(if(form <=> 'missing', whole_records, records)) as records
+            from (
+                select *, case
+                    when _change_fields is null then cast(array() as array<string>)
+                    when substring(_change_fields, length(letters) + 1, 1) = '=' then from_json(substring(_change_fields, length(letters) + 2), 'array<string>')
+                    when substring(_change_fields, length(letters) + 2) = 'id' then array('id', 'status', 'total', 'placed_at', 'ratio')
+                    else transform(array('id', 'status', 'total', 'placed_at', 'ratio'), name -> upper(name))
+                end as names
+                from (
+                    select
+                        _change_batch as batch,
+                        _change_fields,
+                        _change_key,
+                        _change_schema,
+                        regexp_extract(_change_fields, '^[A-Z]*', 0) as letters,
+                        count(*) as records,
+                        count_if(_change_type <> 'delete') as whole_records
+                    from reconcile_changes_da2f7fd25744
+                    group by _change_batch, _change_fields, _change_key, _change_schema
+                )
+            )
+            lateral view inline(concat(
+                transform(names, (name, i) -> struct(
+                    'column' as kind,
+                    lower(name) as name,
+                    name as spelled,
+                    case
+                        when substring(letters, 2 * i + 1, 2) = 'VO' then 'null'
+                        when substring(letters, 2 * i + 1, 2) = 'ST' then 'text'
+                        when substring(letters, 2 * i + 1, 2) = 'BI' then 'whole number'
+                        when substring(letters, 2 * i + 1, 2) in ('DE', 'DO', 'FL') then 'number'
+                        when substring(letters, 2 * i + 1, 2) = 'BO' then 'boolean'
+                        else 'json'
+                    end as form,
+                    array_contains(array('id', 'status', 'total', 'placed_at', 'ratio'), lower(name)) as is_declared
+                )),
+                transform(
+                    if(_change_fields is null, array(), array_except(array('id', 'status', 'total', 'placed_at', 'ratio'), transform(names, name -> lower(name)))),
+                    name -> struct('column' as kind, name as name, cast(null as string) as spelled, 'missing' as form, true as is_declared)
+                ),
+                filter(
+                    array(
+                        struct('key' as kind, _change_key as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared),
+                        struct('schema' as kind, _change_schema as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared)
+                    ),
+                    said -> said.name is not null
+                )
+            )) said as kind, name, spelled, form, is_declared
+            where form is null or form <> 'missing' or whole_records > 0
+            group by batch, kind, name, spelled, form, is_declared
+        )
+    )
+)
+where is_of_range and (is_missing or kind = 'column' and not is_declared or batch = first_batch or is_back)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_notes_da2f7fd25744' is not null;
+
+select kind, name, is_declared, bool_or(form <=> 'missing') as is_missing, bool_or(was_present) as was_present
+from reconcile_notes_da2f7fd25744
+group by kind, name, is_declared
+order by kind, name;
+
+insert into `demo`.`reconcile_columns_seen`
+replace where relation = 'demo.orders'
+select 'demo.orders' as relation, batch, kind, name, spelled, form, is_declared, records
+from reconcile_notes_da2f7fd25744;
 
 cache table reconcile_fold_da2f7fd25744 as
 select *
@@ -160,12 +246,14 @@ select
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at;
 
+drop view if exists reconcile_notes_da2f7fd25744;
+
 drop view if exists reconcile_fold_da2f7fd25744;
 
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'ce5b12170aaac6486abaafaac8ff32e3')
+tblproperties ('reconcile.definition' = '97ed794b268eaf4f50fcdaa9ff67cc92')
 as
 
 {the SELECT of sqlserver/change_records.sql};

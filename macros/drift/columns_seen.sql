@@ -1,0 +1,161 @@
+{#- What the records of the models say of their columns, keys and schemas, where it is new or departs from what is declared: see "Columns seen" in docs/design.md.
+    Everything here follows from staging, batch by batch: a replay replaces the rows of its range by the same ones, a rebuild all of them. -#}
+{%- macro columns_seen() -%}
+  {{ return(api.Relation.create(schema=target.schema, identifier='reconcile_columns_seen', type='table')) }}
+{%- endmacro %}
+
+{%- macro get_create_columns_seen_statement(file_format) -%}
+create table if not exists {{ reconcile.qualified(reconcile.columns_seen()) }} (
+    relation string comment 'schema.name of the model',
+    batch bigint,
+    kind string comment 'column: a field of the payload; key: the key columns that a record names; schema: its schema_key',
+    name string comment 'of a column, in lower case; of a key, its columns as a list in JSON',
+    spelled string comment 'the column as the records spell it; NULL where they lack it',
+    form string comment 'of the values: text, whole number, number, boolean, json, null; any, where the declaration takes any; missing, where records lack a column that is declared',
+    is_declared boolean,
+    records bigint comment 'of the batch; where they lack the column, those that set a whole row'
+) using {{ file_format }}
+partitioned by (relation{{ ', batch' if file_format == 'iceberg' }})
+{%- set properties = reconcile.format_properties(file_format) %}
+{%- if properties %}
+{{ reconcile.properties_clause(properties) }}
+{%- endif %}
+{%- endmacro %}
+
+{#- Compares what the range's records have with what those before them had: {statements, said}: what writes down what is new, nothing if nothing is, and what the run says
+    of it. A declared column that no record has ever had ends the run: it would be NULL in silence. -#}
+{%- macro note_columns(relations, settings, range) -%}
+  {%- if '_change_fields' not in settings.fields or settings.as_of or range.last < range.first -%}{{ return({'statements': [], 'said': []}) }}{%- endif -%}
+  {%- do run_query(reconcile.cached(relations.notes_cache, reconcile._rows_to_note(relations, settings, range), lazy=true)) -%}
+  {%- set new, lacking, never, keys = [], [], [], [] -%}
+  {%- set noted = run_query(reconcile._summary_of_notes(relations)) -%}
+  {%- for kind, name, is_declared, is_missing, was_present in noted -%}
+    {%- if kind == 'key' -%}
+      {%- do keys.append(name) if reconcile.is_other_key(name, settings.unique_key) -%}
+    {%- elif kind == 'column' and name not in reconcile.ignored_columns(model) -%}
+      {%- do new.append(name) if not is_declared -%}
+      {%- do (lacking if was_present or range.snapshot else never).append(name) if is_missing -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- if never -%}
+    {%- do reconcile.raise_complaints([
+          'no record has ever had ' ~ never | join(', ') ~ ', which the YAML declares' ~ ('; not declared: ' ~ new | join(', ') if new else '')
+          ~ '; correct the name, remove the column, or, if its records are still to come, add it to `meta: {ignored_columns: [...]}`']) -%}
+  {%- endif -%}
+  {%- set said = [] -%}
+  {%- if new -%}{%- do said.append('not declared: ' ~ new | join(', ')) -%}{%- endif -%}
+  {%- if lacking -%}{%- do said.append('no longer in every record: ' ~ lacking | join(', ')) -%}{%- endif -%}
+  {%- for key in keys -%}{%- do said.append('the key of the source is ' ~ fromjson(key) | join(', ') ~ ', not ' ~ settings.unique_key | join(', ')) -%}{%- endfor -%}
+  {{ return({'said': said, 'statements': [reconcile._write_notes(relations, range)] if noted or range.kind == 'rebuild' else []}) }}
+{%- endmacro %}
+
+{%- macro _write_notes(relations, range) -%}
+insert into {{ reconcile.qualified(reconcile.columns_seen()) }}
+replace where {{ reconcile._is_of_relation(relations) }}{{ ' and batch between ' ~ range.first ~ ' and ' ~ range.last if range.kind != 'rebuild' else ' and batch >= ' ~ range.first if range.snapshot }}
+select {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} as relation, batch, kind, name, spelled, form, is_declared, records
+from {{ relations.notes_cache }}
+{%- endmacro %}
+
+{%- macro _summary_of_notes(relations) -%}
+select kind, name, is_declared, bool_or(form <=> 'missing') as is_missing, bool_or(was_present) as was_present
+from {{ relations.notes_cache }}
+group by kind, name, is_declared
+order by kind, name
+{%- endmacro %}
+
+{%- macro _is_of_relation(relations) -%}
+relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
+{%- endmacro %}
+
+{#- The rows to be written of a range: what is said first, each batch that departs from what is declared, and the first behind such a one that does not.
+    `was_present`: some record has had the column, in the range or before. -#}
+{%- macro _rows_to_note(relations, settings, range) -%}
+{%- set table = reconcile.qualified(reconcile.columns_seen()) -%}
+select *
+from (
+    select
+        *,
+        min(batch) over (partition by kind, name, spelled, replace(form, 'whole ', '')) as first_batch,
+        bool_or(not is_missing) over (partition by kind, name) as was_present,
+        max(if(is_missing, batch, null)) over (partition by kind, name order by batch range between unbounded preceding and 1 preceding)
+            >= coalesce(max(if(is_missing, null, batch)) over (partition by kind, name order by batch range between unbounded preceding and 1 preceding), 0) as is_back
+    from (
+        select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing' as is_missing, true as is_of_range
+        from (
+            {{ reconcile._said_of_columns(relations, settings) | indent(12) }}
+        )
+        {%- if range.kind != 'rebuild' or range.snapshot %}
+        union all
+        select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing', false
+        from {{ table }}
+        where {{ reconcile._is_of_relation(relations) }} and batch < {{ range.first }}
+        {%- endif %}
+    )
+)
+where is_of_range and (is_missing or kind = 'column' and not is_declared or batch = first_batch or is_back)
+{%- endmacro %}
+
+{#- What the records of the range say, each thing once for each batch. Few records differ in their fields, so that these are taken apart once for all that have them. -#}
+{%- macro _said_of_columns(relations, settings) -%}
+{%- set columns = settings.shown -%}
+{%- set declared = reconcile._array_of_texts(columns | map(attribute='name') | map('lower')) -%}
+select batch, kind, name, spelled, form, is_declared, sum(if(form <=> 'missing', whole_records, records)) as records
+from (
+    select *, {{ reconcile.names_of_fields('_change_fields', 'letters', columns) | indent(4) }} as names
+    from (
+        select
+            _change_batch as batch,
+            _change_fields,
+            _change_key,
+            _change_schema,
+            {{ reconcile.letters_of_fields('_change_fields') }} as letters,
+            count(*) as records,
+            count_if(_change_type <> 'delete'{{ ' and _change_columns is null' if settings.partial_records }}) as whole_records
+        from {{ relations.changes_cache }}
+        group by _change_batch, _change_fields, _change_key, _change_schema
+    )
+)
+lateral view inline(concat(
+    transform(names, (name, i) -> struct(
+        'column' as kind,
+        lower(name) as name,
+        name as spelled,
+        {{ reconcile.form_of_field('substring(letters, 2 * i + 1, 2)', 'lower(name)', columns) | indent(8) }} as form,
+        array_contains({{ declared }}, lower(name)) as is_declared
+    )),
+    transform(
+        if(_change_fields is null, array(), array_except({{ declared }}, transform(names, name -> lower(name)))),
+        name -> struct('column' as kind, name as name, cast(null as string) as spelled, 'missing' as form, true as is_declared)
+    ),
+    filter(
+        array(
+            struct('key' as kind, _change_key as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared),
+            struct('schema' as kind, _change_schema as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared)
+        ),
+        said -> said.name is not null
+    )
+)) said as kind, name, spelled, form, is_declared
+where form is null or form <> 'missing' or whole_records > 0
+group by batch, kind, name, spelled, form, is_declared
+{%- endmacro %}
+
+{#- The columns by whose names a model says that what the records say of them is known, in lower case. -#}
+{%- macro ignored_columns(node) -%}
+  {{ return(((node.config.get('meta') or {}).get('ignored_columns') or []) | map('string') | map('lower') | list) }}
+{%- endmacro %}
+
+{#- Whether a key of the source, a list in JSON, is another than the model's. A table without one has whatever key its model names, and a row's address names rows beside
+    any key. MySQL's records have the columns in alphabetical order. -#}
+{%- macro is_other_key(key, unique_key) -%}
+  {%- set named = fromjson(key) | map('lower') | sort -%}
+  {{ return(named != [] and unique_key != ['_row_id'] and named != unique_key | map('lower') | sort) }}
+{%- endmacro %}
+
+{#- The node of a model of which runs note what its records say; a test for such models names itself. -#}
+{%- macro noted_node(relation, test) -%}
+  {%- set node = reconcile.node_of(relation) -%}
+  {%- if node.config.materialized == 'current_view' -%}
+    {{ exceptions.raise_compiler_error(reconcile.ledger_name(relation) ~ ' is a current_view: no run reads its records and nothing is noted of their columns; take the test ' ~ test ~ ' from it.') }}
+  {%- endif -%}
+  {{ return(node) }}
+{%- endmacro %}

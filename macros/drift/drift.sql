@@ -1,0 +1,87 @@
+{#- How the records of models depart from what the models declare, of the nodes of models: one row for each column that does, and for each key and schema that followed another.
+    What a model names under `ignored_columns` has the finding `ignored`. -#}
+{%- macro drift_of(nodes) -%}
+{%- if not nodes -%}
+select
+    cast(null as string) as relation,
+    cast(null as string) as object,
+    cast(null as string) as kind,
+    cast(null as string) as name,
+    cast(null as string) as finding,
+    cast(null as bigint) as since_batch,
+    cast(null as bigint) as last_batch,
+    cast(null as bigint) as records,
+    cast(null as string) as said,
+    cast(null as string) as yaml
+where false
+{%- else -%}
+with models as (
+    {{ reconcile._models_of_drift(nodes) | indent(4) }}
+),
+
+-- what was said of each column, key or schema, each thing with its batches
+said as (
+    select relation, kind, name, is_declared, spelled, min(form) as form, min(batch) as since, max(batch) as last_batch, sum(records) as records, collect_list(struct(batch, records)) as batches
+    from {{ reconcile.qualified(reconcile.columns_seen()) }}
+    group by relation, kind, name, is_declared, spelled, replace(form, 'whole ', '')
+),
+
+columns as (
+    select
+        relation, name, is_declared,
+        min(since) as first_batch,
+        max(last_batch) as last_batch,
+        sum(if(form = 'missing', 0, records)) as records,
+        array_sort(collect_list(if(form in ('missing', 'null'), null, struct(since, form, spelled, records)))) as forms,
+        coalesce(max(if(form = 'missing', batches, null)), array()) as lacking,
+        array_max(array_except(flatten(collect_list(if(form = 'missing', null, batches.batch))), lacking.batch)) as last_whole,
+        max(spelled) as spelled
+    from said
+    where kind = 'column'
+    group by relation, name, is_declared
+),
+
+-- a column is missing since the first batch that lacks it behind the last that does not
+judged as (
+    select
+        *,
+        filter(lacking, told -> told.batch > coalesce(last_whole, 0)) as missing,
+        cardinality(array_distinct(transform(forms, told -> struct(told.form, told.spelled)))) > 1 as is_changed
+    from columns
+),
+
+found as (
+    select
+        relation, 'column' as kind, name, last_batch,
+        case when not is_declared then 'new' when cardinality(missing) > 0 then 'missing' when is_changed then 'changed form' end as finding,
+        case when not is_declared then first_batch when cardinality(missing) > 0 then array_min(missing.batch) else element_at(forms, -1).since end as since_batch,
+        case when not is_declared then records when cardinality(missing) > 0 then aggregate(missing.records, 0L, (sum, number) -> sum + number) else element_at(forms, -1).records end as records,
+        array_join(transform(forms, told -> concat(told.form, ' as ', told.spelled, ' since batch ', told.since)), ', ') as said,
+        if(not is_declared, concat(
+            '- {name: "', replace(replace(spelled, '\\', '\\\\'), '"', '\\"'), '", data_type: ',
+            case when is_changed then 'string' when forms[0].form = 'whole number' then 'bigint' when forms[0].form = 'boolean' then 'boolean' when forms[0].form = 'json' then 'variant' else 'string' end, '}'
+        ), null) as yaml
+    from judged
+    union all
+    select relation, kind, name, last_batch, if(kind = 'key', 'changed key', 'changed schema'), since, records, null, null
+    from (
+        select *, row_number() over (partition by relation, kind order by since, name) as place
+        from said
+        where kind <> 'column'
+    )
+    where place > 1
+)
+
+select relation, object, kind, name, if(kind = 'column' and array_contains(ignored, name), 'ignored', finding) as finding, since_batch, last_batch, records, said, yaml
+from found
+inner join models using (relation)
+where finding is not null
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro _models_of_drift(nodes) -%}
+{%- for node in nodes %}
+select {{ reconcile.literal(node.schema ~ '.' ~ node.alias) }} as relation, {{ reconcile.literal(reconcile.model_inputs(node).objects | join(', ')) }} as object, {{ reconcile._array_of_texts(reconcile.ignored_columns(node)) if reconcile.ignored_columns(node) else 'cast(array() as array<string>)' }} as ignored
+{{ 'union all' if not loop.last }}
+{%- endfor -%}
+{%- endmacro %}

@@ -1,0 +1,18 @@
+{#- Fails where the records name another key than the model's `unique_key`: it would fold different rows into one. The newest key that they name counts; a source that names none, or whose
+    table has none, leaves the key to the model. -#}
+{%- test key_is_the_sources(model) -%}
+{%- if execute -%}
+{%- set node = reconcile.noted_node(model, 'key_is_the_sources') -%}
+{%- set unique_key = node.config.unique_key -%}
+{%- set unique_key = [unique_key] if unique_key is string else unique_key -%}
+select name as key_of_the_source, {{ reconcile.literal(tojson(unique_key)) }} as unique_key, batch as since_batch, records
+from (
+    select name, batch, records, max(batch) over () as last_batch
+    from {{ reconcile.qualified(reconcile.columns_seen()) }}
+    where relation = {{ reconcile.literal(reconcile.ledger_name(model)) }} and kind = 'key' and name <> '[]'
+)
+where
+    {{ 'false' if unique_key == ['_row_id'] else 'batch = last_batch' }}
+    and array_sort(transform(from_json(name, 'array<string>'), name -> lower(name))) <> array_sort(array({% for key in unique_key %}lower({{ reconcile.literal(key) }}){{ ', ' if not loop.last }}{% endfor %}))
+{%- endif -%}
+{%- endtest %}

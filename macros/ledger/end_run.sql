@@ -1,0 +1,44 @@
+{#- Runs after every `dbt run` and `dbt build`, in every project that installs the package: says what would else be seen only by those who look for it. -#}
+{%- macro end_run() -%}
+  {%- if execute and flags.WHICH in ['run', 'build'] and not flags.EMPTY and not reconcile.as_of() -%}
+    {%- for line in reconcile.summary_of_run() -%}{%- do log(line, info=true) -%}{%- endfor -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- What no model reads of the batches that this run has brought to its models, and the models to which these brought nothing, a list of lines. -#}
+{%- macro summary_of_run() -%}
+  {%- set lines = [] -%}
+  {%- for name, staging in reconcile.staging_read().items() -%}
+    {%- set ranges = graph.get('reconcile_ranges', {}).values() | selectattr('staging', 'equalto', name) | list -%}
+    {%- set brought = ranges | selectattr('delivered') | list -%}
+    {%- if brought -%}
+      {%- set first, last = brought | map(attribute='first') | max, brought | map(attribute='last') | max -%}
+      {%- set said = [] -%}
+      {%- for row in run_query(reconcile._unread_of_batches(staging, first, last)) -%}{%- do said.append(row[0]) -%}{%- endfor -%}
+      {%- if said -%}
+        {%- do lines.append('No model reads, of ' ~ name ~ ' from batch ' ~ first ~ ' on: ' ~ reconcile._first_of(said) ~ '. See reconcile_unrouted.') -%}
+      {%- endif -%}
+      {%- set idle = [] -%}
+      {%- for range in ranges | rejectattr('delivered') | sort(attribute='model') -%}{%- do idle.append(range.model ~ (' (since batch ' ~ range.ledger_batch ~ ')' if range.ledger_batch else ' (nothing yet)')) -%}{%- endfor -%}
+      {%- if idle -%}
+        {%- do lines.append('Nothing new for ' ~ reconcile._first_of(idle) ~ ', while ' ~ name ~ ' has come to batch ' ~ last ~ '.') -%}
+      {%- endif -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return(lines) }}
+{%- endmacro %}
+
+{%- macro _unread_of_batches(staging, first, last) -%}
+select concat_ws(': ', object, concat(concat_ws(', ', proposal, format_number(count(*), 0)), if(count(*) = 1, ' record', ' records'))) as said
+from (
+    {{ reconcile.unrouted_of(staging) | indent(4) }}
+)
+where batch between {{ first }} and {{ last }}
+group by object, proposal
+order by count(*) desc, said
+limit 100
+{%- endmacro %}
+
+{%- macro _first_of(texts) -%}
+{{ texts[:5] | join('; ') }}{{ ' and ' ~ (texts | length - 5) ~ ' more' if texts | length > 5 }}
+{%- endmacro %}

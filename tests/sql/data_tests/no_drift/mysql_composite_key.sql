@@ -1,0 +1,67 @@
+select *
+from (
+    with models as (
+        
+        select 'demo.orders' as relation, 'shop.orders' as object, cast(array() as array<string>) as ignored
+
+    ),
+
+    -- what was said of each column, key or schema, each thing with its batches
+    said as (
+        select relation, kind, name, is_declared, spelled, min(form) as form, min(batch) as since, max(batch) as last_batch, sum(records) as records, collect_list(struct(batch, records)) as batches
+        from `demo`.`reconcile_columns_seen`
+        group by relation, kind, name, is_declared, spelled, replace(form, 'whole ', '')
+    ),
+
+    columns as (
+        select
+            relation, name, is_declared,
+            min(since) as first_batch,
+            max(last_batch) as last_batch,
+            sum(if(form = 'missing', 0, records)) as records,
+            array_sort(collect_list(if(form in ('missing', 'null'), null, struct(since, form, spelled, records)))) as forms,
+            coalesce(max(if(form = 'missing', batches, null)), array()) as lacking,
+            array_max(array_except(flatten(collect_list(if(form = 'missing', null, batches.batch))), lacking.batch)) as last_whole,
+            max(spelled) as spelled
+        from said
+        where kind = 'column'
+        group by relation, name, is_declared
+    ),
+
+    -- a column is missing since the first batch that lacks it behind the last that does not
+    judged as (
+        select
+            *,
+            filter(lacking, told -> told.batch > coalesce(last_whole, 0)) as missing,
+            cardinality(array_distinct(transform(forms, told -> struct(told.form, told.spelled)))) > 1 as is_changed
+        from columns
+    ),
+
+    found as (
+        select
+            relation, 'column' as kind, name, last_batch,
+            case when not is_declared then 'new' when cardinality(missing) > 0 then 'missing' when is_changed then 'changed form' end as finding,
+            case when not is_declared then first_batch when cardinality(missing) > 0 then array_min(missing.batch) else element_at(forms, -1).since end as since_batch,
+            case when not is_declared then records when cardinality(missing) > 0 then aggregate(missing.records, 0L, (sum, number) -> sum + number) else element_at(forms, -1).records end as records,
+            array_join(transform(forms, told -> concat(told.form, ' as ', told.spelled, ' since batch ', told.since)), ', ') as said,
+            if(not is_declared, concat(
+                '- {name: "', replace(replace(spelled, '\\', '\\\\'), '"', '\\"'), '", data_type: ',
+                case when is_changed then 'string' when forms[0].form = 'whole number' then 'bigint' when forms[0].form = 'boolean' then 'boolean' when forms[0].form = 'json' then 'variant' else 'string' end, '}'
+            ), null) as yaml
+        from judged
+        union all
+        select relation, kind, name, last_batch, if(kind = 'key', 'changed key', 'changed schema'), since, records, null, null
+        from (
+            select *, row_number() over (partition by relation, kind order by since, name) as place
+            from said
+            where kind <> 'column'
+        )
+        where place > 1
+    )
+
+    select relation, object, kind, name, if(kind = 'column' and array_contains(ignored, name), 'ignored', finding) as finding, since_batch, last_batch, records, said, yaml
+    from found
+    inner join models using (relation)
+    where finding is not null
+)
+where kind = 'column' and finding <> 'ignored'
