@@ -24,7 +24,8 @@ ICEBERG = ["--file-format", "iceberg"]
 READERS = ["tests/process/test_append_spanner.py", "tests/process/test_append_bigtable.py"]
 PARITY = "tests/process/test_spanner_parity.py"
 PARTS: dict[str, list[str]] = {
-    "histories": ["-m", "matrix", "tests/fold"],
+    "histories": ["-m", "matrix", "tests/fold", "-k", "not real_files"],
+    "real-files": ["tests/fold/test_real_files.py"],
     "kills": ["-m", "matrix", "tests/process", "-k", "kill and not spanner and not bigtable"],
     "spanner": ["-m", "matrix", READERS[0], PARITY, "-k", "not 1500 and not cut_of_each and not is_killed"],
     "spanner-captures": ["-m", "matrix", PARITY, "-k", "1500"],
@@ -43,6 +44,7 @@ PARTS: dict[str, list[str]] = {
     "snapshots": ["-m", "matrix", "tests/functional"],
     "live-parity": ["-m", "matrix", "tests/cluster/test_live_parity.py"],
     "object-store": ["-m", "matrix", "tests/cluster/test_object_store.py"],
+    "concurrent-runs-short": ["-m", "matrix", "tests/cluster", "-k", "short"],
     **{f"concurrent-runs-{n}": ["-m", "matrix", "tests/cluster", "-k", f"series-{n}"] for n in (1, 2, 3, 4)},
 }
 _ROW = re.compile(r"^\| `(?P<part>[\w-]+)` \| (?P<result>[^|]*) \| (?P<commit>[^|]*) \| (?P<date>[^|]*) \|", re.M)

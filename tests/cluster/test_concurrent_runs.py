@@ -142,11 +142,12 @@ class Things:
                 assert delivered == accounted == sum(self.told[batch] for batch in range(first, last + 1))
 
 
-# A hundred rounds in four parts of the matrix.
-SERIES = [pytest.param(25, seed, id=f"series-{seed}", marks=pytest.mark.matrix) for seed in (1, 2, 3, 4)]
+# A hundred rounds in four parts of the matrix, and a few in another.
+SERIES = [pytest.param(25, seed, id=f"series-{seed}") for seed in (1, 2, 3, 4)]
 
 
-@pytest.mark.parametrize(("rounds", "seed"), [pytest.param(3, 7, id="short", marks=pytest.mark.soak), *SERIES])
+@pytest.mark.matrix
+@pytest.mark.parametrize(("rounds", "seed"), [pytest.param(3, 7, id="short"), *SERIES])
 def test_two_runs_at_once_leave_what_one_would(cluster: Cluster, rounds: int, seed: int) -> None:
     things = Things(cluster, seed)
     things.append()

@@ -49,7 +49,8 @@ class Things:
         **metadata: Any,
     ) -> str:
         """Return a record of a row; what is not said of it is NULL."""
-        row = {**dict.fromkeys(self.columns), **row}
+        said = {name.lower() for name in row}
+        row = {**row, **{name: None for name in self.columns if name.lower() not in said}}
         more = {"read_method": READ_METHODS[self.source][1], "read_timestamp": text(at)} if backfill else {}
         return event(self.source, row, kind, metadata=metadata, source_timestamp=text(at), **more)
 

@@ -33,7 +33,7 @@ QUICK = {
 KEYS = {"HR_LOCATIONS": ["LOCATION_ID"]}
 NAMES = [
     *(pytest.param(name, "current_view", id=name) for name in TRUTH if name in QUICK),
-    *(pytest.param(name, "current_state", id=f"{name}, applied", marks=pytest.mark.soak) for name in TRUTH),
+    *(pytest.param(name, "current_state", id=f"{name}, applied", marks=pytest.mark.matrix) for name in TRUTH),
 ]
 
 
