@@ -102,7 +102,8 @@ def test_a_table_may_have_a_hundred_columns(memory: Memory) -> None:
     columns = {"id": "bigint", **{f"a_column_{n}_of_usual_length": types[n % len(types)] for n in range(99)}}
     project = project_of(memory, "wide")
     project.model("wide", model("wide", "shop.wide", ["id"]), columns)
-    memory.stage(f"{LAKE}.wide", [change("shop.wide", {"id": "1", "a_column_1_of_usual_length": "1.5"})])
+    values = {**dict.fromkeys(columns), "id": "1", "a_column_1_of_usual_length": "1.5"}
+    memory.stage(f"{LAKE}.wide", [change("shop.wide", values)])
     project.run("wide")
     (row,) = memory.rows("names_wide.wide")
     assert {name: str(value) for name, value in row.asDict().items() if value is not None} == {
