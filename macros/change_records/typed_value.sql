@@ -49,10 +49,11 @@ if(left({{ text }}, 1) in ('{', '[') and schema_of_variant({{ field }}) <> 'STRI
 {{ 'if(schema_of_variant(' ~ field ~ ") = 'STRING', " ~ bytes ~ ', null)' if field else bytes }}
 {%- endmacro %}
 
-{#- JSON that Avro has as a text is read. A number of more digits than a variant keeps is refused, as in `_canonical_json`. -#}
+{#- JSON that Avro has as a text is read. A number of more digits than a variant keeps is refused, as in `_canonical_json`. What is null in the
+    record is NULL: only in a text of its own is a JSON null another value than none. -#}
 {%- macro _variant(text, field, kind) -%}
 {%- set json = 'if(' ~ kind ~ " = 'json', try_parse_json(" ~ text ~ '), ' ~ field ~ ')' if kind else field -%}
-if({{ reconcile._may_have_rounded(json, 'if(' ~ kind ~ " = 'json', " ~ text ~ ', record)' if kind else text) }}, null, {{ json }})
+if({{ text }} is null or {{ reconcile._may_have_rounded(json, 'if(' ~ kind ~ " = 'json', " ~ text ~ ', record)' if kind else text) }}, null, {{ json }})
 {%- endmacro %}
 
 {#- A plain number with no more fraction digits than the scale, as nearly all are, cannot have been rounded. -#}

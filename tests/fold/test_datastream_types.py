@@ -284,6 +284,9 @@ CASES = [
         Digits('{"a": [null, 2.50], "b": 1}'),
         '{"a":[null,2.5],"b":1}',
     ),
+    Case("JSON as a variant, no value", "variant", JSON, None, None, None),
+    Case("JSON as a variant, a null", "variant", JSON, "null", ABSENT, "null"),
+    Case("JSON, no value", AS_JSON, JSON, None, None, None),
     Case("JSON as a variant, a text", "variant", JSON, '"a"', "a", '"a"'),
     Case(
         "JSON as a variant, rounded",

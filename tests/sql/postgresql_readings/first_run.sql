@@ -266,7 +266,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b219dda292baed4d24c918a53af6deae')
+tblproperties ('reconcile.definition' = '1aa9a9e4a4142cb164b75a39aa96b3eb')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};
