@@ -126,6 +126,11 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
         "Spark has no connector for paths that begin with {0}: put its jar on the class path, as conf/packages does.",
     ),
     (
+        r"Invalid column type: unknown",  # so Iceberg calls it there
+        UsageError,
+        "Hive's metastore takes no table of Iceberg's with a variant: declare string, which has the same JSON as text.",
+    ),
+    (
         r"(?:INVALID_SCHEMA_OR_RELATION_NAME\] ?|Invalid Hive object for )(`.*?`|[^\n]+)",
         UsageError,
         "The metastore does not take {0} as a name of a table or schema: it wants ASCII letters, digits and _.",

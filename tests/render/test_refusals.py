@@ -183,6 +183,13 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     "a base snapshot without a schema": (
         thing(meta={"base_snapshot": "kept"}), ["meta base_snapshot: 'kept' is no table; write it as schema.table"],
     ),
+    "a variant in a table of Iceberg's": (
+        thing(columns={"doc": "variant", **THINGS}, file_format="iceberg"),
+        [
+            "column doc: Hive's metastore takes no table of Iceberg's with a variant; declare string, which has the "
+            "same JSON as text"
+        ],
+    ),
     "no buckets": (iceberg(buckets=0), ["meta buckets: '0' is no number of buckets; write it as 16"]),
     "buckets of a boolean": (iceberg(buckets=True), ["meta buckets: 'True' is no number of buckets; write it as 16"]),
     "buckets of a text": (iceberg(buckets="16"), ["meta buckets: '16' is no number of buckets; write it as 16"]),
