@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +15,7 @@ from reconcile_jobs.errors import DataError, Fault, UsageError, explained
 from reconcile_jobs.exact_text import ExactText, NotExact, reader_of, shown
 from reconcile_jobs.jdbc.connection import Connection, Source, connected
 from reconcile_jobs.jdbc.database import Column, Cut, Database, Table
+from reconcile_jobs.jdbc.forms import TEXT_FORMS, microseconds_of_span
 from reconcile_jobs.staging import TableName, literal, quoted
 
 if TYPE_CHECKING:
@@ -38,6 +40,19 @@ _FETCHED = "2000"
 # Of a CHAR(n) Spark would pad what the source does not, and count bytes where the source does.
 _AS_IT_IS = {"spark.sql.readSideCharPadding": "false"}
 
+# Behind a timestamp: infinity is NULL, as the model's column says it.
+_INFINITY = "infinity_is_null"
+
+# Whether JSON lost digits as a variant: see _may_have_rounded in macros/change_records/datastream_texts.sql.
+_ROUNDED = (
+    "(schema_of_variant(try_parse_json({0})) like '%DOUBLE%' and {0} rlike r'(^|[:\\[,])\\s*-?[0-9][0-9.]{{17}}')"
+)
+# In one form, as a model has it; what a model refuses stays the text that it is.
+_JSON_AS_TEXT = f"coalesce(if({_ROUNDED}, null, to_json(try_parse_json({{0}}))), {{0}})"
+# No JSON begins with this sign.
+_NO_VARIANT = "!"
+_JSON_OF_VARIANT = f"if(try_parse_json({{0}}) is null or {_ROUNDED}, concat('{_NO_VARIANT}', {{0}}), {{0}})"
+
 _COMMENT = "A source's own rows, read over JDBC as of one position; each load replaces them all"
 
 
@@ -51,16 +66,63 @@ class Partitions:
 
 @dataclass(frozen=True)
 class Target:
-    """A column of the snapshot table, and how it is read; `text` None: as bytes."""
+    """A column of the snapshot table, and how it is read.
+
+    `text` None: as bytes; of an array it reads an element, within lists of so many `dimensions`. `form`: what is made
+    of a text before it is read.
+    """
 
     name: str
     source: Column
     text: ExactText | None
+    form: Callable[[str], str] | None = None
+    dimensions: int = 0
+    infinity_is_null: bool = False
+
+    @property
+    def type_name(self) -> str:
+        """The type as it was declared."""
+        return self._listed(self.text.type_name if self.text else "binary")
 
     @property
     def stored_type(self) -> str:
         """The type of the table's column, as DDL."""
-        return self.text.stored_type if self.text else "binary"
+        return self._listed(self.text.stored_type if self.text else "binary")
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether the rows that Python gives hold JSON, of which Spark makes a variant."""
+        return self.text is not None and self.text.type_name == "variant"
+
+    def arrow(self) -> pa.DataType:
+        """Return the type of its values in Arrow."""
+        import pyarrow as pa
+
+        assert self.text is not None
+        found = self.text.arrow()
+        for _ in range(self.dimensions):
+            found = pa.list_(found)
+        return found
+
+    def read(self, text: str) -> Any:
+        """Return what Arrow takes for a text. Raises NotExact."""
+        return self._read_list(json.loads(text), self.dimensions) if self.dimensions else self._read_one(text)
+
+    def _read_one(self, text: str) -> Any:
+        assert self.text is not None
+        if self.infinity_is_null and text in ("infinity", "-infinity"):
+            return None
+        return self.text.read(self.form(text) if self.form else text)
+
+    def _read_list(self, value: Any, dimensions: int) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, list) != (dimensions > 0):
+            raise NotExact(f"has not the {_counted(self.dimensions, 'dimension')} of {self.type_name}")
+        return [self._read_list(item, dimensions - 1) for item in value] if dimensions else self._read_one(value)
+
+    def _listed(self, kind: str) -> str:
+        return "array<" * self.dimensions + kind + ">" * self.dimensions
 
 
 @dataclass(frozen=True)
@@ -118,7 +180,8 @@ def named_columns(text: str) -> list[tuple[str, str | None]]:
     Raises UsageError.
     """
     name = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`|\[[^\]]+\]|[^\s,()"`\[\]]+'
-    kind = r"\w+(?:\s*\([\d\s,]+\))?"
+    scalar = r"\w+(?:\s*\([\d\s,]+\))?"
+    kind = rf"(?:array\s*<\s*)*{scalar}(?:\s*>)*(?:\s+{_INFINITY})?"
     column = rf"\s*(?P<name>{name})(?:\s+(?P<kind>{kind}))?\s*"
     if not re.fullmatch(rf"(?:{column},)*{column}".replace("?P<name>", "?:").replace("?P<kind>", "?:"), text):
         raise UsageError(
@@ -167,23 +230,37 @@ def typed_rows(
 def _values(target: Target, array: pa.Array) -> pa.Array:
     import pyarrow as pa
 
-    if target.text is None or target.text.type_name == "string":
+    if target.text is None or (target.stored_type == target.type_name == "string" and not target.form):
         return array
-    read = target.text.read
     texts = array.to_pylist()
     try:
-        values = [None if text is None else read(text) for text in texts]
+        values = [None if text is None else target.read(text) for text in texts]
     except NotExact:
         values = [None if text is None else _value(target, text) for text in texts]
-    return pa.array(values, target.text.arrow())
+    return pa.array(values, target.arrow())
 
 
 def _value(target: Target, text: str) -> Any:
-    assert target.text is not None
     try:
-        return target.text.read(text)
+        return target.read(text)
     except NotExact as problem:
-        raise not_exact(target.source.name, target.source.source_type, text, problem, target.text.type_name) from None
+        told = text.removeprefix(_NO_VARIANT) if target.is_variant else text
+        raise not_exact(target.source.name, target.source.source_type, told, problem, target.type_name) from None
+
+
+def _read_variant(text: str) -> str:
+    if text.startswith(_NO_VARIANT):
+        raise NotExact(
+            "is JSON that a variant does not hold: a name stands in it twice, or a number has too many digits"
+        )
+    return text
+
+
+_VARIANT = ExactText("variant", "string", _read_variant)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def not_exact(column: str, source_type: str, text: str, problem: NotExact, type_name: str) -> DataError:
@@ -222,20 +299,55 @@ def _targets(
             complaints.append(f"the column {name} stands there twice, or twice but for its letters' case")
         elif column.expression is None:
             complaints.append(f"the column {column.name} is {column.source_type}, which has no exact text")
-        elif column.spark_type == "binary":
-            targets.append(Target(name, column, None))
-            if declared and declared.lower() != "binary":
-                complaints.append(f"the column {column.name} is {column.source_type}, and can only become binary")
-        elif text := reader_of_type(declared or column.spark_type):
-            targets.append(Target(name, column, text))
         else:
-            complaints.append(f"{declared} is no scalar type of Spark, as the column {column.name} is to have")
+            target = _target(name, column, declared)
+            if isinstance(target, Target):
+                targets.append(target)
+            else:
+                complaints.append(target)
     beside = find(partitions.column) if partitions else None
     if beside and not beside.is_number:
         complaints.append(f"--partition-column {beside.name} is {beside.source_type}, and has to be a number")
     if complaints:
         raise UsageError(f"{'; '.join(complaints)}. Name the columns to take in --columns.")
     return targets, beside
+
+
+def _target(name: str, column: Column, declared: str | None) -> Target | str:
+    """Return how a column is read as the type that is declared, or why it cannot be."""
+    kind, infinity_is_null = re.subn(rf"\s+{_INFINITY}$", "", declared or column.spark_type)
+    told = f"the column {column.name} is {column.source_type}"
+    found = re.fullmatch(r"((?:array\s*<\s*)*)(.*?)((?:\s*>)*)", kind, re.IGNORECASE)
+    assert found is not None
+    dimensions = found[1].lower().count("array")
+    if found[3].count(">") != dimensions:
+        return f"{declared} is no type of Spark, as the column {column.name} is to have"
+    is_list = column.spark_type.startswith("array")
+    chosen = "array" if dimensions else found[2].lower()
+    text = _VARIANT if chosen == "variant" else reader_of_type(found[2])
+    if chosen in column.otherwise:
+        column = replace(column, expression=column.otherwise[chosen])
+        if chosen == "binary":
+            return Target(name, column, None)
+    elif column.spark_type == "binary":
+        return Target(name, column, None) if chosen == "binary" else f"{told}, and can only become binary"
+    elif is_list != (dimensions > 0):
+        return f"{told}, and can become {'only an array or string' if is_list else 'no array'}"
+    if text is None:
+        return f"{declared} is no scalar type of Spark, as the column {column.name} is to have"
+    if chosen == "variant" and column.form != "json":
+        return f"{told}, and only JSON can become variant: declare string"
+    if text.arrow_type == "string" and column.spark_type.removeprefix("array<").rstrip(">") in ("float", "double"):
+        return f"{told}, whose digits as text are not the same everywhere: declare {column.spark_type}"
+    if infinity_is_null and (dimensions or text.type_name not in ("timestamp", "timestamp_ntz")):
+        return f"{_INFINITY} stands behind a timestamp or timestamp_ntz, and the column {column.name} is {kind}"
+    return Target(name, column, text, _form(column, text), dimensions, bool(infinity_is_null))
+
+
+def _form(column: Column, text: ExactText) -> Callable[[str], str] | None:
+    if text.arrow_type == "string":
+        return TEXT_FORMS.get(column.form or "")
+    return microseconds_of_span if (column.form, text.type_name) == ("span", "bigint") else None
 
 
 def reader_of_type(kind: str) -> ExactText | None:
@@ -290,7 +402,16 @@ def _reader(
         options["prepareQuery"] = cut.prefix
     frame = spark.read.jdbc(source.url, f"({query}) t", predicates=ranges, properties=options)
     told = ["reconcile_position", "reconcile_row"] if cut.told_by else []
-    return frame.select(*told, *(f"c{place}" for place in range(len(targets))))
+    return frame.selectExpr(
+        *told, *(f"{_delivered(target, place)} as c{place}" for place, target in enumerate(targets))
+    )
+
+
+def _delivered(target: Target, place: int) -> str:
+    """Return SQL for what Python is given of a column: JSON is read by Spark, as models have it read."""
+    if target.source.form != "json" or target.text is None:
+        return f"c{place}"
+    return (_JSON_OF_VARIANT if target.is_variant else _JSON_AS_TEXT).format(f"c{place}")
 
 
 def _write(
@@ -308,6 +429,9 @@ def _write(
         lambda batches: typed_rows(batches, targets, told),
         ", ".join(f"{quoted(target.name)} {target.stored_type}" for target in targets),
     )
+    if any(target.is_variant for target in targets):
+        names = [(quoted(target.name), target.is_variant) for target in targets]
+        rows = rows.selectExpr(*(f"parse_json({name}) as {name}" if variant else name for name, variant in names))
     properties = {
         "reconcile.snapshot": "jdbc",
         "reconcile.snapshot.database": database.name,

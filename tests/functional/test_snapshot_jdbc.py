@@ -11,15 +11,19 @@ from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from avro_files import DATE, JSON, MICROS, NUMBER, OFFSET, TIME, array, decimal, nested, record
+from both_sides import Digits, Kind, Value, differences, inserts, meta
 from postgres import Postgres, free_port
 from reconcile_jobs import snapshot_csv, snapshot_jdbc
 from reconcile_jobs.csv_records import Dialect
 from reconcile_jobs.errors import DataError, Fault, UsageError
+from reconcile_jobs.exact_text import NotExact
 from reconcile_jobs.jdbc.connection import Source
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
 from reconcile_jobs.jdbc.sqlserver import SQLServer
-from reconcile_jobs.snapshot_jdbc import Partitions
+from reconcile_jobs.snapshot_jdbc import Partitions, _target, typed_rows
 from reconcile_jobs.staging import TableName
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,15 +109,21 @@ TYPES = [
     ("timestamp", "timestamp_ntz", [("'1969-12-31 23:59:59.999999'", datetime(1969, 12, 31, 23, 59, 59, 999999))]),
     ("timestamptz", "timestamp", [("'2026-11-21 11:33:13.049844+05:30'", 1795240993049844),
                                   ("'0001-01-01 00:00:00+00'", -62135596800000000)]),
-    ("time", "string", [("'24:00:00'", "24:00:00"), ("'01:02:03.000004'", "01:02:03.000004")]),
-    ("timetz", "string", [("'01:02:03-08'", "01:02:03-08")]),
-    ("interval", "string", [("'1 year 2 mons -3 days 04:05:06.000007'", "1 year 2 mons -3 days +04:05:06.000007")]),
-    ("json", "string", [("'{\"b\": 1.10,  \"a\": 2}'", '{"b": 1.10,  "a": 2}')]),
-    ("jsonb", "string", [("'{\"b\": 1.10, \"a\": 2}'", '{"a": 2, "b": 1.10}')]),
+    ("time", "string", [("'24:00:00'", "24:00:00.000000"), ("'01:02:03.000004'", "01:02:03.000004")]),
+    ("timetz", "string", [("'01:02:03-08'", "01:02:03.000000-08:00")]),
+    ("interval", "string", [("'1 year 2 mons -3 days 04:05:06.000007'", "P14MT-68H306.000007S")]),
+    ("json", "string", [("'{\"b\": 1.10,  \"a\": 2}'", '{"a":2,"b":1.1}'),
+                        ("'{\"a\": 1,  \"a\": 2}'", '{"a": 1,  "a": 2}')]),
+    ("jsonb", "string", [("'{\"b\": 1.10, \"a\": 2}'", '{"a":2,"b":1.1}')]),
     ("uuid", "string", [("'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")]),
-    ("inet", "string", [("'10.0.0.1'", "10.0.0.1/32"), ("'10.0.0.1/8'", "10.0.0.1/8")]),
-    ("integer[]", "string", [("'{1,NULL,3}'", "{1,NULL,3}")]),
-    ("text[]", "string", [("ARRAY['a,b', NULL, '']", '{"a,b",NULL,""}')]),
+    ("inet", "string", [("'10.0.0.1'", "10.0.0.1"), ("'10.0.0.1/8'", "10.0.0.1/8")]),
+    ("integer[]", "array<int>", [("'{1,NULL,3}'", [1, None, 3]), ("'{}'", []), ("'[0:1]={1,2}'", [1, 2])]),
+    ("text[]", "array<string>", [("ARRAY['a,b', NULL, '', 'NULL', '\"']", ["a,b", None, "", "NULL", '"'])]),
+    ("char(2)[]", "array<string>", [("'{a}'", ["a "])]),
+    ("inet[]", "array<string>", [("'{10.0.0.1}'", ["10.0.0.1"])]),
+    ("money[]", "array<string>", [("'{1.5}'", ["1.50"])]),
+    ("numeric(4,2)[]", "array<decimal(4,2)>", [("'{0.5}'", [Decimal("0.50")])]),
+    ("mood[]", "array<string>", [("'{so so}'", ["so so"])]),
     ("bit(3)", "string", [("B'101'", "101")]),
     ("int4range", "string", [("'[1,5)'", "[1,5)")]),
     ("mood", "string", [("'so so'", "so so")]),
@@ -143,6 +153,200 @@ def test_every_type(spark, postgres, load):
     assert [kind for _, kind in spark.table("lake.loaded").dtypes[1:]] == [kind for _, kind, _ in TYPES]
 
 
+TIMESTAMP_TZ = record("timestampTz", timestamp=MICROS, offset=OFFSET)
+TIME_TZ = record("timeTz", time=TIME, offset=OFFSET)
+INTERVAL = record("interval", months="int", hours="int", micros="long")
+INFINITE = 9223372036825200000, -9223372036832400000
+NOON, HOUR = 1795262400_000000, 3_600_000
+AS_JSON, AS_INTERVAL = meta("string", encoding="json"), meta("string", encoding="interval")
+DOCUMENT = '{"b": [1.50, null, -0.0, 1e5], "a": {"ü": "\\""}}'
+LARGE = '{"c": 12345678901234567890123456789012345678}'
+SHOWN = '{"a":{"ü":"\\""},"b":[1.5,null,0,100000.0]}'
+
+
+def moment(sql: str, micros: int, text: str) -> Value:
+    return Value(f"'{sql}'", {"timestamp": micros, "offset": HOUR}, text)
+
+
+BOTH_SIDES = [
+    Kind(
+        "json",
+        "string",
+        JSON,
+        [
+            Value(f"'{DOCUMENT}'", DOCUMENT, Digits(DOCUMENT), SHOWN),
+            Value("' [ ] '", " [ ] ", []),
+            Value(f"'{LARGE}'", LARGE, Digits(LARGE)),
+        ],
+    ),
+    Kind(
+        "json",
+        AS_JSON,
+        JSON,
+        [
+            Value("'\"a\"'", '"a"', "a", '"a"'),
+            Value("'null'", "null", shows="null"),
+            Value("' 1.50'", " 1.50", Digits("1.50"), "1.5"),
+        ],
+    ),
+    Kind("json", "variant", JSON, [Value(f"'{DOCUMENT}'", DOCUMENT, Digits(DOCUMENT)), Value("'\"a\"'", '"a"', "a")]),
+    Kind(
+        "jsonb",
+        "string",
+        JSON,
+        [Value('\'{"bb": 1.10,"a": []}\'', '{"a": [], "bb": 1.10}', {"a": [], "bb": 1.1}, '{"a":[],"bb":1.1}')],
+    ),
+    Kind("jsonb", "variant", JSON, [Value('\'{"bb": 1.10,"a": []}\'', '{"a": [], "bb": 1.10}', {"a": [], "bb": 1.1})]),
+    Kind(
+        "interval",
+        AS_INTERVAL,
+        INTERVAL,
+        [
+            Value(
+                "'1 year 2 mons 3 days 04:05:06.789'",
+                {"months": 14, "hours": 76, "micros": 306_789_000},
+                "P1Y2M3DT4H5M6.789S",
+                "P14MT76H306.789000S",
+            ),
+            Value(
+                "'-1 mons +1 day -00:00:00.5'",
+                {"months": -1, "hours": 24, "micros": -500_000},
+                "P-1M1DT-0.5S",
+                "P-1MT24H-0.500000S",
+            ),
+            Value("'0'", {"months": 0, "hours": 0, "micros": 0}, "PT0S"),
+        ],
+    ),
+    Kind(
+        "timetz",
+        "string",
+        TIME_TZ,
+        [
+            Value("'08:35:30.000001-04:30'", {"time": 30930000001, "offset": -9 * HOUR // 2}, "08:35:30.000001-04:30"),
+            Value("'00:00:00+00'", {"time": 0, "offset": 0}, "00:00:00.000000+00:00", "00:00:00.000000+00:00"),
+        ],
+    ),
+    Kind("time", "string", TIME, [Value("'08:35:30'", 30930000000, "08:35:30.000000", "08:35:30.000000")]),
+    Kind(
+        "timestamptz",
+        "timestamp",
+        TIMESTAMP_TZ,
+        [moment("2026-11-21 13:00:00.000001+01", NOON + 1, "2026-11-21T12:00:00.000001Z")],
+    ),
+    Kind(
+        "timestamptz",
+        "string",
+        MICROS,
+        [
+            Value("'infinity'", INFINITE[0], shows="infinity"),
+            Value("'-infinity'", INFINITE[1], shows="-infinity"),
+            Value("'2026-11-21 12:00:00+00'", NOON, "2026-11-21T12:00:00.000000Z", "2026-11-21T12:00:00.000000Z"),
+            Value("'0044-03-15 BC'", -63517824000_000000, shows="-0043-03-15T00:00:00.000000Z"),
+        ],
+    ),
+    Kind(
+        "timestamptz",
+        meta("timestamp", infinity_is_null=True),
+        MICROS,
+        [Value("'infinity'", INFINITE[0]), Value("'-infinity'", INFINITE[1]), Value("'2026-11-21 12:00:00+00'", NOON)],
+    ),
+    Kind("timestamp", "timestamp_ntz", MICROS, [Value("'2026-11-21 12:00:00'", NOON, "2026-11-21T12:00:00.000000Z")]),
+    Kind(
+        "date",
+        "date",
+        DATE,
+        [Value("'0001-01-01'", -719162, "0001-01-01"), Value("'9999-12-31'", 2932896, "9999-12-31")],
+    ),
+    Kind(
+        "integer[]",
+        "array<int>",
+        array("c12", "int"),
+        [Value("'{1,NULL,-3}'", nested([1, None, -3]), [1, None, -3]), Value("'{}'", nested([]), [])],
+    ),
+    Kind(
+        "text[]",
+        "array<array<string>>",
+        array("c13", "string"),
+        [
+            Value(
+                "ARRAY[['a', NULL], ['', '{\"x\": 1}']]",
+                nested([["a", None], ["", '{"x": 1}']]),
+                [["a", None], ["", '{"x": 1}']],
+            )
+        ],
+    ),
+    Kind(
+        "numeric(6,2)[]",
+        "array<decimal(6,2)>",
+        array("c14", decimal(6, 2)),
+        [Value("'{1.50,NULL}'", nested([Decimal("1.50"), None]), [1.5, None])],
+    ),
+    Kind(
+        "bytea[]",
+        "array<binary>",
+        array("c15", "bytes"),
+        [Value(r"ARRAY['\xdead'::bytea, '', NULL]", nested([b"\xde\xad", b"", None]))],
+    ),
+    Kind(
+        "timestamp[]",
+        "array<timestamp_ntz>",
+        array("c16", MICROS),
+        [Value("'{2026-11-21 12:00:00,NULL}'", nested([NOON, None]), ["2026-11-21T12:00:00Z", None])],
+    ),
+    Kind("time[]", "array<string>", array("c17", TIME), [Value("'{08:35:30}'", nested([30930000000]))]),
+    Kind("json[]", "array<string>", array("c18", JSON), [Value("ARRAY['{\"a\":  1}'::json]", nested(['{"a":  1}']))]),
+    Kind(
+        "boolean[]",
+        "array<boolean>",
+        array("c19", "boolean"),
+        [Value("'{t,f,NULL}'", nested([True, False, None]), [True, False, None])],
+    ),
+    Kind(
+        "double precision[]",
+        "array<double>",
+        array("c20", "double"),
+        [Value("'{0.1,NaN,1e300}'", nested([0.1, float("nan"), 1e300]), [0.1, "NaN", 1e300])],
+    ),
+    Kind("bytea", "binary", "bytes", [Value(r"'\x00deadbeef'", b"\0\xde\xad\xbe\xef"), Value("''", b"")]),
+    Kind("bit(4)", "binary", "bytes", [Value("B'0101'", b"0101")]),
+    Kind(
+        "numeric",
+        "string",
+        NUMBER,
+        [
+            Value("'NaN'", "NaN", "NaN", "NaN"),
+            Value("'1.100'", "1.100", "1.100", "1.100"),
+            Value("'Infinity'", "Infinity", "Infinity"),
+        ],
+    ),
+    Kind(
+        "numeric(40,10)",
+        "string",
+        decimal(40, 10),
+        [Value("0.12", Decimal("0.1200000000"), Digits("0.1200000000"), "0.1200000000")],
+    ),
+    Kind("real", "float", "float", [Value("45.67", 45.67, 45.67), Value("'NaN'", float("nan"), "NaN")]),
+    Kind("inet", "string", "string", [Value("'10.0.0.1'", "10.0.0.1", "10.0.0.1")]),
+    Kind("char(4)", "string", "string", [Value("'ab'", "ab  ", "ab  ")]),
+]
+
+
+def test_a_model_and_a_snapshot_hold_the_same_of_every_type(spark, postgres, load):
+    declared = ", ".join(f"c{n} {kind.sql}" for n, kind in enumerate(BOTH_SIDES))
+    rows = ", ".join(inserts(BOTH_SIDES))
+    postgres.query(
+        f"SET TIME ZONE 'UTC'; CREATE TABLE both_sides (id int, {declared}); INSERT INTO both_sides VALUES {rows}"
+    )
+
+    def loaded(columns: str) -> str:
+        load("public.both_sides", columns=columns)
+        return "lake.loaded"
+
+    # Its place is one that held no variant.
+    load("public.both_sides", columns="id")
+    assert differences(spark, "postgresql", BOTH_SIDES, loaded) == ([], {})
+
+
 def test_the_capture_arrives_as_its_export_does(spark, postgres, load):
     postgres.query(
         "CREATE SCHEMA shop; CREATE TABLE shop.orders (id bigint PRIMARY KEY, customer_id bigint, status text, "
@@ -164,6 +368,61 @@ def test_the_capture_arrives_as_its_export_does(spark, postgres, load):
     assert snapshot.rows == spark.table("lake.exported").count() > 900
     assert spark.table("lake.loaded").dtypes == spark.table("lake.exported").dtypes
     assert rows_of(spark, "lake.loaded") == rows_of(spark, "lake.exported")
+
+
+DECLARED = [
+    # a column, the type that is declared, and the complaint, or the type of the table's column and its values
+    ("integer[]", "array<int>", {"[]": [], '["1", null]': [1, None]}),
+    ("integer[]", "ARRAY < array<int> >", {"[]": [], '[["1"], null]': [[1], None]}),
+    ("integer[]", "array<array<int>", "array<array<int> is no type of Spark"),
+    ("integer[]", "array<int>>", "array<int>> is no type of Spark"),
+    ("integer[]", "array<blob>", "array<blob> is no scalar type of Spark"),
+    ("integer[]", "string", {"{1,NULL}": "{1,NULL}"}),
+    ("integer[]", "int", "the column c is integer[], and can become only an array or string"),
+    ("integer", "array<int>", "the column c is integer, and can become no array"),
+    ("timestamp[]", "array<timestamp infinity_is_null>", "is no scalar type of Spark"),
+    ("timestamp without time zone[]", "array<timestamp_ntz> infinity_is_null", "stands behind a timestamp"),
+    ("timestamp with time zone", "timestamp infinity_is_null", {"-infinity": None}),
+    ("timestamp with time zone", "string infinity_is_null", "infinity_is_null stands behind a timestamp"),
+    ("bytea", "string", "the column c is bytea, and can only become binary"),
+    ("bytea", "binary", {}),
+    ("bit(3)", "binary", {}),
+    ("text", "binary", {"\\x00": b"\0"}),
+    ("text", "variant", "the column c is text, and only JSON can become variant: declare string"),
+    ("jsonb", "variant", {"[1]": "[1]"}),
+    ("double precision", "varchar(9)", "whose digits as text are not the same everywhere: declare double"),
+    ("real[]", "array<string>", "whose digits as text are not the same everywhere: declare array<float>"),
+    ("interval", "varchar(30)", {"PT1S": "P0MT0H1.000000S"}),
+    ("time without time zone[]", "array<string>", {'["08:15:30"]': ["08:15:30.000000"]}),
+]
+
+
+@pytest.mark.parametrize("source_type, declared, expected", DECLARED)
+def test_what_a_column_can_be_declared_as(spark, source_type, declared, expected):
+    target = _target("c", PostgreSQL().column("c", source_type, source_type), declared)
+    if isinstance(expected, str):
+        assert isinstance(target, str) and expected in target
+    else:
+        assert target.stored_type.replace("string", "variant" if target.is_variant else "string") == re.sub(
+            r" infinity_is_null$|\s", "", declared.lower().replace("varchar(30)", "string")
+        )
+        assert {text: target.read(text) for text in expected} == expected
+
+
+def test_a_value_of_another_depth_or_a_variant_that_loses_digits_is_refused_in_a_sentence(spark):
+    array = _target("c", PostgreSQL().column("c", "integer[]", "integer[]"), "array<int>")
+    for text in ('[["1"]]', '[["1"], "2"]'):
+        with pytest.raises(NotExact, match="has not the 1 dimension of array<int>"):
+            array.read(text)
+    variant = _target("c", PostgreSQL().column("c", "json", "json"), "variant")
+    (batch,) = [pa.RecordBatch.from_pydict({"c0": ["[1]", '!{"a": 1, "a": 2}']})]
+    with pytest.raises(DataError) as refused:
+        list(typed_rows([batch], [variant]))
+    assert str(refused.value) == (
+        'Column c, json: "{\\"a\\": 1, \\"a\\": 2}" is JSON that a variant does not hold: a name stands in it twice, '
+        "or a number has too many digits, and the column is to be variant. Nothing was written; declare a type that "
+        "holds it in --columns, as string does."
+    )
 
 
 class ChangedMeanwhile(PostgreSQL):
@@ -300,6 +559,9 @@ NOT_EXACT = [
     ("numeric", f"{'9' * 29}", "v decimal(38,10)", "has 29 digits before the decimal point"),
     ("numeric(10,2)", "'NaN'", None, "is not a number"),
     ("date", "'infinity'", None, '"infinity" is not of the form'),
+    ("integer[]", "'{{1}}'", None, "has not the 1 dimension of array<int>"),
+    ("json", '\'{"a": 1, "a": 1}\'', "v variant", "a variant does not hold: a name stands in it twice"),
+    ("json", "'[0.1234567890123456789012345678901234567890]'", "v variant", "or a number has too many digits"),
     ("date", "'0044-03-15 BC'", None, "is not of the form"),
     ("timestamptz", "'-infinity'", None, "is not of the form"),
     ("timestamp", "'20000-01-01'", None, "is not of the form"),

@@ -5,6 +5,8 @@ from datetime import date, datetime
 from decimal import Decimal
 
 import pytest
+from avro_files import JSON, MICROS, NUMBER, TIME_INTERVAL, decimal
+from both_sides import Digits, Kind, Value, differences, inserts, meta
 from mariadb import MariaDB
 from reconcile_jobs import snapshot_jdbc
 from reconcile_jobs.errors import DataError, UsageError
@@ -23,10 +25,10 @@ def mariadb():
 
 @pytest.fixture
 def load(spark, mariadb):
-    def load(table: str, into: str = "lake.of_mariadb", **how):
+    def load(table: str, into: str = "lake.of_mariadb", database: MySQL | None = None, **how):
         spark.sparkContext.setLogLevel("OFF")  # as in the job
         properties = {"user": mariadb.user, "password": mariadb.password}
-        source = Source(MySQL(), f"jdbc:mariadb://127.0.0.1:{mariadb.port}/shop", properties)
+        source = Source(database or MySQL(), f"jdbc:mariadb://127.0.0.1:{mariadb.port}/shop", properties)
         return snapshot_jdbc.load_jdbc(spark, source, table, TableName.parse(into), **how)
 
     return load
@@ -43,6 +45,7 @@ TYPES = [
     ("tinyint(1)", "tinyint", [("-128", -128)]),
     ("tinyint unsigned", "smallint", [("255", 255)]),
     ("smallint unsigned zerofill", "int", [("65535", 65535), ("7", 7)]),
+    ("bit(7)", "bigint", [("b'1100110'", 102)]),
     ("mediumint unsigned", "int", [("16777215", 16777215)]),
     ("int unsigned", "bigint", [("4294967295", 4294967295)]),
     ("bigint", "bigint", [("-9223372036854775808", -9223372036854775808)]),
@@ -95,6 +98,110 @@ def test_every_type(spark, mariadb, load):
         there = [bytes(row[place]) if isinstance(row[place], bytearray) else row[place] for row in found]
         assert there == expected, kind
     assert [kind for _, kind in frame.dtypes[1:]] == [kind for _, kind, _ in TYPES]
+
+
+NOON = 1795262400_000000
+AS_TIME = meta("string", encoding="microseconds")
+DOCUMENT = '{"b": [1.50, null],  "a": {"ü": ""}}'
+LEAST = "-" + "9" * 35 + "." + "1" * 29 + "0"
+TIMES = [
+    ("15:30:45", 55_845_000_000, "15:30:45.000000"), ("-838:59:59", -3_020_399_000_000, "-838:59:59.000000"),
+    ("838:59:59", 3_020_399_000_000, "838:59:59.000000"), ("-00:00:00.001", -1000, "-00:00:00.001000"),
+]  # fmt: skip
+BOTH_SIDES = [
+    Kind("time(6)", AS_TIME, TIME_INTERVAL, [Value(f"'{sql}'", micros, micros, text) for sql, micros, text in TIMES]),
+    Kind("time(6)", "bigint", TIME_INTERVAL, [Value(f"'{sql}'", micros, micros) for sql, micros, _ in TIMES]),
+    Kind("time", AS_TIME, TIME_INTERVAL, [Value("'100:00:00'", 360_000_000_000, 360_000_000_000, "100:00:00.000000")]),
+    Kind("year", "int", "int", [Value("2155", 2155, 2155), Value("1901", 1901, 1901)]),
+    Kind("bit(8)", "bigint", "long", [Value("b'1100110'", 102, 102)]),
+    Kind("bit(1)", "boolean", "long", [Value("b'1'", 1, 1), Value("b'0'", 0, 0)]),
+    Kind("tinyint(1)", "int", "int", [Value("-128", -128, -128)]),
+    Kind("int unsigned", "bigint", "long", [Value("4294967295", 4294967295, 4294967295)]),
+    Kind("int(5) zerofill", "string", "long", [Value("7", 7, 7, "7")]),
+    *(
+        Kind("bigint unsigned", of, NUMBER, [Value(str(2**64 - 1), str(2**64 - 1), str(2**64 - 1), str(2**64 - 1))])
+        for of in ("string", "decimal(20,0)")
+    ),
+    Kind(
+        "decimal(65,30)",
+        "string",
+        decimal(65, 30),
+        [
+            Value(LEAST, Decimal(LEAST), Digits(LEAST), LEAST),
+            Value("0.5", Decimal("0.5" + "0" * 29), Digits("0.5" + "0" * 29), "0.5" + "0" * 29),
+        ],
+    ),
+    Kind("decimal(65,30)", "decimal(20,2)", decimal(65, 30), [Value("1.5", Decimal("1.5" + "0" * 29), Digits("1.5"))]),
+    *(
+        Kind(of, "binary", "string", [Value("x'01ff5c'", "01ff5c", "01ff5c", "01FF5C")])
+        for of in ("binary(3)", "varbinary(9)", "blob", "longblob")
+    ),
+    Kind("binary(4)", "binary", "string", [Value("x'01'", "01000000", "01000000")]),
+    Kind(
+        "date",
+        "date",
+        MICROS,
+        [
+            Value("'1000-01-01'", -30610224000_000000, "1000-01-01T00:00:00.000000Z"),
+            Value("'9999-12-31'", 253402214400_000000, "9999-12-31T00:00:00.000000Z"),
+        ],
+    ),
+    *(
+        Kind(
+            of,
+            "string",
+            MICROS,
+            [Value("'2026-11-21'", NOON - 43200_000000, "2026-11-21T00:00:00.000000Z", "2026-11-21T00:00:00.000000Z")],
+        )
+        for of in ("date", "datetime", "timestamp(3)")
+    ),
+    Kind(
+        "datetime(6)",
+        "timestamp_ntz",
+        MICROS,
+        [Value("'2026-11-21 12:00:00.000001'", NOON + 1, "2026-11-21T12:00:00.000001Z")],
+    ),
+    Kind(
+        "timestamp(6)",
+        "timestamp",
+        MICROS,
+        [Value("'2026-11-21 12:00:00.000001'", NOON + 1, "2026-11-21T12:00:00.000001Z")],
+    ),
+    Kind("float", "float", "float", [Value("45.67", 45.66999816894531, 45.67)]),
+    Kind("double", "double", "double", [Value("0.30000000000000004", 0.30000000000000004, 0.30000000000000004)]),
+    Kind("enum('a','2')", "string", "string", [Value("'2'", "2", "2")]),
+    Kind("set('a','b')", "string", "string", [Value("'a,b'", "a,b", "a,b")]),
+    Kind(
+        "json",
+        "string",
+        JSON,
+        [Value(f"'{DOCUMENT}'", DOCUMENT, Digits(DOCUMENT), '{"a":{"ü":""},"b":[1.5,null]}')],
+    ),
+    Kind("json", "variant", JSON, [Value(f"'{DOCUMENT}'", DOCUMENT, Digits(DOCUMENT)), Value("'[]'", "[]", [])]),
+]
+
+
+class WithJSON(MySQL):
+    """MariaDB, whose JSON is a longtext, with a catalog that says json as MySQL's does."""
+
+    def column(self, name, kind, declared, precision, scale):
+        return super().column(name, "json" if kind == "longtext" else kind, declared, precision, scale)
+
+
+def test_a_model_and_a_snapshot_hold_the_same_of_every_type(spark, mariadb, load):
+    declared = ", ".join(f"c{n} {kind.sql} NULL" for n, kind in enumerate(BOTH_SIDES))
+    mariadb.query(f"CREATE TABLE shop.both_sides (id int, {declared}) CHARACTER SET utf8mb4")
+    rows = ", ".join(inserts(BOTH_SIDES))
+    mariadb.query(f"SET NAMES utf8mb4; SET time_zone = '+00:00'; INSERT INTO shop.both_sides VALUES {rows}")
+
+    def loaded(columns: str) -> str:
+        load("shop.both_sides", "lake.both_sides_of_mariadb", WithJSON(), columns=columns)
+        return "lake.both_sides_of_mariadb"
+
+    assert differences(spark, "mysql", BOTH_SIDES, loaded) == ([], {})
+    # Of MariaDB itself it is a text, to Datastream too.
+    with pytest.raises(UsageError, match=r"c\d+ is longtext, and only JSON can become variant: declare string"):
+        load("shop.both_sides", columns=f"c{len(BOTH_SIDES) - 1} variant")
 
 
 def test_floats_of_any_bits(spark, mariadb, load):

@@ -7,6 +7,7 @@ import pytest
 import sqlglot
 from reconcile_jobs.errors import Fault, Undecided, UsageError
 from reconcile_jobs.jdbc.database import Column, Cut, decimal_type
+from reconcile_jobs.jdbc.forms import TEXT_FORMS, microseconds_of_span
 from reconcile_jobs.jdbc.mysql import MySQL
 from reconcile_jobs.jdbc.oracle import Oracle
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
@@ -86,8 +87,11 @@ MYSQL = [
     ("i", "decimal", "decimal(65,30)", "65", "30", "CAST(`i` AS CHAR)", "string"),
     ("j", "float", "float", "12", None, "CAST(`j` + 0e0 AS CHAR)", "float"),
     ("k", "double", "double", "22", None, "CAST(`k` AS CHAR)", "double"),
+    ("z", "int", "int(5) unsigned zerofill", "10", "0", "CAST(`z` + 0 AS CHAR)", "bigint"),
     ("l", "bit", "bit(1)", "1", None, "CAST(`l` + 0 AS CHAR)", "boolean"),
     ("m", "bit", "bit(64)", "64", None, "CAST(`m` + 0 AS CHAR)", "decimal(20,0)"),
+    ("m", "bit", "bit(63)", "63", None, "CAST(`m` + 0 AS CHAR)", "bigint"),
+    ("j", "json", "json", None, None, "CAST(`j` AS CHAR)", "string"),
     ("n", "datetime", "datetime(6)", None, None, "CAST(`n` AS CHAR)", "timestamp_ntz"),
     ("o", "timestamp", "timestamp(6)", None, None, "CAST(`o` AS CHAR)", "timestamp"),
     ("p", "blob", "blob", None, None, "`p`", "binary"),
@@ -369,6 +373,12 @@ POSTGRESQL = [
     ("f", "oid", "oid", '"f"::text', "bigint", True),
     ("g", "color", "text", '"g"::text', "string", False),
     ("h", "timestamp(3) with time zone", "timestamp(3) with time zone", '"h"::text', "timestamp", False),
+    ("i", "inet", "inet", 'textin(inet_out("i"))', "string", False),
+    ("j", "integer[]", "integer[]", 'array_to_json("j"::text[])::text', "array<int>", False),
+    ("k", "numeric(4,2)[]", "numeric(4,2)[]", 'array_to_json("k"::text[])::text', "array<decimal(4,2)>", False),
+    ("l", "money[]", "money[]", 'array_to_json("l"::numeric[]::text[])::text', "array<string>", False),
+    ("m", "character(3)[]", "character(3)[]", 'array_to_json("m")::text', "array<string>", False),
+    ("n", "bytea[]", "bytea[]", 'array_to_json("n"::text[])::text', "array<binary>", False),
 ]
 
 
@@ -380,6 +390,51 @@ def test_how_columns_of_postgresql_are_read(name, declared, made_of, expression,
     assert (column.name, column.source_type, read, column.spark_type, column.is_number) == (
         name, declared, expression, spark_type, is_number,
     )  # fmt: skip
+
+
+# A database's type, its text, and that of a model: macros/change_records/datastream_texts.sql.
+FORMS = [
+    (Oracle, ("INTERVAL YEAR(2) TO MONTH", None, "0"), "+01-02", "P14MT0H0.000000S"),
+    (Oracle, ("INTERVAL YEAR(2) TO MONTH", None, "0"), "-01-02", "P-14MT0H0.000000S"),
+    (Oracle, ("INTERVAL DAY(2) TO SECOND(6)", None, "6"), "+03 04:05:06.789000", "P0MT76H306.789000S"),
+    (Oracle, ("INTERVAL DAY(2) TO SECOND(6)", None, "6"), "-00 00:00:00.500000000", "P0MT0H-0.500000S"),
+    (Oracle, ("INTERVAL DAY(2) TO SECOND(6)", None, "6"), "+03 04:05:06.0000001", "+03 04:05:06.0000001"),
+    (
+        Oracle,
+        ("TIMESTAMP(6) WITH TIME ZONE", None, "6"),
+        "2026-11-21 12:00:00.000001000Z",
+        "2026-11-21T12:00:00.000001Z",
+    ),
+    (Oracle, ("TIMESTAMP(9)", None, "9"), "2026-11-21 12:00:00.000000001", "2026-11-21T12:00:00.000000001Z"),
+    (Oracle, ("DATE", None, None), "-0044-03-15 00:00:00", "-0043-03-15T00:00:00.000000Z"),
+    (SQLServer, ("datetimeoffset", "34", "7"), "2026-11-21 12:00:00.1000000 +00:00", "2026-11-21T12:00:00.100000Z"),
+    (SQLServer, ("time", "16", "7"), "08:15:30.0000000", "08:15:30.000000"),
+    (SQLServer, ("time", "16", "7"), "08:15:30.0000001", "08:15:30.0000001"),
+    (MySQL, ("datetime", "datetime", None, None), "0000-00-00 00:00:00", "0000-00-00 00:00:00"),
+    (MySQL, ("date", "date", None, None), "2024-00-10", "2024-00-10"),
+    (MySQL, ("time", "time", None, None), "838:59:59", "838:59:59.000000"),
+    (PostgreSQL, ("date", "date"), "10000-01-01", "+10000-01-01"),
+    (PostgreSQL, ("date", "date"), "0001-01-01 BC", "0000-01-01"),
+    (PostgreSQL, ("timestamp with time zone",) * 2, "-infinity", "-infinity"),
+    (PostgreSQL, ("timestamp with time zone",) * 2, "10000-01-01 00:00:00+00", "+10000-01-01T00:00:00.000000Z"),
+    (PostgreSQL, ("time with time zone",) * 2, "24:00:00+05:30:15", "24:00:00.000000+05:30:15"),
+    (PostgreSQL, ("interval", "interval"), "P1Y2M-3DT-4H-5M-6.5S", "P14MT-76H-306.500000S"),
+    (PostgreSQL, ("interval year to month", "interval year to month"), "P1Y2M", "P14MT0H0.000000S"),
+    (PostgreSQL, ("interval day to second(3)[]",) * 2, "P1W", "P0MT168H0.000000S"),
+    (PostgreSQL, ("interval", "interval"), "PT-0.000001S", "P0MT0H-0.000001S"),
+    (PostgreSQL, ("interval", "interval"), "infinity", "infinity"),
+]
+
+
+@pytest.mark.parametrize("kind, catalog, text, expected", FORMS)
+def test_the_text_of_a_value_is_the_one_that_a_model_has(kind, catalog, text, expected):
+    column = kind().column("c", *catalog)
+    assert TEXT_FORMS[column.form](text) == expected
+
+
+def test_a_time_of_mysql_is_also_a_number_of_microseconds():
+    told = ["-838:59:59", "00:00:00.000001", "-00:00:00.5", "none"]
+    assert [microseconds_of_span(text) for text in told] == ["-3020399000000", "1", "-500000", "none"]
 
 
 def test_which_columns_of_oracle_are_numbers():

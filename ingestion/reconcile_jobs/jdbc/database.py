@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -38,7 +38,9 @@ class Column:
     """A column of a table, how it is selected and what it becomes.
 
     `expression` has {} where the column's quoted name belongs, and gives the value's exact text, or its bytes where
-    `spark_type` is binary; None where there is no such text. `is_number`: it can be cut into ranges.
+    `spark_type` is binary; None where there is no such text. `is_number`: it can be cut into ranges. `form`: how a
+    model has the value as a string, one of TEXT_FORMS or json. `otherwise`: the expression where another type than
+    `spark_type` is declared, binary, string or array; of an array a JSON list whose elements are texts or lists.
     """
 
     name: str
@@ -46,6 +48,8 @@ class Column:
     expression: str | None
     spark_type: str = "string"
     is_number: bool = False
+    form: str | None = None
+    otherwise: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

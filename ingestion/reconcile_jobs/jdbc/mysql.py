@@ -36,7 +36,9 @@ _READ_OF_MYSQL = (
 )
 
 _TEXT = "CAST({} AS CHAR)"
+_NUMBER = "CAST({} + 0 AS CHAR)"
 _INTEGERS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "integer": 32, "bigint": 64}
+_FORMS = {"date": "moment", "datetime": "moment", "timestamp": "moment", "time": "span", "json": "json"}
 _TEXTS: dict[str, tuple[str, str]] = {
     # As text a float has six digits; as a double it has them all.
     "float": ("CAST({} + 0e0 AS CHAR)", "float"),
@@ -103,16 +105,19 @@ class MySQL(Database):
 
     def column(self, name: str, kind: str, declared: str, precision: str | None, scale: str | None) -> Column:
         """Return how a column is read, given what information_schema.columns has of it."""
+        # What pads it with zeros does not belong to a number.
+        text = _NUMBER if "zerofill" in declared else _TEXT
         if kind in _INTEGERS:
             bits = _INTEGERS[kind] + ("unsigned" in declared)
             fitting = (t for b, t in ((8, "tinyint"), (16, "smallint"), (32, "int"), (64, "bigint")) if bits <= b)
-            return Column(name, declared, _TEXT, next(fitting, "decimal(20,0)"))
+            return Column(name, declared, text, next(fitting, "decimal(20,0)"))
         if kind == "decimal":
-            return Column(name, declared, _TEXT, decimal_type(int(precision or 10), int(scale or 0)))
+            return Column(name, declared, text, decimal_type(int(precision or 10), int(scale or 0)))
         if kind == "bit":
-            return Column(name, declared, "CAST({} + 0 AS CHAR)", "boolean" if precision == "1" else "decimal(20,0)")
+            spark_type = {"1": "boolean", "64": "decimal(20,0)"}.get(precision or "", "bigint")
+            return Column(name, declared, _NUMBER, spark_type)
         expression, spark_type = _TEXTS.get(kind, (None, "string"))
-        return Column(name, declared, expression, spark_type)
+        return Column(name, declared, expression, spark_type, form=_FORMS.get(kind))
 
     def fix(self, connection: Rows, table: Table, at: str) -> Cut:
         """Say how the one connection begins its snapshot, and where its place in the binary log stands."""

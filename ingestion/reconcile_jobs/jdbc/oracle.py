@@ -59,6 +59,15 @@ _TEXTS: dict[str, tuple[str, str]] = {
     "JSON": ("JSON_SERIALIZE({} RETURNING CLOB)", "string"),
     "BOOLEAN": ("CASE WHEN {} THEN 'true' WHEN NOT {} THEN 'false' END", "boolean"),
 }
+_FORMS = {
+    "DATE": "moment",
+    "TIMESTAMP": "moment",
+    "TIMESTAMP WITH TIME ZONE": "moment",
+    "TIMESTAMP WITH LOCAL TIME ZONE": "moment",
+    "INTERVAL YEAR TO MONTH": "interval",
+    "INTERVAL DAY TO SECOND": "interval",
+    "JSON": "json",
+}
 
 
 class Oracle(Database):
@@ -121,7 +130,7 @@ class Oracle(Database):
             digits, places = int(precision or 38), int(scale)
             return Column(name, f"NUMBER({digits},{places})", _NUMBER, decimal_type(digits, places), True)
         expression, spark_type = _TEXTS.get(kind, (None, "string"))
-        return Column(name, data_type, expression, spark_type, kind == "FLOAT")
+        return Column(name, data_type, expression, spark_type, kind == "FLOAT", _FORMS.get(kind))
 
     def fix(self, connection: Rows, table: Table, at: str) -> Cut:
         """Take the SCN that is asked for, or the newest."""

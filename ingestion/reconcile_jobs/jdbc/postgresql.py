@@ -42,7 +42,7 @@ SELECT
 
 # In the reading transaction alone. With row_security off a query that a policy would take rows from fails.
 _TEXTS = (
-    "SET LOCAL TIME ZONE 'UTC'; SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL intervalstyle = 'postgres'; "
+    "SET LOCAL TIME ZONE 'UTC'; SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL intervalstyle = 'iso_8601'; "
     "SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 3; SET LOCAL row_security = off; "
     "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
 )
@@ -60,6 +60,21 @@ _SCALARS = {
     "timestamp without time zone": "timestamp_ntz",
     "timestamp with time zone": "timestamp",
 }
+_FORMS = {
+    "date": "date",
+    "timestamp without time zone": "moment",
+    "timestamp with time zone": "moment",
+    "time without time zone": "time",
+    "time with time zone": "time",
+    "interval": "interval",
+    "json": "json",
+    "jsonb": "json",
+}
+# What a cast to text alters of these: it takes the blanks away that pad a character, and adds /32 to an address. Of
+# money the text is that of a locale.
+_OWN_TEXTS = {"character": "textin(bpcharout({}))", "inet": "textin(inet_out({}))", "money": "{}::numeric::text"}
+# The same of arrays.
+_OWN_ELEMENTS = {"character": "{}", "inet": "{}", "money": "{}::numeric[]::text[]"}
 
 
 class PostgreSQL(Database):
@@ -125,22 +140,39 @@ class PostgreSQL(Database):
 
     def column(self, name: str, declared: str, made_of: str) -> Column:
         """Return how a column is read, given its types as format_type() writes them."""
+        if made_of.endswith("[]"):
+            return self._array(name, declared, made_of.removesuffix("[]"))
         kind = re.sub(r"\([^)]*\)", "", made_of)
+        # An interval may name the fields that it has.
+        form = _FORMS.get("interval" if kind.startswith("interval ") else kind)
         if kind in _SCALARS:
-            return Column(name, declared, _TEXT, _SCALARS[kind], kind in ("smallint", "integer", "bigint", "oid"))
+            is_number = kind in ("smallint", "integer", "bigint", "oid")
+            return Column(name, declared, _TEXT, _SCALARS[kind], is_number, form)
         if found := re.fullmatch(r"numeric\((\d+),(-?\d+)\)", made_of):
             return Column(name, declared, _TEXT, decimal_type(int(found[1]), int(found[2])), True)
         if kind == "numeric":
             return Column(name, declared, _TEXT, is_number=True)
         if kind == "bytea":
             return Column(name, declared, "{}", "binary")
-        if kind == "character":
-            # A cast would take the blanks away that pad it.
-            return Column(name, declared, "textin(bpcharout({}))")
-        if kind == "money":
-            # Its text is that of a locale.
-            return Column(name, declared, "{}::numeric::text")
-        return Column(name, declared, _TEXT)
+        if kind in ("bit", "bit varying"):
+            # To Datastream these are bytes, a 0 or 1 in ASCII for each bit.
+            return Column(name, declared, _TEXT, otherwise={"binary": "convert_to({}::text, 'UTF8')"})
+        return Column(name, declared, _OWN_TEXTS.get(kind, _TEXT), form=form)
+
+    def _array(self, name: str, declared: str, made_of: str) -> Column:
+        """Return how an array is read: of one dimension unless another type is declared, as the catalog tells none."""
+        element = self.column(name, declared, made_of)
+        kind = re.sub(r"\([^)]*\)", "", made_of)
+        elements = _OWN_ELEMENTS.get(kind, "{}::text[]")
+        return Column(
+            name,
+            declared,
+            f"array_to_json({elements})::text",
+            f"array<{element.spark_type}>",
+            # JSON within an array stays the text that it is.
+            form=element.form if element.form != "json" else None,
+            otherwise={"string": _TEXT},
+        )
 
     def fix(self, connection: Rows, table: Table, at: str) -> Cut:
         """Export the snapshot of a transaction that stays open."""

@@ -51,6 +51,10 @@ _TEXTS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("char", "varchar", "nchar", "nvarchar", "text", "ntext"), ("{}", "string")),
     **dict.fromkeys(("binary", "varbinary", "image", "timestamp"), ("{}", "binary")),
 }
+_FORMS = {
+    **dict.fromkeys(("datetime", "smalldatetime", "datetime2", "datetimeoffset"), "moment"),
+    "time": "time",
+}
 
 
 class SQLServer(Database):
@@ -104,7 +108,7 @@ class SQLServer(Database):
             digits, places = int(precision or 18), int(scale or 0)
             return Column(name, f"{kind}({digits},{places})", _NUMBER, decimal_type(digits, places))
         expression, spark_type = _TEXTS.get(kind, (None, "string"))
-        return Column(name, kind, expression, spark_type)
+        return Column(name, kind, expression, spark_type, form=_FORMS.get(kind))
 
     def fix(self, connection: Rows, table: Table, at: str) -> Cut:
         """Look whether the database has snapshots and captures changes; the query then tells where it lies."""
