@@ -181,7 +181,7 @@ def named_columns(text: str) -> list[tuple[str, str | None]]:
     """
     name = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`|\[[^\]]+\]|[^\s,()"`\[\]]+'
     scalar = r"\w+(?:\s*\([\d\s,]+\))?"
-    kind = rf"(?:array\s*<\s*)*{scalar}(?:\s*>)*(?:\s+{_INFINITY})?"
+    kind = rf"(?:(?i:array)\s*<\s*)*{scalar}(?:\s*>)*(?:\s+{_INFINITY})?"
     column = rf"\s*(?P<name>{name})(?:\s+(?P<kind>{kind}))?\s*"
     if not re.fullmatch(rf"(?:{column},)*{column}".replace("?P<name>", "?:").replace("?P<kind>", "?:"), text):
         raise UsageError(

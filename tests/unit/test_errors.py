@@ -47,6 +47,12 @@ def test_a_package_that_sparks_processes_lack_is_named_as_it_is_installed(module
     assert "\n" not in str(told)
 
 
+def test_a_table_that_hives_metastore_does_not_take_is_told_by_its_type_and_not_by_its_name():
+    cause = "Invalid Hive object for lake.t\nCaused by: InvalidObjectException(message:Invalid column type: unknown)"
+    told = explained(Exception(cause))
+    assert type(told) is UsageError and "with a variant: declare string" in str(told)
+
+
 @pytest.mark.parametrize(
     ("cause", "kind", "says"),
     [

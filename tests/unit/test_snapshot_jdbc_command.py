@@ -149,6 +149,16 @@ def test_usage(arguments, complaint):
     assert CANARY not in str(refused.value)
 
 
+def test_named_columns_of_arrays_and_of_moments_that_may_be_infinite():
+    asked = "a array<int>, b ARRAY < array<decimal(4, 2)> >, c timestamp infinity_is_null, infinity_is_null"
+    assert named_columns(asked) == [
+        ("a", "array<int>"),
+        ("b", "ARRAY < array<decimal(4, 2)> >"),
+        ("c", "timestamp infinity_is_null"),
+        ("infinity_is_null", None),
+    ]
+
+
 def test_named_columns():
     assert named_columns('id, total decimal(38, 10),"Odd, ""name""" string ,[x y],`z` timestamp_ntz') == [
         ("id", None),
