@@ -130,4 +130,4 @@ def test_what_a_timestamp_cannot_hold(spark, source):
     with pytest.raises(DataError, match="is more precise than a microsecond"):
         load(spark, source, "shop.moments")
     load(spark, source, "shop.moments", columns="t string")
-    assert spark.table("lake.of_oracle").collect()[0][0] == "2026-01-01 00:00:00.000000001"
+    assert spark.table("lake.of_oracle").collect()[0][0] == "2026-01-01T00:00:00.000000001Z"
