@@ -9,9 +9,10 @@ select {{ columns }}, _change_coordinates as coordinates, count(distinct _change
 from (
     select {{ columns }}, _change_sequence, _change_id, left(_change_sequence, char_length(_change_sequence) - 17) as _change_coordinates
     from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }}
-    where _change_error is null{% for name in keys %} and {{ reconcile.identifier(name) }} is not null{% endfor %}
+    where _change_error is null
 )
 group by {{ columns }}, _change_coordinates
-having count(distinct _change_sequence) > 1
+{#- A record without its key counts for nothing. Asked of the group: a filter on a column would take the whole parsing of a record into itself, once for each mention. #}
+having count(distinct _change_sequence) > 1{% for name in keys %} and count({{ reconcile.identifier(name) }}) > 0{% endfor %}
 {%- endif -%}
 {%- endtest %}

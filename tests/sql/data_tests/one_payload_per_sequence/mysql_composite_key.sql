@@ -2,7 +2,7 @@ select `order_id`, `line`, _change_coordinates as coordinates, count(distinct _c
 from (
     select `order_id`, `line`, _change_sequence, _change_id, left(_change_sequence, char_length(_change_sequence) - 17) as _change_coordinates
     from `demo`.`orders__changes`
-    where _change_error is null and `order_id` is not null and `line` is not null
+    where _change_error is null
 )
 group by `order_id`, `line`, _change_coordinates
-having count(distinct _change_sequence) > 1
+having count(distinct _change_sequence) > 1 and count(`order_id`) > 0 and count(`line`) > 0
