@@ -116,7 +116,7 @@ def test_append_run_test_and_parity_do_what_the_readme_has_though_append_and_run
     assert "PASS=9 WARN=0 ERROR=0 SKIP=0" in ran.stdout
     assert (ran.stderr, re.findall("WARN |deprecat", ran.stdout)) == ("", [])
     tested = consumer.types("dbt", "--no-use-colors", "test")
-    assert "PASS=13 WARN=0 ERROR=0 SKIP=0" in tested.stdout  # twelve tests and the hook
+    assert "PASS=15 WARN=0 ERROR=0 SKIP=0" in tested.stdout  # fourteen tests and the hook
     said = consumer.types("spark-submit", f"{INGESTION}/parity.py", "--results", "shop.reconcile_parity")
     assert json.loads(said.stdout)["comparisons"] == 1
     assert json.loads(said.stdout)["matched"] == json.loads(said.stdout)["compared"] > 50
@@ -136,7 +136,7 @@ def test_append_run_test_and_parity_do_what_the_readme_has_though_append_and_run
     models = {id_ for id_ in package if not id_.startswith("operation.")}
     assert models == {f"model.reconcile.reconcile_{name}" for name in ("drift", "lag", "unrouted")}, "none of the demo"
     own = Counter(node["resource_type"] for node in seen if node["package_name"] == "shop")
-    assert own == {"model": 4, "source": 2, "test": 12}
+    assert own == {"model": 4, "source": 2, "test": 14}
 
 
 @pytest.mark.soak
