@@ -154,7 +154,7 @@ def test_a_run_says_what_no_model_reads_and_which_models_had_nothing(memory: Mem
     assert project.macros.summary_of_run() == [
         "No model reads, of routed_staging.changes from batch 2 on: x_y: x.y, mysql, key id, 2 records. "
         "See reconcile_unrouted.",
-        "Nothing new for misnamed (nothing yet); two (since batch 1), while routed_staging.changes has come to batch "
+        "Nothing new for misnamed (since batch 1); two (since batch 1), while routed_staging.changes has come to batch "
         "2.",
     ]
     project.run("one", "two", "misnamed")

@@ -116,7 +116,7 @@ def test_append_run_test_and_parity_do_what_the_readme_has_though_append_and_run
     assert "PASS=9 WARN=0 ERROR=0 SKIP=0" in ran.stdout
     assert (ran.stderr, re.findall("WARN |deprecat", ran.stdout)) == ("", [])
     tested = consumer.types("dbt", "--no-use-colors", "test")
-    assert "PASS=15 WARN=0 ERROR=0 SKIP=0" in tested.stdout  # fourteen tests and the hook
+    assert "PASS=16 WARN=0 ERROR=0 SKIP=0" in tested.stdout  # fourteen tests and two hooks
     said = consumer.types("spark-submit", f"{INGESTION}/parity.py", "--results", "shop.reconcile_parity")
     assert json.loads(said.stdout)["comparisons"] == 1
     assert json.loads(said.stdout)["matched"] == json.loads(said.stdout)["compared"] > 50
