@@ -15,11 +15,7 @@ create table if not exists {{ reconcile.qualified(reconcile.columns_seen()) }} (
     is_declared boolean,
     records bigint comment 'of the batch; where they lack the column, those that set a whole row'
 ) using {{ file_format }}
-partitioned by (relation{{ ', batch' if file_format == 'iceberg' }})
-{%- set properties = reconcile.format_properties(file_format) %}
-{%- if properties %}
-{{ reconcile.properties_clause(properties) }}
-{%- endif %}
+partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile.format_properties_clause(file_format) }}
 {%- endmacro %}
 
 {#- Compares what the range's records have with what those before them had: {statements, said}: what writes down what is new, nothing if nothing is, and what the run says

@@ -81,7 +81,8 @@ where finding is not null
 
 {%- macro _models_of_drift(nodes) -%}
 {%- for node in nodes %}
-select {{ reconcile.literal(node.schema ~ '.' ~ node.alias) }} as relation, {{ reconcile.literal(reconcile.model_inputs(node).objects | join(', ')) }} as object, {{ reconcile._array_of_texts(reconcile.ignored_columns(node)) if reconcile.ignored_columns(node) else 'cast(array() as array<string>)' }} as ignored
+{%- set ignored = reconcile.ignored_columns(node) %}
+select {{ reconcile.literal(node.schema ~ '.' ~ node.alias) }} as relation, {{ reconcile.literal(reconcile.model_inputs(node).objects | join(', ')) }} as object, {{ reconcile._array_of_texts(ignored) if ignored else 'cast(array() as array<string>)' }} as ignored
 {{ 'union all' if not loop.last }}
 {%- endfor -%}
 {%- endmacro %}

@@ -27,11 +27,7 @@ create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
     invocation_id string,
     recorded_at timestamp
 ) using {{ file_format }}
-partitioned by (relation)
-{%- set properties = reconcile.format_properties(file_format) %}
-{%- if properties %}
-{{ reconcile.properties_clause(properties) }}
-{%- endif %}
+partitioned by (relation){{ reconcile.format_properties_clause(file_format) }}
 {%- endmacro %}
 
 {#- {ledger_batch, ledger_base_batch, base_batch}: the last batch that the ledger knows of, the base table's largest at that time, and

@@ -50,7 +50,7 @@ create table if not exists {{ reconcile.qualified(reconcile.parity_runs()) }} (
     source_digest string,
     seconds double,
     recorded_at timestamp
-) using {{ file_format }}{{ reconcile._properties_of_results(file_format) }}
+) using {{ file_format }}{{ reconcile.format_properties_clause(file_format) }}
 {%- endmacro %}
 
 {%- macro _create_parity_differences(file_format) -%}
@@ -64,12 +64,7 @@ create table if not exists {{ reconcile.qualified(reconcile.parity_differences()
     difference string comment 'missing: only in the source; unexpected: only in the model; different',
     reason string comment 'why it could not be decided',
     columns array<struct<column: string, model: string, source: string>> comment 'those that differ; values only by store_values'
-) using {{ file_format }}{{ reconcile._properties_of_results(file_format) }}
-{%- endmacro %}
-
-{%- macro _properties_of_results(file_format) -%}
-{%- set properties = reconcile.format_properties(file_format) -%}
-{{ '\n' ~ reconcile.properties_clause(properties) if properties }}
+) using {{ file_format }}{{ reconcile.format_properties_clause(file_format) }}
 {%- endmacro %}
 
 {#- The run whose rows in flight are compared again, {run_id, rechecks, rows}, or none: the last one of this test, if it left nothing else and may be

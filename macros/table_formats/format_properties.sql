@@ -4,7 +4,13 @@
       'format-version': '3', 'write.merge.mode': 'merge-on-read', 'write.update.mode': 'merge-on-read', 'write.delete.mode': 'merge-on-read'}) }}
 {%- endmacro %}
 
-{#- And of base tables. Deletion vectors, which Iceberg's version 3 has in any case: a merge marks rows instead of writing their files again. Column mapping:
+{#- The same as the last clause of a CREATE TABLE, on a line of its own; nothing where there are none. -#}
+{%- macro format_properties_clause(file_format) -%}
+{%- set properties = reconcile.format_properties(file_format) -%}
+{{ '\n' ~ reconcile.properties_clause(properties) if properties }}
+{%- endmacro %}
+
+{#- And those of base tables. Deletion vectors, which Iceberg's version 3 has in any case: a merge marks rows instead of writing their files again. Column mapping:
     only for names Parquet cannot hold. Delta takes a timestamp_ntz into a new table only, and into one that is replaced if it is told so.
     Of a sequence Iceberg would keep 16 characters as the bounds of a file, which are no more than its generation; whole, they let files be skipped. -#}
 {%- macro base_format_properties(settings) -%}

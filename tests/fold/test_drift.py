@@ -72,8 +72,8 @@ class Stream:
         rows = self.memory.rows(f"{self.schema}.reconcile_drift")
         return {row.name: (row.finding, row.since_batch, row.records) for row in rows}
 
-    def failing(self, test: str = "no_drift") -> set[str]:
-        return {row["name"] for row in self.project.failing(test, "things")}
+    def failing(self) -> set[str]:
+        return {row["name"] for row in self.project.failing("no_drift", "things")}
 
 
 def test_a_stream_as_declared_has_no_drift(memory: Memory) -> None:
