@@ -62,7 +62,6 @@ test: setup target/classes.jsa  ## every rule: at most 8 minutes on two cores
 
 soak: setup target/classes.jsa  ## long variants: at most 10 minutes
 	$(PYTEST) -m "soak and not matrix" $(LEVELS)
-	$(PYTEST) -m "soak and not matrix" --file-format iceberg $(ON_ICEBERG)
 	$(PYTEST) -m "not soak and not matrix" --file-format iceberg tests/process/test_append_datastream.py -k "killed_at_each_place or purged or second_writer or append_of_nothing"
 
 matrix: setup target/classes.jsa  ## the longest tests, by name: make matrix PART=kills; without PART, what there is and when it passed

@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from file_formats import file_format
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 READ_METHODS = {  # of a source's changes and of its backfill rows
     "oracle": ("oracle-cdc-logminer", "oracle-backfill"),
@@ -86,11 +87,19 @@ class Staged(NamedTuple):
     source: str = "datastream"
 
 
+# Through Arrow no Python process is needed beside Spark.
+_STAGED = pa.schema([(name, pa.int64() if name == "batch" else pa.string()) for name in Staged._fields])
+
+
+def frame_of(spark: SparkSession, rows: Iterable[Staged]) -> DataFrame:
+    """Return rows as a frame."""
+    return spark.createDataFrame(pa.Table.from_pylist([row._asdict() for row in rows], _STAGED))
+
+
 def stage(spark: SparkSession, table: str, rows: Iterable[Staged]) -> None:
     """Append rows to a staging table, which is created if need be."""
-    columns = "record string, object string, batch bigint, origin string, source string"
     (
-        spark.createDataFrame(list(rows), columns)
+        frame_of(spark, rows)
         .selectExpr("record", "source", "object", "origin", "batch", "current_timestamp() as appended_at")
         .coalesce(1)
         .write.format(file_format())

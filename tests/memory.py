@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from datastream import Staged
+from datastream import Staged, frame_of
 from plain_dbt import Column, PlainProject, Rows
 from pyspark.sql import DataFrame, SparkSession
 from recorder import properties_of
@@ -76,7 +76,9 @@ class Memory:
 
     def keep(self, name: str, rows: DataFrame, properties: Mapping[str, str] | None = None) -> None:
         """Let a table hold these rows."""
-        kept = rows.coalesce(1).localCheckpoint()
+        self._hold(name, rows.coalesce(1).localCheckpoint(), properties)
+
+    def _hold(self, name: str, kept: DataFrame, properties: Mapping[str, str] | None = None) -> None:
         self._tables.setdefault(name, []).append(kept)
         self._properties[name] = {**self._properties.get(name, {}), **(properties or {})}
         for view in (self._view(name), self._view(name, len(self._tables[name]) - 1)):
@@ -91,8 +93,7 @@ class Memory:
 
     def stage(self, name: str, rows: Iterable[Staged], at: str = "current_timestamp()") -> None:
         """Append rows to a staging table, which is made if need be; `at`: when, in SQL."""
-        columns = "record string, object string, batch bigint, origin string, source string"
-        staged = self.spark.createDataFrame(list(rows), columns).selectExpr(
+        staged = frame_of(self.spark, rows).selectExpr(
             "record", "source", "object", "origin", "batch", f"{at} as appended_at"
         )
         self.keep(name, self._tables[name][-1].union(staged) if name in self._tables else staged)
@@ -161,6 +162,12 @@ class Memory:
 
         return re.sub(rf"{_NAME}(?: version as of (\d+))?", here, sql)
 
+    def _empty(self, ddl: str) -> DataFrame:
+        """Return a table without rows, which Java makes without a job."""
+        jvm: Any = self.spark._jvm
+        schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
+        return DataFrame(self.spark._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), schema), self.spark)
+
     # --- statements that write ---
 
     def _make(self, sql: str) -> Rows:
@@ -177,7 +184,7 @@ class Memory:
         elif query is None:
             ddl = re.search(r"\((.*)\) using ", sql, re.S)
             assert ddl is not None, sql
-            self.keep(name, self.spark.createDataFrame([], ddl[1]))
+            self._hold(name, self._empty(ddl[1]))
         else:
             assert "or replace" in sql[:40] or name not in self._tables, f"{name} exists"
             self.keep(name, self.sql(query))

@@ -9,14 +9,15 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from reconcile_jobs import failpoints
 from reconcile_jobs.avro_json import AvroError, json_records
 from reconcile_jobs.caller import Caller
-from reconcile_jobs.errors import DataError, Fault, JobError, UsageError, causes, explained, in_sentences
+from reconcile_jobs.errors import DataError, Fault, JobError, causes, explained, in_sentences
+from reconcile_jobs.landing_area import check_names, escaped, files_of_batch, hidden, is_hidden, landing_area
 from reconcile_jobs.session import settings, ship_by_value
-from reconcile_jobs.staging import Staging, TableName, hadoop_path, read_text
+from reconcile_jobs.staging import Staging, TableName, hadoop_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,6 +63,7 @@ class Totals:
     unreadable: int = 0
     corrupt_files: int = 0
     ignored_files: int = 0
+    hidden_files: int = 0  # and directories, of which Spark reads nothing: seen when the run began
     first_batch: int | None = None
     last_batch: int | None = None
 
@@ -98,9 +100,11 @@ class _Run:
         ship_by_value()
 
     def run(self) -> Totals:
-        pattern, path = _landing(self.spark, self.job.path)
+        pattern, path = landing_area(self.spark, self.job.path)
+        check_names(self.spark, path)
         self.staging = Staging(self.spark, self.job.staging, f"{SOURCE} {path}")
         self.checkpoint = self._checkpoint()
+        self._name_hidden(pattern)
         query = self._query(pattern)
         self.query_id = str(query.id)
         self._known.set()
@@ -128,6 +132,14 @@ class _Run:
                 "under new batch numbers"
             )
         return location
+
+    def _name_hidden(self, pattern: str) -> None:
+        self.progress("looking for hidden files")
+        found = hidden(self.spark, pattern)
+        self.totals.hidden_files = len(found)
+        if found:
+            more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+            self.say(f"hidden, and not read: {found[0]} (names that begin with . or _){more}")
 
     def _query(self, pattern: str) -> Any:
         self._known = threading.Event()
@@ -164,11 +176,14 @@ class _Run:
             raise
 
     def _append_files(self, found: DataFrame, epoch: int) -> None:
-        paths = _files_of(self.spark, self.checkpoint, epoch)
+        paths = files_of_batch(self.spark, self.checkpoint, epoch)
         files = _Files()
         for path in paths:
             kind = _format(path, self.job.format)
-            if kind is None:
+            if is_hidden(path.rsplit("/", 1)[-1]):
+                # Spark lists files of a few such names, as _metadata.json, and then reads nothing of them.
+                files.ignored[path] = "its name is hidden: it begins with . or _"
+            elif kind is None:
                 files.ignored[path] = "its name ends neither as JSON (.json, .jsonl, .ndjson, .gz) nor as Avro (.avro)"
             else:
                 (files.json if kind == "json" else files.avro).append(path)
@@ -212,7 +227,7 @@ class _Run:
         files.avro = [path for path in files.avro if path not in broken]
 
     def _frame(self, files: _Files) -> DataFrame:
-        frames = [_records(self.spark, kind, paths) for kind, paths in _kinds(files) if paths]
+        frames = [_records(self.spark, kind, paths) for kind, paths in _kinds(files)]
         notes = [
             (json.dumps({name: path, "error": why}, ensure_ascii=False), path)
             for name, aside in (("corrupt_file", files.corrupt), ("ignored_file", files.ignored))
@@ -267,51 +282,13 @@ _SETTINGS = {
 }
 
 
-def _landing(spark: SparkSession, path: str) -> tuple[str, str]:
-    """Return the path as a pattern for Spark, and as its full name. Raises UsageError where nothing is there."""
-    try:
-        at = hadoop_path(spark, path)
-        files = at.getFileSystem(spark._jsc.hadoopConfiguration())
-        full = str(files.makeQualified(at).toString())
-        if files.exists(at):
-            return _without_patterns(full), full
-        if files.globStatus(at):
-            return full, full
-    except Exception as problem:
-        raise explained(problem) from problem
-    raise UsageError(f"There is nothing at {path}: name a directory, a file or a pattern that exists with --path.")
-
-
-def _without_patterns(path: str) -> str:
-    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
-
-
-def _files_of(spark: SparkSession, checkpoint: str, epoch: int) -> list[str]:
-    """Return the files of a micro-batch, as the checkpoint has them.
-
-    The micro-batch itself leaves out files that have vanished, and does not say which it holds.
-    """
-    last = _log_offset(spark, checkpoint, epoch)
-    first = (_log_offset(spark, checkpoint, epoch - 1) if epoch else -1) + 1
-    wanted = range(first, last + 1)
-    found: dict[str, None] = {}
-    for number in wanted:
-        at = hadoop_path(spark, checkpoint, f"sources/0/{number}")
-        files = at.getFileSystem(spark._jsc.hadoopConfiguration())
-        if not files.exists(at):
-            at = hadoop_path(spark, checkpoint, f"sources/0/{number}.compact")
-        for line in read_text(spark, at).splitlines()[1:]:
-            entry = json.loads(line)
-            if entry["batchId"] == number:
-                parts = urlsplit(entry["path"])
-                location = f"{parts.scheme}://{parts.netloc}" if parts.netloc else f"{parts.scheme}:"
-                found[location + unquote(parts.path)] = None
-    return list(found)
-
-
-def _log_offset(spark: SparkSession, checkpoint: str, epoch: int) -> int:
-    offsets = read_text(spark, hadoop_path(spark, checkpoint, f"offsets/{epoch}"))
-    return int(json.loads(offsets.splitlines()[2])["logOffset"])
+# Of a local file Hadoop reads the checksum as well, `.<name>.crc`, which it cannot spell where the name has a colon;
+# nor can it look for such a name as a pattern.
+_NAMED_WITH_COLON = {
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+    "__globPaths__": "false",
+}
 
 
 def _key(path: str) -> str:
@@ -325,15 +302,23 @@ def _format(path: str, asked: str) -> str | None:
     return "json" if _JSON.search(path) else "avro" if _AVRO.search(path) else None
 
 
-def _kinds(files: _Files) -> tuple[tuple[str, list[str]], ...]:
-    return ("json", files.json), ("avro", files.avro)
+def _kinds(files: _Files) -> Iterator[tuple[str, list[str]]]:
+    """Yield the files that are read together, those of names with a colon apart."""
+    for kind, paths in (("json", files.json), ("avro", files.avro)):
+        for odd in (False, True):
+            if some := [path for path in paths if _has_colon(path) == odd]:
+                yield kind, some
+
+
+def _has_colon(path: str) -> bool:
+    return path.startswith("file:") and ":" in path.rsplit("/", 1)[-1]
 
 
 def _records(spark: SparkSession, kind: str, paths: Sequence[str]) -> DataFrame:
     """Return `record` and `origin` of files of one kind."""
     # Without recursiveFileLookup, directories like day=1 would become columns.
-    reader = spark.read.option("recursiveFileLookup", True)
-    names = [_without_patterns(path) for path in paths]
+    reader = spark.read.option("recursiveFileLookup", True).options(**_NAMED_WITH_COLON if _has_colon(paths[0]) else {})
+    names = [path if _has_colon(path) else escaped(path) for path in paths]
     if kind == "json":
         # A carriage return may stand between the values of a record; only a line feed ends it.
         return reader.option("lineSep", "\n").text(names).selectExpr("value AS record", "_metadata.file_path AS origin")
@@ -359,7 +344,7 @@ def _avro_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _unreadable(spark: SparkSession, files: _Files) -> Iterator[tuple[str, str]]:
     """Yield the files that cannot be read and why, found by reading halves. Raises Fault for what a retry may cure."""
     for kind, paths in _kinds(files):
-        pending = [paths] if paths else []
+        pending = [paths]
         while pending:
             some = pending.pop()
             try:

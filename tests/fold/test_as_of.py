@@ -70,14 +70,11 @@ def _staged() -> list[Staged]:
     return [row._replace(batch=1 + number % BATCHES) for number, row in enumerate(rows)]
 
 
-THREE_RUNS = pytest.param([4, 20], id="3 runs", marks=pytest.mark.soak)
-
-
 @pytest.fixture(
     scope="module",
     params=[
         pytest.param([9], id="2 runs"),
-        THREE_RUNS,
+        pytest.param([4, 20], id="3 runs", marks=pytest.mark.matrix),
         pytest.param(sorted(random.Random(10).sample(range(1, BATCHES), 10)), id="11 runs", marks=pytest.mark.matrix),
     ],
 )
@@ -116,7 +113,6 @@ def test_as_of_a_snapshot_of_postgresql_is_what_it_saw(timeline: Timeline) -> No
     ] == []
 
 
-@pytest.mark.parametrize("timeline", [THREE_RUNS], indirect=True)
 def test_as_of_a_commit_time_is_near_what_the_snapshot_of_that_time_saw(timeline: Timeline) -> None:
     """Within the resolution of clocks: what the capture's README counts."""
     at = json.loads((CAPTURE / "snapshot" / "at.json").read_text())["at"]

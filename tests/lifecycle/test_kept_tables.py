@@ -10,10 +10,10 @@ from plain_dbt import CompilerError
 from pyspark.sql import SparkSession
 from tables import commits
 
-# Of each materialization one; of each source in `make soak`.
+# Of each materialization one; of each source in `make matrix`.
 QUICK = ("oracle_orders_past", "mysql_order_lines")
 OTHERS = ("mysql_orders_past", "oracle_customers", "postgresql_orders", "sqlserver_order_lines")
-SETS = [pytest.param(QUICK, id="two-models"), pytest.param(OTHERS, id="four-others", marks=pytest.mark.soak)]
+SETS = [pytest.param(QUICK, id="two-models"), pytest.param(OTHERS, id="four-others", marks=pytest.mark.matrix)]
 
 
 def wants_a_rebuild(model: str) -> bool:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 PROJECTS = [
     pytest.param(("lives", CASES), id="each-kind"),
-    pytest.param(("more_lives", MORE_CASES), id="two-kinds-at-once", marks=pytest.mark.soak),
+    pytest.param(("more_lives", MORE_CASES), id="two-kinds-at-once", marks=pytest.mark.matrix),
 ]
 
 

@@ -91,7 +91,9 @@ def things(spark: SparkSession) -> Overtaken:
     return Overtaken(spark)
 
 
-@pytest.mark.parametrize("name", MODELS.values(), ids=list(MODELS))
+@pytest.mark.parametrize(
+    "name", ["things", pytest.param("past", marks=pytest.mark.soak)], ids=["current_state", "history"]
+)
 def test_a_run_that_was_overtaken_before_its_merge_or_its_ledger_row_stops_and_the_next_one_mends(
     things: Overtaken, name: str
 ) -> None:

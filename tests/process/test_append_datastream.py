@@ -20,8 +20,9 @@ from file_formats import failpoints_of_an_append, file_format
 from process.landings import Landing, avro, killed_at
 from pyspark.sql import Row, SparkSession
 from reconcile_jobs import failpoints
-from reconcile_jobs.datastream import Totals, _files_of
+from reconcile_jobs.datastream import Totals
 from reconcile_jobs.errors import DataError, Fault, UsageError, explained
+from reconcile_jobs.landing_area import files_of_batch
 from reconcile_jobs.staging import Staging, TableName, last_commit
 
 PLACES = failpoints_of_an_append()
@@ -73,9 +74,17 @@ NAMES = ['"', "'", "`", "a b", "a.b", "{{ x }}", "a;b", "größe", "%2F", "a/b",
 NAMES += ["\\", "${x}", "x" * 300, "表" * 200, "a\nb", ".", "..", " ", "A", "a"]
 
 FILE_NAMES = ["a b.json", "ä.json", "c[1]*.json", "c1x.json", "d{1,2}%20.json", "e?.json", "f=1/value=2/g.json"]
-FILE_NAMES += ["h'\"`.json", "i${x}\\.json", "j#k.json", "l%.json", "m+n.json"]
+FILE_NAMES += [
+    "h'\"`.json",
+    "i${x}\\.json",
+    "j#k.json",
+    "l%.json",
+    "m+n.json",
+    "2026-11-21T11:33:12.json",
+    "*:[n].json",
+]
 
-HIDDEN = ["_SUCCESS", ".a.json", "_b.json", "_c/d.json"]
+HIDDEN = ["_SUCCESS", ".a.json", "_b.json", "_c/d.json", "_c/_e.json"]
 
 FILES: dict[str, bytes | str | list[Any]] = {
     "plain/2026/11/a.jsonl": '{"object": "SHOP.A",  "n": 1.10}\n',
@@ -86,6 +95,8 @@ FILES: dict[str, bytes | str | list[Any]] = {
     "forms/a.jsonl.gz": [A],
     "forms/b.json": [B],
     "forms/c.avro": avro({"object": "SHOP.C", "n": 3}, n="long"),
+    "forms/11:33.jsonl.gz": [A],
+    "forms/11:33.avro": avro({"object": "SHOP.C", "n": 4}, n="long"),
     "forms/d.avro": avro(
         {"object": "SHOP.D", "t": "x"}, {"object": "SHOP.D", "t": None}, t=["null", "string"]
     ),
@@ -93,6 +104,7 @@ FILES: dict[str, bytes | str | list[Any]] = {
     **{f"hidden/{name}": [A] for name in HIDDEN},
     "hidden/e.json": [B],
     "hidden/README.md": "read me",
+    "listed/_metadata.json": [A],
 }  # fmt: skip
 
 
@@ -137,16 +149,16 @@ def test_a_path_without_files_makes_the_table_and_appends_nothing(delivered: Del
 
 def test_every_file_and_record_is_counted(delivered: Delivered):
     files = [name for name in FILES if not name.startswith("hidden/")]
-    lines = 1 + len(UNREADABLE) + len(NAMES) + 2 + 3 + 5 + len(FILE_NAMES)
+    lines = 1 + len(UNREADABLE) + len(NAMES) + 2 + 3 + 7 + len(FILE_NAMES)
     assert delivered.of_all == Totals(
-        files=len(files) + 1, records=lines + 1, unreadable=len(UNREADABLE) + 1, ignored_files=1,
+        files=len(files), records=lines + 1, unreadable=len(UNREADABLE) + 1, ignored_files=2, hidden_files=4,
         first_batch=1, last_batch=1,
     )  # fmt: skip
-    assert len(delivered.all_rows) == lines + 1 + 1 + 1, "and one of the old file, one of the ignored"
+    assert len(delivered.all_rows) == lines + 1 + 1 + 2, "and one of the old file, one of each that is ignored"
 
 
 def test_what_was_appended_does_not_come_again(delivered: Delivered):
-    assert delivered.again == Totals()
+    assert delivered.again == Totals(hidden_files=4)
 
 
 def test_a_file_becomes_rows_as_they_were_delivered(delivered: Delivered):
@@ -192,6 +204,7 @@ def test_json_and_avro_of_different_schemas_in_one_directory(delivered: Delivere
         json.dumps(A): "SHOP.A",
         json.dumps(B): "SHOP.B",
         '{"object":"SHOP.C","n":3}': "SHOP.C",
+        '{"object":"SHOP.C","n":4}': "SHOP.C",
         '{"object":"SHOP.D","t":"x"}': "SHOP.D",
         '{"object":"SHOP.D","t":null}': "SHOP.D",
     }
@@ -201,18 +214,25 @@ def test_names_of_files_and_directories_may_hold_anything(delivered: Delivered):
     assert sorted(row.object for row in delivered.rows("files")) == sorted(FILE_NAMES)
 
 
-def test_hidden_files_are_left_alone_and_others_recorded(delivered: Delivered):
+def test_hidden_files_are_named_and_others_that_are_not_read_recorded(delivered: Delivered):
     ignored, read = sorted(delivered.rows("hidden"), key=lambda row: row.object or "")
     assert json.loads(read.record) == B
     assert ignored.object is None
     assert json.loads(ignored.record)["ignored_file"].endswith("/README.md")
     assert ignored.origin.endswith("/README.md")
-    (said,) = delivered.landing.said
+    hidden, said, *again = delivered.landing.said
     assert said.startswith("ignored: ") and "/README.md" in said
+    assert re.fullmatch(r"hidden, and not read: .*/hidden/[.]a[.]json \(names .*\), and 3 more", hidden)
+    assert again == [hidden, hidden], "each run says so"
+
+
+def test_a_hidden_file_that_spark_lists_and_does_not_read_is_recorded(delivered: Delivered):
+    (row,) = delivered.rows("listed")
+    assert json.loads(row.record)["error"] == "its name is hidden: it begins with . or _"
 
 
 def test_files_that_are_weeks_old_when_they_arrive_are_appended(delivered: Delivered):
-    assert delivered.of_an_old_file == Totals(files=1, records=1, first_batch=2, last_batch=2)
+    assert delivered.of_an_old_file == Totals(files=1, records=1, hidden_files=4, first_batch=2, last_batch=2)
 
 
 def test_the_path_may_be_a_file_and_a_format_that_is_asked_for_holds_for_every_name(landing: Landing):
@@ -333,7 +353,7 @@ def test_the_files_of_a_micro_batch_are_those_of_its_entries_alone(spark: SparkS
     (tmp_path / "offsets").mkdir()
     for epoch, last in enumerate((0, 2, 3)):
         (tmp_path / "offsets" / str(epoch)).write_text(f'v1\n{{}}\n{{"logOffset":{last}}}\n')
-    found = [_files_of(spark, str(tmp_path), epoch) for epoch in range(3)]
+    found = [files_of_batch(spark, str(tmp_path), epoch) for epoch in range(3)]
     assert found == [["file:/a/0 .json"], ["file:/a/1 .json", "file:/a/2 .json"], ["file:/a/3 .json"]]
 
 
@@ -475,12 +495,14 @@ def test_a_second_job_with_the_same_checkpoint_is_refused(delivered: Delivered):
     landing, stop, refused = delivered.landing, threading.Event(), list[str]()
 
     def second(progress: str) -> None:
+        if progress == "looking for hidden files":
+            return
         stop.set()
         with pytest.raises(Fault) as problem:
             landing.append()
         refused.append(str(problem.value))
 
-    assert landing.append(every="1 hour", stop=stop, progress=second) == Totals()
+    assert landing.append(every="1 hour", stop=stop, progress=second) == Totals(hidden_files=4)
     assert "Another process is appending with the same checkpoint" in refused[0]
     assert len(landing.rows()) == len(delivered.all_rows)
 

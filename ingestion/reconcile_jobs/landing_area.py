@@ -1,0 +1,118 @@
+"""Where Datastream's files land: the path that a job names, the files of a micro-batch, and what lies hidden there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from reconcile_jobs.errors import UsageError, explained
+from reconcile_jobs.staging import hadoop_path, read_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_names", "escaped", "files_of_batch", "hidden", "is_hidden", "landing_area"]
+
+
+def landing_area(spark: SparkSession, path: str) -> tuple[str, str]:
+    """Return the path as a pattern for Spark, and as its full name. Raises UsageError where nothing is there."""
+    try:
+        at = hadoop_path(spark, path)
+        files = at.getFileSystem(spark._jsc.hadoopConfiguration())
+        full = str(files.makeQualified(at).toString())
+        if files.exists(at):
+            return escaped(full), full
+        if files.globStatus(at):
+            return full, full
+    except Exception as problem:
+        raise explained(problem) from problem
+    raise UsageError(f"There is nothing at {path}: name a directory, a file or a pattern that exists with --path.")
+
+
+def escaped(path: str) -> str:
+    """Return a path as the pattern that only this path meets."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
+
+
+def files_of_batch(spark: SparkSession, checkpoint: str, epoch: int) -> list[str]:
+    """Return the files of a micro-batch, as the checkpoint has them.
+
+    The micro-batch itself leaves out files that have vanished, and does not say which it holds.
+    """
+    last = _log_offset(spark, checkpoint, epoch)
+    first = (_log_offset(spark, checkpoint, epoch - 1) if epoch else -1) + 1
+    wanted = range(first, last + 1)
+    found: dict[str, None] = {}
+    for number in wanted:
+        at = hadoop_path(spark, checkpoint, f"sources/0/{number}")
+        files = at.getFileSystem(spark._jsc.hadoopConfiguration())
+        if not files.exists(at):
+            at = hadoop_path(spark, checkpoint, f"sources/0/{number}.compact")
+        for line in read_text(spark, at).splitlines()[1:]:
+            entry = json.loads(line)
+            if entry["batchId"] == number:
+                parts = urlsplit(entry["path"])
+                location = f"{parts.scheme}://{parts.netloc}" if parts.netloc else f"{parts.scheme}:"
+                found[location + unquote(parts.path)] = None
+    return list(found)
+
+
+def _log_offset(spark: SparkSession, checkpoint: str, epoch: int) -> int:
+    offsets = read_text(spark, hadoop_path(spark, checkpoint, f"offsets/{epoch}"))
+    return int(json.loads(offsets.splitlines()[2])["logOffset"])
+
+
+# --- what Spark leaves out without a word ---
+
+
+# As Spark has it in HadoopFSUtils.shouldFilterOutPathName and PartitioningAwareFileIndex.isDataPath.
+_HIDDEN = re.compile(r"\.|_(?!.*=)", re.DOTALL)
+_LISTED = re.compile("_metadata|_common_metadata")
+
+
+def is_hidden(name: str) -> bool:
+    """Return whether Spark reads no file of this name; a few of such names it lists all the same."""
+    return _HIDDEN.match(name) is not None
+
+
+def hidden(spark: SparkSession, pattern: str) -> list[str]:
+    """Return the files and directories below a pattern that Spark does not list, but not what lies below them."""
+    jvm: Any = spark._jvm
+    gateway: Any = spark._sc._gateway
+    # As `hadoop fs -find` does it: in Java, since Python would take a millisecond for each file.
+    find = jvm.org.apache.hadoop.fs.shell.find.Find()
+    find.setConf(spark._jsc.hadoopConfiguration())
+    found, said = jvm.java.io.ByteArrayOutputStream(), jvm.java.io.ByteArrayOutputStream()
+    for name, stream in (("out", found), ("err", said)):
+        find.getClass().getField(name).set(find, jvm.java.io.PrintStream(stream, True, "UTF-8"))
+    words = [pattern, "-name", "{.,_}*", "-print0"]
+    given = gateway.new_array(jvm.java.lang.String, len(words))
+    for number, word in enumerate(words):
+        given[number] = word
+    find.run(given)
+    tops: list[str] = []
+    for path in sorted(filter(None, found.toString("UTF-8").split("\0")), key=lambda path: path.split("/")):
+        name = path.rsplit("/", 1)[-1]
+        is_below = path.count("/") > pattern.count("/")  # what the pattern itself names is listed
+        if is_below and is_hidden(name) and not _LISTED.match(name) and not (tops and path.startswith(f"{tops[-1]}/")):
+            tops.append(path)
+    return tops
+
+
+def check_names(spark: SparkSession, path: str) -> None:
+    """Raise UsageError where a local file has a name that Java does not see; Spark would leave it out."""
+    encoding = str(spark._jvm.java.lang.System.getProperty("sun.jnu.encoding"))  # type: ignore[union-attr]
+    if not path.startswith("file:") or encoding.upper() == "UTF-8":
+        return
+    for directory, _, names in os.walk(path.removeprefix("file:")):
+        for name in names:
+            try:
+                name.encode(encoding)
+            except (UnicodeEncodeError, LookupError):
+                raise UsageError(
+                    f"Java reads names of files as {encoding} here, and does not see {directory}/{name}: "
+                    "set the environment variable LC_ALL to C.UTF-8, or to a language's UTF-8, and run this again."
+                ) from None
