@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -105,3 +105,42 @@ def test_a_log_that_goes_on_has_no_finding(memory: Memory) -> None:
     hours = [(hour, f"v{hour}", f"{hour:02}:00:00", {"lsn": f"0/{hour:X}0"}) for hour in range(1, 24)]
     stream = Stream(memory, "log_goes_on", "postgresql", [*hours, (5, "later", "09:59:59", {"lsn": "0/85"})])
     assert stream.failing("log_is_one") == stream.failing("time_agrees_with_log") == []
+
+
+SHIFT = [(1, "UPDATE-DELETE", "R1"), (2, "UPDATE-INSERT", "R1"), (2, "UPDATE-DELETE", "R2"), (3, "UPDATE-INSERT", "R2")]
+Place = Callable[[int, str], dict[str, Any]]
+PLACES: dict[str, Place] = {
+    "oracle": lambda place, row: {"scn": 9, "rs_id": f"0x1.2.{place:04x}", "ssn": 0, "tx_id": "t2", "row_id": row},
+    "postgresql": lambda place, row: {"lsn": f"0/{place:X}0", "tx_id": "t2"},
+}
+BEFORE: dict[str, Place] = {
+    "oracle": lambda place, row: {"scn": 1, "rs_id": f"0x1.1.{place:04x}", "ssn": 0, "tx_id": "t1", "row_id": row},
+    "postgresql": lambda place, row: {"lsn": f"0/{place}", "tx_id": "t1"},
+}
+AS_TOLD = {
+    "two rows shift": (["R1", "R2"], SHIFT, {2}),
+    "one row moves on": (["R1"], [*SHIFT[:2], (2, "UPDATE-DELETE", "R1"), (5, "UPDATE-INSERT", "R1")], set()),
+    "one row moves to and fro": (["R1"], [*SHIFT[:2], (2, "UPDATE-DELETE", "R1"), (1, "UPDATE-INSERT", "R1")], set()),
+    "a row is updated and deleted": (["R1", "R2"], [(2, "UPDATE", "R2"), (2, "DELETE", "R2")], set()),
+    "a row comes and goes": ([], [(7, "INSERT", "R7"), (7, "DELETE", "R7")], set()),
+    "a key is taken when it is free": (["R1", "R2"], [(2, "DELETE", "R2"), *SHIFT[:2]], set()),
+}
+
+
+@pytest.mark.parametrize("source", PLACES)
+def test_a_key_that_a_transaction_passes_on_is_named_where_the_model_takes_it_for_deleted(
+    memory: Memory, source: str
+) -> None:
+    """Each case has keys of its own, a thousand apart."""
+    records, expected = [], set()
+    for case, (rows, changes, shifted) in enumerate(AS_TOLD.values()):
+        there = [(number, "INSERT", row) for number, row in enumerate(rows, 1)]
+        for places, told in ((BEFORE, there), (PLACES, changes)):
+            for place, (key, change_type, row) in enumerate(told, 1):
+                metadata = places[source](16 * case + place, row)
+                payload = {"id": 1000 * case + key, "value": row}
+                records.append(Staged(event(source, payload, change_type, metadata=metadata), "things", 1))
+        expected |= {1000 * case + key for key in shifted}
+    stream = Stream(memory, f"shifted_{source}", source, [])
+    memory.stage(f"{stream.schema}.changes", records)
+    assert {row.id for row in stream.failing("no_shifted_keys")} == expected

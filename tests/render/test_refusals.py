@@ -928,7 +928,7 @@ VIEWS: dict[str, Refusal] = {
              "models."],
             SENTENCE,
         )
-        for name in ("log_is_one", "time_agrees_with_log")
+        for name in ("log_is_one", "time_agrees_with_log", "no_shifted_keys")
     },
     **{
         f"{name} of a current_view": Refusal(

@@ -1,0 +1,42 @@
+{#- Fails on each key that one row has given up and another taken within one transaction, the taking logged first, as after `update t set id = id + 1`: constraints are checked
+    at a statement's end. The delete of the row that gave the key up is then the key's last change, and the model takes the key for deleted. Of Oracle the rows' addresses tell;
+    elsewhere an insert of a key that was there tells: see docs/decisions/0028-keys-that-shift.md. -#}
+{%- test no_shifted_keys(model) -%}
+{%- if execute -%}
+{%- do reconcile.refuse_other_sources(model, 'no_shifted_keys') -%}
+{%- set node = reconcile.node_of(model) -%}
+{%- set keys = reconcile.key_columns(reconcile.keys_of(node)) -%}
+{%- set has_addresses = reconcile.takes_row_ids(node) -%}
+select {{ keys }}, _change_id, _change_transaction, _change_sequence
+from (
+    select
+        {{ keys }},
+        _change_id,
+        _change_transaction,
+        _change_sequence,
+        _change_type,
+        {%- if has_addresses %}
+        _row_id,
+        lag(struct(_change_type, _change_transaction, _row_id)) over changes as before,
+        {%- else %}
+        lag(struct(_change_type, _change_transaction, {{ reconcile._takes_a_key() }} as takes_a_key)) over changes as before,
+        lag(_change_type, 2) over changes as type_before,
+        {%- endif %}
+        lead(_change_transaction) over changes as transaction_after
+    from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }}
+    where _change_error is null
+    window changes as (partition by {{ keys }} order by _change_sequence)
+)
+where
+    _change_type = 'delete'
+    and before._change_type <> 'delete'
+    and before._change_transaction = _change_transaction
+    and not coalesce(transaction_after = _change_transaction, false)
+    and {{ 'before._row_id <> _row_id' if has_addresses else "before.takes_a_key and type_before <> 'delete'" }}
+{%- endif -%}
+{%- endtest %}
+
+{#- Whether a record gives a row a key that it had not before. -#}
+{%- macro _takes_a_key() -%}
+upper(get_json_object(_change_record, '$.source_metadata.change_type')) in ('INSERT', 'UPDATE-INSERT')
+{%- endmacro %}
