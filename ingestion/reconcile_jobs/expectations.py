@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.errors import DataError
-from reconcile_jobs.staging import TableName, keep, kept, literal
+from reconcile_jobs.staging import JSON_LIMITS, TableName, keep, kept, literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +43,7 @@ WITH events AS (
     read_method string, read_timestamp string, source_timestamp string, source_metadata struct<
       change_type string, scn string, rs_id string, ssn string, lsn string,
       log_file string, log_position string, binlog_file string, binlog_position string
-    >, _corrupt_record string') AS event FROM {records})
+    >, _corrupt_record string', {limits}) AS event FROM {records})
 ),
 said AS (
   SELECT *,
@@ -76,7 +76,7 @@ WITH changes AS (
   SELECT object, origin, batch, appended_at, change.*
   FROM (SELECT *, from_json(record, '
     commit_timestamp string, server_transaction_id string, record_sequence string, mod_type string, backfill string,
-    _corrupt_record string') AS change FROM {records} WHERE NOT object <=> '#cut')
+    _corrupt_record string', {limits}) AS change FROM {records} WHERE NOT object <=> '#cut')
 ),
 said AS (
   SELECT *, backfill <=> 'true' AS is_backfill, try_cast(commit_timestamp AS timestamp) AS committed_at FROM changes
@@ -92,7 +92,8 @@ FROM said""",
 WITH changes AS (
   SELECT object, origin, batch, appended_at, change.*
   FROM (SELECT *, from_json(record, '
-    row_key string, type string, commit_timestamp string, tiebreaker bigint, _corrupt_record string') AS change
+    row_key string, type string, commit_timestamp string, tiebreaker bigint,
+    _corrupt_record string', {limits}) AS change
     FROM {records} WHERE NOT object <=> '#cut')
 ),
 said AS (SELECT *, try_cast(commit_timestamp AS timestamp) AS committed_at FROM changes)
@@ -195,7 +196,7 @@ def envelopes(spark: SparkSession, staging: TableName, source: str, first: int, 
     Columns: object, origin, batch, parsable, change_type, ordered, lag_seconds.
     """
     records = f"(SELECT * FROM {staging.sql} WHERE source = {literal(source)} AND batch BETWEEN {first} AND {last})"
-    return spark.sql(_ENVELOPES[source].format(records=records))
+    return spark.sql(_ENVELOPES[source].format(records=records, limits=JSON_LIMITS))
 
 
 def volumes(spark: SparkSession, staging: TableName) -> DataFrame:

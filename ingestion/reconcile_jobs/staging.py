@@ -41,6 +41,9 @@ _EMPTY = " was empty"  # behind an append that had nothing, and gave its number 
 # What follows each record while it is parsed: were there a second document behind it, this would not come second.
 _AFTER = "<after the record>"
 
+# The reader's own limits are shorter than what databases hold: macros/change_records/parsed_record.sql.
+JSON_LIMITS = "map('maxStringLen', '2147483647', 'maxNumLen', '150000')"
+
 # What would be NULL as the name of a directory, and so is in Delta: it is NULL in every format.
 _NO_NAMES = "('', '__HIVE_DEFAULT_PARTITION__')"
 
@@ -240,13 +243,13 @@ class Staging:
                 f.current_timestamp().alias("appended_at"),
             )
         # from_json alone reads up to the end of the first document, and turns numbers and objects into texts.
-        parsed = f.expr(
-            f"from_json(concat('[', record, ',{{\"object\":\"{_AFTER}\"}}]'), 'array<struct<object string>>')"
-        )
+        both = f"concat('[', record, ',{{\"object\":\"{_AFTER}\"}}]')"
+        parsed = f.expr(f"from_json({both}, 'array<struct<object string>>', {JSON_LIMITS})")
         name = "parsed[0].object"
+        kind = f"schema_of_variant(from_json(record, 'object variant', {JSON_LIMITS}).object)"
         text_or_not = (
             f"if(left({name}, 1) rlike '[-0-9{{\\\\[]' or {name} in ('true', 'false'), "
-            f"if(schema_of_variant(from_json(record, 'object variant').object) = 'STRING', {name}, null), {name})"
+            f"if({kind} = 'STRING', {name}, null), {name})"
         )
         return records.select("record", "origin", parsed.alias("parsed")).select(
             "record",

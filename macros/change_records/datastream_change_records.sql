@@ -26,7 +26,7 @@ events as (
     select *
     from staged
     lateral view inline(array(
-        from_json(record, 'uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, {{ metadata | join(' string, ') }} string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string')
+        {{ reconcile.parsed_record('uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, ' ~ metadata | join(' string, ') ~ ' string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string') }}
     )) event
     {%- if table %}
     where {{ reconcile.is_of_tables('source_metadata', routes | map(attribute='table')) }}

@@ -48,7 +48,7 @@
 {%- set names = [] -%}
 {%- for object in objects -%}{%- do names.append(reconcile.literal(object)) -%}{%- endfor -%}
 object {{ '= ' ~ names[0] if names | length == 1 else 'in (' ~ names | join(', ') ~ ')' }}
-{%- if tables %} and ({{ 'object in (' ~ whole | join(', ') ~ ') or ' if whole }}{{ reconcile.is_of_tables("from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata", tables) }})
+{%- if tables %} and ({{ 'object in (' ~ whole | join(', ') ~ ') or ' if whole }}{{ reconcile.is_of_tables(reconcile.parsed_record('source_metadata struct<database string, schema string, table string>') ~ '.source_metadata', tables) }})
 {%- endif -%}
 {%- endmacro %}
 

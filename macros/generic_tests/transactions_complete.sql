@@ -7,7 +7,7 @@ with data_change_records as (
     select object, batch, data_change_record.*
     from {{ reconcile.qualified(reconcile.staging_of(model)) }}
     lateral view explode(array(
-        from_json(record, 'commit_timestamp string, server_transaction_id string, record_sequence string, is_last_record_in_transaction_in_partition string, number_of_records_in_transaction string, number_of_partitions_in_transaction string, transaction_tag string, backfill string')
+        {{ reconcile.parsed_record('commit_timestamp string, server_transaction_id string, record_sequence string, is_last_record_in_transaction_in_partition string, number_of_records_in_transaction string, number_of_partitions_in_transaction string, transaction_tag string, backfill string') }}
     )) as data_change_record
     where source = 'spanner' and not object <=> {{ reconcile.literal(reconcile.cut_object()) }}
 ),

@@ -10,7 +10,7 @@ count(*)
 {%- else -%}
 coalesce(sum(case source
     {%- if 'mods' in carried %}
-    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>').mods), 1)
+    when 'spanner' then greatest(cardinality({{ reconcile.parsed_record('mods array<variant>') }}.mods), 1)
     {%- endif %}
     {%- if 'entries' in carried %}
     when 'bigtable' then {{ reconcile._delivered_entries(keeping) }}
@@ -21,7 +21,7 @@ end), 0)
 {%- endmacro %}
 
 {%- macro _delivered_entries(keeping) -%}
-{%- set entries = "cardinality(from_json(record, 'entries array<variant>').entries)" -%}
+{%- set entries = 'cardinality(' ~ reconcile.parsed_record('entries array<variant>') ~ '.entries)' -%}
 {%- if keeping -%}
 if(object in ({{ keeping | join(', ') }}) and get_json_object(record, '$.type') = 'garbage_collection' and {{ entries }} > 0, 0, greatest({{ entries }}, 1))
 {%- else -%}

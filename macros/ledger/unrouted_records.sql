@@ -36,7 +36,7 @@ where object is null or object <> {{ reconcile.literal(reconcile.cut_object()) }
 
 {#- What a model would say to take the record: `shop.orders, mysql, key id`. The fields of the metadata tell the source, as the word for the reading may not. -#}
 {%- macro _proposal() -%}
-{%- set said = "from_json(record, 'read_method string, source_metadata struct<database string, schema string, table string, scn string, row_id string, log_file string, binlog_file string, lsn string, primary_keys array<string>, replication_index array<string>>')" -%}
+{%- set said = reconcile.parsed_record('read_method string, source_metadata struct<database string, schema string, table string, scn string, row_id string, log_file string, binlog_file string, lsn string, primary_keys array<string>, replication_index array<string>>') -%}
 if(source = 'datastream', transform(array({{ said }}), said -> nullif(concat_ws(', ',
         {{ reconcile._short_table('said.source_metadata') }},
         case

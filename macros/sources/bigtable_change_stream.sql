@@ -26,7 +26,7 @@ data_changes as (
     select record, batch, origin, data_change.*
     from staged
     lateral view explode(array(
-        from_json(record, 'row_key variant, type string, source_cluster_id string, commit_timestamp string, tiebreaker string, entries array<variant>, _corrupt_record string')
+        {{ reconcile.parsed_record('row_key variant, type string, source_cluster_id string, commit_timestamp string, tiebreaker string, entries array<variant>, _corrupt_record string') }}
     )) as data_change
 ),
 

@@ -23,7 +23,7 @@ data_change_records as (
     select record, batch, origin, data_change_record.*
     from staged
     lateral view explode(array(
-        from_json(record, 'commit_timestamp string, server_transaction_id string, record_sequence string, mod_type string, value_capture_type string, backfill string, mods array<variant>, _corrupt_record string')
+        {{ reconcile.parsed_record('commit_timestamp string, server_transaction_id string, record_sequence string, mod_type string, value_capture_type string, backfill string, mods array<variant>, _corrupt_record string') }}
     )) as data_change_record
 ),
 

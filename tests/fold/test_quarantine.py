@@ -543,3 +543,26 @@ def _error(outcome: Outcome, name: str) -> str:
     assert name not in outcome.rows, f"arrived as {[v for v in outcome.rows[name].values() if v is not None]}"
     (row,) = (row for row in outcome.quarantine if row.origin == name)
     return str(row._change_error)
+
+
+LONG = {"text": json.dumps("y" * 20_000_001), "number": "9" * 1500}
+
+
+@pytest.mark.parametrize("column", ["declared", "undeclared"])
+def test_a_value_beyond_what_the_json_reader_takes_by_itself_arrives_and_loses_no_record(
+    spark: SparkSession, column: str
+) -> None:
+    with Memory(spark) as memory:
+        project = memory.project("long_values")
+        project.source("long_values", "changes")
+        records = [event("postgresql", f'{{"id": "{kind}", "{column}": {value}}}') for kind, value in LONG.items()]
+        memory.stage("long_values.changes", [Staged(record, "things", 1) for record in records])
+        project.model(
+            "things",
+            "{{ config(materialized='current_view', unique_key='id') }}\n"
+            "{{ reconcile.datastream_postgresql(source('lake', 'changes'), object='things') }}",
+            {"id": "string", "declared": "string"},
+        )
+        project.run("things")
+        rows = {row.id: row.declared for row in memory.rows("long_values.things")}
+    assert rows == {kind: value.strip('"') if column == "declared" else None for kind, value in LONG.items()}

@@ -90,6 +90,8 @@ FILES: dict[str, bytes | str | list[Any]] = {
     "plain/2026/11/a.jsonl": '{"object": "SHOP.A",  "n": 1.10}\n',
     "bad/a.json": "".join(f"{record}\n" for record in UNREADABLE),
     "names/a.json": [{"object": name} for name in NAMES],
+    # Beyond what the JSON reader takes by itself.
+    "long/a.json": f'{{"object":"A","x":"{"y" * 20_000_001}"}}\n{{"object":"B","x":{"9" * 1500}}}\n',
     "latin/a.json": b'{"object":"A","x":"caf\xe9"}\n{"object":"A","x":"caf\xc3\xa9"}\n',
     "lines/a.json": '{"object":"A",\r"n":1}\r\n{"object":"B","x":"\u2028\u0085"}\n{"object":"C"}',
     "forms/a.jsonl.gz": [A],
@@ -149,7 +151,7 @@ def test_a_path_without_files_makes_the_table_and_appends_nothing(delivered: Del
 
 def test_every_file_and_record_is_counted(delivered: Delivered):
     files = [name for name in FILES if not name.startswith("hidden/")]
-    lines = 1 + len(UNREADABLE) + len(NAMES) + 2 + 3 + 7 + len(FILE_NAMES)
+    lines = 1 + len(UNREADABLE) + len(NAMES) + 2 + 2 + 3 + 7 + len(FILE_NAMES)
     assert delivered.of_all == Totals(
         files=len(files), records=lines + 1, unreadable=len(UNREADABLE) + 1, ignored_files=2, hidden_files=4,
         first_batch=1, last_batch=1,
@@ -189,6 +191,10 @@ def test_bytes_that_are_no_text_are_kept_and_counted(delivered: Delivered):
         "WHERE object IS NULL AND contains(origin, '/latin/')"
     ).collect()
     assert bytes(record.bytes) == b'{"object":"A","x":"caf\xe9"}'
+
+
+def test_values_of_any_length_cost_no_record_its_object(delivered: Delivered):
+    assert sorted(delivered.objects("long").values()) == ["A", "B"]
 
 
 def test_only_a_line_feed_ends_a_record(delivered: Delivered):

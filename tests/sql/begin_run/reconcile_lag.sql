@@ -23,7 +23,7 @@ from (
             lateral view explode(concat(
                 array(struct(cast(null as string) as row_range, coalesce(get_json_object(record, '$.cut_time'), get_json_object(record, '$.low_watermark')) as up_to)),
                 coalesce(transform(
-                    from_json(record, 'partitions array<struct<start_key: string, end_key: string, low_watermark: string>>').partitions,
+                    from_json(record, 'partitions array<struct<start_key: string, end_key: string, low_watermark: string>>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).partitions,
                     place -> struct(lower(concat(hex(try_to_binary(place.start_key, 'base64')), '-', hex(try_to_binary(place.end_key, 'base64')))) as row_range, place.low_watermark as up_to)
                 ), array())
             )) as mark

@@ -8,7 +8,7 @@ data_changes as (
     select record, batch, origin, data_change.*
     from staged
     lateral view explode(array(
-        from_json(record, 'row_key variant, type string, source_cluster_id string, commit_timestamp string, tiebreaker string, entries array<variant>, _corrupt_record string')
+        from_json(record, 'row_key variant, type string, source_cluster_id string, commit_timestamp string, tiebreaker string, entries array<variant>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
     )) as data_change
 ),
 

@@ -4,7 +4,7 @@ where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
 select coalesce(sum(case source
-    when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>').entries), 1)
+    when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).entries), 1)
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 1 and 3;
 
@@ -177,7 +177,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c5e34a1d7b7a4e81da06d55dff69b05c')
+tblproperties ('reconcile.definition' = '89b1e7421b89149ad13809e2c674df95')
 as
 
 {the SELECT of bigtable/change_records.sql};

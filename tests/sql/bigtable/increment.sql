@@ -17,7 +17,7 @@ where rebuilt_at is null or recorded_at >= rebuilt_at;
 select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 
 select coalesce(sum(case source
-    when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>').entries), 1)
+    when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).entries), 1)
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 4 and 5;
 

@@ -14,7 +14,7 @@ where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
 select coalesce(sum(case source
-    when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>').entries), 1)
+    when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).entries), 1)
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 1 and 5;
 

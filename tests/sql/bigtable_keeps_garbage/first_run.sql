@@ -4,7 +4,7 @@ where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
 select coalesce(sum(case source
-    when 'bigtable' then if(object in ('events') and get_json_object(record, '$.type') = 'garbage_collection' and cardinality(from_json(record, 'entries array<variant>').entries) > 0, 0, greatest(cardinality(from_json(record, 'entries array<variant>').entries), 1))
+    when 'bigtable' then if(object in ('events') and get_json_object(record, '$.type') = 'garbage_collection' and cardinality(from_json(record, 'entries array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).entries) > 0, 0, greatest(cardinality(from_json(record, 'entries array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).entries), 1))
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 1 and 3;
 
@@ -240,7 +240,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c0c7790b628f061f455807d080927442')
+tblproperties ('reconcile.definition' = '78a5bb965c3514bd2f47f61199fce4df')
 as
 
 {the SELECT of bigtable_keeps_garbage/change_records.sql};

@@ -4,7 +4,7 @@ where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '5d4dfb671e1a8372e37a3be7c8248012')
+tblproperties ('reconcile.definition' = '1e9c79e6786f6e4e45eeeb093cb8749b')
 as
 
 {the SELECT of bigtable/change_records.sql};

@@ -279,7 +279,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b02779a398f3f07f9b1c45589e6ef8f8')
+tblproperties ('reconcile.definition' = '4a5a611dfe37a44bac5f488a668d917a')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -4,7 +4,7 @@ where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
 select coalesce(sum(case source
-    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>').mods), 1)
+    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), 1)
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 3;
 
@@ -352,7 +352,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f8e9e2b28c60287812f187d4edc02238')
+tblproperties ('reconcile.definition' = '58f2756e5a73dd8e2da4d9d56d2a9fe1')
 as
 
 {the SELECT of spanner/change_records.sql};

@@ -8,7 +8,7 @@ events as (
     select *
     from staged
     lateral view inline(array(
-        from_json(record, 'uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, log_file string, log_position string, binlog_file string, binlog_position string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string')
+        from_json(record, 'uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, log_file string, log_position string, binlog_file string, binlog_position string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
     )) event
 ),
 

@@ -252,7 +252,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'caa214856df2ae3a923986b70e3cd6a1')
+tblproperties ('reconcile.definition' = '80de841ca47ae5ce335f0584b67b318a')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

@@ -254,7 +254,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '8e68630b4beb2e8446529185e3939d0d')
+tblproperties ('reconcile.definition' = 'f8849a08f6f2a4c120a76a2cf9a3398a')
 as
 
 {the SELECT of mysql_events/change_records.sql};

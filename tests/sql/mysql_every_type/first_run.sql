@@ -278,7 +278,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '12ec09a3b39a41a2b1b0b602614695be')
+tblproperties ('reconcile.definition' = 'a1bdb485d670383e158b34f021760f1c')
 as
 
 {the SELECT of mysql_every_type/change_records.sql};

@@ -317,7 +317,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b4ec1ad6cf0377e88cdbe1dd0d0fb7a6')
+tblproperties ('reconcile.definition' = '4277f1b3e0261dca79df6e664f6081ee')
 as
 
 {the SELECT of mysql_events/change_records.sql};

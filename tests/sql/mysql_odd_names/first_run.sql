@@ -258,7 +258,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '1986991f8a08c28a66e5762486c6fff6')
+tblproperties ('reconcile.definition' = '94538a357611ed8b7d1fe91d60d1ffe3')
 as
 
 {the SELECT of mysql_odd_names/change_records.sql};

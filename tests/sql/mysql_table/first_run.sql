@@ -3,7 +3,7 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
-select count(*) from `lake`.`shop_changes` where object in ('shop_orders', 'shop.orders') and (coalesce(struct(coalesce(nullif(regexp_replace(from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata.schema, '^\\["|"\\]$', ''), ''), from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata.database), from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata.table) in (struct('shop', 'orders')), false)) and batch between 1 and 3;
+select count(*) from `lake`.`shop_changes` where object in ('shop_orders', 'shop.orders') and (coalesce(struct(coalesce(nullif(regexp_replace(from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.schema, '^\\["|"\\]$', ''), ''), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.database), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.table) in (struct('shop', 'orders')), false)) and batch between 1 and 3;
 
 drop view if exists reconcile_notes_da2f7fd25744;
 
@@ -251,7 +251,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'de6d436520b84f212a0d270439f8eda2')
+tblproperties ('reconcile.definition' = 'cb30f0c40094667c9af69ad5dcb9ba42')
 as
 
 {the SELECT of mysql_table/change_records.sql};

@@ -16,7 +16,7 @@ where rebuilt_at is null or recorded_at >= rebuilt_at;
 
 select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 
-select count(*) from `lake`.`shop_changes` where object in ('shop_orders', 'shop.orders') and (coalesce(struct(coalesce(nullif(regexp_replace(from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata.schema, '^\\["|"\\]$', ''), ''), from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata.database), from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata.table) in (struct('shop', 'orders')), false)) and batch between 4 and 5;
+select count(*) from `lake`.`shop_changes` where object in ('shop_orders', 'shop.orders') and (coalesce(struct(coalesce(nullif(regexp_replace(from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.schema, '^\\["|"\\]$', ''), ''), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.database), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.table) in (struct('shop', 'orders')), false)) and batch between 4 and 5;
 
 drop view if exists reconcile_notes_da2f7fd25744;
 

@@ -3,7 +3,7 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
-select count(*) from `lake`.`shop_changes` where object in ('shop_orders', 'shop.orders', 'sh.op_it\'s', 'sh.op.it\'s') and (coalesce(struct(coalesce(nullif(regexp_replace(from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata.schema, '^\\["|"\\]$', ''), ''), from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata.database), from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata.table) in (struct('shop', 'orders'), struct('sh.op', 'it\'s')) or struct(from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata.database, coalesce(nullif(regexp_replace(from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata.schema, '^\\["|"\\]$', ''), ''), from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata.database), from_json(record, 'source_metadata struct<database string, schema string, table string>').source_metadata.table) in (struct('old', 'shop', 'orders')), false)) and batch between 1 and 3;
+select count(*) from `lake`.`shop_changes` where object in ('shop_orders', 'shop.orders', 'sh.op_it\'s', 'sh.op.it\'s') and (coalesce(struct(coalesce(nullif(regexp_replace(from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.schema, '^\\["|"\\]$', ''), ''), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.database), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.table) in (struct('shop', 'orders'), struct('sh.op', 'it\'s')) or struct(from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.database, coalesce(nullif(regexp_replace(from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.schema, '^\\["|"\\]$', ''), ''), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.database), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.table) in (struct('old', 'shop', 'orders')), false)) and batch between 1 and 3;
 
 drop view if exists reconcile_notes_da2f7fd25744;
 
@@ -251,7 +251,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '8ab1493aba9011a33e64542de164c8df')
+tblproperties ('reconcile.definition' = 'f724e31223fefb706f2d7894d68d0d27')
 as
 
 {the SELECT of mysql_tables/change_records.sql};

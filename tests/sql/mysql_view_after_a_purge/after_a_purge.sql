@@ -6,7 +6,7 @@ group by object;
 show tblproperties `lake`.`orders_kept`;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'a1109dd76eb4d0e58f256fa44d3e3af9')
+tblproperties ('reconcile.definition' = 'e53c3bf840d6b8ab70a4fe1cd188a534')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -258,7 +258,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'ccb9f72bd2b875d087f148c38b7a2b5f')
+tblproperties ('reconcile.definition' = '476ff9ec1d21ad4bfd5f27dbe0f49324')
 as
 
 {the SELECT of oracle/change_records.sql};

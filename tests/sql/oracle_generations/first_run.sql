@@ -258,7 +258,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '46ed69374972e346ea49da12ea4372fe')
+tblproperties ('reconcile.definition' = 'f4ce822baf77948a8e9aa8fd0e6b0ebc')
 as
 
 {the SELECT of oracle_generations/change_records.sql};

@@ -322,7 +322,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'bfe91c2449ec60d7526335b06f667a81')
+tblproperties ('reconcile.definition' = '7e26b11c448b5e74cf26479abcc8add2')
 as
 
 {the SELECT of oracle/change_records.sql};

@@ -253,7 +253,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '60a33b7d57b13b7e05cbd0b3a0d73b73')
+tblproperties ('reconcile.definition' = '04aebca9bb8a204a08814639248dec40')
 as
 
 {the SELECT of oracle/change_records.sql};

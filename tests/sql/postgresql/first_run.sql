@@ -253,7 +253,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '6ed4f965ec44fdbc663d4772d3a9ceb7')
+tblproperties ('reconcile.definition' = '37cd87b6062bf39928555e87ef4e86fc')
 as
 
 {the SELECT of postgresql/change_records.sql};

@@ -266,7 +266,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '1aa9a9e4a4142cb164b75a39aa96b3eb')
+tblproperties ('reconcile.definition' = '16bd86019c3eaf8a50edd453f49d7698')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};

@@ -8,7 +8,7 @@ data_change_records as (
     select record, batch, origin, data_change_record.*
     from staged
     lateral view explode(array(
-        from_json(record, 'commit_timestamp string, server_transaction_id string, record_sequence string, mod_type string, value_capture_type string, backfill string, mods array<variant>, _corrupt_record string')
+        from_json(record, 'commit_timestamp string, server_transaction_id string, record_sequence string, mod_type string, value_capture_type string, backfill string, mods array<variant>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
     )) as data_change_record
 ),
 

@@ -17,7 +17,7 @@ where rebuilt_at is null or recorded_at >= rebuilt_at;
 select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 
 select coalesce(sum(case source
-    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>').mods), 1)
+    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), 1)
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 4 and 5;
 

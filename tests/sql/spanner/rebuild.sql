@@ -12,7 +12,7 @@ where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
 select coalesce(sum(case source
-    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>').mods), 1)
+    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), 1)
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 5;
 

@@ -4,7 +4,7 @@ where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c160548f008db705dac66897001db116')
+tblproperties ('reconcile.definition' = 'f06b0c1b70603e91e760e0bc3f4126b9')
 as
 
 {the SELECT of spanner/change_records.sql};

@@ -253,7 +253,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '97ed794b268eaf4f50fcdaa9ff67cc92')
+tblproperties ('reconcile.definition' = 'ed861a1c91abf4fd5af021fb1b35c479')
 as
 
 {the SELECT of sqlserver/change_records.sql};

@@ -6,7 +6,7 @@ with account as (
 
 staged as (
     select batch, coalesce(sum(case source
-    when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>').entries), 1)
+    when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).entries), 1)
     else 1
 end), 0) as records
     from `lake`.`shop_changes`

@@ -6,7 +6,7 @@ with account as (
 
 staged as (
     select batch, coalesce(sum(case source
-    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>').mods), 1)
+    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), 1)
     else 1
 end), 0) as records
     from `lake`.`shop_changes`
