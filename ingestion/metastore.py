@@ -92,10 +92,14 @@ def _connect(url: str, user: str, password: str) -> Any:
                 "Spark does not find PostgreSQL's driver: let SPARK_CONF_DIR point at the package's conf/shared, or at "
                 "conf/shared-iceberg."
             ) from None
-        # The classes of SQLSTATE: 08 no connection, 53 no resources, 57 shut down; no retry cures the others.
-        kind = Fault if (cause.getSQLState() or "08").startswith(("08", "53", "57")) else UsageError
+        kind = Fault if _may_pass(cause.getSQLState()) else UsageError
         said = cause.getMessage().splitlines()[0].rstrip(".")
         raise kind(f"The metastore's database does not let us in: {said}.") from None
+
+
+def _may_pass(state: str | None) -> bool:
+    # The classes of SQLSTATE: 08 no connection, 53 no resources, 57 shut down; no retry cures the others.
+    return (state or "08").startswith(("08", "53", "57"))
 
 
 def _version(connection: Any) -> str | None:

@@ -386,11 +386,14 @@ def test_rows_in_flight_are_compared_again_as_often_as_declared_and_then_all_row
     assert things.verdicts() == {"4": "in_flight", "24": "in_flight"}
     run = things.test(passes=False, recheck=2)
     assert (run["verdict"], run["compared"], run["rechecks"]) == ("in_flight", 2, 1)
+    # As often as declared, and then all rows.
+    run = things.test(passes=False, recheck=1)
+    assert (run["verdict"], run["compared"], run["rechecks"]) == ("in_flight", 11, 0)
     # At a later position both are quiet; a row that was not in flight is not looked at.
     rows.snapshot({4: "new", 24: "read later", 999: "not in scope"}, rows.behind_all(), NOW - HOUR / 5)
     run = things.test(passes=True, recheck=2, uncertainty="1 second")
-    assert (run["compared"], run["matched"], run["rechecks"]) == (2, 2, 2)
-    # Then all rows are compared again.
+    assert (run["compared"], run["matched"], run["rechecks"]) == (2, 2, 1)
+    # Nothing is in flight any more: all rows are compared.
     run = things.test(passes=False, recheck=2, uncertainty="1 second")
     assert (run["rechecks"], run["missing"]) == (0, 1)
 

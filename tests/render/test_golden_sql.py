@@ -174,6 +174,17 @@ def test_a_run_begins_with_the_sql_that_was_reviewed(accept_goldens: bool) -> No
     compare(GOLDEN / "begin_run", files, accept_goldens)
 
 
+def test_a_run_ends_with_the_sql_that_was_reviewed(accept_goldens: bool) -> None:
+    """What no model reads of the batches that it brought."""
+    life = Life(SHAPES["mysql_composite_key"])
+    life.statements("increment")
+    life.warehouse.statements.clear()
+    life.project.macros.summary_of_run()
+    text = ";\n\n".join(normalized(life.warehouse.statements)) + "\n"
+    assert "batch between" in text
+    compare(GOLDEN / "end_run", {"unread.sql": text}, accept_goldens)
+
+
 def compare(directory: Path, files: dict[str, str], accept: bool) -> None:
     """Demand that a directory of tests/sql holds these files and no others."""
     if accept:
@@ -185,7 +196,7 @@ def compare(directory: Path, files: dict[str, str], accept: bool) -> None:
 
 
 def test_no_golden_is_of_a_shape_that_is_no_more() -> None:
-    beside = {"begin_run", "data_tests", "parity", "rows_of_cells"}
+    beside = {"begin_run", "end_run", "data_tests", "parity", "rows_of_cells"}
     assert {directory.name for directory in GOLDEN.iterdir()} == {*SHAPES, *beside}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from plain_dbt import PlainProject
+from plain_dbt import PACKAGE, PlainProject
 from recorder import Recorder
 from refusals import THINGS, thing
 from shapes import Life
@@ -52,6 +52,14 @@ def test_without_a_staging_table_the_views_are_empty(shop: Life) -> None:
     shop.warehouse.relations.clear()
     assert shop.project.run(*VIEWS) == ANEW
     assert all("where false" in shop.project.compile(view) for view in VIEWS if view != "reconcile_drift")
+
+
+def test_at_an_earlier_moment_no_view_is_made() -> None:
+    """They are of the present, and would be made in the schema of then."""
+    project = PlainProject(Recorder(), "demo", variables={"as_of": {"batch": 3}})
+    monitoring = [file.stem for file in (PACKAGE / "models" / "monitoring").glob("*.sql")]
+    assert sorted(monitoring) == VIEWS
+    assert {project.node(view)["config"]["materialized"] for view in monitoring} == {"ephemeral"}
 
 
 def test_without_a_model_the_views_are_empty() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from plain_dbt import Relation
+from plain_dbt import PlainProject, Relation
+from recorder import Recorder
 from refusals import SENTENCE, THINGS, Refusal, run, thing
 from shapes import Life
 
@@ -79,3 +80,11 @@ def test_models_of_one_name_in_two_schemas_share_nothing() -> None:
     one, other = (macros.model_relations(Relation(schema, "orders")) for schema in ("one", "other"))
     assert one.keys() == other.keys()
     assert {str(one[name]) for name in one} & {str(other[name]) for name in other} == set()
+
+
+def test_tables_whose_names_differ_in_case_alone_are_two() -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    names = ["Orders", "orders", "ORDERS", "orders"]
+    for database in (None, "erp"):
+        sql = macros.is_of_tables("metadata", [[database, "shop", name] for name in names])
+        assert [sql.count(f"'{name}'") for name in names] == [1, 1, 1, 1]

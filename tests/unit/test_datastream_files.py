@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from avro_files import avro_file, record
 from reconcile_jobs.avro_json import AvroError
-from reconcile_jobs.datastream import _ARROW_ROWS, _avro_rows, _Files, _Run, _why_unreadable
+from reconcile_jobs.datastream import _ARROW_ROWS, _NEVER_EMPTY, _avro_rows, _Files, _Run, _why_unreadable
 from reconcile_jobs.errors import DataError, Fault
 
 PATH = "s3://bucket/incorrect.gz/zip.avro"
@@ -53,6 +53,14 @@ def test_what_a_retry_may_cure_is_no_torn_file(said: str):
     with pytest.raises(Fault) as fault:
         _why_unreadable(OSError(said), PATH)
     assert str(fault.value).startswith(f"The file {PATH} could not be read. ")
+
+
+@pytest.mark.parametrize(
+    ("name", "may_be_empty"),
+    [("a.json", True), ("a.jsonl", True), ("a.json.gz", False), ("a.jsonl.bz2", False), ("a.avro", False)],
+)
+def test_of_what_kind_a_file_without_a_byte_was_cut_off(name: str, may_be_empty: bool):
+    assert (_NEVER_EMPTY.search(f"file:/landing/{name}") is None) == may_be_empty
 
 
 def test_a_file_that_is_ignored_by_its_name_is_no_torn_file():

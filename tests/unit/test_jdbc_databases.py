@@ -271,6 +271,11 @@ def test_decimals():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("code", ["01555", "30052", "08180", "08181", "08186", "08187", "01466", "08161"])
+def test_what_oracle_says_of_a_moment_that_it_does_not_know_no_retry_cures(code):
+    assert type(Oracle().refusal(f"SQLState 72000: ORA-{code}: said of the table")) is Undecided
+
+
 @pytest.mark.parametrize(
     "kind, told, meaning, says",
     [

@@ -2,6 +2,7 @@
 
 import io
 import random
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -238,6 +239,19 @@ def test_typed_rows():
         'Column a, numeric: "1.255" would be rounded to 2 decimal places, and the column is to be decimal(5,2). '
         "Nothing was written; declare a type that holds it in --columns, as string does."
     )
+
+
+def test_both_infinities_are_null_where_that_is_declared():
+    from pyspark.sql.types import TimestampNTZType
+
+    text = reader_of(TimestampNTZType())
+    targets = [Target("a", Column("a", "timestamp", "{}"), text, infinity_is_null=True), target("b", text)]
+    told = ["infinity", "-infinity", "2026-05-01 09:00:00"]
+    (found,) = typed_rows([pa.record_batch([told], names=["c0"])], targets[:1])
+    assert found.to_pydict() == {"a": [None, None, datetime(2026, 5, 1, 9)]}
+    for infinity in told[:2]:
+        with pytest.raises(DataError, match=f'"{infinity}"'):
+            list(typed_rows([pa.record_batch([[infinity]], names=["c0"])], targets[1:]))
 
 
 def test_a_position_that_came_with_the_rows():

@@ -34,6 +34,18 @@ def test_a_value_is_read_exactly(kind: types.DataType, value: Value, expected: o
     assert Field("a", "a type", reader_of(kind)).read(value) == expected
 
 
+COLUMNS = [("public", "orders", "id"), ("", "orders", "number"), ("sales", "orders", "total"), ("public", "o", "x")]
+
+
+@pytest.mark.parametrize(
+    ("table", "columns"), [("orders", ["id", "number"]), ("public.orders", ["id"]), ("sales.orders", ["total"])]
+)
+def test_a_table_is_of_the_schema_that_is_named_or_of_either_dialects_own(table: str, columns: list[str]):
+    rows = [[text(said) for said in column] for column in COLUMNS]
+    client: Any = SimpleNamespace(rows=lambda sql: rows)
+    assert snapshot_spanner._all_columns(client, table) == [(column, None) for column in columns]
+
+
 def test_bytes_arrive_in_base64():
     assert Field("a", "BYTES(MAX)", reader_of(types.BinaryType()), is_bytes=True).read(text("AP8=")) == b"\x00\xff"
 

@@ -31,6 +31,13 @@ def test_options_that_cannot_be_are_refused(option: str, value: str, sentence: s
     assert "\n" not in str(refused.value)
 
 
+def test_the_partition_check_warns_where_that_is_asked_for():
+    given = {"project": "p", "instance": "i", "database": "d", "stream": "s", "start": "2026-05-01T09:00:00Z"}
+    checks = {None: False, "fail": False, "warn": True}
+    found = {asked: Options.parse(given | ({"partitionCheck": asked} if asked else {})).lenient for asked in checks}
+    assert found == checks
+
+
 def test_intervals():
     assert [seconds(text) for text in ("500ms", "10s", "5m", "2 h")] == [0.5, 10, 300, 7200]
 
