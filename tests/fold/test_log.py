@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from datastream import Staged, event
+from datastream import READ_METHODS, Staged, event
 from memory import Memory
 from pyspark.sql import SparkSession
 
@@ -99,6 +99,40 @@ def test_a_log_that_began_anew_is_named_with_the_generation_to_declare(memory: M
     right = Stream(memory, f"again_{source}", source, changes, ["2026-11-21 10:00:00Z"])
     assert right.rows == {1: "new", 2: "old", 3: "new"}
     assert right.failing("log_is_one") == right.failing("time_agrees_with_log") == []
+
+
+@pytest.mark.parametrize("materialized", ["current_state", "history"])
+def test_a_run_says_how_many_changes_lost_to_older_ones_as_after_a_log_that_began_anew(
+    memory: Memory, materialized: str
+) -> None:
+    schema = f"anew_{materialized}"
+    project = memory.project(schema)
+    project.source(schema, "changes")
+    project.model(
+        "things",
+        f"{{{{ config(materialized='{materialized}', unique_key='id') }}}}\n"
+        "{{ reconcile.datastream_mysql(source('lake', 'changes'), object='things') }}",
+        {"id": "bigint", "value": "string"},
+    )
+    old, new = ANEW["mysql"]
+
+    def run(batch: int, *changes: tuple[int, str, dict[str, Any], bool]) -> str:
+        records = [
+            event("mysql", {"id": id_, "value": at}, "UPDATE", source_timestamp=f"{DAY}{at}Z", metadata=place,
+                  read_method=READ_METHODS["mysql"][is_backfill])
+            for id_, at, place, is_backfill in changes
+        ]  # fmt: skip
+        memory.stage(f"{schema}.changes", [Staged(record, "things", batch) for record in records])
+        return str(project.run("things")["things"])
+
+    assert "older" not in run(1, *((id_, "08:30:00", {**old, "log_position": id_}, False) for id_ in (1, 2, 3, 4)))
+    # Late, but not by an hour; a row that was not there; a backfill; and one that the log has further on.
+    late = {**old, "log_position": 0}
+    said = run(2, (1, "09:29:59", late, False), (5, "11:00:00", new, False), (2, "11:00:00", late, True),
+               (3, "11:00:00", {**old, "log_position": 99}, False))  # fmt: skip
+    assert "older" not in said
+    said = run(3, (4, "09:30:00", new, False), (2, "11:00:00", new, False), (3, "11:00:01", new, False))
+    assert "2 lost to changes that are an hour or more older and further in the log: see the test log_is_one" in said
 
 
 def test_a_log_that_goes_on_has_no_finding(memory: Memory) -> None:
