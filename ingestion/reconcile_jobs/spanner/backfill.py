@@ -87,7 +87,6 @@ def watched_tables(client: Client, stream: ChangeStream) -> list[Table]:
             f"SELECT table_schema, table_name, column_name FROM information_schema.change_stream_columns {of_stream}",
         ):
             watched.add((schema, table, column))
-            whole.setdefault((schema, table), False)
     keys = set(
         _texts(
             client,
