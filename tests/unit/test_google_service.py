@@ -25,7 +25,10 @@ class Failed(grpc.RpcError):
 
 
 MAY_PASS = [
-    *(Failed(code, "whatever") for code in (Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.ABORTED)),
+    *(
+        Failed(code, "whatever")
+        for code in (Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.ABORTED, Code.RESOURCE_EXHAUSTED)
+    ),
     Failed(Code.CANCELLED),  # by the watch
     Failed(Code.INTERNAL, "Received RST_STREAM with error code 2"),
     Failed(Code.INTERNAL, "Received unexpected EOS on DATA frame from server"),

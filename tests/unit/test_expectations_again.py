@@ -1,0 +1,56 @@
+"""Records that were not as expected are looked at again by the next run, whether or not that appends anything."""
+
+from typing import Any
+
+import pytest
+from reconcile_jobs import expectations
+from reconcile_jobs.caller import silence
+from reconcile_jobs.expectations import Expected, Outcome
+from reconcile_jobs.staging import TableName
+
+
+class Runs:
+    """Runs over a staging table whose properties are kept here; `bad` are the batches that are not as expected."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, on_failure: str) -> None:
+        self.properties: dict[str, str] = {}
+        self.bad: set[int] = set()
+        self.expected = Expected(on_failure, None, 3600, 10.0, "docs")
+        monkeypatch.setattr(expectations, "kept", lambda spark, staging: dict(self.properties))
+        monkeypatch.setattr(
+            expectations, "keep", lambda spark, staging, name, value: self.properties.update({name: value})
+        )
+        monkeypatch.setattr(
+            expectations, "_suites", lambda spark, staging, source, first, last, *_: range(first, last + 1)
+        )
+        monkeypatch.setattr(expectations, "_validate", self._validate)
+
+    def _validate(self, directory: Any, batches: range) -> tuple[dict[str, str], str]:
+        return {f"batch {batch}": "a sentence" for batch in batches if batch in self.bad}, "a page"
+
+    def run(self, last_batch: int, first_batch: int | None) -> Outcome | None:
+        """Check a run that has appended from `first_batch` on, or nothing."""
+        self.properties["last_batch"] = str(last_batch)
+        staging, spark = TableName.parse("lake.changes"), None
+        return expectations.check(spark, staging, "datastream", first_batch, self.expected, silence)  # type: ignore[arg-type]
+
+
+def test_a_first_batch_that_failed_fails_until_it_is_let_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Runs(monkeypatch, "fail")
+    runs.bad = {1}
+    for last_batch, first_batch in ((1, 1), (1, None), (2, 2)):
+        outcome = runs.run(last_batch, first_batch)
+        assert outcome is not None
+        assert (outcome.success, outcome.failed, outcome.first_batch) == (False, ["batch 1"], 1)
+    runs.bad = set()
+    outcome = runs.run(2, None)
+    assert outcome is not None and outcome.success
+    assert runs.run(2, None) is None, "what was as expected is not looked at again"
+
+
+def test_a_warning_lets_them_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Runs(monkeypatch, "warn")
+    runs.bad = {3}
+    outcome = runs.run(3, 3)
+    assert outcome is not None and not outcome.success and outcome.first_batch == 3
+    assert runs.run(3, None) is None
