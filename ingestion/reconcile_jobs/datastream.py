@@ -15,7 +15,7 @@ from reconcile_jobs import failpoints
 from reconcile_jobs.avro_json import AvroError, json_records
 from reconcile_jobs.caller import Caller
 from reconcile_jobs.errors import DataError, Fault, JobError, causes, explained, in_sentences
-from reconcile_jobs.landing_area import check_names, escaped, files_of_batch, hidden, is_hidden, landing_area
+from reconcile_jobs.landing_area import HiddenFiles, check_names, escaped, files_of_batch, is_hidden, landing_area
 from reconcile_jobs.session import settings, ship_by_value
 from reconcile_jobs.staging import Staging, TableName, hadoop_path
 
@@ -40,6 +40,9 @@ _ARROW_ROWS = 2000
 
 _MOST_NAMED = 3
 
+# Seconds that a run waits at its end for the search for hidden files, which lists one directory after the other.
+_SEARCH = 30.0
+
 
 @dataclass(frozen=True)
 class Job:
@@ -63,7 +66,8 @@ class Totals:
     unreadable: int = 0
     corrupt_files: int = 0
     ignored_files: int = 0
-    hidden_files: int = 0  # and directories, of which Spark reads nothing: seen when the run began
+    # And directories, of which Spark reads nothing; None if the search for them took longer than the run.
+    hidden_files: int | None = None
     first_batch: int | None = None
     last_batch: int | None = None
 
@@ -104,13 +108,14 @@ class _Run:
         check_names(self.spark, path)
         self.staging = Staging(self.spark, self.job.staging, f"{SOURCE} {path}")
         self.checkpoint = self._checkpoint()
-        self._name_hidden(pattern)
+        hidden = HiddenFiles(self.spark, pattern)
         query = self._query(pattern)
         self.query_id = str(query.id)
         self._known.set()
         try:
             while not query.awaitTermination(0.5):
                 self._show()
+                self._name_hidden(hidden.found(0))
                 if self.stop.is_set():
                     query.stop()
                     break
@@ -122,6 +127,7 @@ class _Run:
         if self.stop.is_set() and self.job.every is None:
             raise Fault("Stopped before everything was appended: run the same command again.")
         failpoints.reach("after_checkpoint")
+        self._name_hidden(hidden.found(0 if self.stop.is_set() else _SEARCH))
         return self.totals
 
     def _checkpoint(self) -> str:
@@ -133,9 +139,9 @@ class _Run:
             )
         return location
 
-    def _name_hidden(self, pattern: str) -> None:
-        self.progress("looking for hidden files")
-        found = hidden(self.spark, pattern)
+    def _name_hidden(self, found: list[str] | None) -> None:
+        if found is None or self.totals.hidden_files is not None:
+            return
         self.totals.hidden_files = len(found)
         if found:
             more = f", and {len(found) - 1} more" if len(found) > 1 else ""

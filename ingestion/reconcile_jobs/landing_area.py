@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -14,7 +16,7 @@ from reconcile_jobs.staging import hadoop_path, read_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_names", "escaped", "files_of_batch", "hidden", "is_hidden", "landing_area"]
+__all__ = ["HiddenFiles", "check_names", "escaped", "files_of_batch", "is_hidden", "landing_area"]
 
 
 def landing_area(spark: SparkSession, path: str) -> tuple[str, str]:
@@ -100,6 +102,25 @@ def hidden(spark: SparkSession, pattern: str) -> list[str]:
         if is_below and is_hidden(name) and not _LISTED.match(name) and not (tops and path.startswith(f"{tops[-1]}/")):
             tops.append(path)
     return tops
+
+
+class HiddenFiles:
+    """A search for what lies hidden below a pattern, beside a run, which a large landing area does not keep waiting."""
+
+    def __init__(self, spark: SparkSession, pattern: str) -> None:
+        self._found: list[str] | None = None
+        self._search = threading.Thread(target=self._look, args=(spark, pattern), daemon=True)
+        self._search.start()
+
+    def _look(self, spark: SparkSession, pattern: str) -> None:
+        # What keeps it from listing keeps the run from listing, which then says so.
+        with contextlib.suppress(Exception):
+            self._found = hidden(spark, pattern)
+
+    def found(self, seconds: float) -> list[str] | None:
+        """Return what was found, None if that is not known after so many seconds."""
+        self._search.join(seconds)
+        return self._found
 
 
 def check_names(spark: SparkSession, path: str) -> None:

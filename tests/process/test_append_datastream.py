@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,9 +144,9 @@ def delivered(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_a_path_without_files_makes_the_table_and_appends_nothing(delivered: Delivered):
-    assert delivered.of_nothing == Totals()
+    assert delivered.of_nothing == Totals(hidden_files=0)
     assert delivered.rows_of_nothing == []
-    assert delivered.of_an_empty_file == Totals(files=1)
+    assert delivered.of_an_empty_file == Totals(files=1, hidden_files=0)
     assert delivered.of_all.first_batch == 1, "an append of nothing uses up no number"
 
 
@@ -226,7 +227,9 @@ def test_hidden_files_are_named_and_others_that_are_not_read_recorded(delivered:
     assert ignored.object is None
     assert json.loads(ignored.record)["ignored_file"].endswith("/README.md")
     assert ignored.origin.endswith("/README.md")
-    hidden, said, *again = delivered.landing.said
+    said, hidden, *again = delivered.landing.said
+    if said.startswith("hidden"):  # they are looked for beside the run
+        said, hidden = hidden, said
     assert said.startswith("ignored: ") and "/README.md" in said
     assert re.fullmatch(r"hidden, and not read: .*/hidden/[.]a[.]json \(names .*\), and 3 more", hidden)
     assert again == [hidden, hidden], "each run says so"
@@ -399,7 +402,7 @@ def test_killed_anywhere_and_started_again_each_record_is_there_once(landing: La
     with pytest.raises(Fault, match=place), killed_at(place):
         landing.append()
     landing.append()
-    assert landing.append() == Totals()
+    assert landing.append() == Totals(hidden_files=0)
     assert Counter((row.object, row.batch) for row in landing.rows()) == {
         ("SHOP.A", 1): 2,
         ("SHOP.B", 2): 1,
@@ -501,14 +504,13 @@ def test_a_second_job_with_the_same_checkpoint_is_refused(delivered: Delivered):
     landing, stop, refused = delivered.landing, threading.Event(), list[str]()
 
     def second(progress: str) -> None:
-        if progress == "looking for hidden files":
-            return
         stop.set()
         with pytest.raises(Fault) as problem:
             landing.append()
         refused.append(str(problem.value))
 
-    assert landing.append(every="1 hour", stop=stop, progress=second) == Totals(hidden_files=4)
+    totals = landing.append(every="1 hour", stop=stop, progress=second)
+    assert (totals.files, totals.records) == (0, 0)
     assert "Another process is appending with the same checkpoint" in refused[0]
     assert len(landing.rows()) == len(delivered.all_rows)
 
@@ -631,7 +633,7 @@ def test_with_an_interval_the_job_takes_what_comes_under_a_pattern_until_it_is_s
 
     path = str(landing.path / "h*")
     totals = landing.append(path=path, every="200 milliseconds", stop=stop, progress=progress)
-    assert totals == Totals(2, 2, first_batch=1, last_batch=2)
+    assert replace(totals, hidden_files=None) == Totals(2, 2, first_batch=1, last_batch=2)
     assert [row.object for row in landing.rows()] == ["SHOP.A", "SHOP.B"]
 
 
