@@ -124,12 +124,12 @@ class HiddenFiles:
 
 
 def check_names(spark: SparkSession, path: str) -> None:
-    """Raise UsageError where a local file has a name that Java does not see; Spark would leave it out."""
+    """Raise UsageError where a local file or directory has a name that Java does not see; Spark would leave it out."""
     encoding = str(spark._jvm.java.lang.System.getProperty("sun.jnu.encoding"))  # type: ignore[union-attr]
     if not path.startswith("file:") or encoding.upper() == "UTF-8":
         return
-    for directory, _, names in os.walk(path.removeprefix("file:")):
-        for name in names:
+    for directory, directories, files in os.walk(path.removeprefix("file:")):
+        for name in [*directories, *files]:
             try:
                 name.encode(encoding)
             except (UnicodeEncodeError, LookupError):
