@@ -48,7 +48,7 @@ def json_records(content: bytes) -> Iterator[str]:
     digits of their unit (Z unless local; years beyond 0000 to 9999 with a sign), bytes and fixed base64, NaN and
     infinities text, unions the value alone. What JSON does not tell of the fields of a record `payload` is added to
     each record as `avro_types` (see `_payload_types`). A file that was cut between two blocks cannot be told from a
-    whole one: Avro has no mark at its end. Raises AvroError.
+    whole one, as Avro has no mark at its end; and without checksums a value that changed is a value. Raises AvroError.
     """
     place = 0
     try:
@@ -57,8 +57,15 @@ def json_records(content: bytes) -> Iterator[str]:
         shift = len(plain.getbuffer()) - len(content)
         place = plain.tell() - shift
         for block in blocks:
+            if block.num_records < 0:
+                raise AvroError(f"no whole Avro file: a block of {block.num_records} records (after byte {place})")
             for record in block:
                 yield render(record)
+            if block.bytes_.read(1):  # type: ignore[attr-defined]
+                raise AvroError(
+                    f"no whole Avro file: a block holds more than the {block.num_records} records that it says "
+                    f"(after byte {place})"
+                )
             place = block.offset + block.size - shift
     except AvroError:
         raise
@@ -139,11 +146,17 @@ def _without_null(type_: Any) -> Any:
     return real[0] if len(real) == 1 else None
 
 
+# fastavro takes an index of -1 for the last branch of a union, or symbol of an enum, as Python does. Behind the real
+# ones stand so many that no value can be of, so that an index a bit beside the right one fails.
+_TRAPS = [f"trap{i}" for i in range(8)]
+
+
 class _Compiler:
     # Names on the wire are made up: a name that Avro does not allow, a column's say, then does no harm.
     def __init__(self) -> None:
         self._named: dict[str, tuple[str, list[Render]]] = {}
         self._count = 0
+        self._has_traps = False
 
     def compile(self, schema: Any, namespace: str) -> tuple[Any, Render]:
         if isinstance(schema, list):
@@ -190,7 +203,7 @@ class _Compiler:
         if kind == "enum":
             # Decoded as numbers in a text: a symbol too may be a name that Avro does not allow.
             texts = {f"s{i}": _quoted(symbol) for i, symbol in enumerate(schema["symbols"])}
-            wire["symbols"] = list(texts)
+            wire["symbols"] = [*texts, *_TRAPS]
             cell[0] = texts.__getitem__
         elif kind == "fixed":
             wire["size"] = schema["size"]
@@ -207,12 +220,14 @@ class _Compiler:
         return wire, cell[0] if kind != "record" else (lambda value: cell[0](value))
 
     def _union(self, branches: list[Any], namespace: str) -> tuple[Any, Render]:
+        wires: list[Any]
         compiled = [(branch, *self.compile(branch, namespace)) for branch in branches]
         real = [(wire, render) for branch, wire, render in compiled if not _is_null(branch)]
         if len(real) == 1:
             render = real[0][1]
-            return [wire for _, wire, _ in compiled], (lambda value: "null" if value is None else render(value))
-        wires: list[Any] = []
+            wires = [wire for _, wire, _ in compiled]
+            return wires + self._traps(), (lambda value: "null" if value is None else render(value))
+        wires = []
         renders: dict[str, Render] = {}
         for branch, wire, render in compiled:
             if _is_null(branch):
@@ -229,7 +244,12 @@ class _Compiler:
             ((key, held),) = value.items()
             return renders[key](held)
 
-        return wires, of_branch
+        return wires + self._traps(), of_branch
+
+    def _traps(self) -> list[Any]:
+        # Of an enum without symbols nothing can be read. By name, once they are known.
+        known, self._has_traps = self._has_traps, True
+        return list(_TRAPS) if known else [{"type": "enum", "name": name, "symbols": []} for name in _TRAPS]
 
 
 def _is_null(branch: Any) -> bool:

@@ -291,3 +291,49 @@ def test_a_name_without_a_namespace_is_of_the_one_around_it():
     content = avro(schema, {"inner": {"kind": "b", "outer": deep}, "again": "b", "short": "a"})
     (line,) = json_records(with_schema(content, schema))
     assert json.loads(line) == {"inner": {"kind": "b", "outer": deep}, "again": "b", "short": "a"}
+
+
+# --- what a wrong byte makes of a file ---
+
+
+def with_count(content: bytes, count: int) -> bytes:
+    """Return a file of one block with another number of records, which takes as many bytes."""
+    source = io.BytesIO(content)
+    fastavro.schemaless_reader(source, HEADER, None)
+    place = source.tell()
+    return content[:place] + bytes([count << 1 if count >= 0 else (-count << 1) - 1]) + content[place + 1 :]
+
+
+def test_a_block_holds_as_many_records_as_it_says():
+    content = avro(of_one_field("string"), *({"x": f"text {n}"} for n in range(5)))
+    assert len(list(json_records(with_count(content, 5)))) == 5
+    for count, why in ((4, "more than the 4 records"), (0, "more than the 0"), (-1, "of -1 rec"), (-5, "of -5 rec")):
+        with pytest.raises(AvroError, match=why):
+            list(json_records(with_count(content, count)))
+    with pytest.raises(AvroError, match="ends in the middle"):
+        list(json_records(with_count(content, 6)))
+
+
+BRANCHES: list[Any] = [
+    ["null", "string"], ["string", "null"], ["null", {"type": "map", "values": ["null", "long"]}], ["long"],
+    ["null", "long", "string"], ["null", record("r2", y=["null", "bytes"])],
+    ["null", {"type": "array", "items": "int"}], {"type": "enum", "name": "e", "symbols": ["A", "B"]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BRANCHES, ids=repr)
+def test_an_index_below_zero_or_behind_the_last_is_of_nothing(kind: Any):
+    values = {"string": "", "long": 0, "null": None}
+    first = kind["symbols"][0] if isinstance(kind, dict) else values[kind[0]]
+    content = avro(of_one_field(kind), {"x": first})
+    assert len(list(json_records(content))) == 1
+    # The index is the first byte of the block, behind the number of records and that of bytes.
+    source = io.BytesIO(content)
+    fastavro.schemaless_reader(source, HEADER, None)
+    place = source.tell() + 2
+    assert content[place] == 0
+    branches = len(kind["symbols"]) if isinstance(kind, dict) else len(kind)
+    for index in (*range(-8, 0), *range(branches, branches + 20)):
+        wrong = index << 1 if index >= 0 else (-index << 1) - 1
+        with pytest.raises(AvroError, match="no whole Avro file"):
+            list(json_records(content[:place] + bytes([wrong]) + content[place + 1 :]))
