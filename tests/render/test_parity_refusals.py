@@ -172,3 +172,22 @@ def test_decimals_are_compared_where_one_of_38_digits_holds_both(one: str, other
     macros = Life(Shape(MYSQL)).project.macros
     for types in ([one, other], [other, one]):
         assert macros._is_one_decimal(types) is can_be
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "can_be"),
+    [
+        ("bigint", "bigint", True), ("bigint", "int", True), ("tinyint", "smallint", True), ("bigint", "double", False),
+        ("int", "decimal(12,2)", False), ("string", "bigint", False), ("float", "double", False),
+        ("timestamp", "timestamp_ntz", False), ("decimal(12,2)", "decimal(38,10)", True),
+    ],
+)  # fmt: skip
+def test_types_that_cannot_be_compared_without_loss_prove_nothing(one: str, other: str, can_be: bool) -> None:
+    for model, source in ((one, other), (other, one)):
+        life = beside_a_snapshot(thing(POSTGRESQL, {**COLUMNS, "amount": model}), {})
+        life.warehouse.column_types["select * from `lake`.`orders_source` where false"] = {**COLUMNS, "amount": source}
+        compared = life.project.macros.compared_columns(Relation("demo", "orders"), SNAPSHOT, ["id"], [], {})
+        assert compared["incomparable"] == ([] if can_be else [
+            f"column amount is {model} in demo.orders and {source} in lake.orders_source, which cannot be compared "
+            "without loss; give them one type"
+        ])  # fmt: skip
