@@ -22,7 +22,6 @@ RESULTS = ROOT / "docs" / "matrix.md"
 ICEBERG = ["--file-format", "iceberg"]
 # What pytest is given for each part; all run on two workers.
 READERS = ["tests/process/test_append_spanner.py", "tests/process/test_append_bigtable.py"]
-ON_ICEBERG = ["tests/lifecycle", "tests/functional/test_iceberg.py", "tests/functional/test_iceberg_staging.py"]
 PARITY = "tests/process/test_spanner_parity.py"
 PARTS: dict[str, list[str]] = {
     "histories": ["-m", "matrix", "tests/fold", "-k", "not real_files"],
@@ -41,7 +40,7 @@ PARTS: dict[str, list[str]] = {
         "tests/process/test_parity_command.py",
     ],
     "lifecycle": ["-m", "matrix", "tests/lifecycle"],
-    "lifecycle-iceberg": [*ICEBERG, "-m", "soak or matrix", *ON_ICEBERG],
+    "lifecycle-iceberg": [*ICEBERG, "-m", "soak or matrix", "tests/lifecycle", "tests/functional/test_iceberg.py"],
     "append-iceberg": [*ICEBERG, "tests/process/test_append_datastream.py", "tests/functional/test_parity.py"],
     "readers-iceberg": [*ICEBERG, *READERS, "tests/process/test_bigtable_kills.py"],
     "snapshots": ["-m", "matrix", "tests/functional"],

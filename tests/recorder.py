@@ -109,8 +109,8 @@ class Recorder:
         if asked.startswith("select decode(unhex(name)"):
             names = re.findall("'([0-9A-F,]*)'", asked)[0].split(",")
             return Rows(("name",), [(name,) for name in sorted(bytes.fromhex(name).decode() for name in names)])
-        if asked.endswith("known._change_time + interval 1 hour"):
-            return Rows(("count",), [(0,)])
+        if asked.startswith("select count(*) as changes\n"):
+            return Rows(("changes",), [(0,)])
         if asked.startswith("select count(*) from reconcile_changes_"):
             return Rows(("count",), [(self.keyless_deletes,)])
         if " as delivered,\n" in asked or "keyed.* except (" in asked:

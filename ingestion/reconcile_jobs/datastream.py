@@ -6,7 +6,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
@@ -144,8 +144,7 @@ class _Run:
             return
         self.totals.hidden_files = len(found)
         if found:
-            more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-            self.say(f"hidden, and not read: {found[0]} (names that begin with . or _){more}")
+            self.say(f"hidden, and not read: {found[0]} (names that begin with . or _){_more_than_one(found)}")
 
     def _query(self, pattern: str) -> Any:
         self._known = threading.Event()
@@ -259,8 +258,7 @@ class _Run:
         for what, named in (("cannot be read", files.corrupt), ("ignored", files.ignored)):
             if named:
                 path, why = next(iter(named.items()))
-                more = f", and {len(named) - 1} more" if len(named) > 1 else ""
-                self.say(f"{what}: {path} ({why}){more}; recorded in {self.job.staging}")
+                self.say(f"{what}: {path} ({why}){_more_than_one(named)}; recorded in {self.job.staging}")
 
     def _show(self) -> None:
         total = self.totals
@@ -384,6 +382,10 @@ _TORN = [
     ),
     (r"FILE_NOT_EXIST|PATH_NOT_FOUND|does not exist", "it was there, and has vanished"),
 ]
+
+
+def _more_than_one(named: Collection[str]) -> str:
+    return f", and {len(named) - 1} more" if len(named) > 1 else ""
 
 
 def _complaint(broken: dict[str, str]) -> str:

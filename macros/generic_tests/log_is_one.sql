@@ -5,9 +5,9 @@
 {%- if execute -%}
 {%- do reconcile.refuse_other_sources(model, 'log_is_one') -%}
 with changes as (
-    select left(_change_sequence, 4) as generation, {{ reconcile.place_in_log() }} as place, _change_time
+    select {{ reconcile.generation_in_log() }} as generation, {{ reconcile.place_in_log() }} as place, _change_time
     from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }}
-    where _change_error is null and split_part(_change_sequence, '/', 2) = '1' and _change_time is not null
+    where _change_error is null and {{ reconcile.is_in_log() }} and _change_time is not null
 ),
 
 hours as (
@@ -33,15 +33,9 @@ group by generation
 {%- endif -%}
 {%- endtest %}
 
-{#- The coordinates of a change, of its whole place in the order: without the generation, the mark of a change, and what settles ties. -#}
-{%- macro place_in_log() -%}
-substring(_change_sequence, 8, char_length(_change_sequence) - 7 - 19)
-{%- endmacro %}
-
 {#- These tests are for models of Datastream's sources, whose log has positions. -#}
 {%- macro refuse_other_sources(model, test) -%}
-  {%- set objects = reconcile.model_inputs(reconcile.node_of(model)).objects.values() | selectattr('generations', 'defined') | list -%}
-  {%- if not objects -%}
+  {%- if not reconcile.have_log(reconcile.model_inputs(reconcile.node_of(model)).objects) -%}
     {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': ' ~ reconcile.ledger_name(model) ~ ' reads no source of Datastream by a source macro; this test is for such models.') }}
   {%- endif -%}
 {%- endmacro %}

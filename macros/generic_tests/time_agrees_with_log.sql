@@ -13,7 +13,7 @@ from (
         _change_sequence,
         max(_change_time) over (partition by {{ keys }} order by _change_sequence rows between unbounded preceding and 1 preceding) as time_before
     from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }}
-    where _change_error is null and split_part(_change_sequence, '/', 2) = '1'
+    where _change_error is null and {{ reconcile.is_in_log() }}
 )
 where _change_time < time_before
 {%- endif -%}

@@ -95,7 +95,7 @@ true
 {%- if as_of.position == 'commit_time' -%}
 if(_change_time is null, 'the record has no time, which the variable as_of asks for', null)
 {%- elif as_of.position == 'pg_snapshot' -%}
-if(split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, which the variable as_of asks for', null)
+if({{ reconcile.is_in_log() }} and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, which the variable as_of asks for', null)
 {%- else -%}
 cast(null as string)
 {%- endif -%}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -19,28 +19,38 @@ def memory(spark: SparkSession) -> Iterator[Memory]:
         yield memory
 
 
+Change = tuple[int, str, str, dict[str, Any]]  # id, value, time of day, metadata
+
+
+def updated(source: str, change: Change, **envelope: Any) -> str:
+    id_, value, at, metadata = change
+    payload = {"id": id_, "value": value}
+    return event(source, payload, "UPDATE", source_timestamp=f"{DAY}{at}Z", metadata=metadata, **envelope)
+
+
 class Stream:
-    """A model of one source over changes (id, value, time of day, metadata), in one batch."""
+    """A model of one source over records, run after each batch of them."""
 
     def __init__(
-        self, memory: Memory, schema: str, source: str, changes: list[tuple[int, str, str, dict[str, Any]]],
-        generations: list[Any] | None = None,
+        self, memory: Memory, schema: str, source: str, records: Iterable[str] = (),
+        generations: list[Any] | None = None, materialized: str = "current_view",
     ) -> None:  # fmt: skip
         self.project = memory.project(schema)
-        self.memory, self.schema = memory, schema
-        records = [
-            event(source, {"id": id_, "value": value}, "UPDATE", source_timestamp=f"{DAY}{at}Z", metadata=metadata)
-            for id_, value, at, metadata in changes
-        ]
-        memory.stage(f"{schema}.changes", [Staged(record, "things", 1) for record in records])
+        self.memory, self.schema, self._batch = memory, schema, 0
         self.project.source(schema, "changes")
         call = f"datastream_{source}(source('lake', 'changes'), object='things', generations={generations or []!r})"
         self.project.model(
             "things",
-            f"{{{{ config(materialized='current_view', unique_key='id') }}}}\n{{{{ reconcile.{call} }}}}",
+            f"{{{{ config(materialized='{materialized}', unique_key='id') }}}}\n{{{{ reconcile.{call} }}}}",
             {"id": "bigint", "value": "string"},
         )
-        self.project.run("things")
+        self.said = self.run(records)
+
+    def run(self, records: Iterable[str]) -> str:
+        """Stage one more batch, run the model, and return what it says."""
+        self._batch += 1
+        self.memory.stage(f"{self.schema}.changes", [Staged(record, "things", self._batch) for record in records])
+        return str(self.project.run("things")["things"])
 
     @property
     def rows(self) -> dict[int, str]:
@@ -59,10 +69,8 @@ BACK = {
 @pytest.mark.parametrize("source", BACK)
 def test_when_a_clock_is_set_back_the_log_orders_and_the_change_is_named(memory: Memory, source: str) -> None:
     old, new = BACK[source]
-    stream = Stream(
-        memory, f"clock_{source}", source,
-        [(1, "old", "12:00:05.000", old), (1, "new", "12:00:04.500", new), (2, "other", "12:00:05.000", new)],
-    )  # fmt: skip
+    changes = [(1, "old", "12:00:05.000", old), (1, "new", "12:00:04.500", new), (2, "other", "12:00:05.000", new)]
+    stream = Stream(memory, f"clock_{source}", source, [updated(source, change) for change in changes])
     assert stream.rows == {1: "new", 2: "other"}
     (found,) = stream.failing("time_agrees_with_log")
     assert (found.id, found._change_time < found.time_before) == (1, True)
@@ -88,7 +96,8 @@ def test_a_log_that_began_anew_is_named_with_the_generation_to_declare(memory: M
         (1, "new", "11:05:00", new),
         (3, "new", "11:06:00", new),
     ]
-    wrong = Stream(memory, f"anew_{source}", source, changes)
+    records = [updated(source, change) for change in changes]
+    wrong = Stream(memory, f"anew_{source}", source, records)
     assert wrong.rows == {1: "old", 2: "old", 3: "new"}
     (found,) = wrong.failing("log_is_one")
     assert found.finding == (
@@ -96,7 +105,7 @@ def test_a_log_that_began_anew_is_named_with_the_generation_to_declare(memory: M
         "time when it did to generations"
     )
     assert (found.changes, found.place_since < found.place_before) == (2, True)
-    right = Stream(memory, f"again_{source}", source, changes, ["2026-11-21 10:00:00Z"])
+    right = Stream(memory, f"again_{source}", source, records, ["2026-11-21 10:00:00Z"])
     assert right.rows == {1: "new", 2: "old", 3: "new"}
     assert right.failing("log_is_one") == right.failing("time_agrees_with_log") == []
 
@@ -105,39 +114,29 @@ def test_a_log_that_began_anew_is_named_with_the_generation_to_declare(memory: M
 def test_a_run_says_how_many_changes_lost_to_older_ones_as_after_a_log_that_began_anew(
     memory: Memory, materialized: str
 ) -> None:
-    schema = f"anew_{materialized}"
-    project = memory.project(schema)
-    project.source(schema, "changes")
-    project.model(
-        "things",
-        f"{{{{ config(materialized='{materialized}', unique_key='id') }}}}\n"
-        "{{ reconcile.datastream_mysql(source('lake', 'changes'), object='things') }}",
-        {"id": "bigint", "value": "string"},
-    )
     old, new = ANEW["mysql"]
 
-    def run(batch: int, *changes: tuple[int, str, dict[str, Any], bool]) -> str:
-        records = [
-            event("mysql", {"id": id_, "value": at}, "UPDATE", source_timestamp=f"{DAY}{at}Z", metadata=place,
-                  read_method=READ_METHODS["mysql"][is_backfill])
-            for id_, at, place, is_backfill in changes
-        ]  # fmt: skip
-        memory.stage(f"{schema}.changes", [Staged(record, "things", batch) for record in records])
-        return str(project.run("things")["things"])
+    def at(time: str, id_: int, place: dict[str, Any], **envelope: Any) -> str:
+        return updated("mysql", (id_, time, time, place), **envelope)
 
-    assert "older" not in run(1, *((id_, "08:30:00", {**old, "log_position": id_}, False) for id_ in (1, 2, 3, 4)))
+    first = [at("08:30:00", id_, {**old, "log_position": id_}) for id_ in (1, 2, 3, 4)]
+    stream = Stream(memory, f"anew_{materialized}", "mysql", first, materialized=materialized)
+    assert "older" not in stream.said
     # Late, but not by an hour; a row that was not there; a backfill; and one that the log has further on.
-    late = {**old, "log_position": 0}
-    said = run(2, (1, "09:29:59", late, False), (5, "11:00:00", new, False), (2, "11:00:00", late, True),
-               (3, "11:00:00", {**old, "log_position": 99}, False))  # fmt: skip
+    late, backfill = {**old, "log_position": 0}, READ_METHODS["mysql"][1]
+    said = stream.run([
+        at("09:29:59", 1, late), at("11:00:00", 5, new), at("11:00:00", 2, late, read_method=backfill),
+        at("11:00:00", 3, {**old, "log_position": 99}),
+    ])  # fmt: skip
     assert "older" not in said
-    said = run(3, (4, "09:30:00", new, False), (2, "11:00:00", new, False), (3, "11:00:01", new, False))
+    said = stream.run([at("09:30:00", 4, new), at("11:00:00", 2, new), at("11:00:01", 3, new)])
     assert "2 lost to changes that are an hour or more older and further in the log: see the test log_is_one" in said
 
 
 def test_a_log_that_goes_on_has_no_finding(memory: Memory) -> None:
     hours = [(hour, f"v{hour}", f"{hour:02}:00:00", {"lsn": f"0/{hour:X}0"}) for hour in range(1, 24)]
-    stream = Stream(memory, "log_goes_on", "postgresql", [*hours, (5, "later", "09:59:59", {"lsn": "0/85"})])
+    changes = [*hours, (5, "later", "09:59:59", {"lsn": "0/85"})]
+    stream = Stream(memory, "log_goes_on", "postgresql", [updated("postgresql", change) for change in changes])
     assert stream.failing("log_is_one") == stream.failing("time_agrees_with_log") == []
 
 
@@ -173,8 +172,7 @@ def test_a_key_that_a_transaction_passes_on_is_named_where_the_model_takes_it_fo
             for place, (key, change_type, row) in enumerate(told, 1):
                 metadata = places[source](16 * case + place, row)
                 payload = {"id": 1000 * case + key, "value": row}
-                records.append(Staged(event(source, payload, change_type, metadata=metadata), "things", 1))
+                records.append(event(source, payload, change_type, metadata=metadata))
         expected |= {1000 * case + key for key in shifted}
-    stream = Stream(memory, f"shifted_{source}", source, [])
-    memory.stage(f"{stream.schema}.changes", records)
+    stream = Stream(memory, f"shifted_{source}", source, records)
     assert {row.id for row in stream.failing("no_shifted_keys")} == expected

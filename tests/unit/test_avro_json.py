@@ -296,22 +296,28 @@ def test_a_name_without_a_namespace_is_of_the_one_around_it():
 # --- what a wrong byte makes of a file ---
 
 
-def with_count(content: bytes, count: int) -> bytes:
-    """Return a file of one block with another number of records, which takes as many bytes."""
+# Where the parts of a block begin, behind the header: the number of records, that of bytes, the records.
+COUNT, FIRST_BYTE = 0, 2
+
+
+def with_number(content: bytes, place: int, number: int) -> bytes:
+    """Return a file with another number of one byte in its first block."""
     source = io.BytesIO(content)
     fastavro.schemaless_reader(source, HEADER, None)
-    place = source.tell()
-    return content[:place] + bytes([count << 1 if count >= 0 else (-count << 1) - 1]) + content[place + 1 :]
+    place += source.tell()
+    zigzag = number << 1 if number >= 0 else (-number << 1) - 1
+    return content[:place] + bytes([zigzag]) + content[place + 1 :]
 
 
 def test_a_block_holds_as_many_records_as_it_says():
     content = avro(of_one_field("string"), *({"x": f"text {n}"} for n in range(5)))
-    assert len(list(json_records(with_count(content, 5)))) == 5
+    assert with_number(content, COUNT, 5) == content
+    assert len(list(json_records(content))) == 5
     for count, why in ((4, "more than the 4 records"), (0, "more than the 0"), (-1, "of -1 rec"), (-5, "of -5 rec")):
         with pytest.raises(AvroError, match=why):
-            list(json_records(with_count(content, count)))
+            list(json_records(with_number(content, COUNT, count)))
     with pytest.raises(AvroError, match="ends in the middle"):
-        list(json_records(with_count(content, 6)))
+        list(json_records(with_number(content, COUNT, 6)))
 
 
 BRANCHES: list[Any] = [
@@ -327,13 +333,8 @@ def test_an_index_below_zero_or_behind_the_last_is_of_nothing(kind: Any):
     first = kind["symbols"][0] if isinstance(kind, dict) else values[kind[0]]
     content = avro(of_one_field(kind), {"x": first})
     assert len(list(json_records(content))) == 1
-    # The index is the first byte of the block, behind the number of records and that of bytes.
-    source = io.BytesIO(content)
-    fastavro.schemaless_reader(source, HEADER, None)
-    place = source.tell() + 2
-    assert content[place] == 0
+    assert with_number(content, FIRST_BYTE, 0) == content
     branches = len(kind["symbols"]) if isinstance(kind, dict) else len(kind)
     for index in (*range(-8, 0), *range(branches, branches + 20)):
-        wrong = index << 1 if index >= 0 else (-index << 1) - 1
         with pytest.raises(AvroError, match="no whole Avro file"):
-            list(json_records(content[:place] + bytes([wrong]) + content[place + 1 :]))
+            list(json_records(with_number(content, FIRST_BYTE, index)))

@@ -10,7 +10,10 @@
     Subqueries, not CTEs: through a CTE Spark does not see that what it reads is cached. -#}
 {%- macro _newest_beside_base(relations, settings, range) -%}
 {%- set table = reconcile.known_table(relations, range) -%}
-{%- set known = {'_change_sequence': 'string', '_change_time': 'timestamp', '_deleted': 'boolean'} -%}
+{%- set known = {'_change_sequence': 'string', '_deleted': 'boolean'} -%}
+{%- if reconcile.have_log(settings.inputs.objects) -%}
+  {%- do known.update({'_change_time': 'timestamp'}) -%}
+{%- endif -%}
 {%- if settings.partial_records -%}
   {%- do known.update({'_change_row_sequence': 'string', '_change_column_sequences': 'map<string, string>'}) -%}
 {%- endif -%}

@@ -259,22 +259,6 @@ cross join (
     )
 ) as keyless;
 
-select count(*)
-from (
-    select
-        _change_sequence,
-        _change_time,
-        _change_is_new,
-        max(if(_change_is_new, null, struct(_change_sequence, _change_time))) over (partition by `row_key`, `family`, `qualifier`, `cell_time`) as known
-    from reconcile_fold_da2f7fd25744
-)
-where
-    _change_is_new
-    and _change_sequence < known._change_sequence
-    and split_part(_change_sequence, '/', 2) = '1'
-    and left(known._change_sequence, 4) = left(_change_sequence, 4)
-    and _change_time >= known._change_time + interval 1 hour;
-
 drop view if exists reconcile_rows_da2f7fd25744;
 
 create table `demo`.`orders__range_deletes`

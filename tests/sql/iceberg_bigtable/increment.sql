@@ -81,7 +81,6 @@ from (
 select
     newest.*,
     base._change_sequence as _change_base_sequence,
-    base._change_time as _change_base_time,
     base._deleted as _change_base_deleted
 from (
     select newest.*, records as _change_records, sequences as _change_sequences
@@ -109,7 +108,7 @@ from (
     )
 ) as newest
 left join (
-    select /*+ broadcast(change) */ `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, _change_time, _deleted
+    select /*+ broadcast(change) */ `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, _deleted
     from (select `row_key`, `family`, `qualifier`, `cell_time`, `value`, _change_sequence, _change_time, _change_batch, `_change_deleted` as _deleted from `demo`.`orders__base`) as known
     left semi join reconcile_changes_da2f7fd25744 as change
         on change.`row_key` = known.`row_key` and change.`family` = known.`family` and change.`qualifier` = known.`qualifier` and change.`cell_time` = known.`cell_time`

@@ -160,8 +160,8 @@ from (
 select
     newest.*,
     base._change_sequence as _change_base_sequence,
-    base._change_time as _change_base_time,
-    base._deleted as _change_base_deleted
+    base._deleted as _change_base_deleted,
+    base._change_time as _change_base_time
 from (
     select newest.*, records as _change_records, sequences as _change_sequences
     from (
@@ -189,7 +189,7 @@ from (
     )
 ) as newest
 left join (
-    select /*+ broadcast(change) */ `_change_id`, _change_sequence, _change_time, _deleted
+    select /*+ broadcast(change) */ `_change_id`, _change_sequence, _deleted, _change_time
     from `demo`.`orders__base` as known
     left semi join reconcile_changes_da2f7fd25744 as change
         on change.`_change_id` = known.`_change_id`

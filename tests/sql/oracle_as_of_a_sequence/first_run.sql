@@ -75,8 +75,8 @@ from (
 select
     newest.*,
     cast(null as string) as _change_base_sequence,
-    cast(null as timestamp) as _change_base_time,
     cast(null as boolean) as _change_base_deleted,
+    cast(null as timestamp) as _change_base_time,
     cast(null as string) as _change_base_row_id
 from (
     select newest.*, records as _change_records, sequences as _change_sequences

@@ -161,8 +161,8 @@ from (
 select
     newest.*,
     base._change_sequence as _change_base_sequence,
-    base._change_time as _change_base_time,
     base._deleted as _change_base_deleted,
+    base._change_time as _change_base_time,
     base._row_id as _change_base_row_id
 from (
     select newest.*, records as _change_records, sequences as _change_sequences
@@ -191,7 +191,7 @@ from (
     )
 ) as newest
 left join (
-    select /*+ broadcast(change) */ `id`, _change_sequence, _change_time, _deleted, _row_id
+    select /*+ broadcast(change) */ `id`, _change_sequence, _deleted, _change_time, _row_id
     from `demo`.`orders__base` as known
     left semi join reconcile_changes_da2f7fd25744 as change
         on change.`id` = known.`id`

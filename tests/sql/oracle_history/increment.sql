@@ -342,20 +342,15 @@ cross join (
     )
 ) as keyless;
 
-select count(*)
+select count(*) as changes
 from (
-    select
-        _change_sequence,
-        _change_time,
-        _change_is_new,
-        max(if(_change_is_new, null, struct(_change_sequence, _change_time))) over (partition by `id`) as known
+    select *, max(if(_change_is_new, null, struct(_change_sequence, _change_time))) over (partition by `id`) as known
     from reconcile_fold_da2f7fd25744
 )
 where
-    _change_is_new
-    and _change_sequence < known._change_sequence
+    _change_is_new and _change_sequence < known._change_sequence
     and split_part(_change_sequence, '/', 2) = '1'
-    and left(known._change_sequence, 4) = left(_change_sequence, 4)
+    and left(_change_sequence, 4) = left(known._change_sequence, 4)
     and _change_time >= known._change_time + interval 1 hour;
 
 drop view if exists reconcile_rows_da2f7fd25744;

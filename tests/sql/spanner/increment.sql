@@ -180,7 +180,6 @@ from (
         select
             newest.*,
             base._change_sequence as _change_base_sequence,
-            base._change_time as _change_base_time,
             base._deleted as _change_base_deleted,
             base._change_row_sequence as _change_base_row_sequence,
             base._change_column_sequences as _change_base_column_sequences
@@ -259,7 +258,7 @@ from (
             )
         ) as newest
         left join (
-            select /*+ broadcast(change) */ `id`, _change_sequence, _change_time, _deleted, _change_row_sequence, _change_column_sequences
+            select /*+ broadcast(change) */ `id`, _change_sequence, _deleted, _change_row_sequence, _change_column_sequences
             from `demo`.`orders__base` as known
             left semi join reconcile_changes_da2f7fd25744 as change
                 on change.`id` = known.`id`

@@ -176,7 +176,6 @@ from (
         select
             newest.*,
             cast(null as string) as _change_base_sequence,
-            cast(null as timestamp) as _change_base_time,
             cast(null as boolean) as _change_base_deleted,
             cast(null as string) as _change_base_row_sequence,
             cast(null as map<string, string>) as _change_base_column_sequences
