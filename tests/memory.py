@@ -117,8 +117,15 @@ class Memory:
         if word == "create":
             return self._make(asked)
         if word == "alter":
-            altered = re.match(rf"alter table {_NAME} set ", asked)
+            altered = re.match(rf"alter table {_NAME} (?:set |add columns \((.*)\)$)", asked)
             assert altered is not None, asked
+            if altered[3]:
+                added = [
+                    f"cast(null as {column.split()[1]}) as {column.split()[0]}" for column in altered[3].split(", ")
+                ]
+                name = f"{altered[1]}.{altered[2]}"
+                self.keep(name, self._tables[name][-1].selectExpr("*", *added))
+                return Rows()
             self._properties[f"{altered[1]}.{altered[2]}"].update(properties_of(asked))
             return Rows()
         if word == "merge":

@@ -27,6 +27,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import Row
+from reconcile_jobs import table_formats
 from reconcile_jobs.staging import Staging
 
 _PAIR = re.compile(r"'((?:[^'\\]|\\.)*)' = '((?:[^'\\]|\\.)*)'")
@@ -464,3 +465,6 @@ def stage_in_plain_python(monkeypatch: Any) -> None:
         return Frame(records.sparkSession, read)
 
     monkeypatch.setattr(Staging, "_rows", staged)
+    monkeypatch.setattr(table_formats, "_if_number_is_free", lambda rows, table, batch: rows)
+    transactions = lambda spark, table: dict(spark.tables[_plain(table)].transactions)  # noqa: E731
+    monkeypatch.setattr(table_formats, "_transactions", transactions)

@@ -15,6 +15,7 @@ _COUNTS = (
     "delivered", "quarantined", "duplicate", "superseded", "pending", "applied", "inserted", "updated", "deleted",
     "tombstoned", "new_keys", "merged", "base_batch",
 )  # fmt: skip
+LEDGER_COLUMNS = {"relation": "string", "entry": "bigint", "last_appended_at": "timestamp"}
 STAGING_COLUMNS = ("record", "source", "object", "origin", "batch", "appended_at")
 
 
@@ -22,7 +23,8 @@ STAGING_COLUMNS = ("record", "source", "object", "origin", "batch", "appended_at
 class Recorder:
     """`staged`: the last batch of staging. `counts`: what the next fold comes to.
 
-    `ledger`: the last batch and the largest batch of the base table that the ledger knows; `base_batch`: the largest
+    `ledger`: the last batch and the largest batch of the base table that the ledger knows; `last_appended_at`: when
+    that one was appended, in microseconds, and `appended_at`: when staging's batches were; `base_batch`: the largest
     that the base table has. `purges`: of staging, by object. `answers`: one row each, by a part of what is asked.
     `columns_of`: a SELECT's columns, by a part of its text. `tables`: those that the changes of a run name.
     `notes`: what they say that is new, as `_summary_of_notes` has it.
@@ -35,6 +37,8 @@ class Recorder:
     notes: tuple[tuple[str, str, bool, bool, bool], ...] = ()
     ledger: tuple[int, int] = (0, 0)
     base_batch: int | None = 0
+    last_appended_at: int | None = None
+    appended_at: dict[int, int | None] = field(default_factory=dict)
     by_then: int | None = 2
     purges: dict[str, int] = field(default_factory=dict)
     answers: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -70,6 +74,8 @@ class Recorder:
         for part, types in self.column_types.items():
             if part in sql:
                 return [Column(name, type) for name, type in types.items()]
+        if sql.startswith("select * from") and "`reconcile_ledger` where false" in sql:
+            return [Column(name, type) for name, type in LEDGER_COLUMNS.items()]
         return [Column(name, "string") for name in STAGING_COLUMNS]
 
     def relation_type(self, schema: str, identifier: str) -> str | None:
@@ -94,8 +100,11 @@ class Recorder:
             return Rows(("key", "value"), [("spark.sql.catalog.spark_catalog", self.catalog)])
         if "kind = 'purge'" in asked:
             return Rows(("object", "batch"), self.purges.items())
-        if asked.startswith("select coalesce(max(last_batch), 0) as ledger_batch"):
-            return Rows(("ledger_batch", "ledger_base_batch"), [self.ledger])
+        if asked.startswith("select\n    coalesce(max(last_batch), 0) as ledger_batch"):
+            columns = ("ledger_batch", "ledger_base_batch", "entry", "last_appended_at")
+            return Rows(columns, [(*self.ledger, self.ledger[0], self.last_appended_at)])
+        if asked.startswith("select unix_micros(max(appended_at)) from"):
+            return Rows(("at",), [(self.appended_at.get(int(asked.split()[-1]), 1_767_225_600_000_000),)])
         if asked.startswith("select max(batch) as last,"):
             return Rows(("last", "by_then"), [(self.staged, self.by_then)])
         if asked.startswith("select max(batch) from"):
@@ -120,7 +129,7 @@ class Recorder:
             "as delivered" in asked or "count" in asked.split("from")[0] or "sum(" in asked
         ):
             return Rows(("delivered",), [(self.delivered,)])
-        if asked.split(" ")[0] in ("cache", "set", "create", "drop", "insert", "merge"):
+        if asked.split(" ")[0] in ("cache", "set", "create", "drop", "insert", "merge", "alter"):
             return Rows()
         raise AssertionError(f"the recorder has no answer to: {sql}")
 

@@ -148,6 +148,12 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
         "run the same command again.",
     ),
     (
+        r"(Another job has appended under the batch number \d+)",
+        Fault,
+        "{0} at the same moment, and nothing of this batch was appended: run the same command again, which says what "
+        "to do. One job at a time writes a staging table.",
+    ),
+    (
         r"No space left on device",
         Fault,
         "The disk is full; what was committed stays: make room, and run the same command again.",

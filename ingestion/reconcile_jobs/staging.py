@@ -116,10 +116,16 @@ class Staging:
     """A staging table, opened by the one job that appends to it."""
 
     def __init__(
-        self, spark: SparkSession, name: TableName, job: str, without_checkpoint: str = "append every file again"
+        self,
+        spark: SparkSession,
+        name: TableName,
+        job: str,
+        without_checkpoint: str = "append every file again",
+        skips_epochs: bool = False,
     ) -> None:
-        """Open the table, made if it is missing; `without_checkpoint`: what the job would do.
+        """Open the table, made if it is missing.
 
+        `without_checkpoint`: what the job would do; `skips_epochs`: whether it appends only some of its micro-batches.
         Raises UsageError for a table of another job, or of another form.
         """
         self.name = name
@@ -127,6 +133,7 @@ class Staging:
         self._format = format_of(spark)
         self._job = job
         self._without_checkpoint = without_checkpoint
+        self._skips_epochs = skips_epochs
         if not spark.catalog.tableExists(name.sql):
             self._create()
         self._properties = self._read_properties()
@@ -145,23 +152,31 @@ class Staging:
         path = hadoop_path(self._spark, location or f"lakehouse/_checkpoints/{self.name.file_name}")
         files = path.getFileSystem(self._spark._jsc.hadoopConfiguration())
         location = str(files.makeQualified(path).toString())
-        committed = last_commit(self._spark, location) is not None
+        committed = last_commit(self._spark, location)
         return location, self.check_checkpoint(location, checkpoint_id(self._spark, location), committed)
 
-    def check_checkpoint(self, location: str, query_id: str | None, committed: bool) -> bool:
+    def check_checkpoint(self, location: str, query_id: str | None, committed: int | None) -> bool:
         """Return whether a checkpoint was lost: its files then come again. Raises UsageError for a stranger's.
 
-        `query_id` is the id in the checkpoint, None if it is new; `committed`: whether it has finished appends.
+        `query_id` is the id in the checkpoint, None if it is new; `committed`: its last finished micro-batch, if any.
+        Raises UsageError, too, where the table was set back to a version of before appends that the checkpoint has.
         """
         known_id, _, known_location = self._properties.get(_CHECKPOINT, "").partition(" ")
         if query_id is not None and query_id == known_id:
+            if self.was_set_back(committed):
+                raise UsageError(
+                    f"The staging table {self.name} was set back to a version of before its last appends, and the "
+                    f"checkpoint {location} has them as done: restore the table's newest version; or delete the "
+                    f"checkpoint to {self._without_checkpoint}, under batch numbers that were not used before."
+                )
             return False
-        if committed:
+        if committed is not None:
             # It takes files for delivered that this table never saw.
             raise UsageError(
                 f"The checkpoint {location} has appended to another table than {self.name}, or to one since dropped: "
                 f"name another with --checkpoint, or delete it to {self._without_checkpoint}."
             )
+        self.number_behind_all_appends()
         if not known_id:
             return False
         if known_location != location and checkpoint_id(self._spark, known_location) == known_id:
@@ -170,6 +185,24 @@ class Staging:
                 f"--checkpoint, or delete it to {self._without_checkpoint}."
             )
         return True
+
+    def was_set_back(self, committed: int | None = None) -> bool:
+        """Return whether the table was restored to a version of before its last append.
+
+        `committed`: the last micro-batch that the checkpoint has as done. A table that was copied back as files knows
+        of nothing that came later; but the checkpoint does.
+        """
+        query_id, _, append = self._properties.get(_APPEND, "//").partition("/")
+        if not query_id:
+            return False
+        epoch = int(append.partition("/")[0])
+        if not self._skips_epochs and committed is not None and committed > epoch:
+            return True
+        return self._format.was_set_back(self._spark, self.name.sql, query_id, epoch)
+
+    def number_behind_all_appends(self) -> None:
+        """Let numbers go on behind all that were ever given out: a table that was restored knows of fewer."""
+        self._last = max(self._last, self._format.appends(self._spark, self.name.sql))
 
     def kept(self, name: str) -> str | None:
         """Return what the job keeps with its table under this name."""
@@ -211,7 +244,7 @@ class Staging:
                 f"The checkpoint {location} was set back: the staging table {self.name} has had its append {epoch} "
                 f"already, of other content. Delete the checkpoint to {self._without_checkpoint}."
             )
-        batch = self._last if again else self._last + 1
+        batch = self._last if again and not self._number_is_taken(query_id, epoch) else self._last + 1
         self._set({_LAST_BATCH: str(batch), _APPEND: append, _CHECKPOINT: f"{query_id} {location}"})
         self._last = batch
         failpoints.reach("before_data_commit")
@@ -229,6 +262,12 @@ class Staging:
             self._last = batch - 1
             self._set({_LAST_BATCH: str(self._last), _APPEND: f"{append}{_EMPTY}"})
         return Appended(batch if rows else None, rows, without_object)
+
+    def _number_is_taken(self, query_id: str, epoch: int) -> bool:
+        """Return whether another job has appended under the number that this micro-batch was given."""
+        if self._format.has_appended(self._spark, self.name.sql, query_id, epoch):
+            return False
+        return not self._spark.table(self.name.sql).where(f"batch >= {self._last}").isEmpty()
 
     def _rows(self, records: DataFrame, source: str, batch: int) -> DataFrame:
         from pyspark.sql import functions as f

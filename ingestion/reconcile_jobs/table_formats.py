@@ -31,7 +31,22 @@ class TableFormat(Protocol):
         ...
 
     def append(self, spark: SparkSession, rows: DataFrame, table: str, query_id: str, epoch: int, batch: int) -> None:
-        """Append rows in one commit, unless this micro-batch of the query was appended before."""
+        """Append rows in one commit, unless this micro-batch of the query was appended before.
+
+        Raises what `errors.explained` knows, and appends nothing, where rows have this number of a batch already.
+        """
+        ...
+
+    def has_appended(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
+        """Return whether this micro-batch of the query, or a later one, was appended, and perhaps taken back since."""
+        ...
+
+    def was_set_back(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
+        """Return whether the table was restored to a version of before an append; this one it knows as its last."""
+        ...
+
+    def appends(self, spark: SparkSession, table: str) -> int:
+        """Return how many appends there were at most of which the table's properties do not speak any more."""
         ...
 
 
@@ -58,9 +73,36 @@ class Delta:
 
     def append(self, spark: SparkSession, rows: DataFrame, table: str, query_id: str, epoch: int, batch: int) -> None:
         """Append rows; Delta's log knows the last micro-batch of each query, and Delta drops what it has seen."""
-        rows.write.format("delta").mode("append").option("txnAppId", query_id).option("txnVersion", epoch).saveAsTable(
-            table
-        )
+        writer = _if_number_is_free(rows, table, batch).write.format("delta").mode("append")
+        writer.option("txnAppId", query_id).option("txnVersion", epoch).saveAsTable(table)
+
+    def has_appended(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
+        """Return whether this micro-batch was appended: a RESTORE leaves in Delta's log which ones were."""
+        return _transactions(spark, table).get(query_id, -1) >= epoch
+
+    def was_set_back(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
+        """Return whether Delta's log knows a later append than the table's properties, which a RESTORE sets back."""
+        return self.has_appended(spark, table, query_id, epoch + 1)
+
+    def appends(self, spark: SparkSession, table: str) -> int:
+        """Return how many micro-batches all queries have appended, each of which was given one number at most."""
+        return sum(last + 1 for last in _transactions(spark, table).values())
+
+
+def _if_number_is_free(rows: DataFrame, table: str, batch: int) -> DataFrame:
+    """Return the rows, whose query fails if a row has their number: Delta asks in the very commit that appends them."""
+    taken = f"Another job has appended under the batch number {batch}"
+    return rows.where(f"if((SELECT count(*) FROM {table} WHERE batch >= {batch}) = 0, true, raise_error('{taken}'))")
+
+
+def _transactions(spark: SparkSession, table: str) -> dict[str, int]:
+    """Return the last micro-batch that each query has appended, as Delta's log has it."""
+    jvm: Any = spark._jvm
+    # Which reads the log up to its end.
+    location = spark.sql(f"DESCRIBE DETAIL {table}").select("location").collect()[0].location
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
+    known = log.unsafeVolatileSnapshot().transactions()
+    return {str(query): int(last) for query, last in jvm.scala.jdk.javaapi.CollectionConverters.asJava(known).items()}
 
 
 class Iceberg:
@@ -97,28 +139,56 @@ class Iceberg:
         on does not append twice either. The note is a property of the table: snapshots may expire.
         """
         append = f"{query_id}/{epoch}"
-        if self.properties(spark, table).get(_PUBLISHED) == append:
+        if self.has_appended(spark, table, query_id, epoch):
             return
-        wap_id = f"{append}/{batch}"
-        staged = _staged(spark, table, wap_id)
+        staged = _staged(spark, table, append, batch)
         if staged is None:
             session = rows.sparkSession  # a micro-batch has a session of its own
-            session.conf.set("spark.wap.id", wap_id)
+            # Of two jobs that give out one number at the same moment Iceberg publishes one.
+            session.conf.set("spark.wap.id", f"batch {batch}")
+            writer = rows.write.format("iceberg").mode("append").option(f"snapshot-property.{_OF_APPEND}", append)
             try:
-                rows.write.format("iceberg").mode("append").saveAsTable(table)
+                writer.saveAsTable(table)
             finally:
                 session.conf.unset("spark.wap.id")
-            staged = _staged(spark, table, wap_id)
+            staged = _staged(spark, table, append, batch)
         failpoints.reach("before_publish")
         transaction = _iceberg_table(spark, table).newTransaction()
-        transaction.manageSnapshots().cherrypick(staged).commit()
-        transaction.updateProperties().set(_PUBLISHED, append).commit()
+        said = {_PUBLISHED: append}
+        # One of nothing is not published: its number is given to the next one, and a number is published once.
+        if transaction.table().snapshot(staged).summary().get("added-records"):
+            transaction.manageSnapshots().cherrypick(staged).commit()
+            said[_PUBLISHED_AS] = str(transaction.table().currentSnapshot().snapshotId())
+        properties = transaction.updateProperties()
+        for name, value in said.items():
+            properties.set(name, value)
+        properties.commit()
         transaction.commitTransaction()
         spark.catalog.refreshTable(table)
 
+    def has_appended(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
+        """Return whether this micro-batch is the one that was published last."""
+        return self.properties(spark, table).get(_PUBLISHED) == f"{query_id}/{epoch}"
 
-# A property of Iceberg's tables: query id and micro-batch of the append that was published last.
+    def was_set_back(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
+        """Return whether the snapshot that was published last is there, and the table does not follow from it."""
+        found = _iceberg_table(spark, table)
+        published = int(found.properties().get(_PUBLISHED_AS) or 0)
+        if not published or found.snapshot(published) is None:  # of an earlier version of this package, or expired
+            return False
+        ancestors = spark._jvm.org.apache.iceberg.util.SnapshotUtil.currentAncestorIds(found)  # type: ignore[union-attr]
+        return published not in set(ancestors)
+
+    def appends(self, spark: SparkSession, table: str) -> int:
+        """Return 0: the properties, which know the last number, are not set back with the rows."""
+        return 0
+
+
+# Properties of Iceberg's tables: query id and micro-batch of the append that was published last, and its snapshot.
 _PUBLISHED = "reconcile.published"
+_PUBLISHED_AS = "reconcile.published_as"
+# A property of snapshots: query id and micro-batch of the append that wrote one.
+_OF_APPEND = "reconcile.append"
 
 
 def _iceberg_table(spark: SparkSession, table: str) -> Any:
@@ -146,18 +216,18 @@ def _other_format(table: str, session: str) -> UsageError:
     )
 
 
-def _staged(spark: SparkSession, table: str, wap_id: str) -> int | None:
-    """Return the snapshot that was written under this id, None if there is none.
+def _staged(spark: SparkSession, table: str, append: str, batch: int) -> int | None:
+    """Return the snapshot that an append has written under this number, None if there is none.
 
     Snapshots stand as they were written. The append before was published before this one was written, so that none of
     the thousands behind it needs to be looked at.
     """
     for snapshot in reversed(_iceberg_table(spark, table).snapshots()):
-        found = snapshot.summary().get("wap.id")
-        if found == wap_id:
+        summary = snapshot.summary()
+        if (summary.get(_OF_APPEND), summary.get("wap.id")) == (append, f"batch {batch}"):
             identity: int = snapshot.snapshotId()
             return identity
-        if found is not None:
+        if summary.get(_OF_APPEND) not in (None, append):
             return None
     return None
 

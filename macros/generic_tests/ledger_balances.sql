@@ -9,7 +9,10 @@
 {%- endif -%}
 {%- set purged = reconcile.last_purged(inputs) -%}
 with account as (
-    select *, coalesce(max(last_batch) over (order by recorded_at, first_batch rows between unbounded preceding and 1 preceding), 0) as before
+    select
+        *,
+        row_number() over (order by {{ reconcile.place_in_ledger() }}, first_batch) as place,
+        coalesce(max(last_batch) over (order by {{ reconcile.place_in_ledger() }}, first_batch rows between unbounded preceding and 1 preceding), 0) as before
     from {{ reconcile.qualified(reconcile.ledger()) }}
     where relation = {{ reconcile.literal(reconcile.ledger_name(model)) }}
 ),
@@ -28,10 +31,10 @@ staged as (
 ),
 
 recounted as (
-    select account.recorded_at, account.first_batch, coalesce(sum(staged.records), 0) as staged
+    select account.place, coalesce(sum(staged.records), 0) as staged
     from account
     left join staged on staged.batch between account.first_batch and account.last_batch
-    group by account.recorded_at, account.first_batch
+    group by account.place
 ),
 
 judged as (
@@ -45,7 +48,7 @@ judged as (
             if(first_batch > if(kind = 'rebuild', greatest(before, {{ purged }}), before) + 1, 'batches before this range are in no range', null)
         ), '') as finding
     from account
-    inner join recounted using (recorded_at, first_batch)
+    inner join recounted using (place)
 ),
 
 -- what was applied without an account

@@ -10,6 +10,7 @@
     {%- do reconcile.check_session(file_format) -%}
     {%- do run_query('create schema if not exists ' ~ reconcile.identifier(target.schema)) -%}
     {%- do run_query(reconcile.get_create_ledger_statement(file_format)) -%}
+    {%- do reconcile.run_statements(reconcile.get_alter_ledger_statements()) -%}
     {%- do run_query(reconcile.get_create_columns_seen_statement(file_format)) -%}
     {%- set cuts = {} -%}
     {%- for node in reconcile.reconciled_nodes() -%}
@@ -17,7 +18,7 @@
         {%- do cuts.update({reconcile.ledger_name(relation): reconcile._last_batch(relation)}) -%}
       {%- endfor -%}
     {%- endfor -%}
-    {%- do graph.update({'reconcile_cuts': cuts}) -%}
+    {%- do graph.update({'reconcile_cuts': cuts, 'reconcile_appended_at': {}}) -%}
     {%- if reconcile.as_of() -%}{%- do reconcile._begin_as_of() -%}{%- endif -%}
   {%- endif -%}
 {%- endmacro %}

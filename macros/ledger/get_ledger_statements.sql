@@ -5,8 +5,10 @@
   {{ return([reconcile.insert_into_ledger(row, reconcile.ledger_name(relations.live), settings.file_format)]) }}
 {%- endmacro %}
 
-{#- `base_batch` is what this run knows, not what the base table has by now: another run may have been there since. -#}
+{#- The ledger is partitioned by relation, so that the rows of other models, at the same moment, do not matter.
+    `base_batch` is what this run knows, not what the base table has by now: another run may have been there since. -#}
 {%- macro _ledger_row(relations, settings, range, counts) -%}
+{%- set appended_at = reconcile.appended_at(settings.inputs.relations[0], range.last) if settings.inputs.objects else none -%}
 {%- set carried = settings.inputs.objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | list -%}
 select
     {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} as relation,
@@ -22,9 +24,14 @@ select
     {{ [range.base_batch, counts.base_batch or 0] | max }} as base_batch,
     {{ (modules.datetime.datetime.now() - range.started).total_seconds() }} as seconds,
     '{{ invocation_id }}' as invocation_id,
-    current_timestamp() as recorded_at
+    current_timestamp() as recorded_at,
+    account.entry + 1 as entry,
+    {{ 'cast(null as timestamp)' if appended_at is none else 'timestamp_micros(' ~ appended_at ~ ')' }} as last_appended_at
+from (
+    {{ reconcile._account(relations) | indent(4) }}
+) as account
 {%- if range.kind != 'rebuild' %}
-where {{ reconcile.ledger_is_unchanged(relations, range) }}
+where {{ reconcile.not_overtaken(relations, 'account.ledger_batch = ' ~ range.ledger_batch) }}
 {%- endif %}
 {%- endmacro %}
 

@@ -25,13 +25,25 @@ create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
     watermark timestamp comment 'of Bigtable, an estimate: the lowest low watermark of all partitions after the last batch; changes of before it may yet come',
     seconds double,
     invocation_id string,
-    recorded_at timestamp
+    recorded_at timestamp,
+    entry bigint comment 'the number of this row among those of its relation, by which they are ordered; of rows of before there was one, NULL',
+    last_appended_at timestamp comment 'when the last batch was appended: which batch its number meant, should staging be restored or made anew'
 ) using {{ file_format }}
 partitioned by (relation){{ reconcile.format_properties_clause(file_format) }}
 {%- endmacro %}
 
-{#- {ledger_batch, ledger_base_batch, base_batch}: the last batch that the ledger knows of, the base table's largest at that time, and
-    its largest now. A rebuild begins a new account. -#}
+{#- Adds to a ledger of an earlier version of this package the columns that came since. -#}
+{%- macro get_alter_ledger_statements() -%}
+  {%- set ledger = reconcile.qualified(reconcile.ledger()) -%}
+  {%- set names = adapter.get_column_schema_from_query('select * from ' ~ ledger ~ ' where false') | map(attribute='name') | list -%}
+  {%- set missing = [] -%}
+  {%- for name, type in [('entry', 'bigint'), ('last_appended_at', 'timestamp')] if name not in names -%}{%- do missing.append(name ~ ' ' ~ type) -%}{%- endfor -%}
+  {{ return(['alter table ' ~ ledger ~ ' add columns (' ~ missing | join(', ') ~ ')'] if missing else []) }}
+{%- endmacro %}
+
+{#- {ledger_batch, ledger_base_batch, entry, last_appended_at, base_batch}: the last batch that the ledger knows of, the base table's largest at that
+    time, the number of the ledger's last row, when its last batch was appended, in microseconds, and the base table's largest batch now. A rebuild
+    begins a new account. -#}
 {%- macro applied_batches(relations) -%}
   {%- set account = reconcile.one_row(reconcile._account(relations)) -%}
   {%- do account.update({'base_batch': reconcile.largest_batch(relations.base, account.ledger_base_batch)}) -%}
@@ -39,13 +51,25 @@ partitioned by (relation){{ reconcile.format_properties_clause(file_format) }}
 {%- endmacro %}
 
 {%- macro _account(relations) -%}
-select coalesce(max(last_batch), 0) as ledger_batch, coalesce(max_by(base_batch, recorded_at), 0) as ledger_base_batch
+select
+    coalesce(max(last_batch), 0) as ledger_batch,
+    coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+    coalesce(max(place.entry), 0) as entry,
+    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
 from (
-    select last_batch, base_batch, recorded_at, max(if(kind = 'rebuild', recorded_at, null)) over () as rebuilt_at
-    from {{ reconcile.qualified(reconcile.ledger()) }}
-    where relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
+    select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+    from (
+        select kind, last_batch, base_batch, last_appended_at, {{ reconcile.place_in_ledger() }} as place
+        from {{ reconcile.qualified(reconcile.ledger()) }}
+        where relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
+    )
 )
-where rebuilt_at is null or recorded_at >= rebuilt_at
+where rebuilt is null or place >= rebuilt
+{%- endmacro %}
+
+{#- What the ledger's rows of one relation are ordered by. A clock orders only rows of before they had numbers: clocks are set back. -#}
+{%- macro place_in_ledger() -%}
+struct(coalesce(entry, 0) as entry, recorded_at)
 {%- endmacro %}
 
 {#- A table with deletion vectors answers no maximum from its statistics, but files that end before `known` are skipped by them: only

@@ -1,8 +1,13 @@
-{#- What was purged of a staging table: {object: batch}, the last batch of which records of the object were deleted; nothing for the others. -#}
+{#- What was purged of a staging table: {object: batch}, the last batch of which records of the object were deleted; nothing for the others.
+    The staging table says it and the ledger, either of which may be lost or restored. -#}
 {%- macro purged_through(staging, objects) -%}
   {%- set purged = {} -%}
   {%- for row in run_query(reconcile._purges(staging)) if row[0] in objects -%}
     {%- do purged.update({row[0]: row[1] | int}) -%}
+  {%- endfor -%}
+  {%- set properties = reconcile.table_properties(staging) if load_relation(staging) else {} -%}
+  {%- for object in objects if reconcile._purge_property(object) in properties -%}
+    {%- do purged.update({object: [properties[reconcile._purge_property(object)] | int, purged.get(object, 0)] | max}) -%}
   {%- endfor -%}
   {{ return(purged) }}
 {%- endmacro %}
@@ -12,8 +17,28 @@
   {{ return(reconcile.purged_through(inputs.relations[0], inputs.objects).values() | max | default(0, true) if inputs.objects else 0) }}
 {%- endmacro %}
 
-{#- Whoever deletes the records of an object up to a batch writes this before, when every model that reads the object has applied that batch. -#}
-{%- macro get_purge_statement(staging, object, batch) -%}
+{#- The last batch of which anything at all was purged of a staging table, 0 where nothing was. -#}
+{%- macro purged_of_any_object(staging) -%}
+  {%- set batches = [0] -%}
+  {%- for row in run_query(reconcile._purges(staging)) -%}{%- do batches.append(row[1] | int) -%}{%- endfor -%}
+  {%- for property, value in reconcile.table_properties(staging).items() if property.startswith('reconcile.purged.') -%}{%- do batches.append(value | int) -%}{%- endfor -%}
+  {{ return(batches | max) }}
+{%- endmacro %}
+
+{#- Whoever deletes the records of an object up to a batch executes these before, when every model that reads the object has applied that batch. -#}
+{%- macro get_purge_statements(staging, object, batch) -%}
+  {%- set before = reconcile.purged_through(staging, [object]).get(object, 0) -%}
+  {{ return([
+      reconcile._purge_in_ledger(staging, object, batch),
+      'alter table ' ~ reconcile.qualified(staging) ~ ' set ' ~ reconcile.properties_clause({reconcile._purge_property(object): [batch, before] | max})]) }}
+{%- endmacro %}
+
+{#- By a digest of the object: a name may speak of tokens or passwords, and Spark then does not show what the property says. -#}
+{%- macro _purge_property(object) -%}
+reconcile.purged.{{ local_md5(object) }}
+{%- endmacro %}
+
+{%- macro _purge_in_ledger(staging, object, batch) -%}
 insert into {{ reconcile.qualified(reconcile.ledger()) }} by name
 select
     {{ reconcile.literal(reconcile.ledger_name(staging)) }} as relation,

@@ -10,8 +10,3 @@ if({{ unchanged }}, true, raise_error({{ reconcile.literal(
 {%- macro base_is_unchanged(relations, range) -%}
 {{ reconcile.not_overtaken(relations, '(select count(*) from ' ~ reconcile.qualified(relations.base) ~ ' where _change_batch > ' ~ range.base_batch ~ ') = 0') }}
 {%- endmacro %}
-
-{#- Whether the ledger is. It is partitioned by relation, so that the rows of other models, at the same moment, do not matter. -#}
-{%- macro ledger_is_unchanged(relations, range) -%}
-{{ reconcile.not_overtaken(relations, '(select ledger_batch from (' ~ reconcile._account(relations) ~ ')) = ' ~ range.ledger_batch) }}
-{%- endmacro %}

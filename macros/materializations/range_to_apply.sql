@@ -13,6 +13,7 @@
     {%- do reconcile._refuse_changed_declaration(relations, settings) -%}
     {%- set applied = reconcile.applied_batches(relations) -%}
     {%- do reconcile._refuse_staging_begun_anew(relations, settings, last, [applied.base_batch, applied.ledger_batch] | max) -%}
+    {%- do reconcile._refuse_other_batches(relations, settings, applied) -%}
     {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else [applied.base_batch, applied.ledger_batch] | min) + 1 -%}
     {%- do reconcile.refuse_purged_range(relations, settings, first, applied) -%}
     {%- set kind = 'replay' if first <= [applied.base_batch, applied.ledger_batch] | max else 'apply' -%}
@@ -88,6 +89,22 @@
       {%- do reconcile.raise_complaints([
             'batch ' ~ applied ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', and the last one of ' ~ reconcile.ledger_name(staging)
             ~ ' is ' ~ staged ~ ': that table was restored or made anew; rebuild with `' ~ reconcile._rebuilding() ~ '`']) -%}
+    {%- endif -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- Nor do the numbers alone tell: a table that was restored or made anew comes to the same ones again. -#}
+{%- macro _refuse_other_batches(relations, settings, applied) -%}
+  {%- if applied.last_appended_at is not none and settings.inputs.objects and not flags.EMPTY -%}
+    {%- set staging, batch = settings.inputs.relations[0], applied.ledger_batch -%}
+    {%- set appended_at = reconcile.appended_at(staging, batch) -%}
+    {%- set applied_was = 'batch ' ~ batch ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', and ' -%}
+    {%- if appended_at is none and reconcile.purged_of_any_object(staging) < batch -%}
+      {%- do reconcile.raise_complaints([applied_was ~ reconcile.ledger_name(staging) ~ ' has no record of it any more: that table was restored or made anew; restore its newest version, or rebuild with `'
+            ~ reconcile._rebuilding() ~ '` once it holds all records again']) -%}
+    {%- elif appended_at not in [none, applied.last_appended_at] -%}
+      {%- do reconcile.raise_complaints([applied_was ~ 'batch ' ~ batch ~ ' of ' ~ reconcile.ledger_name(staging) ~ ' is another one now: that table was restored or made anew; rebuild with `'
+            ~ reconcile._rebuilding() ~ '` once it holds all records again']) -%}
     {%- endif -%}
   {%- endif -%}
 {%- endmacro %}

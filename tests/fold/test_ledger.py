@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from datastream import Staged, event
 from memory import Memory, MemoryProject
-from plain_dbt import Relation
+from plain_dbt import CompilerError, Relation
 from pyspark.sql import SparkSession
 
 LEDGER = "account.reconcile_ledger"
@@ -32,9 +32,16 @@ DAMAGE = {
 }
 
 
+def stage(memory: Memory, batch: int, first: int | None = None) -> None:
+    """Stage a batch of two new rows, whose ids are `first`, or twice the batch, and the next one."""
+    first = 2 * batch if first is None else first
+    records = [event("mysql", {"id": first + n}, object="things") for n in (0, 1)]
+    memory.stage("account_lake.changes", [Staged(record, "things", batch) for record in records])
+
+
 @pytest.fixture(scope="module")
-def project(spark: SparkSession) -> Iterator[MemoryProject]:
-    """A model with three ranges of a batch of two records each."""
+def built(spark: SparkSession) -> Iterator[MemoryProject]:
+    """A model that has applied three batches of two records each, one in each run."""
     with Memory(spark) as memory:
         project = memory.project("account")
         project.source("account_lake", "changes")
@@ -45,29 +52,80 @@ def project(spark: SparkSession) -> Iterator[MemoryProject]:
             {"id": "bigint"},
         )
         for batch in (1, 2, 3):
-            records = [event("mysql", {"id": 2 * batch + n}, object="things") for n in (0, 1)]
-            memory.stage("account_lake.changes", [Staged(record, "things", batch) for record in records])
+            stage(memory, batch)
             project.run("things")
         assert project.failing("ledger_balances", "things") == []
         yield project
+
+
+@pytest.fixture
+def project(built: MemoryProject) -> Iterator[MemoryProject]:
+    """The same for one test, which may change what it likes."""
+    tables = (LEDGER, "account_lake.changes", "account.things__base", "account.things__quarantine")
+    versions = {table: built.memory.version(table) for table in tables}
+    yield built
+    for table, version in versions.items():
+        built.memory.restore(table, version)
+
+
+def ids(project: MemoryProject) -> list[int]:
+    return sorted(row.id for row in project.memory.table("account.things").collect())
+
+
+@pytest.mark.parametrize("rebuilt", [False, True], ids=["applied", "rebuilt"])
+def test_a_clock_that_is_set_back_orders_nothing(project: MemoryProject, rebuilt: bool) -> None:
+    memory = project.memory
+    if rebuilt:
+        project.run("things", full_refresh=True)
+    future = "* except (recorded_at), recorded_at + interval 1 day as recorded_at"
+    memory.keep(LEDGER, memory.sql(f"select {future} from `account`.`reconcile_ledger`"))
+    older = memory.version("account.things__base")
+    for batch in (4, 5):
+        stage(memory, batch)
+        assert project.run("things")["things"].startswith(f"APPLY batches {batch}-{batch}")
+    memory.restore("account.things__base", older)
+    assert project.run("things")["things"].startswith("REPLAY batches 4-5")
+    assert ids(project) == [*range(2, 12)]
+    assert project.failing("ledger_balances", "things") == []
+
+
+def test_staging_that_was_restored_is_noticed_for_good(project: MemoryProject) -> None:
+    memory = project.memory
+    memory.restore("account_lake.changes", 0)
+    for batch, first in ((2, 20), (3, 30), (4, 40), (5, 50)):
+        stage(memory, batch, first)
+        if batch > 2:
+            with pytest.raises(CompilerError, match=r"batch 3 of account_lake\.changes is another one now"):
+                project.run("things")
+    project.run("things", full_refresh=True)
+    assert ids(project) == [2, 3, 20, 21, 30, 31, 40, 41, 50, 51]
+
+
+def test_a_ledger_of_before_its_rows_had_numbers_is_gone_on_with(project: MemoryProject) -> None:
+    memory = project.memory
+    memory.keep(LEDGER, memory.table(LEDGER).drop("entry", "last_appended_at"))
+    assert project.run("things")["things"] == "nothing new"
+    for batch in (4, 5):
+        stage(memory, batch)
+        project.run("things")
+    rows = memory.table(LEDGER).orderBy("last_batch").collect()
+    assert [row.entry for row in rows] == [None, None, None, 1, 2]
+    assert project.failing("ledger_balances", "things") == []
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_ledger_that_does_not_balance_is_found(project: MemoryProject, damage: str) -> None:
     select, expected = DAMAGE[damage]
     memory = project.memory
-    version = memory.version(LEDGER)
     memory.keep(LEDGER, memory.sql("select " + select.format("`account`.`reconcile_ledger`")))
     found = {(row.first_batch, row.last_batch): row.finding for row in project.failing("ledger_balances", "things")}
-    memory.restore(LEDGER, version)
     assert found.keys() == expected.keys()
     assert all(found[of].startswith(says) for of, says in expected.items()), found
 
 
 def test_of_several_purges_of_an_object_the_last_one_counts(project: MemoryProject) -> None:
     staging, memory = Relation("account_lake", "changes"), project.memory
-    version = memory.version(LEDGER)
     for object_, batch in (("things", 2), ("things", 1), ("others", 3)):
-        memory.query(project.macros.get_purge_statement(staging, object_, batch))
+        for statement in project.macros.get_purge_statements(staging, object_, batch):
+            memory.query(statement)
     assert project.macros.purged_through(staging, ["things", "another"]) == {"things": 2}
-    memory.restore(LEDGER, version)

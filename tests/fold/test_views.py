@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 def purge(project: MemoryProject, staging: str, objects: Iterable[str], batch: int) -> None:
     """Have the ledger say that records were deleted; deleting them is the caller's."""
     for object_ in objects:
-        project.memory.query(project.macros.get_purge_statement(Relation(*staging.split(".")), object_, batch))
+        for statement in project.macros.get_purge_statements(Relation(*staging.split(".")), object_, batch):
+            project.memory.query(statement)
 
 
 class Views(Lakehouse):

@@ -25,6 +25,7 @@ from reconcile_jobs.datastream import Totals
 from reconcile_jobs.errors import DataError, Fault, UsageError, explained
 from reconcile_jobs.landing_area import files_of_batch
 from reconcile_jobs.staging import Staging, TableName, last_commit
+from tables import restore, versions
 
 PLACES = failpoints_of_an_append()
 
@@ -525,8 +526,8 @@ class Writers:
     def opened(self, job: str = "a job") -> Staging:
         return Staging(self.spark, TableName.parse(self.table), job)
 
-    def append(self, staging: Staging, epoch: int, checkpoint: str = "somewhere") -> int | None:
-        appended = staging.append(self.record, "datastream", "id", checkpoint, epoch, [f"{epoch}.json"])
+    def append(self, staging: Staging, epoch: int, checkpoint: str = "somewhere", query_id: str = "id") -> int | None:
+        appended = staging.append(self.record, "datastream", query_id, checkpoint, epoch, [f"{epoch}.json"])
         assert appended.rows == 1
         return appended.batch
 
@@ -566,6 +567,45 @@ def test_a_second_writer_that_came_between_is_noticed_and_one_taken_for_dead_app
         assert writers.batches() == list(range(1, epoch - 4))
 
 
+def test_two_jobs_that_give_out_one_number_at_the_same_moment_do_not_both_append_under_it(writers: Writers):
+    first, second = writers.opened(), writers.opened()
+    # Behind the second one's look at the table, and before it says what it appends.
+    second._refuse_second_writer = lambda: writers.append(first, 0, "there", "first")  # type: ignore[method-assign]
+    with pytest.raises(Fault, match=r"at the same moment.*nothing of this batch was appended: run the same command"):
+        try:
+            writers.append(second, 0)
+        except Exception as problem:
+            raise explained(problem) from problem
+    assert writers.batches() == [1]
+    with pytest.raises(UsageError, match="Another job is appending"):
+        writers.append(first, 1, "there", "first")
+    assert writers.append(writers.opened(), 0) == 2
+    assert writers.batches() == [1, 2]
+
+
+def test_a_table_that_was_set_back_is_refused_and_its_numbers_are_not_used_again(writers: Writers):
+    for epoch in range(2):
+        writers.append(writers.opened(), epoch)
+    older = versions(writers.spark, writers.table)[-1]
+    assert writers.append(writers.opened(), 2) == 3
+    assert writers.opened().check_checkpoint("somewhere", "id", committed=2) is False
+    restore(writers.spark, writers.table, older)
+    for _ in range(2):
+        with pytest.raises(UsageError, match=r"was set back .* checkpoint somewhere has them as done: .* append every"):
+            writers.opened().check_checkpoint("somewhere", "id", committed=2)
+    again = writers.opened()
+    assert again.check_checkpoint("somewhere", None, committed=None) is True
+    assert writers.append(again, 0, query_id="another") == 4
+    assert writers.opened().check_checkpoint("somewhere", "another", committed=0) is False
+    assert writers.batches() == [1, 2, 4]
+
+
+def test_a_table_that_was_copied_back_as_files_is_refused(writers: Writers):
+    writers.append(writers.opened(), 0)
+    with pytest.raises(UsageError, match="was set back"):
+        writers.opened().check_checkpoint("somewhere", "id", committed=1)
+
+
 def test_an_append_of_nothing_is_known_again_and_its_number_is_used_by_the_next(writers: Writers):
     """Files without a record, and a job that dies before its checkpoint has them."""
     nothing = writers.record.where("false")
@@ -581,7 +621,7 @@ def test_a_path_and_a_table_that_speak_of_secrets_are_recognized_again(writers: 
     job, checkpoint = "datastream file:/short_urls/token", "file:/checkpoints/password"
     writers.append(writers.opened(job), 0, checkpoint)
     again = writers.opened(job)
-    assert again.check_checkpoint(checkpoint, "id", committed=True) is False
+    assert again.check_checkpoint(checkpoint, "id", committed=0) is False
     assert writers.append(again, 1, checkpoint) == 2
 
 

@@ -5,6 +5,8 @@ Every sentence that the macros can say is provoked by one of the tables of these
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +16,7 @@ import test_as_of
 import test_generations
 import test_names
 import test_parity_refusals
-from plain_dbt import PACKAGE, PlainProject, Relation
+from plain_dbt import PACKAGE, CompilerError, PlainProject, Relation
 from recorder import Recorder
 from refusals import SENTENCE, THINGS, Refusal, complaints, run, thing
 from shapes import BIGTABLE, CELL_KEY, CELLS, ORACLE, OWN_SELECT, POSTGRESQL, SPANNER, STAGING, Life, Shape
@@ -602,6 +604,15 @@ MADE_ANEW = (
     "anew; rebuild with `dbt run --full-refresh --select orders`"
 )
 PURGED = f"{STAGING} was purged of shop.orders up to batch 2"
+NO_RECORD = (
+    f"batch 3 was applied to demo.orders__base, and {STAGING} has no record of it any more: that table was restored or "
+    "made anew; restore its newest version, or rebuild with `dbt run --full-refresh --select orders` once it holds all "
+    "records again"
+)
+ANOTHER_BATCH = (
+    f"batch 3 was applied to demo.orders__base, and batch 3 of {STAGING} is another one now: that table was restored "
+    "or made anew; rebuild with `dbt run --full-refresh --select orders` once it holds all records again"
+)
 LACKS = (
     f"demo.orders__base lacks batch {{}}, and {PURGED}; restore a newer version of it, or declare a base snapshot and "
     "rebuild with `dbt run --full-refresh --select orders`"
@@ -678,6 +689,23 @@ STAGED: dict[str, Refusal] = {
     "made anew and still empty": Refusal(
         run(built(thing(), staged=None, ledger=(3, 3), base_batch=3)), [MADE_ANEW.replace("is 1", "is 0")]
     ),
+    "made anew, and as far as before": Refusal(
+        run(built(thing(), staged=4, ledger=(3, 3), base_batch=3, last_appended_at=7, appended_at={3: 8})),
+        [ANOTHER_BATCH],
+    ),
+    "made anew, and as far as before, of a history": Refusal(
+        run(built(thing(materialized="history"), staged=3, ledger=(3, 3), base_batch=3, last_appended_at=7)),
+        [ANOTHER_BATCH],
+    ),
+    "restored, and further than before": Refusal(
+        run(built(thing(), staged=5, ledger=(3, 3), base_batch=3, last_appended_at=7, appended_at={3: None})),
+        [NO_RECORD],
+    ),
+    "restored, and purged before": Refusal(
+        run(built(thing(), staged=5, ledger=(3, 3), base_batch=3, last_appended_at=7, appended_at={3: None},
+                  purges={"shop.others": 2})),
+        [NO_RECORD],
+    ),
     "purged, and the base table restored": Refusal(
         run(built(thing(), ledger=(3, 3), base_batch=1, purges={"shop.orders": 2})), [LACKS.format(2)]
     ),
@@ -748,8 +776,29 @@ def test_staging_that_is_not_what_it_was_is_not_taken_for_it(name: str) -> None:
         built(thing(), staged=1, ledger=(3, 3), base_batch=3, purges={"shop.orders": 3}),
         built(thing(), staged=3, ledger=(3, 3), base_batch=1),
         built(own(), staged=1, ledger=(3, 3), base_batch=3),
+        built(thing(), staged=4, ledger=(3, 3), base_batch=3, last_appended_at=7, appended_at={3: 7}),
+        # Whatever the batch held was of other tables, and is purged.
+        built(
+            thing(),
+            staged=4,
+            ledger=(3, 3),
+            base_batch=3,
+            last_appended_at=7,
+            appended_at={3: None},
+            purges={"shop.others": 3},
+        ),
+        # A ledger of before the time was written down.
+        built(thing(), staged=4, ledger=(3, 3), base_batch=3, last_appended_at=None, appended_at={3: 8}),
     ],
-    ids=["purged behind it", "purged of everything", "restored", "of its own SELECT"],
+    ids=[
+        "purged behind it",
+        "purged of everything",
+        "restored",
+        "of its own SELECT",
+        "the same batch",
+        "purged of another table",
+        "an old ledger",
+    ],
 )
 def test_increments_go_on_where_nothing_is_lost(living: Callable[[], Life]) -> None:
     living().project.run("orders")
@@ -762,14 +811,41 @@ def test_a_model_is_built_from_its_base_snapshot(materialized: str) -> None:
     assert any("from `lake`.`orders_kept`" in sql for sql in life.warehouse.statements if "create" in sql)
 
 
-def test_a_purge_is_written_into_the_ledger() -> None:
-    macros = Life(thing()).project.macros
-    said = macros.get_purge_statement(Relation("lake", "shop_changes"), "it's", 2)
-    assert " ".join(said.split()) == (
+def test_a_purge_is_written_into_the_ledger_and_into_staging() -> None:
+    life = Life(thing())
+    life.warehouse.has(STAGING)
+    in_ledger, in_staging = life.project.macros.get_purge_statements(Relation("lake", "shop_changes"), "it's", 2)
+    digest = hashlib.md5(b"it's").hexdigest()
+    assert " ".join(in_staging.split()) == (
+        f"alter table `lake`.`shop_changes` set tblproperties ( 'reconcile.purged.{digest}' = '2' )"
+    )
+    assert " ".join(in_ledger.split()) == (
         "insert into `demo`.`reconcile_ledger` by name select 'lake.shop_changes' as relation, 'it\\'s' as object, "
         "'purge' as kind, 1 as first_batch, 2 as last_batch, "
         "'00000000-0000-0000-0000-000000000000' as invocation_id, current_timestamp() as recorded_at"
     )
+
+
+def test_a_purge_that_the_ledger_has_lost_is_known_from_staging() -> None:
+    life, staging = Life(thing()), Relation("lake", "shop_changes")
+    macros = life.project.macros
+    life.warehouse.has(STAGING)
+    for batch in (2, 1):  # an earlier one takes nothing back
+        for statement in macros.get_purge_statements(staging, "shop.orders", batch):
+            life.warehouse.query(statement)
+    assert macros.purged_through(staging, ["shop.orders", "shop.others"]) == {"shop.orders": 2}
+    assert macros.purged_of_any_object(staging) == 2
+    with pytest.raises(CompilerError, match=re.escape(UNDECLARED)):
+        life.project.run("orders")
+
+
+def test_a_ledger_of_before_gets_the_columns_that_it_lacks() -> None:
+    life = Life(thing())
+    life.warehouse.column_types["`reconcile_ledger` where false"] = {"relation": "string", "entry": "bigint"}
+    life.project.begin("run")
+    assert [sql for sql in life.warehouse.statements if sql.startswith("alter table")] == [
+        "alter table `demo`.`reconcile_ledger` add columns (last_appended_at timestamp)"
+    ]
 
 
 # --- file formats -----------------------------------------------------------------------------------------------------

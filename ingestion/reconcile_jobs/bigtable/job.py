@@ -236,8 +236,10 @@ class _Run:
                     f"{name} was begun without --backfill: leave it out, or name a new table with --staging."
                 )
             known = any(self.staging.has_begun(begun["id"], number) for number in (last.round, last.round + 1))
-            if not known:  # the table was set back: its appends are others than those that the format knows of
+            if not known or self.staging.was_set_back():
+                # What comes is appended by another name than what the format still knows of.
                 begun = begun | {"id": str(uuid.uuid4())}
+                self.staging.number_behind_all_appends()
         if begun != kept:
             self.staging.keep(_BEGUN, json.dumps(begun))
         return begun, last

@@ -110,7 +110,8 @@ class _Run:
         self.watched = self._watched()
         self.now = self.client.now()
         job = f"{SOURCE} {self.client.database}/{self.job.stream}"
-        self.staging = Staging(self.spark, self.job.staging, job, without_checkpoint="go on where the table ends")
+        after_loss = "go on where the table ends"
+        self.staging = Staging(self.spark, self.job.staging, job, without_checkpoint=after_loss, skips_epochs=True)
         self.checkpoint, lost = self.staging.open_checkpoint(self.job.checkpoint)
         self.begun = self._begin(lost)
         now = self.now if end is None else min(self.now, end)

@@ -23,7 +23,9 @@ create table if not exists `demo`.`reconcile_ledger` (
     watermark timestamp comment 'of Bigtable, an estimate: the lowest low watermark of all partitions after the last batch; changes of before it may yet come',
     seconds double,
     invocation_id string,
-    recorded_at timestamp
+    recorded_at timestamp,
+    entry bigint comment 'the number of this row among those of its relation, by which they are ordered; of rows of before there was one, NULL',
+    last_appended_at timestamp comment 'when the last batch was appended: which batch its number meant, should staging be restored or made anew'
 ) using delta
 partitioned by (relation);
 

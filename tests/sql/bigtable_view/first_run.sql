@@ -3,6 +3,8 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
+show tblproperties `lake`.`shop_changes`;
+
 create view if not exists `demo`.`orders__changes`
 tblproperties ('reconcile.definition' = '1e9c79e6786f6e4e45eeeb093cb8749b')
 as

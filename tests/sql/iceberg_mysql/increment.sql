@@ -6,13 +6,20 @@ show tblproperties `demo`.`orders__changes`;
 
 show tblproperties `demo`.`orders__quarantine`;
 
-select coalesce(max(last_batch), 0) as ledger_batch, coalesce(max_by(base_batch, recorded_at), 0) as ledger_base_batch
+select
+    coalesce(max(last_batch), 0) as ledger_batch,
+    coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+    coalesce(max(place.entry), 0) as entry,
+    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
 from (
-    select last_batch, base_batch, recorded_at, max(if(kind = 'rebuild', recorded_at, null)) over () as rebuilt_at
-    from `demo`.`reconcile_ledger`
-    where relation = 'demo.orders'
+    select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+    from (
+        select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        from `demo`.`reconcile_ledger`
+        where relation = 'demo.orders'
+    )
 )
-where rebuilt_at is null or recorded_at >= rebuilt_at;
+where rebuilt is null or place >= rebuilt;
 
 select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 
@@ -251,6 +258,8 @@ values (newest.`order_id`, newest.`line`, newest.`product`, newest.`quantity`, n
 
 set spark.sql.autoBroadcastJoinThreshold = -1;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
 merge into `demo`.`reconcile_ledger` as known
 using (
     select
@@ -274,14 +283,26 @@ using (
         5 as base_batch,
         <seconds> as seconds,
         '00000000-0000-0000-0000-000000000000' as invocation_id,
-        current_timestamp() as recorded_at
-    where if((select ledger_batch from (select coalesce(max(last_batch), 0) as ledger_batch, coalesce(max_by(base_batch, recorded_at), 0) as ledger_base_batch
+        current_timestamp() as recorded_at,
+        account.entry + 1 as entry,
+        timestamp_micros(1767225600000000) as last_appended_at
     from (
-        select last_batch, base_batch, recorded_at, max(if(kind = 'rebuild', recorded_at, null)) over () as rebuilt_at
-        from `demo`.`reconcile_ledger`
-        where relation = 'demo.orders'
-    )
-    where rebuilt_at is null or recorded_at >= rebuilt_at)) = 3, true, raise_error('demo.orders: another run of this model has come in between, and this one stopped; what it lacks the next `dbt run` brings'))
+        select
+            coalesce(max(last_batch), 0) as ledger_batch,
+            coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+            coalesce(max(place.entry), 0) as entry,
+            max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+        from (
+            select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+            from (
+                select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+                from `demo`.`reconcile_ledger`
+                where relation = 'demo.orders'
+            )
+        )
+        where rebuilt is null or place >= rebuilt
+    ) as account
+    where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model has come in between, and this one stopped; what it lacks the next `dbt run` brings'))
 ) as come
 on known.relation = 'demo.orders' and known.invocation_id = come.invocation_id and known.recorded_at = come.recorded_at
 when matched then update set seconds = come.seconds

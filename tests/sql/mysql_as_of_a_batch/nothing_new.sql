@@ -13,6 +13,8 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
+show tblproperties `lake`.`shop_changes`;
+
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 2;
 
 drop view if exists reconcile_notes_105c54038153;

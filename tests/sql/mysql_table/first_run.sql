@@ -3,6 +3,8 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
+show tblproperties `lake`.`shop_changes`;
+
 select count(*) from `lake`.`shop_changes` where object in ('shop_orders', 'shop.orders') and (coalesce(struct(coalesce(nullif(regexp_replace(from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.schema, '^\\["|"\\]$', ''), ''), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.database), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.table) in (struct('shop', 'orders')), false)) and batch between 1 and 3;
 
 drop view if exists reconcile_notes_da2f7fd25744;
@@ -221,6 +223,8 @@ as
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted
 from reconcile_fold_da2f7fd25744;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
+
 insert into `demo`.`reconcile_ledger` by name
 select
     'demo.orders' as relation,
@@ -243,7 +247,25 @@ select
     0 as base_batch,
     <seconds> as seconds,
     '00000000-0000-0000-0000-000000000000' as invocation_id,
-    current_timestamp() as recorded_at;
+    current_timestamp() as recorded_at,
+    account.entry + 1 as entry,
+    timestamp_micros(1767225600000000) as last_appended_at
+from (
+    select
+        coalesce(max(last_batch), 0) as ledger_batch,
+        coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+        coalesce(max(place.entry), 0) as entry,
+        max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+    from (
+        select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+        from (
+            select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            from `demo`.`reconcile_ledger`
+            where relation = 'demo.orders'
+        )
+    )
+    where rebuilt is null or place >= rebuilt
+) as account;
 
 drop view if exists reconcile_notes_da2f7fd25744;
 

@@ -3,6 +3,8 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
+show tblproperties `lake`.`shop_changes`;
+
 create view if not exists `demo`.`orders__changes`
 tblproperties ('reconcile.definition' = 'e53c3bf840d6b8ab70a4fe1cd188a534')
 as

@@ -9,4 +9,6 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
+show tblproperties `lake`.`shop_changes`;
+
 -- nothing new

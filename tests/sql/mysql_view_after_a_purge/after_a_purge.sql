@@ -3,6 +3,8 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
+show tblproperties `lake`.`shop_changes`;
+
 show tblproperties `lake`.`orders_kept`;
 
 create view if not exists `demo`.`orders__changes`

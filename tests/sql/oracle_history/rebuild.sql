@@ -13,6 +13,8 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
+show tblproperties `lake`.`shop_changes`;
+
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 5;
 
 drop view if exists reconcile_notes_da2f7fd25744;
@@ -325,6 +327,8 @@ as
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, _row_id, valid_from, valid_to, _change_repeats, _change_valid_to
 from reconcile_fold_da2f7fd25744;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
 insert into `demo`.`reconcile_ledger` by name
 select
     'demo.orders' as relation,
@@ -347,7 +351,25 @@ select
     0 as base_batch,
     <seconds> as seconds,
     '00000000-0000-0000-0000-000000000000' as invocation_id,
-    current_timestamp() as recorded_at;
+    current_timestamp() as recorded_at,
+    account.entry + 1 as entry,
+    timestamp_micros(1767225600000000) as last_appended_at
+from (
+    select
+        coalesce(max(last_batch), 0) as ledger_batch,
+        coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+        coalesce(max(place.entry), 0) as entry,
+        max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+    from (
+        select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+        from (
+            select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            from `demo`.`reconcile_ledger`
+            where relation = 'demo.orders'
+        )
+    )
+    where rebuilt is null or place >= rebuilt
+) as account;
 
 drop view if exists reconcile_notes_da2f7fd25744;
 

@@ -75,6 +75,8 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
+show tblproperties `lake`.`shop_changes`;
+
 cache table reconcile_recent_dc53585fb42f as
 select *
 from (

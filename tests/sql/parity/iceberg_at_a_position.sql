@@ -91,6 +91,8 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
+show tblproperties `lake`.`shop_changes`;
+
 select
     current_timestamp() >= to_timestamp('2026-11-22T10:00:00Z') + interval '10 minutes' as has_passed,
     (

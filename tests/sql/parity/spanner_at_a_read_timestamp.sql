@@ -79,6 +79,8 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
+show tblproperties `lake`.`shop_changes`;
+
 select max(cut_time) as cut_time, coalesce(max(nanoseconds) >= if(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-22T10:00:00.123456789Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null), false) as is_behind
 from (
     select cut_time, if(unix_seconds(to_timestamp(cut_time)) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp(cut_time)) * 1000000000 + bigint(rpad(regexp_extract(cut_time, '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) as nanoseconds

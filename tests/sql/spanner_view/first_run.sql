@@ -3,6 +3,8 @@ from `demo`.`reconcile_ledger`
 where relation = 'lake.shop_changes' and kind = 'purge'
 group by object;
 
+show tblproperties `lake`.`shop_changes`;
+
 create view if not exists `demo`.`orders__changes`
 tblproperties ('reconcile.definition' = 'f06b0c1b70603e91e760e0bc3f4126b9')
 as
