@@ -136,6 +136,8 @@ class Memory:
             return Rows(("key", "value"), self._properties.get(asked.split(" ")[-1].replace("`", ""), {}).items())
         if asked.startswith("describe history"):
             return Rows(("version",), [(self.version(_plain(asked.split(" ")[2])),)])
+        if asked == "set":
+            return Rows(("key", "value"))
         if asked.startswith("set spark.sql.extensions"):
             return Rows(("key", "value"), [("", "io.delta.sql.DeltaSparkSessionExtension")])
         if asked.startswith("drop view if exists `"):

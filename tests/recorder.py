@@ -45,6 +45,7 @@ class Recorder:
     counts: dict[str, int] = field(default_factory=dict)
     extensions: str = "io.delta.sql.DeltaSparkSessionExtension"
     catalog: str = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    settings: dict[str, str] = field(default_factory=dict)
     statements: list[str] = field(default_factory=list)
     relations: dict[str, str] = field(default_factory=dict)
     properties: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -94,6 +95,8 @@ class Recorder:
         if asked.startswith("show tblproperties"):
             name = asked.split(" ")[-1].replace("`", "")
             return Rows(("key", "value"), self.properties.get(name, {}).items())
+        if asked == "set":
+            return Rows(("key", "value"), self.settings.items())
         if asked == "set spark.sql.extensions":
             return Rows(("key", "value"), [("spark.sql.extensions", self.extensions)])
         if asked == "set spark.sql.catalog.spark_catalog":

@@ -69,7 +69,8 @@ judged as (
                 when is_backfill is null then concat('read method ', coalesce(concat('\'', read_method, '\' is unknown'), 'is missing'))
                 when is_backfill and {{ reconcile.identifier('section read_timestamp') }} is null then 'read_timestamp, which orders backfill rows, is missing or unreadable'
             end,
-            {{ reconcile.is_deleted_complaint() }}
+            {{ reconcile.is_deleted_complaint() }},
+            if({{ reconcile.has_half_a_character('record') }}, 'a text has half of a surrogate pair, which is no character, and Spark would keep it as ?; correct it at the source', null)
             {%- if generations | reject('mapping') | list %},
             if(not is_backfill and changed_at is null, 'source_timestamp, which tells the generation, is missing or unreadable', null)
             {%- endif %}

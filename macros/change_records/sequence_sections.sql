@@ -73,7 +73,7 @@ concat(if({{ change_type }} = 'delete', '0', '1'), '/', lpad(hex(xxhash64({{ cha
       else value]) }}
 {%- endmacro %}
 
-{#- JSON would have milliseconds. -#}
+{#- JSON would have milliseconds, and the session's time zone: then a record would have another place in the order in another session. -#}
 {%- macro _to_the_microsecond() -%}
-map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')
+map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')
 {%- endmacro %}

@@ -11,6 +11,7 @@
     {%- set applied = {'base_batch': reconcile.largest_batch(purged.snapshot) if purged.snapshot else 0} -%}
   {%- else -%}
     {%- do reconcile._refuse_changed_declaration(relations, settings) -%}
+    {%- do reconcile._refuse_missing_quarantine(relations, settings) -%}
     {%- set applied = reconcile.applied_batches(relations) -%}
     {%- do reconcile._refuse_staging_begun_anew(relations, settings, last, [applied.base_batch, applied.ledger_batch] | max) -%}
     {%- do reconcile._refuse_other_batches(relations, settings, applied) -%}
@@ -76,6 +77,14 @@
     {%- do reconcile.raise_complaints([
           reconcile.ledger_name(relations.base) ~ ' was built with other ' ~ changed | join(' and other ')
           ~ '; rebuild it with `' ~ reconcile._rebuilding() ~ '`']) -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- What it held would be missing from then on without a word: it is no longer delivered. -#}
+{%- macro _refuse_missing_quarantine(relations, settings) -%}
+  {%- if settings.built.quarantine is none -%}
+    {%- do reconcile.raise_complaints([
+          'the table ' ~ reconcile.ledger_name(relations.quarantine) ~ ' is gone, and with it the records that could not be applied; rebuild with `' ~ reconcile._rebuilding() ~ '`']) -%}
   {%- endif -%}
 {%- endmacro %}
 

@@ -1,5 +1,6 @@
-{#- A Spark session knows one format, since both want to be its own catalog: it must be that of the models. -#}
+{#- A Spark session knows one format, since both want to be its own catalog: it must be that of the models. And SQL must mean there what it means here. -#}
 {%- macro check_session(file_format) -%}
+  {%- do reconcile._refuse_other_sql() -%}
   {%- if file_format == 'iceberg' -%}
     {%- if 'org.apache.iceberg.spark.' not in run_query('set spark.sql.catalog.spark_catalog')[0][1] | string -%}
       {{ exceptions.raise_compiler_error(
@@ -11,4 +12,16 @@
         "This Spark session does not know Delta: set SPARK_CONF_DIR to the package's conf/ directory "
         ~ "(dbt_packages/reconcile/conf), of a Thrift server where that is started, and run again.") }}
   {%- endif -%}
+{%- endmacro %}
+
+{#- Settings by which the same statement reads literals, names, types or times in another way. -#}
+{%- macro _refuse_other_sql() -%}
+  {%- set other = {
+      'spark.sql.parser.escapedStringLiterals': 'true', 'spark.sql.parser.quotedRegexColumnNames': 'true', 'spark.sql.caseSensitive': 'true',
+      'spark.sql.timestampType': 'timestamp_ntz', 'spark.sql.legacy.timeParserPolicy': 'legacy'} -%}
+  {%- for row in run_query('set') if other.get(row[0]) == row[1] | lower -%}
+    {{ exceptions.raise_compiler_error(
+        'This Spark session has ' ~ row[0] ~ ' set to ' ~ row[1] ~ ", by which this package's SQL means something else: leave the setting out where the session "
+        ~ 'gets its configuration, and run again.') }}
+  {%- endfor -%}
 {%- endmacro %}

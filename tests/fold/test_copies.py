@@ -67,3 +67,20 @@ def test_payloads_that_share_a_place_are_found_and_the_halves_of_an_update_are_n
 ) -> None:
     (found,) = project.failing("one_payload_per_sequence", materialized)
     assert (found.id, found.payloads, found.change_ids) == (3, 2, ["t1", "t2"])
+
+
+def test_a_records_place_in_the_order_does_not_follow_the_sessions_time_zone(spark: SparkSession) -> None:
+    values = {
+        "array<timestamp>": "array(timestamp'2026-01-01 00:00:00.000001Z')",
+        "map<string,timestamp>": "map('a', timestamp'2026-01-01 00:00:00.000001Z')",
+        "timestamp": "timestamp'2026-01-01 00:00:00.000001Z'",
+    }
+    with Memory(spark) as memory:
+        macros, here = memory.project("zones").macros, spark.conf.get("spark.sql.session.timeZone")
+        hashed = [", ".join(map(str, macros.values_to_hash(value, type))) for type, value in values.items()]
+        seen = set()
+        for zone in ("UTC", "America/New_York", "Asia/Kathmandu"):
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            seen.add(tuple(spark.sql(f"select {', '.join(f'xxhash64({of})' for of in hashed)}").collect()[0]))
+        spark.conf.set("spark.sql.session.timeZone", here)
+    assert len(seen) == 1

@@ -657,6 +657,15 @@ def with_snapshot(**said: Any) -> Shape:
     return thing(meta=SNAPSHOT, **said)
 
 
+def without_quarantine(shape: Shape) -> Callable[[], Life]:
+    def living() -> Life:
+        life = built(shape, staged=4, ledger=(3, 3), base_batch=3)()
+        del life.warehouse.relations["demo.orders__quarantine"]
+        return life
+
+    return living
+
+
 def of_tables(*names: str, known: str | None = None, says: str | None = None) -> Refusal:
     """Refuse that the records of one object are of these tables; `known`: the one that came in an earlier run."""
 
@@ -689,6 +698,14 @@ STAGED: dict[str, Refusal] = {
     "made anew and still empty": Refusal(
         run(built(thing(), staged=None, ledger=(3, 3), base_batch=3)), [MADE_ANEW.replace("is 1", "is 0")]
     ),
+    **{
+        f"and the quarantine of a {materialized} is dropped": Refusal(
+            run(without_quarantine(thing(materialized=materialized))),
+            ["the table demo.orders__quarantine is gone, and with it the records that could not be applied; rebuild "
+             "with `dbt run --full-refresh --select orders`"],
+        )
+        for materialized in ("current_state", "history")
+    },
     "made anew, and as far as before": Refusal(
         run(built(thing(), staged=4, ledger=(3, 3), base_batch=3, last_appended_at=7, appended_at={3: 8})),
         [ANOTHER_BATCH],
@@ -884,10 +901,37 @@ def in_another_session(file_format: str) -> Callable[[], Life]:
     return living
 
 
+OTHER_SQL = {
+    "spark.sql.parser.escapedStringLiterals": "true",
+    "spark.sql.parser.quotedRegexColumnNames": "TRUE",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.legacy.timeParserPolicy": "LEGACY",
+}
+
+
+def in_a_session_with(setting: str, value: str) -> Callable[[], Life]:
+    def living() -> Life:
+        life = Life(thing())
+        life.warehouse.settings = {"spark.sql.ansi.enabled": "true", setting: value}
+        return life
+
+    return living
+
+
 FORMATS: dict[str, Refusal] = {
     **{
         f"{name} in another session": Refusal(run(in_another_session(name)), [UNKNOWN[name]], SENTENCE)
         for name in UNKNOWN
+    },
+    **{
+        f"{name} is {value}": Refusal(
+            run(in_a_session_with(name, value)),
+            [f"This Spark session has {name} set to {value}, by which this package's SQL means something else: leave "
+             "the setting out where the session gets its configuration, and run again."],
+            SENTENCE,
+        )
+        for name, value in OTHER_SQL.items()
     },
     "a format that is none": Refusal(
         run(of_formats("orc", "delta")),
@@ -905,8 +949,18 @@ FORMATS: dict[str, Refusal] = {
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_format_that_cannot_be_is_refused_before_anything_runs(name: str) -> None:
+def test_a_format_or_a_session_that_cannot_be_is_refused_before_anything_runs(name: str) -> None:
     FORMATS[name].check()
+
+
+def test_a_model_without_its_quarantine_is_rebuilt() -> None:
+    without_quarantine(thing())().project.run("orders", full_refresh=True)
+
+
+def test_settings_at_their_defaults_are_no_other_sql() -> None:
+    life = in_a_session_with("spark.sql.caseSensitive", "false")()
+    life.warehouse.settings["spark.sql.legacy.timeParserPolicy"] = "CORRECTED"
+    life.project.run("orders")
 
 
 # --- the rows of Bigtable ---------------------------------------------------------------------------------------------

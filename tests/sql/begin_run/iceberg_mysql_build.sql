@@ -1,3 +1,5 @@
+set;
+
 set spark.sql.catalog.spark_catalog;
 
 create schema if not exists `demo`;

@@ -1,3 +1,5 @@
+set;
+
 set spark.sql.extensions;
 
 create schema if not exists `demo`;

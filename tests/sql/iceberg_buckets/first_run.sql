@@ -302,7 +302,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '4a5a611dfe37a44bac5f488a668d917a')
+tblproperties ('reconcile.definition' = '999a935b8244578def7fdb42270651e3')
 as
 
 {the SELECT of mysql_events/change_records.sql};

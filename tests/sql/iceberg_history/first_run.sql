@@ -329,7 +329,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '4277f1b3e0261dca79df6e664f6081ee')
+tblproperties ('reconcile.definition' = 'b31f3c89a4807f8c86060111c2b13f21')
 as
 
 {the SELECT of mysql_events/change_records.sql};

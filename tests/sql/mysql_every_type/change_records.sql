@@ -189,6 +189,7 @@ judged as (
                 lower(metadata.is_deleted) = 'true' and change_type <> 'delete' or lower(metadata.is_deleted) = 'false' and upper(metadata.change_type) = 'DELETE',
                 concat('is_deleted is ', lower(metadata.is_deleted), ', and the change type is \'', metadata.change_type, '\''), null
             ),
+            if(instr(record, '\\u') > 0 and record rlike '(?<!\\\\)(?:\\\\\\\\)*(?:\\\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\\\u[dD][c-fC-F][0-9a-fA-F]{2})|(?<!\\\\u[dD][89abAB][0-9a-fA-F]{2})\\\\u[dD][c-fC-F][0-9a-fA-F]{2})', 'a text has half of a surrogate pair, which is no character, and Spark would keep it as ?; correct it at the source', null),
             if(not is_backfill and `section log_file` is null, 'log_file, which orders changes, is missing or unreadable', null),
             if(not is_backfill and `section log_position` is null, 'log_position, which orders changes, is missing or unreadable', null),
             if(
@@ -207,7 +208,7 @@ judged as (
         concat(
             '0000',
             if(is_backfill, concat('/0/', `section read_timestamp`), concat_ws('/', '/1', `section log_file`, `section log_position`)),
-            '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value bytes` is null, `value bytes`, `value day` is null, `value day`, `value exact` is null, `value exact`, `value id` is null, `value id`, `value is_it` is null, `value is_it`, `value list` is null, to_json(`value list`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value local` is null, `value local`, `value moment` is null, `value moment`, `value pairs` is null, to_json(array_sort(map_entries(`value pairs`)), map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value real` is null, cast(`value real` as string), `value rounded` is null, `value rounded`, `value short` is null, `value short`, `value small` is null, `value small`, `value text` is null, `value text`, `value tiny` is null, `value tiny`, `value whole` is null, `value whole`, `value wide` is null, cast(`value wide` as string))), 16, '0'))
+            '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value bytes` is null, `value bytes`, `value day` is null, `value day`, `value exact` is null, `value exact`, `value id` is null, `value id`, `value is_it` is null, `value is_it`, `value list` is null, to_json(`value list`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value local` is null, `value local`, `value moment` is null, `value moment`, `value pairs` is null, to_json(array_sort(map_entries(`value pairs`)), map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value real` is null, cast(`value real` as string), `value rounded` is null, `value rounded`, `value short` is null, `value short`, `value small` is null, `value small`, `value text` is null, `value text`, `value tiny` is null, `value tiny`, `value whole` is null, `value whole`, `value wide` is null, cast(`value wide` as string))), 16, '0'))
         ) as sequence
     ))) verdict
 )

@@ -301,7 +301,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'a1bdb485d670383e158b34f021760f1c')
+tblproperties ('reconcile.definition' = 'e1be5550d7a1ec12813d9d0809a8756d')
 as
 
 {the SELECT of mysql_every_type/change_records.sql};

@@ -274,7 +274,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f724e31223fefb706f2d7894d68d0d27')
+tblproperties ('reconcile.definition' = 'e4d2f2ce8be157acb587f789ef080237')
 as
 
 {the SELECT of mysql_tables/change_records.sql};

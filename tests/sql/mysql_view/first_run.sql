@@ -6,7 +6,7 @@ group by object;
 show tblproperties `lake`.`shop_changes`;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e53c3bf840d6b8ab70a4fe1cd188a534')
+tblproperties ('reconcile.definition' = '49fcae26681dfef13cace7c7eb6c8dd8')
 as
 
 {the SELECT of mysql_events/change_records.sql};

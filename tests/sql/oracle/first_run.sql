@@ -281,7 +281,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '476ff9ec1d21ad4bfd5f27dbe0f49324')
+tblproperties ('reconcile.definition' = '467a6ae5b0f6fe671825a9bb6f871c31')
 as
 
 {the SELECT of oracle/change_records.sql};

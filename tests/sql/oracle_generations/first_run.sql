@@ -281,7 +281,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f4ce822baf77948a8e9aa8fd0e6b0ebc')
+tblproperties ('reconcile.definition' = '33619759bd2cb34a75a7c9a71bdb0db8')
 as
 
 {the SELECT of oracle_generations/change_records.sql};

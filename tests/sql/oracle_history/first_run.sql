@@ -344,7 +344,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '7e26b11c448b5e74cf26479abcc8add2')
+tblproperties ('reconcile.definition' = 'bd7ab759cab1a3dc73d982c949ac08ed')
 as
 
 {the SELECT of oracle/change_records.sql};

@@ -278,7 +278,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '685f636fd574f311573f09051cb73972')
+tblproperties ('reconcile.definition' = '93ad785fec8ce982ad159115cd72ae3d')
 as
 
 {the SELECT of oracle_key_is_the_row_id/change_records.sql};

@@ -276,7 +276,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '37cd87b6062bf39928555e87ef4e86fc')
+tblproperties ('reconcile.definition' = '3ed33af114b1891b9ff9b8e39e00280c')
 as
 
 {the SELECT of postgresql/change_records.sql};

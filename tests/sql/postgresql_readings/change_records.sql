@@ -175,6 +175,7 @@ judged as (
                 lower(metadata.is_deleted) = 'true' and change_type <> 'delete' or lower(metadata.is_deleted) = 'false' and upper(metadata.change_type) = 'DELETE',
                 concat('is_deleted is ', lower(metadata.is_deleted), ', and the change type is \'', metadata.change_type, '\''), null
             ),
+            if(instr(record, '\\u') > 0 and record rlike '(?<!\\\\)(?:\\\\\\\\)*(?:\\\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\\\u[dD][c-fC-F][0-9a-fA-F]{2})|(?<!\\\\u[dD][89abAB][0-9a-fA-F]{2})\\\\u[dD][c-fC-F][0-9a-fA-F]{2})', 'a text has half of a surrogate pair, which is no character, and Spark would keep it as ?; correct it at the source', null),
             if(not is_backfill and `section lsn` is null, 'lsn, which orders changes, is missing or unreadable', null),
             if(
                 array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
@@ -192,7 +193,7 @@ judged as (
         concat(
             '0000',
             if(is_backfill, concat('/0/', `section read_timestamp`), concat_ws('/', '/1', `section lsn`)),
-            '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value base64` is null, to_json(`value base64`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value bytes` is null, `value bytes`, `value hex` is null, `value hex`, `value id` is null, `value id`, `value json` is null, `value json`, `value list` is null, to_json(`value list`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value span` is null, `value span`, `value text` is null, `value text`, `value time` is null, `value time`, `value until` is null, `value until`, `value whatever` is null, to_json(`value whatever`))), 16, '0'))
+            '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value base64` is null, to_json(`value base64`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value bytes` is null, `value bytes`, `value hex` is null, `value hex`, `value id` is null, `value id`, `value json` is null, `value json`, `value list` is null, to_json(`value list`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value span` is null, `value span`, `value text` is null, `value text`, `value time` is null, `value time`, `value until` is null, `value until`, `value whatever` is null, to_json(`value whatever`))), 16, '0'))
         ) as sequence
     ))) verdict
 )

@@ -289,7 +289,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '16bd86019c3eaf8a50edd453f49d7698')
+tblproperties ('reconcile.definition' = 'c3ee1c1885b54c8756664f3f31639192')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};

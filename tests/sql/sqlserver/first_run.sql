@@ -276,7 +276,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'ed861a1c91abf4fd5af021fb1b35c479')
+tblproperties ('reconcile.definition' = '3aa0337bf2a457a49fbf6ca5c6138c2e')
 as
 
 {the SELECT of sqlserver/change_records.sql};
