@@ -1,10 +1,12 @@
 """What is expected of staged records before dbt reads them: a suite of Great Expectations, with Data Docs.
 
-The suite looks at the envelope of each record and never at its values, so that Data Docs show none.
+The suite looks at the envelope of each record and never at its values, so that Data Docs show none. What a record says
+is escaped before: Great Expectations writes it into its pages as it is, and a browser would run it.
 """
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -243,16 +245,33 @@ def _suites(
     }
     if objects:
         of_records["known_object"] = gxe.ExpectColumnValuesToBeInSet(
-            column="object", value_set=list(objects), description="The object is one that was named, or staged before."
+            column="object",
+            value_set=[html.escape(name) for name in objects],
+            description="The object is one that was named, or staged before.",
         )
-    yield _Suite("records", envelopes(spark, staging, source, first, last), ["object", "batch", "origin"], of_records)
+    records = _escaped(envelopes(spark, staging, source, first, last))
+    yield _Suite("records", records, ["object", "batch", "origin"], of_records)
     usual = gxe.ExpectColumnValuesToBeBetween(
         column="times_usual",
         min_value=1 / expected.volume_factor,
         max_value=expected.volume_factor,
         description=f"The last day brought no {expected.volume_factor:g} times more or fewer records than usual.",
     )
-    yield _Suite("volumes", volumes(spark, staging), ["object", "records", "usual"], {"volume": usual})
+    yield _Suite("volumes", _escaped(volumes(spark, staging)), ["object", "records", "usual"], {"volume": usual})
+
+
+def _escaped(frame: DataFrame) -> DataFrame:
+    """Return the rows with their texts as `html.escape` gives them."""
+    from pyspark.sql import functions as f
+
+    texts = {}
+    for name, kind in frame.dtypes:
+        if kind == "string":
+            text = f.col(name)
+            for character in "&<>\"'":
+                text = f.replace(text, f.lit(character), f.lit(html.escape(character)))
+            texts[name] = text
+    return frame.withColumns(texts)
 
 
 def _validate(directory: Path, suites: Iterator[_Suite]) -> tuple[dict[str, str], str]:
@@ -302,7 +321,9 @@ def _sentence(name: str, found: Any) -> str:
     result = found.result
     if "unexpected_count" not in result:
         return f"the expectation {name} could not be checked: {found.exception_info}"
-    first = ", ".join(f"{column} {value}" for column, value in result["partial_unexpected_index_list"][0].items())
+    first = ", ".join(
+        f"{column} {html.unescape(str(value))}" for column, value in result["partial_unexpected_index_list"][0].items()
+    )
     return (
         f"not as expected, {result['unexpected_count']:,} of {result['element_count']:,}: "
         f"{found.expectation_config.description} Among them: {first}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -210,13 +211,13 @@ class Days:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        truncated = {"change_type": "TRUNCATE"}
+        truncated = {"change_type": "TRUNCATE<script>alert('type')</script>"}
         job.put("1.jsonl", event(source_metadata=truncated))
         self.when_not_asked = job.append()
         self.docs_when_not_asked = (job.directory / "docs").exists()
         canary = event(uuid="w", payload={"id": 1, "name": "Canary"}, source_metadata=truncated)
         # Of an object that had not come before anything was expected.
-        job.put("2.jsonl", event(uuid="v"), canary, event(uuid="n", object="shop_new"))
+        job.put("2.jsonl", event(uuid="v"), canary, event(uuid="n", object="shop_new<img src=x onerror=alert(1)>"))
         self.refused = [self.refusal(), self.refusal()]  # the second appends nothing
         self.said, self.rows = list(job.said), job.spark.table(job.table).count()
         self.let_pass = job.append("--expect")
@@ -254,7 +255,8 @@ def test_a_run_that_fails_fails_again(days: Days) -> None:
     assert [first, of_the_object] == again
     assert "The object is one that was named, or staged before. Among them: object shop_new" in of_the_object
     assert first.startswith("not as expected, 1 of 3: The change type is a known one. Among them: ")
-    assert "object shop_orders, batch 2" in first and "2.jsonl" in first and "TRUNCATE" in first
+    assert "object shop_orders, batch 2" in first and "2.jsonl" in first
+    assert "TRUNCATE<SCRIPT>ALERT('TYPE')</SCRIPT>" in first, "a terminal is no browser"
 
 
 def test_batches_that_were_let_pass_are_not_looked_at_again(days: Days) -> None:
@@ -274,6 +276,16 @@ def test_data_docs_show_what_was_found_and_no_value_of_a_row(days: Days) -> None
     assert "The change type is a known one." in written
     assert "TRUNCATE" in written
     assert "Canary" not in written
+
+
+def test_what_a_record_says_is_text_in_data_docs_and_no_markup(days: Days) -> None:
+    pages = list(Path(days.let_pass["data_docs"]).parent.rglob("*.html"))
+    tags = re.compile(r"<\s*(script|img)[^>]*>", re.I)
+    delivered = [tag[0] for page in pages for tag in tags.finditer(page.read_text()) if "alert" in tag[0]]
+    shown = "".join(page.read_text() for page in pages)
+    assert delivered == [] and "<script>alert" not in shown
+    assert "TRUNCATE&lt;SCRIPT&gt;ALERT(&#x27;TYPE&#x27;)&lt;/SCRIPT&gt;" in shown
+    assert "shop_new&lt;img src=x onerror=alert(1)&gt;" in shown
 
 
 def test_what_is_said_of_volumes_is_measured_against_the_median_day(spark: SparkSession, tmp_path: Path) -> None:
