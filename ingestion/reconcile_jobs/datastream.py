@@ -8,20 +8,21 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from reconcile_jobs import failpoints
 from reconcile_jobs.avro_json import AvroError, json_records
 from reconcile_jobs.caller import Caller
-from reconcile_jobs.errors import DataError, Fault, JobError, causes, explained, in_sentences
+from reconcile_jobs.errors import DataError, Fault, JobError, UsageError, causes, explained, in_sentences
 from reconcile_jobs.landing_area import HiddenFiles, check_names, escaped, files_of_batch, is_hidden, landing_area
 from reconcile_jobs.session import settings, ship_by_value
 from reconcile_jobs.staging import Staging, TableName, hadoop_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 __all__ = ["Job", "Totals", "run"]
 
@@ -66,6 +67,7 @@ class Totals:
     unreadable: int = 0
     corrupt_files: int = 0
     ignored_files: int = 0
+    changed_files: int = 0
     # And directories, of which Spark reads nothing; None if the search for them took longer than the run.
     hidden_files: int | None = None
     first_batch: int | None = None
@@ -161,7 +163,7 @@ class _Run:
             found = found.option("maxFilesPerTrigger", self.job.max_files)
         writer = (
             found.load(pattern)
-            .select("path", "length")
+            .select("path", "length", "modificationTime")
             .writeStream.foreachBatch(self._append)
             .option("checkpointLocation", self.checkpoint)
         )
@@ -192,7 +194,8 @@ class _Run:
                 files.ignored[path] = "its name ends neither as JSON (.json, .jsonl, .ndjson, .gz) nor as Avro (.avro)"
             else:
                 (files.json if kind == "json" else files.avro).append(path)
-        self._set_aside(files, self._missing(found, paths))
+        listed = _versions(found)
+        self._set_aside(files, self._missing(listed, paths))
         self.reading = len(files)
         while True:
             try:
@@ -206,20 +209,40 @@ class _Run:
                     raise explained(problem) from problem
                 self._set_aside(files, broken)
         self._count(files, appended.rows, appended.without_object, appended.batch)
+        self._name_changed(files, listed)
 
-    def _missing(self, found: DataFrame, paths: Sequence[str]) -> dict[str, str]:
+    def _missing(self, listed: dict[str, _Version], paths: Sequence[str]) -> dict[str, str]:
         # Spark leaves out, without a word, what has vanished since it was found and what has no bytes.
-        there = {_key(row.path) for row in found.collect()}
         missing = {}
         for path in paths:
-            if _key(path) in there:
+            if _key(path) in listed:
                 continue
-            at = hadoop_path(self.spark, path)
-            if not at.getFileSystem(self.spark._jsc.hadoopConfiguration()).exists(at):
+            if _version(self.spark, path) is None:
                 missing[path] = "it was there, and has vanished"
             elif _NEVER_EMPTY.search(path):
                 missing[path] = "it is empty"
         return missing
+
+    def _name_changed(self, files: _Files, listed: dict[str, _Version]) -> None:
+        """Name the files that were written to since they were found. Raises DataError, unless such are passed over.
+
+        Spark reads as many bytes as there were when it looked, and never comes back to a file.
+        """
+        read = [*files.json, *files.avro]
+        now = _present(self.spark, files)
+        changed = [path for path in read if (version := now[_key(path)]) and version != listed.get(_key(path), version)]
+        changed += [path for path in read if _key(path) not in listed and (now[_key(path)] or (0,))[0]]
+        if not changed:
+            return
+        sentence = (
+            f"{changed[0]} was written to while it was read{_more_than_one(changed)}, and not all that it holds now "
+            f"may be in {self.job.staging}: deliver it again under another name, and let files appear under "
+            "--path when they are whole"
+        )
+        if not self.job.skip_corrupt_files:
+            raise DataError(f"{sentence}.")
+        self.totals.changed_files += len(changed)
+        self.say(sentence)
 
     def _set_aside(self, files: _Files, broken: dict[str, str]) -> None:
         broken = {path: why for path, why in broken.items() if path not in files.ignored}
@@ -295,6 +318,39 @@ _NAMED_WITH_COLON = {
 }
 
 
+# What tells a file from what it was: bytes, and when it was written last.
+_Version = tuple[int, datetime]
+
+
+def _versions(files: DataFrame) -> dict[str, _Version]:
+    return {_key(row.path): (row.length, row.modificationTime) for row in files.collect()}
+
+
+def _version(spark: SparkSession, path: str) -> _Version | None:
+    """Return the version that a file has now, None where it is gone."""
+    at = hadoop_path(spark, path)
+    files = at.getFileSystem(spark._jsc.hadoopConfiguration())
+    if not files.exists(at):
+        return None
+    status = files.getFileStatus(at)
+    return int(status.getLen()), datetime.fromtimestamp(status.getModificationTime() / 1000)
+
+
+def _present(spark: SparkSession, files: _Files) -> dict[str, _Version | None]:
+    """Return the versions that files have now; Spark looks at many at a time, but at none if one is gone."""
+    from pyspark.errors import AnalysisException
+
+    found: dict[str, _Version | None] = {}
+    for _, paths in _kinds(files):
+        try:
+            listed = _reader(spark, paths).format("binaryFile").load(_names(paths))
+            found |= {_key(path): (0, datetime.min) for path in paths}  # which Spark leaves out if it has no bytes
+            found |= _versions(listed.select("path", "length", "modificationTime"))
+        except AnalysisException:
+            found |= {_key(path): _version(spark, path) for path in paths}
+    return found
+
+
 def _key(path: str) -> str:
     # file:/a and file:///a are one file.
     return re.sub(r"^(\w+):/+", r"\1:/", path)
@@ -318,11 +374,19 @@ def _has_colon(path: str) -> bool:
     return path.startswith("file:") and ":" in path.rsplit("/", 1)[-1]
 
 
+def _reader(spark: SparkSession, paths: Sequence[str]) -> DataFrameReader:
+    # Without recursiveFileLookup, directories like day=1 would become columns.
+    reader = spark.read.option("recursiveFileLookup", True)
+    return reader.options(**_NAMED_WITH_COLON if _has_colon(paths[0]) else {})
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    return [path if _has_colon(path) else escaped(path) for path in paths]
+
+
 def _records(spark: SparkSession, kind: str, paths: Sequence[str]) -> DataFrame:
     """Return `record` and `origin` of files of one kind."""
-    # Without recursiveFileLookup, directories like day=1 would become columns.
-    reader = spark.read.option("recursiveFileLookup", True).options(**_NAMED_WITH_COLON if _has_colon(paths[0]) else {})
-    names = [path if _has_colon(path) else escaped(path) for path in paths]
+    reader, names = _reader(spark, paths), _names(paths)
     if kind == "json":
         # A carriage return may stand between the values of a record; only a line feed ends it.
         return reader.option("lineSep", "\n").text(names).selectExpr("value AS record", "_metadata.file_path AS origin")
@@ -366,6 +430,12 @@ def _why_unreadable(problem: Exception, path: str) -> str:
     story = "\n".join(f"{kind}: {message}" for kind, message in causes(problem))
     for name in (path, quote(path), unquote(path)):
         story = story.replace(name, "")
+    if re.search(r"Permission denied|AccessControl|AccessDenied", story):
+        # Not what is to be set aside: it is read once the right is given.
+        raise UsageError(
+            f"The file {path} may not be read, and nothing of this batch was appended: give the job's user the right "
+            "to read it, and run this again."
+        ) from problem
     if found := re.search(rf"{AvroError.__name__}: (.*)", story):
         return found[1].strip()
     for pattern, why in _TORN:

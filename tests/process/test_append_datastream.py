@@ -486,6 +486,32 @@ def test_the_path_itself_may_look_like_a_pattern(purged: Purged):
     assert {row.object for row in purged.rows_when_lost} == {"SHOP.A", "SHOP.B"}
 
 
+# Files that change
+
+
+@pytest.mark.parametrize("becomes", ["longer", "empty", "another", "filled"])
+def test_a_file_that_is_written_to_while_it_is_read_is_named(landing: Landing, becomes: str):
+    file = landing.put("a.json", [] if becomes == "filled" else [A])
+    landing.put("b.json", [B])
+    after = {"longer": [A, B], "empty": [], "another": [B], "filled": [A]}[becomes]
+
+    def change(place: str) -> None:
+        if place == "before_data_commit":
+            landing.put(file.name, after)
+            os.utime(file, (1, 1))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(failpoints, "reach", change)
+        with pytest.raises(DataError, match=r"a\.json was written to while it was read, and .* under another name"):
+            landing.append()
+        # What was there is appended, and the same command goes on.
+        assert landing.append().files == 2
+        file = landing.put("c.json", [A])
+        after = [A, B]
+        totals = landing.append(skip_corrupt_files=True)
+    assert (totals.files, totals.changed_files, totals.last_batch) == (1, 1, 2)
+
+
 # One writer
 
 

@@ -11,7 +11,7 @@ import pytest
 from avro_files import avro_file, record
 from reconcile_jobs.avro_json import AvroError
 from reconcile_jobs.datastream import _ARROW_ROWS, _NEVER_EMPTY, _avro_rows, _Files, _Run, _why_unreadable
-from reconcile_jobs.errors import DataError, Fault
+from reconcile_jobs.errors import DataError, Fault, UsageError
 
 PATH = "s3://bucket/incorrect.gz/zip.avro"
 
@@ -53,6 +53,12 @@ def test_what_a_retry_may_cure_is_no_torn_file(said: str):
     with pytest.raises(Fault) as fault:
         _why_unreadable(OSError(said), PATH)
     assert str(fault.value).startswith(f"The file {PATH} could not be read. ")
+
+
+def test_a_file_that_may_not_be_read_is_said_to_be_so_and_is_not_set_aside():
+    for said in (f"java.io.FileNotFoundException: {PATH} (Permission denied)", "AccessDeniedException: 403 Forbidden"):
+        with pytest.raises(UsageError, match=r"may not be read.*give the job's user the right"):
+            _why_unreadable(OSError(said), PATH)
 
 
 @pytest.mark.parametrize(
