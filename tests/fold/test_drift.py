@@ -54,7 +54,8 @@ class Stream:
         table = f"{self.schema}_lake.changes"
         if self.memory.has(table):
             self.memory.delete(table, "true")
-        self.memory.stage(table, rows)
+        # At the same times again: another time would be another batch.
+        self.memory.stage(table, rows, at="timestamp_seconds(1767225600 + batch)")
 
     def run(self, upto: int, *, full_refresh: bool = False) -> str:
         self.deliver(upto)
