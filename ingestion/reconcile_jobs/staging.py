@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -152,6 +153,11 @@ class Staging:
         path = hadoop_path(self._spark, location or f"lakehouse/_checkpoints/{self.name.file_name}")
         files = path.getFileSystem(self._spark._jsc.hadoopConfiguration())
         location = str(files.makeQualified(path).toString())
+        if damage := checkpoint_damage(self._spark, location):
+            raise UsageError(
+                f"The checkpoint {location} is damaged, as a power cut leaves it ({damage}): delete it to "
+                f"{self._without_checkpoint}, under new batch numbers. No row is lost by that, and none is there twice."
+            )
         committed = last_commit(self._spark, location)
         return location, self.check_checkpoint(location, checkpoint_id(self._spark, location), committed)
 
@@ -362,24 +368,61 @@ def keep(spark: SparkSession, table: TableName, name: str, value: str) -> None:
 
 def checkpoint_id(spark: SparkSession, location: str) -> str | None:
     """Return the query id in a checkpoint, or None where there is none (any more)."""
-    import json
-
-    path = hadoop_path(spark, location, "metadata")
-    files = path.getFileSystem(spark._jsc.hadoopConfiguration())
-    if not files.exists(path):
+    if not _exists(spark, location, "metadata"):
         return None
-    identity: str | None = json.loads(read_text(spark, path)).get("id")
+    identity: str | None = json.loads(read_text(spark, hadoop_path(spark, location, "metadata"))).get("id")
     return identity
 
 
 def last_commit(spark: SparkSession, location: str) -> int | None:
     """Return the number of the last micro-batch that a checkpoint has as done, None before the first."""
-    commits = hadoop_path(spark, location, "commits")
-    files = commits.getFileSystem(spark._jsc.hadoopConfiguration())
-    if not files.exists(commits):
-        return None
-    names = [str(status.getPath().getName()) for status in files.listStatus(commits)]
-    return max((int(name) for name in names if re.fullmatch(r"\d+", name)), default=None)
+    return max(map(_number_of, _numbers(spark, location, "commits")), default=None)
+
+
+def checkpoint_damage(spark: SparkSession, location: str) -> str | None:
+    """Return what is wrong with the files that Spark goes on from, None if nothing is or there is no checkpoint."""
+    there = {part: _numbers(spark, location, part) for part in ("offsets", "commits", "sources/0")}
+    if not _exists(spark, location, "metadata"):
+        return "metadata is missing" if any(there.values()) else None
+    begun, done = (max(map(_number_of, there[part]), default=-1) for part in ("offsets", "commits"))
+    if not done <= begun <= done + 1:
+        return f"offsets end at {begun}, and commits at {done}"
+    # Where a micro-batch comes again, Spark asks for the one before as well.
+    needed = [f"offsets/{number}" for number in range(max(0, done), begun + 1)]
+    needed += [f"{part}/{max(there[part], key=_number_of)}" for part in ("commits", "sources/0") if there[part]]
+    for name in ["metadata", *needed]:
+        try:
+            lines = read_text(spark, hadoop_path(spark, location, name)).splitlines()
+            said = [json.loads(line) for line in lines if line != "v1"]
+        except Exception:
+            return f"{name} cannot be read"
+        if len(said) < (2 if name.startswith("offsets") else 1):
+            return f"{name} is cut off"
+        if name == "metadata" and "id" not in said[0]:
+            return "metadata has no id"
+        files = said[1].get("logOffset", -1) if name.startswith("offsets") else -1
+        if files > max(map(_number_of, there["sources/0"]), default=-1):
+            return f"sources/0/{files} is missing"
+    return None
+
+
+def _numbers(spark: SparkSession, location: str, part: str) -> list[str]:
+    """Return the names of the numbered files in a part of a checkpoint."""
+    at = hadoop_path(spark, location, part)
+    if not _exists(spark, location, part):
+        return []
+    files = at.getFileSystem(spark._jsc.hadoopConfiguration())
+    names = [str(status.getPath().getName()) for status in files.listStatus(at)]
+    return [name for name in names if re.fullmatch(r"\d+(\.compact)?", name)]
+
+
+def _exists(spark: SparkSession, *parts: str) -> bool:
+    at = hadoop_path(spark, *parts)
+    return bool(at.getFileSystem(spark._jsc.hadoopConfiguration()).exists(at))
+
+
+def _number_of(name: str) -> int:
+    return int(name.removesuffix(".compact"))
 
 
 def forget_checkpoint(spark: SparkSession, location: str) -> None:

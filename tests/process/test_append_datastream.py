@@ -486,6 +486,34 @@ def test_the_path_itself_may_look_like_a_pattern(purged: Purged):
     assert {row.object for row in purged.rows_when_lost} == {"SHOP.A", "SHOP.B"}
 
 
+# A checkpoint that a power cut left
+
+
+def test_a_damaged_checkpoint_is_refused_with_the_directory_to_delete_and_nothing_is_lost_by_that(landing: Landing):
+    for name in ("a", "b"):
+        landing.put(f"{name}.json", [A])
+        landing.append()
+    whole = landing.checkpoint.with_name("whole")
+    landing.checkpoint.rename(whole)
+    for part, empty in itertools.product(("metadata", "offsets/1", "commits/1", "sources/0/1"), (True, False)):
+        shutil.rmtree(landing.checkpoint, ignore_errors=True)
+        shutil.copytree(whole, landing.checkpoint)
+        file = landing.checkpoint / part
+        file.with_name(f".{file.name}.crc").unlink()
+        file.write_bytes(b"" if empty else file.read_bytes()[:-3])
+        told = rf"checkpoint file:{landing.checkpoint} is damaged.*\({part} .*delete it to append every file again"
+        with pytest.raises(UsageError, match=told):
+            landing.append()
+    for part in ("metadata", "offsets", "sources"):
+        shutil.rmtree(landing.checkpoint, ignore_errors=True)
+        shutil.copytree(whole, landing.checkpoint, ignore=shutil.ignore_patterns(part, f".{part}.crc"))
+        with pytest.raises(UsageError, match="is damaged"):
+            landing.append()
+    shutil.rmtree(landing.checkpoint)
+    assert landing.append().records == 2
+    assert [row.batch for row in landing.rows()] == [1, 2, 3, 3]
+
+
 # Files that change
 
 
