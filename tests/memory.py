@@ -126,7 +126,7 @@ class Memory:
                 name = f"{altered[1]}.{altered[2]}"
                 self.keep(name, self._tables[name][-1].selectExpr("*", *added))
                 return Rows()
-            self._properties[f"{altered[1]}.{altered[2]}"].update(properties_of(asked))
+            self._properties.setdefault(f"{altered[1]}.{altered[2]}", {}).update(properties_of(asked))
             return Rows()
         if word == "merge":
             return self._merge(asked)
