@@ -210,7 +210,9 @@ class Side:
         """Return everything that people or later runs can see of these models."""
         names = [f"{name}{part}" for name in models for part in self.cases[name].parts]
         found = {name: self.rows(f"{self.schema}.{name}") for name in names}
-        ledger = self.lake.table(f"{self.schema}.reconcile_ledger").drop("seconds", "invocation_id", "recorded_at")
+        ledger = self.lake.table(f"{self.schema}.reconcile_ledger").drop(
+            "seconds", "invocation_id", "recorded_at", "last_appended_at"
+        )
         found["reconcile_ledger"] = sorted(json.dumps(_told(row.asDict()), sort_keys=True) for row in ledger.collect())
         return found
 

@@ -10,7 +10,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from reconcile_jobs.bigtable.job import CUT, Job, Totals, run
 from reconcile_jobs.caller import Caller
 from reconcile_jobs.clock import Clock
 from reconcile_jobs.errors import UsageError
-from reconcile_jobs.staging import TableName
+from reconcile_jobs.staging import Staging, TableName
 from reconcile_jobs.timestamps import as_text
 
 numbers = itertools.count()
@@ -347,6 +346,7 @@ def test_a_table_that_was_set_back_goes_on_from_there(place: Place):
     for key in "ab" if file_format() == "delta" else "abc":
         put(place.server, key)
         place.append(start=as_text(start * 1000))
+    used = place.rows()[-1].batch
     if isinstance(place.spark, plain_spark.Session):
         place.spark.sql(f"RESTORE TABLE {place.table} TO VERSION AS OF 1")
     elif file_format() == "delta":
@@ -359,12 +359,24 @@ def test_a_table_that_was_set_back_goes_on_from_there(place: Place):
             f"CALL spark_catalog.system.rollback_to_snapshot('{place.table}', {snapshots[0].snapshot_id})"
         ).collect()
     assert len(place.changes()) == 1
-    with (
-        pytest.raises(errors.Fault, match="was set back to an older version")
-        if file_format() == "delta"
-        else nullcontext()
-    ):
-        place.append()
+    place.append()
+    check_changes([row.record for row in place.changes()], place.server, start)
+    assert max(row.batch for row in place.changes()) > used, "a number is not given out again"
+
+
+@only_plain
+def test_a_table_that_is_set_back_during_a_run_is_noticed_and_gone_on_with(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+):
+    start = place.server.now()
+    for key in "ab":
+        put(place.server, key)
+        place.append(start=as_text(start * 1000))
+    place.spark.sql(f"RESTORE TABLE {place.table} TO VERSION AS OF 1")
+    with monkeypatch.context() as looked_before:
+        looked_before.setattr(Staging, "was_set_back", lambda self: False)
+        with pytest.raises(errors.Fault, match="was set back to an older version, and nothing was appended"):
+            place.append()
     place.append()
     check_changes([row.record for row in place.changes()], place.server, start)
 
