@@ -230,8 +230,7 @@ class _Run:
         """
         read = [*files.json, *files.avro]
         now = _present(self.spark, files)
-        changed = [path for path in read if (version := now[_key(path)]) and version != listed.get(_key(path), version)]
-        changed += [path for path in read if _key(path) not in listed and (now[_key(path)] or (0,))[0]]
+        changed = [path for path in read if now[_key(path)] not in (None, listed.get(_key(path), _NO_BYTES))]
         if not changed:
             return
         sentence = (
@@ -320,6 +319,8 @@ _NAMED_WITH_COLON = {
 
 # What tells a file from what it was: bytes, and when it was written last.
 _Version = tuple[int, datetime]
+# Whenever it was written: Spark lists no such file.
+_NO_BYTES: _Version = (0, datetime.min)
 
 
 def _versions(files: DataFrame) -> dict[str, _Version]:
@@ -333,7 +334,8 @@ def _version(spark: SparkSession, path: str) -> _Version | None:
     if not files.exists(at):
         return None
     status = files.getFileStatus(at)
-    return int(status.getLen()), datetime.fromtimestamp(status.getModificationTime() / 1000)
+    written = datetime.fromtimestamp(status.getModificationTime() / 1000)
+    return (int(status.getLen()), written) if status.getLen() else _NO_BYTES
 
 
 def _present(spark: SparkSession, files: _Files) -> dict[str, _Version | None]:
@@ -344,7 +346,7 @@ def _present(spark: SparkSession, files: _Files) -> dict[str, _Version | None]:
     for _, paths in _kinds(files):
         try:
             listed = _reader(spark, paths).format("binaryFile").load(_names(paths))
-            found |= {_key(path): (0, datetime.min) for path in paths}  # which Spark leaves out if it has no bytes
+            found |= {_key(path): _NO_BYTES for path in paths}
             found |= _versions(listed.select("path", "length", "modificationTime"))
         except AnalysisException:
             found |= {_key(path): _version(spark, path) for path in paths}

@@ -1,13 +1,8 @@
-{#- What was purged of a staging table: {object: batch}, the last batch of which records of the object were deleted; nothing for the others.
-    The staging table says it and the ledger, either of which may be lost or restored. -#}
+{#- What was purged of a staging table: {object: batch}, the last batch of which records of the object were deleted; nothing for the others. -#}
 {%- macro purged_through(staging, objects) -%}
-  {%- set purged = {} -%}
-  {%- for row in run_query(reconcile._purges(staging)) if row[0] in objects -%}
-    {%- do purged.update({row[0]: row[1] | int}) -%}
-  {%- endfor -%}
-  {%- set properties = reconcile.table_properties(staging) if load_relation(staging) else {} -%}
-  {%- for object in objects if reconcile._purge_property(object) in properties -%}
-    {%- do purged.update({object: [properties[reconcile._purge_property(object)] | int, purged.get(object, 0)] | max}) -%}
+  {%- set known, purged = reconcile._known_purges(staging), {} -%}
+  {%- for object in objects if reconcile._purge_property(object) in known -%}
+    {%- do purged.update({object: known[reconcile._purge_property(object)]}) -%}
   {%- endfor -%}
   {{ return(purged) }}
 {%- endmacro %}
@@ -19,10 +14,20 @@
 
 {#- The last batch of which anything at all was purged of a staging table, 0 where nothing was. -#}
 {%- macro purged_of_any_object(staging) -%}
-  {%- set batches = [0] -%}
-  {%- for row in run_query(reconcile._purges(staging)) -%}{%- do batches.append(row[1] | int) -%}{%- endfor -%}
-  {%- for property, value in reconcile.table_properties(staging).items() if property.startswith('reconcile.purged.') -%}{%- do batches.append(value | int) -%}{%- endfor -%}
-  {{ return(batches | max) }}
+  {{ return(reconcile._known_purges(staging).values() | max | default(0, true)) }}
+{%- endmacro %}
+
+{#- {property: batch} of all objects. The staging table says it and the ledger, either of which may be lost or restored. -#}
+{%- macro _known_purges(staging) -%}
+  {%- set known = {} -%}
+  {%- for row in run_query(reconcile._purges(staging)) -%}
+    {%- do known.update({reconcile._purge_property(row[0]): row[1] | int}) -%}
+  {%- endfor -%}
+  {%- set properties = reconcile.table_properties(staging) if load_relation(staging) else {} -%}
+  {%- for property, batch in properties.items() if property.startswith('reconcile.purged.') -%}
+    {%- do known.update({property: [batch | int, known.get(property, 0)] | max}) -%}
+  {%- endfor -%}
+  {{ return(known) }}
 {%- endmacro %}
 
 {#- Whoever deletes the records of an object up to a batch executes these before, when every model that reads the object has applied that batch. -#}
