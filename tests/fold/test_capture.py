@@ -76,15 +76,12 @@ SINGLY = {
 }
 STEPWISE = [
     pytest.param("mysql", "orders", HALVES, id="mysql-orders"),
-    pytest.param("sqlserver", "order_lines", HALVES, id="sqlserver-order_lines", marks=pytest.mark.soak),
+    pytest.param("sqlserver", "order_lines", HALVES, id="sqlserver-order_lines", marks=pytest.mark.matrix),
     *(
-        pytest.param(
-            source, table, SINGLY, id=f"{source}-{table}-singly",
-            marks=pytest.mark.soak if (source, table) == ("oracle", "orders") else pytest.mark.matrix,
-        )
+        pytest.param(source, table, SINGLY, id=f"{source}-{table}-singly", marks=pytest.mark.matrix)
         for source, table in MODELS
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("source", "table", "ways"), STEPWISE)

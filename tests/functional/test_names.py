@@ -62,7 +62,7 @@ def failures(outcome: Any) -> dict[str, str]:
     return {r.node.alias: r.message for r in outcome.result.results if r.status not in ("success", "pass")}
 
 
-@pytest.mark.soak
+@pytest.mark.matrix
 def test_columns_and_keys_of_any_name_hold_their_values(spark: SparkSession, tmp_path: Path) -> None:
     schema = "names_columns"
     names, keys = ["id", *ODD], ["id", ODD[0], "``", DROP, RAISE]

@@ -95,7 +95,7 @@ class Things:
         }
 
 
-@pytest.mark.soak
+@pytest.mark.matrix
 def test_what_a_snapshot_of_postgresql_does_not_see_is_left_out_and_what_is_merged_later_does_no_harm(
     spark: SparkSession, tmp_path: Path
 ) -> None:
