@@ -173,6 +173,40 @@ def test_a_file_becomes_rows_as_they_were_delivered(delivered: Delivered):
     assert list(row.asDict()) == ["record", "source", "object", "origin", "batch", "appended_at"]
 
 
+def test_the_first_line_that_is_no_record_is_named_with_its_file_once(delivered: Delivered):
+    named = [said for said in delivered.landing.said if said.startswith("not a record")]
+    assert len(named) == 1
+    path = f"file:{delivered.landing.path}/bad/a.json"
+    assert named[0].startswith(f"not a record: line 1 of {path}, and {len(UNREADABLE)} more, in 2 files; "), named
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("torn.json", [A] * 1200 + ['{"obj'] + [A] * 40 + ["{}"], "line 1201 of {}, and 1 more, in 1 file"),
+        ("torn.json.gz", [A] * 70 + ["{}"], "line 71 of {};"),
+        ("ä b%20 11:33.json", [A, "", B], "line 2 of {};"),
+        ("pretty.json", json.dumps(A, indent=2).splitlines(), "line 1 of {}, and 3 more, in 1 file"),
+        ("without.avro", avro({"object": None}, object=["string", "null"]), "a record of {};"),
+    ],
+)
+def test_a_line_that_is_no_record_is_found_in_files_of_every_kind(
+    spark: SparkSession, landing: Landing, name: str, content: Any, place: str
+):
+    if isinstance(content, list):
+        lines = [line if isinstance(line, str) else json.dumps(line) for line in content]
+        content = "".join(f"{line}\n" for line in lines)
+    path = landing.put(name, content)
+    # Spark then reads the longest of the files in a dozen blocks, several in one task.
+    blocks = {"spark.sql.files.maxPartitionBytes": "4096", "spark.sql.files.openCostInBytes": "1"}
+    for setting, value in blocks.items():
+        spark.conf.set(setting, value)
+    landing.append()
+    for setting in blocks:
+        spark.conf.unset(setting)
+    assert landing.said[0].startswith(f"not a record: {place.format(f'file:{path}')}"), landing.said
+
+
 def test_what_cannot_be_read_is_appended_as_it_came_without_an_object(delivered: Delivered):
     assert Counter((row.record, row.object) for row in delivered.rows("bad")) == {
         (record, None): 1 for record in UNREADABLE

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from avro_files import avro_file, record
 from reconcile_jobs.avro_json import AvroError
-from reconcile_jobs.datastream import _ARROW_ROWS, _NEVER_EMPTY, _avro_rows, _Files, _Run, _why_unreadable
+from reconcile_jobs.datastream import _Run
+from reconcile_jobs.datastream_files import _ARROW_ROWS, _NEVER_EMPTY, Files, _avro_rows, _why_unreadable
 from reconcile_jobs.errors import DataError, Fault, UsageError
 
 PATH = "s3://bucket/incorrect.gz/zip.avro"
@@ -73,11 +74,11 @@ def test_a_file_that_is_ignored_by_its_name_is_no_torn_file():
     for skip in (False, True):
         run = _Run.__new__(_Run)
         run.job = SimpleNamespace(skip_corrupt_files=skip)
-        files = _Files(json=["a.json"], ignored={"notes.txt.gz": "its name"})
+        files = Files(json=["a.json"], ignored={"notes.txt.gz": "its name"})
         run._set_aside(files, {"notes.txt.gz": "it is empty"})
         assert (files.corrupt, files.json, list(files.ignored)) == ({}, ["a.json"], ["notes.txt.gz"])
     run._set_aside(files, {"a.json": "it is empty", "notes.txt.gz": "it is empty"})
     assert (files.corrupt, files.json) == ({"a.json": "it is empty"}, [])
     run.job.skip_corrupt_files = False
     with pytest.raises(DataError, match=r"b\.json"):
-        run._set_aside(_Files(json=["b.json"]), {"b.json": "it is empty"})
+        run._set_aside(Files(json=["b.json"]), {"b.json": "it is empty"})
