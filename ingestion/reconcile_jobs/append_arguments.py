@@ -14,16 +14,18 @@ from reconcile_jobs.staging import TableName
 __all__ = ["arguments"]
 
 DATASTREAM_HELP = """
-Files and directories whose names begin with _ or . are hidden: they are not read, but named by each run. With --format
-auto, names that end in .json, .jsonl or .ndjson (perhaps .gz or .bz2 after it) are JSON lines, those in .avro Avro; any
-other is not read, but recorded in staging by its name. Files must appear whole (renamed into place, as object stores
-do), and a file is known by its path: it is appended once, and what is written into it later is not seen. One that is
-written to while it is read is named, with exit code 1, or counted as changed_files with --skip-corrupt-files.
+Files and directories whose names begin with _ or . are hidden: they are not read, but named by each run, as are local
+links that lead nowhere; a link to a directory above itself is refused. With --format auto, names that end in .json,
+.jsonl or .ndjson (perhaps .gz or .bz2 after it) are JSON lines, those in .avro Avro; any other is not read, but
+recorded in staging by its name. Files must appear whole (renamed into place, as object stores do), and a file is known
+by its path: it is appended once, and what is written into it later is not seen. One that is written to while it is
+read is named, with exit code 1, or counted as changed_files with --skip-corrupt-files.
 
-Standard output is one line of JSON: files, records, unreadable (records without an object), corrupt_files,
-ignored_files, changed_files, hidden_files (null if looking for them takes longer than the run), first_batch,
-last_batch, seconds, and with --expect expectations. Exit codes: 0 done; 1 a file cannot be read or was written to, or
-records are not as expected; 2 usage or configuration; 4 a fault that a retry may cure.
+Standard output is one line of JSON: files, records, unreadable (records without an object, of which the first is named
+by its file and line), corrupt_files, ignored_files, changed_files, broken_links, hidden_files (null if looking for
+them takes longer than the run), first_batch, last_batch, seconds, and with --expect expectations. Exit codes: 0 done,
+also with unreadable records, which --expect fail refuses; 1 a file cannot be read or was written to, or records are
+not as expected; 2 usage or configuration; 4 a fault that a retry may cure.
 """
 
 SPANNER_HELP = """

@@ -24,7 +24,15 @@ from reconcile_jobs.datastream_files import (
     versions,
 )
 from reconcile_jobs.errors import DataError, Fault, JobError, explained, in_sentences
-from reconcile_jobs.landing_area import HiddenFiles, check_names, files_of_batch, is_hidden, landing_area
+from reconcile_jobs.landing_area import (
+    HiddenFiles,
+    broken_links,
+    encoding_of_names,
+    files_of_batch,
+    is_hidden,
+    landing_area,
+    local_tops,
+)
 from reconcile_jobs.session import settings, ship_by_value
 from reconcile_jobs.staging import Staging, TableName
 
@@ -67,6 +75,7 @@ class Totals:
     corrupt_files: int = 0
     ignored_files: int = 0
     changed_files: int = 0
+    broken_links: int = 0
     # And directories, of which Spark reads nothing; None if the search for them took longer than the run.
     hidden_files: int | None = None
     first_batch: int | None = None
@@ -95,7 +104,7 @@ class _Run:
 
     def run(self) -> Totals:
         pattern, path = landing_area(self.spark, self.job.path)
-        check_names(self.spark, path)
+        self._name_broken_links(pattern)
         self.staging = Staging(self.spark, self.job.staging, f"{SOURCE} {path}")
         self.checkpoint = self._checkpoint()
         hidden = HiddenFiles(self.spark, pattern)
@@ -128,6 +137,12 @@ class _Run:
                 "under new batch numbers"
             )
         return location
+
+    def _name_broken_links(self, pattern: str) -> None:
+        found = broken_links(local_tops(self.spark, pattern), encoding_of_names(self.spark))
+        self.totals.broken_links = len(found)
+        if found:
+            self.say(f"not there, and not read: what the link {found[0]} leads to{_more_than_one(found)}")
 
     def _name_hidden(self, found: list[str] | None) -> None:
         if found is None or self.totals.hidden_files is not None:

@@ -7,6 +7,8 @@ import json
 import os
 import re
 import threading
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -16,7 +18,16 @@ from reconcile_jobs.staging import hadoop_path, read_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["HiddenFiles", "check_names", "escaped", "files_of_batch", "is_hidden", "landing_area"]
+__all__ = [
+    "HiddenFiles",
+    "broken_links",
+    "encoding_of_names",
+    "escaped",
+    "files_of_batch",
+    "is_hidden",
+    "landing_area",
+    "local_tops",
+]
 
 
 def landing_area(spark: SparkSession, path: str) -> tuple[str, str]:
@@ -123,17 +134,67 @@ class HiddenFiles:
         return self._found
 
 
-def check_names(spark: SparkSession, path: str) -> None:
-    """Raise UsageError where a local file or directory has a name that Java does not see; Spark would leave it out."""
-    encoding = str(spark._jvm.java.lang.System.getProperty("sun.jnu.encoding"))  # type: ignore[union-attr]
-    if not path.startswith("file:") or encoding.upper() == "UTF-8":
+# --- what only local directories have ---
+
+
+def local_tops(spark: SparkSession, pattern: str) -> list[str]:
+    """Return the local files and directories that a pattern names, none where it names others."""
+    at = hadoop_path(spark, pattern)
+    found = at.getFileSystem(spark._jsc.hadoopConfiguration()).globStatus(at) or []
+    tops = [str(status.getPath().toString()) for status in found]
+    return [top.removeprefix("file:") for top in tops if top.startswith("file:")]
+
+
+def encoding_of_names(spark: SparkSession) -> str:
+    """Return the encoding in which Java reads the names of local files."""
+    return str(spark._jvm.java.lang.System.getProperty("sun.jnu.encoding"))  # type: ignore[union-attr]
+
+
+def broken_links(tops: Iterable[str], encoding: str) -> list[str]:
+    """Return the local links that lead nowhere, which Spark leaves out without a word.
+
+    Raises UsageError for a name that Java does not see, which Spark would leave out as well, and for a link to a
+    directory above itself, below which Spark would list without end.
+    """
+    # Each directory with the real names of those that it was reached through, itself the last.
+    pending: list[tuple[str, tuple[str, ...]]]
+    pending = [(top, (os.path.realpath(top),)) for top in tops if Path(top).is_dir()]
+    broken = []
+    while pending:
+        directory, above = pending.pop()
+        for entry in _entries(directory):
+            _check_name(entry, encoding)
+            if is_hidden(entry.name):
+                continue
+            if entry.is_symlink() and not Path(entry.path).exists():
+                broken.append(entry.path)
+            elif entry.is_dir():
+                real = os.path.realpath(entry.path)
+                if any(f"{one}/".startswith(f"{real.rstrip('/')}/") for one in above):
+                    raise UsageError(
+                        f"{entry.path} is a link to {real}, a directory above it, and listing it has no end: remove "
+                        "the link, or name the files beside it by a pattern in --path."
+                    )
+                pending.append((entry.path, (*above, real)))
+    return sorted(broken)
+
+
+def _entries(directory: str) -> list[os.DirEntry[str]]:
+    # What may not be listed here Spark may not list either, which then says so.
+    try:
+        with os.scandir(directory) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _check_name(entry: os.DirEntry[str], encoding: str) -> None:
+    if encoding.upper() == "UTF-8":
         return
-    for directory, directories, files in os.walk(path.removeprefix("file:")):
-        for name in [*directories, *files]:
-            try:
-                name.encode(encoding)
-            except (UnicodeEncodeError, LookupError):
-                raise UsageError(
-                    f"Java reads names of files as {encoding} here, and does not see {directory}/{name}: "
-                    "set the environment variable LC_ALL to C.UTF-8, or to a language's UTF-8, and run this again."
-                ) from None
+    try:
+        entry.name.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        raise UsageError(
+            f"Java reads names of files as {encoding} here, and does not see {entry.path}: "
+            "set the environment variable LC_ALL to C.UTF-8, or to a language's UTF-8, and run this again."
+        ) from None

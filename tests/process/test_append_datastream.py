@@ -123,6 +123,7 @@ class Delivered:
         self.of_an_empty_file = landing.append()
         for name, content in FILES.items():
             landing.put(name, content)
+        (landing.path / "link.json").symlink_to("nothing.at.all")
         self.of_all = landing.append()
         os.utime(landing.put("old.json", [B]), (0, 1_000_000))
         self.of_an_old_file = landing.append()
@@ -132,6 +133,9 @@ class Delivered:
     def rows(self, directory: str) -> list[Row]:
         """Return the rows of the files of a directory."""
         return [row for row in self.all_rows if row.origin.startswith(f"file:{self.landing.path}/{directory}/")]
+
+    def said(self, beginning: str) -> list[str]:
+        return [said for said in self.landing.said if said.startswith(beginning)]
 
     def objects(self, directory: str) -> dict[str, str | None]:
         return {row.record: row.object for row in self.rows(directory)}
@@ -155,14 +159,14 @@ def test_every_file_and_record_is_counted(delivered: Delivered):
     files = [name for name in FILES if not name.startswith("hidden/")]
     lines = 1 + len(UNREADABLE) + len(NAMES) + 2 + 2 + 3 + 7 + len(FILE_NAMES)
     assert delivered.of_all == Totals(
-        files=len(files), records=lines + 1, unreadable=len(UNREADABLE) + 1, ignored_files=2, hidden_files=4,
-        first_batch=1, last_batch=1,
+        files=len(files), records=lines + 1, unreadable=len(UNREADABLE) + 1, ignored_files=2, broken_links=1,
+        hidden_files=4, first_batch=1, last_batch=1,
     )  # fmt: skip
     assert len(delivered.all_rows) == lines + 1 + 1 + 2, "and one of the old file, one of each that is ignored"
 
 
 def test_what_was_appended_does_not_come_again(delivered: Delivered):
-    assert delivered.again == Totals(hidden_files=4)
+    assert delivered.again == Totals(broken_links=1, hidden_files=4)
 
 
 def test_a_file_becomes_rows_as_they_were_delivered(delivered: Delivered):
@@ -174,10 +178,9 @@ def test_a_file_becomes_rows_as_they_were_delivered(delivered: Delivered):
 
 
 def test_the_first_line_that_is_no_record_is_named_with_its_file_once(delivered: Delivered):
-    named = [said for said in delivered.landing.said if said.startswith("not a record")]
-    assert len(named) == 1
+    (named,) = delivered.said("not a record")
     path = f"file:{delivered.landing.path}/bad/a.json"
-    assert named[0].startswith(f"not a record: line 1 of {path}, and {len(UNREADABLE)} more, in 2 files; "), named
+    assert named.startswith(f"not a record: line 1 of {path}, and {len(UNREADABLE)} more, in 2 files; ")
 
 
 @pytest.mark.parametrize(
@@ -262,12 +265,16 @@ def test_hidden_files_are_named_and_others_that_are_not_read_recorded(delivered:
     assert ignored.object is None
     assert json.loads(ignored.record)["ignored_file"].endswith("/README.md")
     assert ignored.origin.endswith("/README.md")
-    said, hidden, *again = delivered.landing.said
-    if said.startswith("hidden"):  # they are looked for beside the run
-        said, hidden = hidden, said
-    assert said.startswith("ignored: ") and "/README.md" in said
-    assert re.fullmatch(r"hidden, and not read: .*/hidden/[.]a[.]json \(names .*\), and 3 more", hidden)
-    assert again == [hidden, hidden], "each run says so"
+    (said,) = delivered.said("ignored: ")
+    assert "/README.md" in said
+    hidden = delivered.said("hidden")
+    assert re.fullmatch(r"hidden, and not read: .*/hidden/[.]a[.]json \(names .*\), and 3 more", hidden[0])
+    assert hidden == [hidden[0]] * 3, "each run says so"
+
+
+def test_a_link_that_leads_nowhere_is_named_by_each_run(delivered: Delivered):
+    said = f"not there, and not read: what the link {delivered.landing.path}/link.json leads to"
+    assert delivered.said("not there") == [said] * 3
 
 
 def test_a_hidden_file_that_spark_lists_and_does_not_read_is_recorded(delivered: Delivered):
@@ -276,7 +283,9 @@ def test_a_hidden_file_that_spark_lists_and_does_not_read_is_recorded(delivered:
 
 
 def test_files_that_are_weeks_old_when_they_arrive_are_appended(delivered: Delivered):
-    assert delivered.of_an_old_file == Totals(files=1, records=1, hidden_files=4, first_batch=2, last_batch=2)
+    assert delivered.of_an_old_file == Totals(
+        files=1, records=1, broken_links=1, hidden_files=4, first_batch=2, last_batch=2
+    )
 
 
 def test_the_path_may_be_a_file_and_a_format_that_is_asked_for_holds_for_every_name(landing: Landing):

@@ -1,12 +1,10 @@
-"""Which files Spark leaves out by their names, and names that Java does not see."""
+"""Which files Spark leaves out by their names, links that lead nowhere or in a ring, names that Java does not see."""
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from reconcile_jobs.errors import UsageError
-from reconcile_jobs.landing_area import check_names, escaped, is_hidden
+from reconcile_jobs.landing_area import broken_links, escaped, is_hidden
 
 
 @pytest.mark.parametrize(
@@ -24,19 +22,61 @@ def test_a_path_is_met_by_its_pattern_alone():
     assert escaped(r"/a[1]/{b}/c*d?/e\f") == r"/a\[1\]/\{b\}/c\*d\?/e\\f"
 
 
-def session(encoding: str) -> Any:
-    system = SimpleNamespace(getProperty=lambda name: encoding)
-    return SimpleNamespace(_jvm=SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=system))))
+POSIX = "ANSI_X3.4-1968"
 
 
 @pytest.mark.parametrize("name", ["größe.json", "größe/a.json"])
 def test_a_local_name_that_java_does_not_see_is_refused(tmp_path: Path, name: str):
     (tmp_path / "plain.json").touch()
-    for encoding in ("ANSI_X3.4-1968", "UTF-8"):
-        check_names(session(encoding), f"file:{tmp_path}")
+    for encoding in (POSIX, "UTF-8"):
+        assert broken_links([str(tmp_path)], encoding) == []
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).touch()
-    check_names(session("UTF-8"), f"file:{tmp_path}")
-    check_names(session("ANSI_X3.4-1968"), "s3a://bucket/landing")
+    assert broken_links([str(tmp_path)], "UTF-8") == []
     with pytest.raises(UsageError, match=r"as ANSI_X3.4-1968 here, and does not see .*/größe.*LC_ALL to C.UTF-8"):
-        check_names(session("ANSI_X3.4-1968"), f"file:{tmp_path}")
+        broken_links([str(tmp_path)], POSIX)
+
+
+def test_links_that_lead_nowhere_are_found_in_every_directory_that_spark_lists(tmp_path: Path):
+    landing, elsewhere = tmp_path / "landing", tmp_path / "elsewhere"
+    for directory in (landing / "day=1", landing / "_hidden", elsewhere):
+        directory.mkdir(parents=True)
+    (landing / "a.json").touch()
+    (landing / "b.json").symlink_to("a.json")
+    (landing / "linked").symlink_to(elsewhere)
+    # Twice the same directory is no loop.
+    (landing / "linked again").symlink_to(elsewhere)
+    for link in (
+        landing / "c.json",
+        landing / "day=1/d.json",
+        elsewhere / "e.json",
+        landing / "_hidden/f",
+        landing / ".g",
+    ):
+        link.symlink_to("nothing")
+    found = broken_links([str(landing)], "UTF-8")
+    assert found == [f"{landing}/{name}" for name in ("c.json", "day=1/d.json", "linked again/e.json", "linked/e.json")]
+    assert broken_links([str(landing / "a.json"), str(landing / "nowhere")], "UTF-8") == []
+
+
+@pytest.mark.parametrize("target", ["landing", "landing/in", ".", "/"], ids=["itself", "parent", "above", "root"])
+def test_a_link_to_a_directory_above_it_is_refused_before_it_is_listed(tmp_path: Path, target: str):
+    (tmp_path / "landing/in").mkdir(parents=True)
+    (tmp_path / "landing/in/again").symlink_to(tmp_path / target)
+    with pytest.raises(UsageError, match=r"/landing/in/again is a link to /\S*, a directory above it.*no end.*--path"):
+        broken_links([str(tmp_path / "landing")], "UTF-8")
+
+
+def test_two_directories_that_link_to_each_other_are_refused(tmp_path: Path):
+    for one, other in (("a", "b"), ("b", "a")):
+        (tmp_path / one).mkdir()
+        (tmp_path / one / "other").symlink_to(tmp_path / other)
+    with pytest.raises(UsageError, match=r"/a/other/other is a link to .*/a, a directory above it"):
+        broken_links([str(tmp_path / "a")], "UTF-8")
+
+
+def test_a_directory_whose_name_begins_as_another_one_is_not_above_it(tmp_path: Path):
+    for name in ("land", "landing"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "landing/other").symlink_to(tmp_path / "land")
+    assert broken_links([str(tmp_path / "landing")], "UTF-8") == []
