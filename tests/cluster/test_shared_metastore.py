@@ -16,6 +16,10 @@ from projects import PACKAGE
 
 SECONDS = 300
 
+# What was made of a metastore, of which the last table to be made is the first to be filled.
+SEQUENCES = '"SEQUENCE_TABLE" ("SEQUENCE_NAME" varchar(255) primary key, "NEXT_VAL" bigint not null)'
+A_CLASS = "org.apache.hadoop.hive.metastore.model.MDatabase"
+
 # What a process does in a session of its own; it is given a table format, its own schema, that of another process, a
 # secret, and where to log.
 WORK = """
@@ -77,9 +81,10 @@ def said_by(process: subprocess.Popen[str], code: int = 0) -> str:
 
 @pytest.fixture(scope="module")
 def lakehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lakehouse]:
-    """Made by two processes at once: one makes it, the other finds it there."""
+    """Made by two processes at once, where one was killed in the middle before: one makes it, the other finds it."""
     postgres = Postgres()
     try:
+        postgres.query(f"create table {SEQUENCES}; insert into {SEQUENCES.split()[0]} values ('{A_CLASS}', 1)")
         made = Lakehouse(postgres, tmp_path_factory.mktemp("shared"))
         said = [said_by(process) for process in [made.make(), made.make()]]
         assert sorted(json.loads(lines.splitlines()[-1])["created"] for lines in said) == [False, True]

@@ -828,6 +828,13 @@ def test_a_model_is_built_from_its_base_snapshot(materialized: str) -> None:
     assert any("from `lake`.`orders_kept`" in sql for sql in life.warehouse.statements if "create" in sql)
 
 
+def test_a_column_that_only_the_base_snapshot_has_had_is_no_reason_to_refuse() -> None:
+    life = purged(with_snapshot())()
+    life.warehouse.notes = (MISSING,)
+    life.project.run("orders")
+    assert any("no longer in every record: name" in said for said in life.project.logged)
+
+
 def test_a_purge_is_written_into_the_ledger_and_into_staging() -> None:
     life = Life(thing())
     life.warehouse.has(STAGING)

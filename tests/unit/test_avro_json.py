@@ -202,10 +202,12 @@ def test_an_empty_record_and_what_is_no_record_at_all():
     assert list(json_records(avro({"type": "array", "items": "int"}, [1, 2]))) == ["[1,2]"]
 
 
+# Blocks of a dozen long records, and of a hundred short ones, whose number takes two bytes.
+@pytest.mark.parametrize("times", [20, 1], ids=["few", "many"])
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
-def test_a_file_cut_anywhere_but_between_blocks_is_refused(codec: str):
+def test_a_file_cut_anywhere_but_between_blocks_is_refused(codec: str, times: int):
     schema = {"type": "record", "name": "r", "fields": [{"name": "x", "type": "string"}]}
-    content = avro(schema, *({"x": str(i) * 20} for i in range(200)), codec=codec, sync_interval=500)
+    content = avro(schema, *({"x": str(i) * times} for i in range(200)), codec=codec, sync_interval=500)
     whole = list(json_records(content))
     between_blocks = set()
     for end in range(len(content)):

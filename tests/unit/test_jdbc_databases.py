@@ -403,6 +403,7 @@ FORMS = [
     (Oracle, ("INTERVAL YEAR(2) TO MONTH", None, "0"), "-01-02", "P-14MT0H0.000000S"),
     (Oracle, ("INTERVAL DAY(2) TO SECOND(6)", None, "6"), "+03 04:05:06.789000", "P0MT76H306.789000S"),
     (Oracle, ("INTERVAL DAY(2) TO SECOND(6)", None, "6"), "-00 00:00:00.500000000", "P0MT0H-0.500000S"),
+    (Oracle, ("INTERVAL DAY(2) TO SECOND(6)", None, "6"), "-01 00:00:00.000000", "P0MT-24H0.000000S"),
     (Oracle, ("INTERVAL DAY(2) TO SECOND(6)", None, "6"), "+03 04:05:06.0000001", "+03 04:05:06.0000001"),
     (
         Oracle,
