@@ -257,14 +257,19 @@ class PlainProject:
         with self._of(node):
             return self._render(self._texts[node["unique_id"]])
 
-    def test(self, test: str, model: str, **arguments: Any) -> str:
-        """Return the SQL of one of the package's tests on a model, or on a source, by its schema and name."""
-        relation = Relation(*model.split(".")) if "." in model else self.relation(model)
+    def test(self, test: str, model: str, which: str = "test", where: str | None = None, **arguments: Any) -> str:
+        """Return the SQL of one of the package's tests on a model, or on a source, by its schema and name.
+
+        `which`: what dbt is to do; `where`: as in a test's config, where dbt then gives a text for the relation.
+        """
+        relation: Any = Relation(*model.split(".")) if "." in model else self.relation(model)
+        if where:
+            relation = f"(select * from {relation} where {where}) dbt_subquery"
         id_ = f"test.shop.{test}_{model}"
         said = {"unique_id": id_, "name": f"{test}_{model}", "resource_type": "test", "test_metadata": {"name": test}}
         with self._of({**said, "config": {}, "columns": {}, "schema": self.schema, "alias": test}):
             self.graph["nodes"][id_] = said
-            self.context["flags"] = SimpleNamespace(WHICH="test", EMPTY=False, FULL_REFRESH=False)
+            self.context["flags"] = SimpleNamespace(WHICH=which, EMPTY=False, FULL_REFRESH=False)
             self.context["selected_resources"] = [id_]
             self.macros.begin_run()
             return str(getattr(self.macros, f"test_{test}")(relation, **arguments))

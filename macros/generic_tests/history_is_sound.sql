@@ -3,6 +3,7 @@
     what people read, without the windows that made them. -#}
 {%- test history_is_sound(model) -%}
 {%- if execute -%}
+{%- do reconcile.refuse_untestable(model, 'history_is_sound') -%}
 {%- set node = reconcile.node_of(model) -%}
 {%- if node.config.materialized != 'history' -%}
   {{ exceptions.raise_compiler_error('Test history_is_sound: ' ~ reconcile.ledger_name(model) ~ ' is no history but a ' ~ node.config.materialized ~ '; this test is for models of materialization history.') }}

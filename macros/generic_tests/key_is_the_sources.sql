@@ -2,6 +2,7 @@
     table has none, leaves the key to the model. -#}
 {%- test key_is_the_sources(model) -%}
 {%- if execute -%}
+{%- do reconcile.refuse_untestable(model, 'key_is_the_sources') -%}
 {%- set unique_key = reconcile.keys_of(reconcile.noted_node(model, 'key_is_the_sources')) -%}
 select name as key_of_the_source, {{ reconcile.literal(tojson(unique_key)) }} as unique_key, batch as since_batch, records
 from (

@@ -3,6 +3,7 @@
     as it is declared: this names the generation to declare, and changes nothing. -#}
 {%- test log_is_one(model) -%}
 {%- if execute -%}
+{%- do reconcile.refuse_untestable(model, 'log_is_one') -%}
 {%- do reconcile.refuse_other_sources(model, 'log_is_one') -%}
 with changes as (
     select {{ reconcile.generation_in_log() }} as generation, {{ reconcile.place_in_log() }} as place, _change_time

@@ -2,6 +2,7 @@
     not on those that the model names under `meta: {ignored_columns: [...]}`. It reads what runs have noted: a `current_view` has none. -#}
 {%- test no_drift(model) -%}
 {%- if execute -%}
+{%- do reconcile.refuse_untestable(model, 'no_drift') -%}
 select *
 from (
     {{ reconcile.drift_of([reconcile.noted_node(model, 'no_drift')]) | indent(4) }}

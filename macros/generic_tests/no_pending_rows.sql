@@ -2,6 +2,7 @@
     history on every such version. And on every row delete that came alone: no record tells of a row that was at its address before. -#}
 {%- test no_pending_rows(model) -%}
 {%- if execute -%}
+{%- do reconcile.refuse_untestable(model, 'no_pending_rows') -%}
 {%- set node = reconcile.node_of(model) -%}
 {%- set keys = reconcile.keys_of(node) -%}
 {%- set settings = reconcile._settings_of_node(node) -%}

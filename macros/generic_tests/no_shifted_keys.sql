@@ -3,6 +3,7 @@
     elsewhere an insert of a key that was there tells: see docs/decisions/0028-keys-that-shift.md. -#}
 {%- test no_shifted_keys(model) -%}
 {%- if execute -%}
+{%- do reconcile.refuse_untestable(model, 'no_shifted_keys') -%}
 {%- do reconcile.refuse_other_sources(model, 'no_shifted_keys') -%}
 {%- set node = reconcile.node_of(model) -%}
 {%- set keys = reconcile.key_columns(reconcile.keys_of(node)) -%}

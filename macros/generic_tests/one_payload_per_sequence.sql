@@ -2,6 +2,7 @@
     same way, but not as the source did. The delete and the insert of one update share their coordinates, and are no finding. -#}
 {%- test one_payload_per_sequence(model, key=none) -%}
 {%- if execute -%}
+{%- do reconcile.refuse_untestable(model, 'one_payload_per_sequence') -%}
 {%- set key = key or reconcile.node_of(model).config.unique_key -%}
 {%- set keys = [key] if key is string else key -%}
 {%- set columns = reconcile.key_columns(keys) -%}

@@ -2,6 +2,7 @@
     log orders them, so the rows are right unless it did. Of Oracle and MySQL the time is that of the statement, which may well be earlier. -#}
 {%- test time_agrees_with_log(model) -%}
 {%- if execute -%}
+{%- do reconcile.refuse_untestable(model, 'time_agrees_with_log') -%}
 {%- do reconcile.refuse_other_sources(model, 'time_agrees_with_log') -%}
 {%- set keys = reconcile.key_columns(reconcile.keys_of(reconcile.node_of(model))) -%}
 select {{ keys }}, _change_id, _change_time, time_before, _change_sequence

@@ -3,6 +3,7 @@
     Each partition marks its last record of a transaction. A record that was delivered twice counts once. -#}
 {%- test transactions_complete(model) -%}
 {%- if execute -%}
+{%- do reconcile.refuse_untestable(model, 'transactions_complete') -%}
 with data_change_records as (
     select object, batch, data_change_record.*
     from {{ reconcile.qualified(reconcile.staging_of(model)) }}

@@ -1025,13 +1025,17 @@ def test_rows_have_a_list_of_columns(columns: Any) -> None:
 # --- views and tests --------------------------------------------------------------------------------------------------
 
 
-def asked(shape: Shape, test: str, of: str = "orders", **arguments: Any) -> Callable[[], object]:
+def asked(
+    shape: Shape, test: str, of: str = "orders", is_built: bool = True, where: str | None = None, **arguments: Any
+) -> Callable[[], object]:
     """Return what asks a data test of the model, or of a view that is none of this package."""
 
     def act() -> None:
         life = Life(shape)
         life.project.model("seen", "select 1 as id", {})
-        life.project.test(test, of, **arguments)
+        if is_built and "." not in of:
+            life.warehouse.has(f"demo.{of}")
+        life.project.test(test, of, where=where, **arguments)
 
     return act
 
@@ -1041,7 +1045,28 @@ def impatient(patience: Any) -> Callable[[], object]:
 
 
 NOT_OURS = "No model of this package makes demo.seen; this test is for such models."
+OF_MODELS = [
+    "history_is_sound", "key_is_the_sources", "ledger_balances", "log_is_one", "no_drift", "no_pending_rows",
+    "no_quarantine", "no_shifted_keys", "one_payload_per_sequence", "time_agrees_with_log", "transactions_complete",
+]  # fmt: skip
 VIEWS: dict[str, Refusal] = {
+    **{
+        f"{test} before the first run": Refusal(
+            asked(thing(ORACLE), test, is_built=False),
+            [f"Test {test}: demo.orders does not exist yet; build it by `dbt run` first."],
+            "",
+        )
+        for test in OF_MODELS
+    },
+    **{
+        f"{test} with where": Refusal(
+            asked(thing(ORACLE), test, where="id > 1"),
+            [f"Test {test}: it asks about a whole table, and `where` leaves rows out of it; "
+             "take `where` from its config."],
+            "",
+        )
+        for test in OF_MODELS
+    },
     **{
         f"a {view} of somebody else's": Refusal(
             run(beside(thing(), f"demo.{view}"), view),
@@ -1101,6 +1126,15 @@ VIEWS: dict[str, Refusal] = {
         for test in ("history_is_sound", "ledger_balances", "no_pending_rows", "one_payload_per_sequence")
     },
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("test", OF_MODELS)
+def test_before_the_first_run_a_data_test_compiles_and_asks_for_no_table(test: str) -> None:
+    """Parity compares what is there, and says so itself."""
+    shape = thing(ORACLE, materialized="history") if test == "history_is_sound" else thing(ORACLE)
+    life = Life(shape)
+    assert "select" in life.project.test(test, "orders", which="compile")
+    assert all(sql.startswith("show tblproperties `lake`") for sql in life.warehouse.statements)
 
 
 @pytest.mark.parametrize("name", VIEWS)

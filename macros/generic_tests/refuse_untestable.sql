@@ -1,0 +1,8 @@
+{#- Ends a data test, by a sentence, that could not say anything: of a model that no run has built yet, and of a part of a table. `model` is what the test is given. -#}
+{%- macro refuse_untestable(model, test) -%}
+  {%- if model is string -%}
+    {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': it asks about a whole table, and `where` leaves rows out of it; take `where` from its config.') }}
+  {%- elif execute and flags.WHICH in ['test', 'build'] and not load_relation(model) -%}
+    {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': ' ~ reconcile.ledger_name(model) ~ ' does not exist yet; build it by `dbt run` first.') }}
+  {%- endif -%}
+{%- endmacro %}
