@@ -2,12 +2,12 @@
     the differing columns with both values: see "Parity" in docs/design.md. Written down in `reconcile_parity` and `reconcile_parity_differences`. -#}
 {%- test parity(model, compare_to, key, columns=none, as_of=none, allowance='10 minutes', uncertainty='1 hour', tolerances={}, recheck=0, store_values=false, allow_empty=false) -%}
 {%- if execute -%}
-{%- set comparison = reconcile.comparison(model, compare_to, key, columns, as_of, allowance, uncertainty, tolerances, recheck, store_values, allow_empty) -%}
+{#- To compile it needs no table. -#}
 {%- if flags.WHICH in ['test', 'build'] -%}
-  {%- do reconcile.compare(comparison) -%}
+  {%- do reconcile.compare(reconcile.comparison(model, compare_to, key, columns, as_of, allowance, uncertainty, tolerances, recheck, store_values, allow_empty)) -%}
 {%- endif -%}
-select {{ reconcile.key_columns(comparison.key) }}, verdict, difference, reason, columns
-from {{ comparison.verdicts_cache }}
+select {{ reconcile.key_columns([key] if key is string else key) }}, verdict, difference, reason, columns
+from {{ reconcile.comparison_cache('verdicts', model) }}
 where verdict <> 'match'
 {%- endif -%}
 {%- endtest %}

@@ -6,12 +6,12 @@
   {%- do reconcile._raise_complaints_of_parity(complaints) -%}
   {%- set position = reconcile.position_of_snapshot(compare_to, as_of, uncertainty) -%}
   {%- set compared = reconcile.compared_columns(relation, compare_to, keys, columns, tolerances) -%}
-  {%- set name = local_md5(model.unique_id ~ ' ' ~ reconcile.ledger_name(relation))[:12] -%}
   {%- set found = {
       'model': relation, 'compare_to': compare_to, 'key': keys, 'columns': compared.columns, 'incomparable': compared.incomparable, 'position': position,
       'allowance': allowance, 'recheck': recheck, 'store_values': store_values, 'allow_empty': allow_empty,
       'relations': reconcile.model_relations(relation), 'settings': none, 'inputs': none, 'test': model.name,
-      'recent_cache': 'reconcile_recent_' ~ name, 'touched_cache': 'reconcile_touched_' ~ name, 'verdicts_cache': 'reconcile_verdicts_' ~ name} -%}
+      'recent_cache': reconcile.comparison_cache('recent', relation), 'touched_cache': reconcile.comparison_cache('touched', relation),
+      'verdicts_cache': reconcile.comparison_cache('verdicts', relation)} -%}
   {%- if position -%}
     {%- set node = reconcile.node_of(relation) -%}
     {%- set settings = reconcile._settings_of_node(node) -%}
@@ -19,6 +19,11 @@
     {%- do reconcile._raise_complaints_of_parity(reconcile._complaints_of_position(found)) -%}
   {%- endif -%}
   {{ return(found) }}
+{%- endmacro %}
+
+{#- The name of a view that a comparison of a relation keeps in the session while it lasts. -#}
+{%- macro comparison_cache(kind, relation) -%}
+  {{ return('reconcile_' ~ kind ~ '_' ~ local_md5(model.unique_id ~ ' ' ~ reconcile.ledger_name(relation))[:12]) }}
 {%- endmacro %}
 
 {%- macro _raise_complaints_of_parity(complaints) -%}

@@ -1130,11 +1130,16 @@ VIEWS: dict[str, Refusal] = {
 
 @pytest.mark.parametrize("test", OF_MODELS)
 def test_before_the_first_run_a_data_test_compiles_and_asks_for_no_table(test: str) -> None:
-    """Parity compares what is there, and says so itself."""
     shape = thing(ORACLE, materialized="history") if test == "history_is_sound" else thing(ORACLE)
     life = Life(shape)
     assert "select" in life.project.test(test, "orders", which="compile")
     assert all(sql.startswith("show tblproperties `lake`") for sql in life.warehouse.statements)
+
+
+def test_before_the_first_run_parity_compiles_and_asks_for_no_table() -> None:
+    life = Life(thing())
+    assert "select" in life.project.test("parity", "orders", which="compile", compare_to=Relation("a", "b"), key="id")
+    assert life.warehouse.statements == []
 
 
 @pytest.mark.parametrize("name", VIEWS)
