@@ -244,6 +244,10 @@ class PlainProject:
         self.context |= {"flags": flags, "selected_resources": selected}
         self.macros.begin_run()
 
+    def end(self) -> None:
+        """Do what the package does at the end of every run."""
+        self.macros.end_run()
+
     def materialize(self, node: dict[str, Any]) -> str:
         """Run one model, and return what it says."""
         with self._of(node) as context:

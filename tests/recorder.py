@@ -27,7 +27,8 @@ class Recorder:
     that one was appended, in microseconds, and `appended_at`: when staging's batches were; `base_batch`: the largest
     that the base table has. `purges`: of staging, by object. `answers`: one row each, by a part of what is asked.
     `columns_of`: a SELECT's columns, by a part of its text. `tables`: those that the changes of a run name.
-    `notes`: what they say that is new, as `_summary_of_notes` has it.
+    `notes`: what they say that is new, as `_summary_of_notes` has it. `reasons`: why a data test fails, as
+    `_commonest_reasons` has it.
     """
 
     staged: int | None = 3
@@ -35,6 +36,7 @@ class Recorder:
     keyless_deletes: int = 0
     tables: tuple[str, ...] = ()
     notes: tuple[tuple[str, str, bool, bool, bool], ...] = ()
+    reasons: tuple[tuple[str, str, int, int, int, str | None, int], ...] = ()
     ledger: tuple[int, int] = (0, 0)
     base_batch: int | None = 0
     last_appended_at: int | None = None
@@ -114,6 +116,9 @@ class Recorder:
             return Rows(("max",), [(self.staged,)])
         if asked.startswith("select max(_change_batch) from"):
             return Rows(("max",), [(self.base_batch,)])
+        if asked.startswith("select relation, reason, records,"):
+            columns = ("relation", "reason", "records", "first_batch", "last_batch", "example_key", "reasons")
+            return Rows(columns, self.reasons)
         if asked.startswith("select distinct hex(_change_table) from reconcile_changes_"):
             return Rows(("table",), [(table.encode().hex().upper(),) for table in self.tables])
         if asked.startswith("select kind, name, is_declared, bool_or("):

@@ -1,8 +1,14 @@
-{#- Fails on every record that could not be applied, with the reason. -#}
+{#- Fails on every record that could not be applied, with the reason. Of a staging table, as a source, it asks all models that read it, and fails on each of their reasons. -#}
 {%- test no_quarantine(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'no_quarantine') -%}
+{%- set reasons = reconcile.quarantine_reasons(reconcile.nodes_to_test(model)) -%}
+{%- do reconcile.say_reasons('no_quarantine', reasons) -%}
+{%- if reconcile.is_staging_read(model) -%}
+{{ reasons }}
+{%- else -%}
 select *
-from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__quarantine'})) }}
+from {{ reconcile.qualified(reconcile.model_relations(model).quarantine) }}
+{%- endif -%}
 {%- endif -%}
 {%- endtest %}

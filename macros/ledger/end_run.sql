@@ -1,7 +1,20 @@
 {#- Runs after every `dbt run` and `dbt build`, in every project that installs the package: says what would else be seen only by those who look for it. -#}
 {%- macro end_run() -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and not flags.EMPTY and not reconcile.as_of() -%}
+    {%- do reconcile._show_quarantine_of_new_models() -%}
     {%- for line in reconcile.summary_of_run() -%}{%- do log(line, info=true) -%}{%- endfor -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- `reconcile_quarantine` was made before the models of which this is the first run. -#}
+{%- macro _show_quarantine_of_new_models() -%}
+  {%- set built = graph.get('reconcile_ranges', {}).values() | map(attribute='kind') | list -%}
+  {%- set view = graph.nodes.get('model.reconcile.reconcile_quarantine') -%}
+  {%- set relation = api.Relation.create(schema=view.schema, identifier=view.alias) if view -%}
+  {%- if 'rebuild' in built and view and load_relation(relation) -%}
+    {%- set statement = reconcile.get_view_statement(
+          relation, reconcile.quarantine_reasons(reconcile.built_nodes()) | trim, '', reconcile.table_properties(relation).get('reconcile.definition', 'otherwise')) -%}
+    {%- do run_query(statement) if statement -%}
   {%- endif -%}
 {%- endmacro %}
 

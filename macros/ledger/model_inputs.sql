@@ -32,6 +32,27 @@
       | selectattr('config.materialized', 'in', ['current_state', 'current_view', 'history']) | list) }}
 {%- endmacro %}
 
+{#- Whether models of this package read a relation as their staging table. -#}
+{%- macro is_staging_read(relation) -%}
+  {{ return(reconcile.ledger_name(relation) in reconcile.staging_read()) }}
+{%- endmacro %}
+
+{#- The nodes that a test of a relation asks: that of a model, or those of all models that read a staging table and have been built. -#}
+{%- macro nodes_to_test(relation) -%}
+  {%- if not reconcile.is_staging_read(relation) -%}{{ return([reconcile.node_of(relation)]) }}{%- endif -%}
+  {{ return(reconcile.built_nodes() | selectattr('unique_id', 'in', reconcile.staging_read()[reconcile.ledger_name(relation)].models) | list) }}
+{%- endmacro %}
+
+{#- The nodes of the models that an earlier run or this one has built. dbt does not see what is made beside a model while it runs. -#}
+{%- macro built_nodes() -%}
+  {%- set nodes = [] -%}
+  {%- for node in reconcile.reconciled_nodes() -%}
+    {%- set relations = reconcile.model_relations(api.Relation.create(schema=node.schema, identifier=node.alias)) -%}
+    {%- do nodes.append(node) if node.unique_id in graph.get('reconcile_ranges', {}) or load_relation(relations.quarantine) -%}
+  {%- endfor -%}
+  {{ return(nodes) }}
+{%- endmacro %}
+
 {#- The node whose relation this is. -#}
 {%- macro node_of(relation) -%}
   {%- for node in reconcile.reconciled_nodes() if node.schema == relation.schema and node.alias == relation.identifier -%}

@@ -1,11 +1,12 @@
-{#- The staging tables that models of this package read by a source macro, those that exist: {name: {relation, objects}}, `objects` as `model_inputs` has
+{#- The staging tables that models of this package read by a source macro, those that exist: {name: {relation, objects, models}}, `models` the ids of their nodes, `objects` as `model_inputs` has
     them; an object that one model takes whole is not asked for its tables. -#}
 {%- macro staging_read() -%}
   {%- set staging = {} -%}
   {%- for node in reconcile.reconciled_nodes() -%}
     {%- set inputs = reconcile.model_inputs(node) -%}
     {%- for relation in inputs.relations if inputs.objects and load_relation(relation) -%}
-      {%- set entry = staging.setdefault(reconcile.ledger_name(relation), {'relation': relation, 'objects': {}}) -%}
+      {%- set entry = staging.setdefault(reconcile.ledger_name(relation), {'relation': relation, 'objects': {}, 'models': []}) -%}
+      {%- do entry.models.append(node.unique_id) -%}
       {%- for object, said in inputs.objects.items() -%}
         {%- set known = entry.objects.get(object) -%}
         {%- set tables = said.tables or [] if known is none else known.tables + said.tables if known.tables and said.tables else [] -%}

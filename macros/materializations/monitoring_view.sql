@@ -8,7 +8,7 @@
           ~ " of somebody else's, which is not replaced; drop or rename it"]) -%}
   {%- endif -%}
   {%- set built = reconcile.table_properties(this).get('reconcile.definition', 'otherwise') if existing -%}
-  {%- set statement = reconcile.get_view_statement(this, sql, reconcile.view_comments(model.columns.values()), built) -%}
+  {%- set statement = reconcile.get_view_statement(this, sql | trim, reconcile.view_comments(model.columns.values()), built) -%}
   {%- do reconcile.run_statements([statement] if statement else []) -%}
 
   {%- call noop_statement('main', 'MADE ANEW' if statement else 'nothing new') -%}{%- endcall -%}

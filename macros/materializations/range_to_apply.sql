@@ -23,7 +23,7 @@
   {#- For `summary_of_run`. -#}
   {%- if settings.inputs.objects -%}
     {%- do graph.setdefault('reconcile_ranges', {}).update({model.unique_id: {
-          'model': model.name, 'staging': reconcile.ledger_name(settings.inputs.relations[0]), 'first': first, 'last': last, 'delivered': delivered, 'ledger_batch': applied.ledger_batch or 0}}) -%}
+          'model': model.name, 'kind': kind, 'staging': reconcile.ledger_name(settings.inputs.relations[0]), 'first': first, 'last': last, 'delivered': delivered, 'ledger_batch': applied.ledger_batch or 0}}) -%}
   {%- endif -%}
   {{ return({'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0,
              'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch, 'snapshot': purged.snapshot if purged else none, 'started': modules.datetime.datetime.now()}) }}

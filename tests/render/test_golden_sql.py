@@ -14,7 +14,21 @@ from typing import Any
 import pytest
 from plain_dbt import Relation
 from recorder import normalized
-from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, ORACLE, POSTGRESQL, SHAPES, SPANNER, SQLSERVER, Life, Shape
+from refusals import THINGS, thing
+from shapes import (
+    BIGTABLE,
+    CELL_KEY,
+    CELLS,
+    MYSQL,
+    ORACLE,
+    POSTGRESQL,
+    SHAPES,
+    SPANNER,
+    SQLSERVER,
+    STAGING,
+    Life,
+    Shape,
+)
 from snapshots import SNAPSHOT, TAKEN_AT, beside_a_snapshot, taken
 
 GOLDEN = Path(__file__).parents[1] / "sql"
@@ -61,6 +75,8 @@ DATA_TESTS = {
     "no_drift": ["mysql_composite_key"],
     "key_is_the_sources": ["mysql_composite_key", "oracle_key_is_the_row_id"],
 }  # fmt: skip
+# Those that may be asked of a staging table.
+OF_STAGING = ["ledger_balances", "no_quarantine"]
 
 
 @pytest.mark.parametrize("test", DATA_TESTS)
@@ -71,7 +87,13 @@ def test_a_data_test_asks_the_sql_that_was_reviewed(test: str, accept_goldens: b
         life.statements(SHAPES[name].phases[0])
         if life.project.macros.keyless_deletes_of(life.project.node("orders")):
             life.statements("increment")
-        files[f"{name}.sql"] = life.project.test(test, "orders").strip() + "\n"
+        files[f"{name}.sql"] = life.project.test(test, "orders", which="compile").strip() + "\n"
+    if test in OF_STAGING:
+        # Of two models, the second of which reads one of the tables of an object.
+        life.project.model("lines", thing(table="shop.lines").sql, THINGS)
+        for relation in ("orders__quarantine", "lines__quarantine"):
+            life.warehouse.has(f"demo.{relation}")
+        files["staging.sql"] = life.project.test(test, STAGING, which="compile").strip() + "\n"
     compare(GOLDEN / "data_tests" / test, files, accept_goldens)
 
 
@@ -170,7 +192,7 @@ def test_a_run_begins_with_the_sql_that_was_reviewed(accept_goldens: bool) -> No
             life.warehouse.statements.clear()
             life.project.begin(which)
             files[f"{name}_{which}.sql"] = ";\n\n".join(normalized(life.warehouse.statements)) + "\n"
-    for view in ("reconcile_drift", "reconcile_lag", "reconcile_unrouted"):
+    for view in ("reconcile_drift", "reconcile_lag", "reconcile_quarantine", "reconcile_unrouted"):
         files[f"{view}.sql"] = life.project.compile(view).strip() + "\n"
     compare(GOLDEN / "begin_run", files, accept_goldens)
 

@@ -8,7 +8,7 @@ from recorder import Recorder
 from refusals import THINGS, thing
 from shapes import Life
 
-VIEWS = ["reconcile_drift", "reconcile_lag", "reconcile_unrouted"]
+VIEWS = ["reconcile_drift", "reconcile_lag", "reconcile_quarantine", "reconcile_unrouted"]
 ANEW, NOTHING = dict.fromkeys(VIEWS, "MADE ANEW"), dict.fromkeys(VIEWS, "nothing new")
 
 
@@ -42,10 +42,31 @@ def test_it_is_left_alone_until_what_it_reads_changes(shop: Life) -> None:
     shop.project.run(*VIEWS)
     shop.project.model("parts", thing(object="shop.parts").sql, THINGS)
     shop.warehouse.statements.clear()
-    assert shop.project.run(*VIEWS) == {**ANEW, "reconcile_lag": "nothing new"}
+    assert shop.project.run(*VIEWS) == {
+        **ANEW, "reconcile_lag": "nothing new", "reconcile_quarantine": "nothing new",
+    }  # fmt: skip
     (_, made) = (sql for sql in shop.warehouse.statements if " view " in sql)
     assert "object <> '#cut' and not (object in ('shop.orders', 'shop.parts'))" in made
     assert shop.project.run(*VIEWS) == NOTHING
+
+
+def test_the_quarantine_of_a_new_model_is_shown_when_its_first_run_ends(shop: Life) -> None:
+    """The view is made before it, and reads no table that is not there."""
+    shop.project.run(*VIEWS)
+    made = [sql for sql in shop.warehouse.statements if "`reconcile_quarantine`" in sql and " view " in sql]
+    assert "where false" in made[0]
+    shop.warehouse.statements.clear()
+    shop.project.run("orders")
+    shop.project.end()
+    (replaced,) = (sql for sql in shop.warehouse.statements if "replace view `demo`.`reconcile_quarantine`" in sql)
+    assert "from `demo`.`orders__quarantine`" in replaced
+    assert shop.project.run("reconcile_quarantine") == {"reconcile_quarantine": "nothing new"}
+
+
+def test_a_run_of_a_model_alone_makes_no_view(shop: Life) -> None:
+    shop.project.run("orders")
+    shop.project.end()
+    assert not [sql for sql in shop.warehouse.statements if "reconcile_quarantine" in sql]
 
 
 def test_without_a_staging_table_the_views_are_empty(shop: Life) -> None:

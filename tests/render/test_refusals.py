@@ -1073,7 +1073,7 @@ VIEWS: dict[str, Refusal] = {
             [f"demo.{view} exists and is a table of somebody else's, which is not replaced; drop or rename it"],
             f"Model {view}",
         )
-        for view in ("reconcile_drift", "reconcile_lag", "reconcile_unrouted")
+        for view in ("reconcile_drift", "reconcile_lag", "reconcile_quarantine", "reconcile_unrouted")
     },
     **{
         f"patience of {patience}": Refusal(

@@ -1,14 +1,23 @@
-with account as (
+with models as (
+    select *
+    from values
+        ('demo.orders', 0)
+        as models (relation, purged)
+),
+
+account as (
     select
         *,
-        row_number() over (order by struct(coalesce(entry, 0) as entry, recorded_at), first_batch) as place,
-        coalesce(max(last_batch) over (order by struct(coalesce(entry, 0) as entry, recorded_at), first_batch rows between unbounded preceding and 1 preceding), 0) as before
+        row_number() over (partition by relation order by struct(coalesce(entry, 0) as entry, recorded_at), first_batch) as place,
+        coalesce(
+            max(last_batch) over (partition by relation order by struct(coalesce(entry, 0) as entry, recorded_at), first_batch rows between unbounded preceding and 1 preceding), 0
+        ) as before
     from `demo`.`reconcile_ledger`
-    where relation = 'demo.orders'
+    inner join models using (relation)
 ),
 
 staged as (
-    select batch, coalesce(sum(case source
+    select 'demo.orders' as relation, batch, coalesce(sum(case source
     when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), 1)
     else 1
 end), 0) as records
@@ -18,10 +27,10 @@ end), 0) as records
 ),
 
 recounted as (
-    select account.place, coalesce(sum(staged.records), 0) as staged
+    select account.relation, account.place, coalesce(sum(staged.records), 0) as staged
     from account
-    left join staged on staged.batch between account.first_batch and account.last_batch
-    group by account.place
+    left join staged on staged.relation = account.relation and staged.batch between account.first_batch and account.last_batch
+    group by account.relation, account.place
 ),
 
 judged as (
@@ -31,26 +40,35 @@ judged as (
             '; ',
             if(delivered <> applied + superseded + duplicate + quarantined + pending, 'the classes do not add up to delivered', null),
             if(applied <> inserted + updated + deleted + tombstoned, 'the effects do not add up to applied', null),
-            if(delivered <> staged and (delivered < staged or first_batch > 0), 'staging holds another number of records', null),
-            if(first_batch > if(kind = 'rebuild', greatest(before, 0), before) + 1, 'batches before this range are in no range', null)
+            if(delivered <> staged and (delivered < staged or first_batch > purged), 'staging holds another number of records', null),
+            if(first_batch > if(kind = 'rebuild', greatest(before, purged), before) + 1, 'batches before this range are in no range', null)
         ), '') as finding
     from account
-    inner join recounted using (place)
+    inner join recounted using (relation, place)
 ),
 
 -- what was applied without an account
 forgotten as (
-    select batch, records
+    select relation, batch, records
     from staged
+    inner join models using (relation)
+    inner join (
+        select 'demo.orders' as relation, max(_change_batch) as last_batch
+        from `demo`.`orders__base`
+    ) using (relation)
     where
-        batch <= (select max(_change_batch) from `demo`.`orders__base`)
-        and batch > 0
-        and not exists (select 1 from account where staged.batch between account.first_batch and account.last_batch)
+        batch <= last_batch
+        and batch > purged
+        and not exists (
+            select 1
+            from account
+            where staged.relation = account.relation and staged.batch between account.first_batch and account.last_batch
+        )
 )
 
-select kind, first_batch, last_batch, delivered, applied, superseded, duplicate, quarantined, pending, recorded_at, finding
+select relation, kind, first_batch, last_batch, delivered, applied, superseded, duplicate, quarantined, pending, recorded_at, finding
 from judged
 where finding is not null
 union all
-select null, batch, batch, records, null, null, null, null, null, null, 'the base table holds this batch, and the ledger does not know it'
+select relation, null, batch, batch, records, null, null, null, null, null, null, 'the base table holds this batch, and the ledger does not know it'
 from forgotten

@@ -1,0 +1,94 @@
+{#- What is wrong with the accounts of models, of their nodes, none of them a current_view: ranges whose counts do not add up to what staging holds, batches between ranges
+    that no range covers, and batches that a base table holds without an account. Of records that were purged since, the ledger alone knows. -#}
+{%- macro account_findings(nodes) -%}
+{%- set models = [] -%}
+{%- for node in nodes -%}
+  {%- set relation = api.Relation.create(schema=node.schema, identifier=node.alias) -%}
+  {%- set inputs = reconcile.model_inputs(node) -%}
+  {%- do models.append({
+      'name': reconcile.literal(reconcile.ledger_name(relation)), 'relations': reconcile.model_relations(relation), 'inputs': inputs, 'purged': reconcile.last_purged(inputs)}) -%}
+{%- endfor -%}
+with models as (
+    select *
+    from values
+        {% for model in models %}({{ model.name }}, {{ model.purged }}){{ ',\n        ' if not loop.last }}{% endfor %}
+        as models (relation, purged)
+),
+
+account as (
+    select
+        *,
+        row_number() over (partition by relation order by {{ reconcile.place_in_ledger() }}, first_batch) as place,
+        coalesce(
+            max(last_batch) over (partition by relation order by {{ reconcile.place_in_ledger() }}, first_batch rows between unbounded preceding and 1 preceding), 0
+        ) as before
+    from {{ reconcile.qualified(reconcile.ledger()) }}
+    inner join models using (relation)
+),
+
+staged as (
+    {%- for model in models %}
+    {%- if model.inputs.objects %}
+    select {{ model.name }} as relation, batch, {{ reconcile.delivered_records(model.inputs.objects) }} as records
+    from {{ reconcile.qualified(model.inputs.relations[0]) }}
+    where {{ reconcile.is_of_objects(model.inputs.objects) }}
+    group by batch
+    {%- else %}
+    select {{ model.name }} as relation, _change_batch as batch, count(*) as records
+    from {{ reconcile.qualified(model.relations.changes) }}
+    group by _change_batch
+    {%- endif %}
+    {{- '\n    union all' if not loop.last }}
+    {%- endfor %}
+),
+
+recounted as (
+    select account.relation, account.place, coalesce(sum(staged.records), 0) as staged
+    from account
+    left join staged on staged.relation = account.relation and staged.batch between account.first_batch and account.last_batch
+    group by account.relation, account.place
+),
+
+judged as (
+    select
+        account.*,
+        nullif(concat_ws(
+            '; ',
+            if(delivered <> applied + superseded + duplicate + quarantined + pending, 'the classes do not add up to delivered', null),
+            if(applied <> inserted + updated + deleted + tombstoned, 'the effects do not add up to applied', null),
+            if(delivered <> staged and (delivered < staged or first_batch > purged), 'staging holds another number of records', null),
+            if(first_batch > if(kind = 'rebuild', greatest(before, purged), before) + 1, 'batches before this range are in no range', null)
+        ), '') as finding
+    from account
+    inner join recounted using (relation, place)
+),
+
+-- what was applied without an account
+forgotten as (
+    select relation, batch, records
+    from staged
+    inner join models using (relation)
+    inner join (
+        {%- for model in models %}
+        select {{ model.name }} as relation, max(_change_batch) as last_batch
+        from {{ reconcile.qualified(model.relations.base) }}
+        {{- '\n        union all' if not loop.last }}
+        {%- endfor %}
+    ) using (relation)
+    where
+        batch <= last_batch
+        and batch > purged
+        and not exists (
+            select 1
+            from account
+            where staged.relation = account.relation and staged.batch between account.first_batch and account.last_batch
+        )
+)
+
+select relation, kind, first_batch, last_batch, delivered, applied, superseded, duplicate, quarantined, pending, recorded_at, finding
+from judged
+where finding is not null
+union all
+select relation, null, batch, batch, records, null, null, null, null, null, null, 'the base table holds this batch, and the ledger does not know it'
+from forgotten
+{%- endmacro %}

@@ -1,0 +1,39 @@
+{#- Why records of models could not be applied, of the nodes of models: one row for each model and reason, whatever value
+    the reason quotes; `reason`, `example_key` and `example_origin` are of one record of the first batch. -#}
+{%- macro quarantine_reasons(nodes) -%}
+{%- for node in nodes %}
+{%- set relation = api.Relation.create(schema=node.schema, identifier=node.alias) %}
+select relation, example.reason, records, first_batch, last_batch, example.key as example_key, example.origin as example_origin
+from (
+    select
+        {{ reconcile.literal(reconcile.ledger_name(relation)) }} as relation,
+        count(*) as records,
+        min(_change_batch) as first_batch,
+        max(_change_batch) as last_batch,
+        min(struct(_change_batch, _change_id, origin, _change_error as reason, {{ reconcile._key_of_record(reconcile.keys_of(node)) }} as key)) as example
+    from {{ reconcile.qualified(reconcile.model_relations(relation).quarantine) }}
+    group by regexp_replace(_change_error, {{ reconcile.literal("'[^']*'") }}, '')
+)
+{{ 'union all' if not loop.last }}
+{%- else -%}
+select
+    cast(null as string) as relation,
+    cast(null as string) as reason,
+    cast(null as bigint) as records,
+    cast(null as bigint) as first_batch,
+    cast(null as bigint) as last_batch,
+    cast(null as string) as example_key,
+    cast(null as string) as example_origin
+where false
+{%- endfor -%}
+{%- endmacro %}
+
+{#- The key columns of a record that may be malformed, as JSON; NULL where it has none of them. Each source has them in a place of its own. -#}
+{%- macro _key_of_record(keys) -%}
+{%- set names = [] -%}
+{%- for key in keys -%}{%- do names.append(reconcile.literal(key | lower)) -%}{%- endfor -%}
+{%- set fields = reconcile.parsed_record('payload map<string,string>, keys map<string,string>, row_key string, mods array<struct<keys map<string,string>>>') -%}
+nullif(to_json(transform(array({{ fields }}), said -> map_filter(
+        coalesce(said.payload, said.keys, get(said.mods, 0).keys, map('row_key', said.row_key)), (name, value) -> lower(name) in ({{ names | join(', ') }}) and value is not null
+    ))[0]), '{}')
+{%- endmacro %}
