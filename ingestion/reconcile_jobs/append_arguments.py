@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import Any
 
-from reconcile_jobs.command_line import Parser
+from reconcile_jobs.command_line import Parser, interval, seconds_of
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.expectations import Expected
 from reconcile_jobs.staging import TableName
@@ -52,26 +52,11 @@ and with --expect expectations. Exit codes: 0 done; 1 records are not as expecte
 that a retry may cure.
 """
 
-_SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600}
-
 
 def _positive(text: str) -> int:
     if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text} is not a number from 1 on")
     return int(text)
-
-
-def _interval(text: str) -> str:
-    units = {"s": "seconds", "m": "minutes", "h": "hours"}
-    found = re.fullmatch(r"([0-9]+)\s*([smh])", text)
-    if not found or int(found[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{text} is no interval; write 30s, 5m or 1h")
-    return f"{found[1]} {units[found[2]]}"
-
-
-def _seconds(text: str) -> int:
-    number, unit = _interval(text).split()
-    return int(number) * _SECONDS[unit]
 
 
 def _factor(text: str) -> float:
@@ -81,12 +66,12 @@ def _factor(text: str) -> float:
 
 
 def _short(text: str) -> str:
-    _interval(text)
+    interval(text)
     return text.replace(" ", "")
 
 
 def _heartbeat(text: str) -> str:
-    if not 1 <= _seconds(text) <= 300:
+    if not 1 <= seconds_of(text) <= 300:
         raise argparse.ArgumentTypeError(f"{text} is out of range: Spanner takes 1s to 5m")
     return _short(text)
 
@@ -107,7 +92,7 @@ def arguments(words: list[str], description: str | None) -> tuple[str, dict[str,
     _add_expectations(files)
     files.add_argument("--format", choices=["auto", "json", "avro"], default="auto", help="(default: auto, by name)")
     files.add_argument("--max-files", type=_positive, metavar="N", help="at most so many files in one batch")
-    files.add_argument("--every", type=_interval, metavar="30s", help="keep going, looking for files so often")
+    files.add_argument("--every", type=interval, metavar="30s", help="keep going, looking for files so often")
     files.add_argument(
         "--skip-corrupt-files", action="store_true", help="record the name of a file that cannot be read, and go on"
     )
@@ -130,7 +115,7 @@ def arguments(words: list[str], description: str | None) -> tuple[str, dict[str,
         end="the last commit timestamp",
         there="the rows that were there at the start",
     )
-    spanner.add_argument("--every", type=_interval, metavar="10s", help="keep going, with a window so often")
+    spanner.add_argument("--every", type=interval, metavar="10s", help="keep going, with a window so often")
     spanner.add_argument(
         "--window", type=_short, default="60s", metavar="60s", help="at most so long a time in one batch (default: 60s)"
     )
@@ -174,7 +159,7 @@ def arguments(words: list[str], description: str | None) -> tuple[str, dict[str,
         end="the commit timestamp to get to",
         there="the cells that are there already",
     )
-    bigtable.add_argument("--every", type=_seconds, metavar="10s", help="keep going, with a round so often")
+    bigtable.add_argument("--every", type=seconds_of, metavar="10s", help="keep going, with a round so often")
     asked = vars(parser.parse_args(words))
     return asked.pop("source"), asked, _expected(asked)
 
@@ -227,7 +212,7 @@ def _add_expectations(parser: argparse.ArgumentParser) -> None:
         help="an object that may come; may be repeated (default: those that staging had before)",
     )
     group.add_argument(
-        "--expect-lag", type=_seconds, metavar="24h", help="the longest time from commit to append (default: 24h)"
+        "--expect-lag", type=seconds_of, metavar="24h", help="the longest time from commit to append (default: 24h)"
     )
     group.add_argument(
         "--expect-volume",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import NoReturn
 
 from reconcile_jobs.errors import UsageError
 
-__all__ = ["Parser"]
+__all__ = ["Parser", "interval", "seconds_of"]
+
+_UNITS = {"s": ("seconds", 1), "m": ("minutes", 60), "h": ("hours", 3600)}
 
 
 class Parser(argparse.ArgumentParser):
@@ -20,3 +23,17 @@ class Parser(argparse.ArgumentParser):
             names = [word.partition("=")[0] for word in unknown.split() if word.startswith("-")]
             message = f"{what}{colon}{', '.join(names) or 'values without a name'}"
         raise UsageError(f"{message}; see `{self.prog} --help`.")
+
+
+def interval(text: str) -> str:
+    """Return a length of time, given as 30s, 5m or 1h, as Spark takes it: 30 seconds. For argparse's `type`."""
+    found = re.fullmatch(r"([0-9]+)\s*([smh])", text)
+    if not found or int(found[1]) == 0:
+        raise argparse.ArgumentTypeError(f"{text} is no interval; write 30s, 5m or 1h")
+    return f"{found[1]} {_UNITS[found[2]][0]}"
+
+
+def seconds_of(text: str) -> int:
+    """Return the same as a number of seconds."""
+    number = int(interval(text).split()[0])
+    return number * _UNITS[text.strip()[-1]][1]

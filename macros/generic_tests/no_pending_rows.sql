@@ -3,17 +3,21 @@
 {%- test no_pending_rows(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'no_pending_rows') -%}
-{%- set node = reconcile.node_of(model) -%}
+{{ reconcile.rows_that_wait(reconcile.node_of(model)) }}
+{%- endif -%}
+{%- endtest %}
+
+{%- macro rows_that_wait(node) -%}
 {%- set keys = reconcile.keys_of(node) -%}
 {%- set settings = reconcile._settings_of_node(node) -%}
-{%- set base = reconcile.stored_rows(model.incorporate(path={'identifier': model.identifier ~ '__base'}), settings) -%}
-{%- set relations = reconcile.model_relations(model) -%}
+{%- set relations = reconcile.model_relations(api.Relation.create(schema=node.schema, identifier=node.alias)) -%}
+{%- set base = reconcile.stored_rows(relations.base, settings) -%}
 {%- if settings.keyless.kind == 'row_deletes' and load_relation(relations.row_deletes) %}
 select *
 from {{ reconcile.stored_keyless_deletes(relations, settings) }} as row_delete
 where not exists (
     select 1
-    from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }} as change
+    from {{ reconcile.qualified(relations.changes) }} as change
     where
         change._row_id = row_delete._row_id
         and change._change_sequence < row_delete._change_sequence
@@ -32,8 +36,7 @@ select *
 from {{ base }}
 where {{ pending if reconcile.takes_partial_records(node) else 'false' }}
 {%- endif %}
-{%- endif -%}
-{%- endtest %}
+{%- endmacro %}
 
 {#- What the columns of a model's tables follow from. -#}
 {%- macro _settings_of_node(node) -%}

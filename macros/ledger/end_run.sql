@@ -1,20 +1,23 @@
 {#- Runs after every `dbt run` and `dbt build`, in every project that installs the package: says what would else be seen only by those who look for it. -#}
 {%- macro end_run() -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and not flags.EMPTY and not reconcile.as_of() -%}
-    {%- do reconcile._show_quarantine_of_new_models() -%}
+    {%- do reconcile._show_new_models() -%}
     {%- for line in reconcile.summary_of_run() -%}{%- do log(line, info=true) -%}{%- endfor -%}
   {%- endif -%}
 {%- endmacro %}
 
-{#- `reconcile_quarantine` was made before the models of which this is the first run. -#}
-{%- macro _show_quarantine_of_new_models() -%}
-  {%- set built = graph.get('reconcile_ranges', {}).values() | map(attribute='kind') | list -%}
-  {%- set view = graph.nodes.get('model.reconcile.reconcile_quarantine') -%}
-  {%- set relation = api.Relation.create(schema=view.schema, identifier=view.alias) if view -%}
-  {%- if 'rebuild' in built and view and load_relation(relation) -%}
-    {%- set statement = reconcile.get_view_statement(
-          relation, reconcile.quarantine_reasons(reconcile.built_nodes()) | trim, '', reconcile.table_properties(relation).get('reconcile.definition', 'otherwise')) -%}
-    {%- do run_query(statement) if statement -%}
+{#- `reconcile_quarantine` and `reconcile_status` were made before the models of which this is the first run. -#}
+{%- macro _show_new_models() -%}
+  {%- if 'rebuild' in graph.get('reconcile_ranges', {}).values() | map(attribute='kind') | list -%}
+    {%- set nodes = reconcile.built_nodes() -%}
+    {%- for name, query in [('reconcile_quarantine', reconcile.quarantine_reasons(nodes)), ('reconcile_status', reconcile.status_of(nodes))] -%}
+      {%- set node = graph.nodes.get('model.reconcile.' ~ name) -%}
+      {%- set view = api.Relation.create(schema=node.schema, identifier=node.alias) if node -%}
+      {%- if view and load_relation(view) -%}
+        {%- set statement = reconcile.get_view_statement(view, query | trim, '', reconcile.table_properties(view).get('reconcile.definition', 'otherwise')) -%}
+        {%- do run_query(statement) if statement -%}
+      {%- endif -%}
+    {%- endfor -%}
   {%- endif -%}
 {%- endmacro %}
 

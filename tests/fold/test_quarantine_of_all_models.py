@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
+import status
 from datastream import Staged, event
 from memory import Memory, MemoryProject
 from pyspark.sql import SparkSession
@@ -23,6 +25,8 @@ STAGED = [
     change("two", 2, 4, 1, change_type="MOVE"),
     change("three", 1, 5, 5),
     change("four", 1, 6, 300),  # whose model has not been built
+    change("five", 1, 7, 1),  # that no model reads
+    Staged("{torn", None, 2),
 ]  # fmt: skip
 
 
@@ -39,7 +43,7 @@ def project(spark: SparkSession) -> Iterator[MemoryProject]:
                 f"{{{{ reconcile.datastream_postgresql(source('lake', 'changes'), object='shop_{name}') }}}}",
                 COLUMNS,
             )
-        project.run("reconcile_quarantine", "one", "two", "three")
+        project.run("reconcile_quarantine", "reconcile_status", "one", "two", "three")
         project.end()
         yield project
 
@@ -73,6 +77,30 @@ def test_a_test_of_a_model_says_its_own_reasons_and_fails_on_the_records(project
     project.logged.clear()
     assert project.failing("no_quarantine", "three") == []
     assert project.logged == []
+
+
+def test_the_status_has_a_line_for_each_thing_that_is_not_right(project: MemoryProject) -> None:
+    assert said_of(project) == {
+        (
+            1, "shop.one: 2 records in quarantine, batches 1 to 2: n: '300' is not exactly a tinyint "
+            "(as of the key {'id':'2'})",
+        ),
+        (1, "shop.two: 1 record in quarantine, batch 2: change type 'MOVE' is unknown (as of the key {'id':'4'})"),
+        (1, "lake.changes: 1 record without an object, batch 2: see reconcile_unrouted"),
+        (3, "lake.changes: no model reads shop_five, 1 record, batch 1: postgresql, key id"),
+    }  # fmt: skip
+    before = said_of(project)
+    project.memory.stage(STAGING, [change("one", 3, 8, 1), change("one", 4, 9, 1), change("three", 4, 10, 1)])
+    ((_, one), (_, three)) = sorted(said_of(project) - before)
+    assert one.startswith("shop.one: 2 records not applied yet, batches 3 to 4, the first of 20")
+    assert three.startswith("shop.three: 1 record not applied yet, batch 4, the first of 20")
+    project.run("one", "three")
+    assert said_of(project) == before
+
+
+def said_of(project: MemoryProject) -> set[tuple[int, str]]:
+    rows = project.memory.table("shop.reconcile_status").selectExpr("*", "current_timestamp() as now").collect()
+    return {(code, said.replace('"', "'")) for code, said in status.findings(rows, timedelta(days=36500), [])}
 
 
 def test_the_accounts_of_all_models_are_judged_at_once(project: MemoryProject) -> None:

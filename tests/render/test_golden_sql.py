@@ -30,6 +30,7 @@ from shapes import (
     Shape,
 )
 from snapshots import SNAPSHOT, TAKEN_AT, beside_a_snapshot, taken
+from test_monitoring_views import VIEWS
 
 GOLDEN = Path(__file__).parents[1] / "sql"
 
@@ -192,7 +193,7 @@ def test_a_run_begins_with_the_sql_that_was_reviewed(accept_goldens: bool) -> No
             life.warehouse.statements.clear()
             life.project.begin(which)
             files[f"{name}_{which}.sql"] = ";\n\n".join(normalized(life.warehouse.statements)) + "\n"
-    for view in ("reconcile_drift", "reconcile_lag", "reconcile_quarantine", "reconcile_unrouted"):
+    for view in VIEWS:
         files[f"{view}.sql"] = life.project.compile(view).strip() + "\n"
     compare(GOLDEN / "begin_run", files, accept_goldens)
 

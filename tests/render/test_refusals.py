@@ -14,6 +14,7 @@ import pytest
 import refusals
 import test_as_of
 import test_generations
+import test_monitoring_views
 import test_names
 import test_parity_refusals
 from plain_dbt import PACKAGE, CompilerError, PlainProject, Relation
@@ -1073,7 +1074,7 @@ VIEWS: dict[str, Refusal] = {
             [f"demo.{view} exists and is a table of somebody else's, which is not replaced; drop or rename it"],
             f"Model {view}",
         )
-        for view in ("reconcile_drift", "reconcile_lag", "reconcile_quarantine", "reconcile_unrouted")
+        for view in test_monitoring_views.VIEWS
     },
     **{
         f"patience of {patience}": Refusal(

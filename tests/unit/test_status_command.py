@@ -1,0 +1,139 @@
+"""status.py: what is not right, worst first, each in one line, and the exit code of the worst."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import status
+from reconcile_jobs import session
+from reconcile_jobs.errors import DataError, Fault, JobError, Undecided, UsageError
+
+NOW = datetime(2026, 11, 26, 12)
+ORDERS, STAGING = "demo.orders", "lake.changes"
+
+
+def row(kind: str, relation: str = ORDERS, **said: Any) -> Any:
+    nothing = dict.fromkeys(("object", "records", "first_batch", "last_batch", "at", "said"))
+    return SimpleNamespace(**{**nothing, "kind": kind, "relation": relation, "now": NOW, **said})
+
+
+def appended(hours: float = 1) -> Any:
+    return row("appended", STAGING, first_batch=1, last_batch=9, at=NOW - timedelta(hours=hours))
+
+
+FINDINGS: dict[str, tuple[Any, int, str]] = {
+    "quarantine": (
+        row("quarantined", records=3, first_batch=2, last_batch=4, said="n: 'x' is not exactly a int"), 1,
+        "demo.orders: 3 records in quarantine, batches 2 to 4: n: 'x' is not exactly a int",
+    ),
+    "torn records": (
+        row("unrouted", STAGING, records=1, first_batch=2, last_batch=2), 1,
+        "lake.changes: 1 record without an object, batch 2: see reconcile_unrouted",
+    ),
+    "a new table": (
+        row("unrouted", STAGING, object="shop_new", records=1500, first_batch=2, last_batch=2, said="shop.new, mysql"),
+        3,
+        "lake.changes: no model reads shop_new, 1,500 records, batch 2: shop.new, mysql",
+    ),
+    "drift": (
+        row("drift", records=5, first_batch=3, last_batch=8, said="column size is new"), 3,
+        "demo.orders: column size is new since batch 3, 5 records",
+    ),
+    "pending": (
+        row("pending", records=1), 3, "demo.orders: 1 row wait for the rest of their columns, or for their row",
+    ),
+    "behind": (
+        row("behind", records=2, first_batch=8, last_batch=9, at=datetime(2026, 11, 26, 11)), 4,
+        "demo.orders: 2 records not applied yet, batches 8 to 9, the first of 2026-11-26 11:00:00",
+    ),
+    "no append": (
+        appended(hours=25), 4, "lake.changes: nothing appended since 2026-11-25 11:00:00, batch 9",
+    ),
+    "nothing appended": (row("appended", STAGING), 4, "lake.changes: nothing has been appended yet"),
+    **{
+        verdict: (
+            row("parity", records=2, at=NOW, said=f"{verdict}, against lake.orders_source"), code,
+            f"demo.orders: 2 rows {verdict}, against lake.orders_source, at 2026-11-26 12:00:00",
+        )
+        for verdict, code in (("confirmed", 1), ("unprovable", 3), ("in_flight", 4))
+    },
+}  # fmt: skip
+RIGHT = [appended(), appended(hours=24), row("parity", records=0, at=NOW, said="match, against lake.orders_source")]
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_each_thing_that_is_not_right_is_a_line_with_an_exit_code(name: str):
+    found, code, sentence = FINDINGS[name]
+    assert status.findings([*RIGHT, found], timedelta(hours=24), []) == [(code, sentence)]
+
+
+def test_an_object_that_is_ignored_is_no_finding():
+    rows = [FINDINGS["a new table"][0], FINDINGS["torn records"][0]]
+    assert [code for code, _ in status.findings(rows, timedelta(hours=24), ["shop_new"])] == [1]
+
+
+class Outputs:
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.results: list[dict[str, Any]] = []
+
+    def say(self, sentence: str) -> None:
+        self.said.append(sentence)
+
+    def result(self, values: dict[str, Any]) -> None:
+        self.results.append(values)
+
+
+def run(
+    rows: list[Any], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...] = ()
+) -> tuple[Outputs, JobError | None]:
+    outputs = Outputs()
+    monkeypatch.setattr(session, "start", lambda name: None)
+    monkeypatch.setattr(status, "read", lambda spark, view: rows)
+    try:
+        status.main(["--status", "demo.reconcile_status", *words], outputs)  # type: ignore[arg-type]
+    except JobError as failure:
+        return outputs, failure
+    return outputs, None
+
+
+def test_the_worst_comes_first_and_decides_the_exit_code(monkeypatch: pytest.MonkeyPatch):
+    names = ["behind", "drift", "quarantine", "no append", "confirmed"]
+    for given in (names, names[::-1]):
+        outputs, failure = run([FINDINGS[name][0] for name in given], monkeypatch)
+        assert isinstance(failure, DataError) and failure.exit_code == 1
+        assert len(outputs.said) == 5
+        assert set(outputs.said[:2]) == {FINDINGS["quarantine"][2], FINDINGS["confirmed"][2]}
+        assert outputs.said[2] == FINDINGS["drift"][2]
+        assert outputs.results == [{"staging_tables": 1, "wrong": 2, "look": 1, "wait": 2, "status": "wrong"}]
+    for name, kind in (("drift", Undecided), ("behind", Fault)):
+        _, failure = run([FINDINGS[name][0], FINDINGS["no append"][0]], monkeypatch)
+        assert isinstance(failure, kind)
+
+
+def test_if_all_is_right_nothing_is_said_and_the_exit_code_is_zero(monkeypatch: pytest.MonkeyPatch):
+    outputs, failure = run(RIGHT, monkeypatch)
+    assert failure is None and outputs.said == []
+    assert outputs.results == [{"staging_tables": 2, "wrong": 0, "look": 0, "wait": 0, "status": "right"}]
+
+
+def test_how_long_ago_the_last_append_may_be_can_be_said(monkeypatch: pytest.MonkeyPatch):
+    assert isinstance(run(RIGHT, monkeypatch, ("--appended-within", "30m"))[1], Fault)
+    assert run([appended(hours=25)], monkeypatch, ("--appended-within", "26h"))[1] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "--status"),
+        (["--status", "no view"], "--status no view is not the name of a table"),
+        (["--status", "a.b", "--appended-within", "soon"], "soon is no interval; write 30s, 5m or 1h"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_a_sentence(words: list[str], sentence: str):
+    with pytest.raises(UsageError) as refused:
+        status.main(words, Outputs())  # type: ignore[arg-type]
+    assert sentence in str(refused.value)
