@@ -79,6 +79,11 @@ def test_a_test_of_a_model_says_its_own_reasons_and_fails_on_the_records(project
     assert project.logged == []
 
 
+def test_an_object_that_is_ignored_hides_no_record_without_an_object(project: MemoryProject) -> None:
+    assert {row.object for row in project.failing("no_unrouted", STAGING)} == {None, "shop_five"}
+    assert {row.object for row in project.failing("no_unrouted", STAGING, ignore=["shop_five"])} == {None}
+
+
 def test_the_status_has_a_line_for_each_thing_that_is_not_right(project: MemoryProject) -> None:
     assert said_of(project) == {
         (

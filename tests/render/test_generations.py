@@ -106,6 +106,7 @@ RIGHT: dict[str, tuple[str, list[Any]]] = {
     "a file": (MYSQL, [less(FILE, "log_position"), FILE]),
     "an lsn": (POSTGRESQL, [{**LSN, "lsn": "0/9"}, {**LSN, "lsn": "0/A"}, {**LSN, "lsn": "1/0"}]),
     "an lsn of three": (SQLSERVER, [{**LSN_OF_THREE, "lsn": "9:ff:f"}, LSN_OF_THREE]),
+    "an lsn of three, in hex": (SQLSERVER, [{**LSN_OF_THREE, "lsn": f"{log}:0:0"} for log in ("9", "a", "10")]),
     "zones": (POSTGRESQL, ["2026-11-22T00:00:00+02", "2026-11-21 22:00:00Z", "2026-11-21 17:30:00-04:30"]),
 }
 

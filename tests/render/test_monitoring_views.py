@@ -50,6 +50,18 @@ def test_it_is_left_alone_until_what_it_reads_changes(shop: Life) -> None:
     assert shop.project.run(*VIEWS) == NOTHING
 
 
+def test_an_object_that_one_model_takes_whole_has_no_table_that_no_model_reads(shop: Life) -> None:
+    """Whichever model comes first."""
+    for first, second in (("a_whole", "b_table"), ("b_table", "a_whole")):
+        shop.project.graph["nodes"].clear()
+        for name in (first, second):
+            shape = thing(table="shop.parts") if name == "b_table" else thing(object="shop_parts")
+            shop.project.model(name, shape.sql, THINGS)
+        read = shop.project.macros.staging_read()["lake.shop_changes"]
+        with_tables = {name: said["tables"] for name, said in read["objects"].items()}
+        assert with_tables == {"shop_parts": [], "shop.parts": [[None, "shop", "parts"]]}
+
+
 def test_the_quarantine_of_a_new_model_is_shown_when_its_first_run_ends(shop: Life) -> None:
     """The view is made before it, and reads no table that is not there."""
     shop.project.run(*VIEWS)

@@ -836,6 +836,16 @@ def test_a_column_that_only_the_base_snapshot_has_had_is_no_reason_to_refuse() -
     assert any("create or replace table" in sql for sql in life.warehouse.statements)
 
 
+def test_each_batch_of_each_staging_table_has_a_time_of_its_own() -> None:
+    life = Life(thing())
+    life.warehouse.appended_at = {1: 10, 2: 20}
+    macros = life.project.macros
+    one, other = Relation("lake", "one"), Relation("lake", "other")
+    assert [macros.appended_at(one, batch) for batch in (1, 2, 1)] == [10, 20, 10]
+    life.warehouse.appended_at = {1: 11, 2: 20}
+    assert [macros.appended_at(staging, 1) for staging in (one, other)] == [10, 11], "asked once in a run"
+
+
 def test_a_purge_is_written_into_the_ledger_and_into_staging() -> None:
     life = Life(thing())
     life.warehouse.has(STAGING)

@@ -248,7 +248,8 @@ def test_a_codec_without_its_library_is_no_torn_file(monkeypatch: pytest.MonkeyP
 
 def told(**types: Any) -> Any:
     """Return what is told of the fields of a payload of these types."""
-    payload = record("payload", **{name: ["null", type_] for name, type_ in types.items()})
+    unions = {name: ["null", *(type_ if isinstance(type_, list) else [type_])] for name, type_ in types.items()}
+    payload = record("payload", **unions)
     schema = record("event", uuid="string", payload=["null", payload])
     (line,) = json_records(avro(schema, {"uuid": "1", "payload": dict.fromkeys(types)}))
     assert line.startswith('{"uuid":"1","payload":{')
@@ -264,6 +265,7 @@ def test_what_json_does_not_tell_of_a_payload_is_told_beside_it():
         moments=array("moments", "datastream.timestampTz"),
         fixed={"type": "fixed", "name": "four", "size": 4}, kind={"type": "enum", "name": "kind", "symbols": ["a"]},
         plain_list={"type": "array", "items": "bytes"}, pairs={"type": "map", "values": "bytes"},
+        either=["bytes", "string"],
     ) == {
         "bytes": "bytes", "document": "json", "span": "time-interval-micros", "at": "timestampTz",
         "again": "timestampTz", "list": "[]", "parts": "bytes[]", "documents": "json[]", "moments": "timestampTz[]",

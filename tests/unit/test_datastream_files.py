@@ -11,7 +11,14 @@ import pytest
 from avro_files import avro_file, record
 from reconcile_jobs.avro_json import AvroError
 from reconcile_jobs.datastream import _Run
-from reconcile_jobs.datastream_files import _ARROW_ROWS, _NEVER_EMPTY, Files, _avro_rows, _why_unreadable
+from reconcile_jobs.datastream_files import (
+    _ARROW_ROWS,
+    _NEVER_EMPTY,
+    Files,
+    _avro_rows,
+    _why_unreadable,
+    format_of_file,
+)
 from reconcile_jobs.errors import DataError, Fault, UsageError
 
 PATH = "s3://bucket/incorrect.gz/zip.avro"
@@ -82,3 +89,15 @@ def test_a_file_that_is_ignored_by_its_name_is_no_torn_file():
     run.job.skip_corrupt_files = False
     with pytest.raises(DataError, match=r"b\.json"):
         run._set_aside(Files(json=["b.json"]), {"b.json": "it is empty"})
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((f"a.{end}{more}", "json") for end in ("json", "jsonl", "ndjson") for more in ("", ".gz", ".bz2")),
+        ("a.avro", "avro"), ("a.avro.gz", None), ("a.json.zip", None), ("ajson", None), ("json", None),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_name_says_how_a_file_is_read(name: str, kind: str | None):
+    assert format_of_file(f"file:/landing/{name}", "auto") == kind
+    assert format_of_file(f"file:/landing/{name}", "avro") == "avro"

@@ -123,3 +123,9 @@ def test_what_a_driver_says_of_an_unknown_failure_is_told_without_secrets():
     told = str(_other(source, Broken()))
     assert told.startswith("PostgreSQL failed with Odd: no such option: password=")
     assert "canary" not in told and "\n" not in told
+
+
+def test_a_full_disk_is_a_fault_that_the_same_command_may_not_meet_again():
+    failure = explained(OSError("java.io.IOException: No space left on device"))
+    assert isinstance(failure, Fault) and failure.exit_code == 4
+    assert str(failure).startswith("The disk is full; what was committed stays: make room")

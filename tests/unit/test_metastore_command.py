@@ -1,7 +1,11 @@
-"""What the metastore's database says when it does not let us in."""
+"""What the metastore's database says when it does not let us in, or holds a metastore of another version."""
+
+from types import SimpleNamespace
+from typing import Any
 
 import metastore
 import pytest
+from reconcile_jobs.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -11,3 +15,18 @@ import pytest
 def test_a_retry_is_promised_where_it_may_help(state: str | None, may_pass: bool):
     """Lost, too many connections, starting up, nothing said; a wrong password, a database that is not there."""
     assert metastore._may_pass(state) == may_pass
+
+
+@pytest.mark.parametrize("version", ["2.2.0", "2.3.1", "3.1.0", "4.0.0"])
+def test_a_metastore_of_an_earlier_or_later_version_is_refused(version: str, monkeypatch: pytest.MonkeyPatch):
+    said = {"URL": "jdbc:postgresql://a/b", "USER": "u", "PASSWORD": "p"}
+    for name, value in said.items():
+        monkeypatch.setenv(f"RECONCILE_METASTORE_{name}", value)
+    monkeypatch.setenv("RECONCILE_WAREHOUSE", "/warehouse")
+    connection: Any = SimpleNamespace(close=lambda: None)
+    monkeypatch.setattr(metastore, "_connect", lambda *_: connection)
+    monkeypatch.setattr(metastore, "_execute", lambda *_: None)
+    monkeypatch.setattr(metastore, "_version", lambda _: version)
+    console: Any = SimpleNamespace(say=lambda _: None, result=lambda _: None)
+    with pytest.raises(UsageError, match=rf"is of version {version}, and Spark's Hive client takes"):
+        metastore.main([], console)
