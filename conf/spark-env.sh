@@ -29,6 +29,23 @@ for name in $(sed -n 's/^[^#]*${env\.\(RECONCILE_[A-Z_]*\)}.*/\1/p' "$reconcile_
   [ -n "${!name}" ] || { echo "dbt-reconcile: $name is not set, which $reconcile_conf takes from the environment; \`metastore.py --help\` says what it is" >&2; exit 2; }
 done
 
+# Derby, the embedded metastore, admits one process, and says so in pages of Java, after minutes. dbt's JVM ends a moment after dbt, so the one before is waited for. Where the
+# kernel does not show locks, or another machine has it, Derby says it itself.
+reconcile_derby="$(sed -n 's/^spark.driver.*-Dderby.system.home=\([^ ]*\).*/\1/p' "$reconcile_conf/spark-defaults.conf" 2>/dev/null)/metastore/dbex.lck"
+reconcile_holder() {
+  local file
+  file="$(printf '%02x:%02x:%s' $(stat -c '%Hd %Ld %i' "$reconcile_derby" 2>/dev/null) 2>/dev/null)"
+  awk -v file="$file" '$2 == "POSIX" && $6 == file { print $5; exit }' /proc/locks 2>/dev/null
+}
+for ((tries = ${RECONCILE_PATIENCE:-5} * 2; tries > 0; tries--)); do
+  if [ ! -f "$reconcile_derby" ] || [ -z "$(reconcile_holder)" ]; then break; fi
+  sleep 0.5
+done
+if [ "$tries" -eq 0 ] && [ -f "$reconcile_derby" ] && reconcile_pid="$(reconcile_holder)" && [ -n "$reconcile_pid" ]; then
+  echo "dbt-reconcile: the metastore in ${reconcile_derby%/metastore/*} is held by process $reconcile_pid, and the embedded one admits one process at a time: wait until that has ended; or let SPARK_CONF_DIR point at conf/shared, where append.py --every and dbt run work at once" >&2
+  exit 4
+fi
+
 # One machine: listen on loopback only, which also spares Spark's guess at the machine's address and its warning.
 export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"
 
