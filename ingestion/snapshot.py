@@ -12,6 +12,7 @@ from reconcile_jobs.console import Console
 from reconcile_jobs.csv_records import Dialect
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.jdbc.connection import Source, secret_properties
+from reconcile_jobs.jdbc.harmless_properties import check_properties
 from reconcile_jobs.jdbc.kinds import database_of
 from reconcile_jobs.snapshot_csv import columns_of, load_csv
 from reconcile_jobs.snapshot_jdbc import Partitions, Snapshot, load_jdbc
@@ -40,8 +41,9 @@ All rows are of one position, which is kept as a property of the table, reconcil
   SQL Server  the newest LSN that change data capture knew; one connection. It needs ALLOW_SNAPSHOT_ISOLATION
 
 User and password come from RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or with whatever else the driver takes,
-such as oracle.net.wallet_location, from the file of --properties: lines name=value, mode 600. Never
-from the command line.
+such as oracle.net.wallet_location, from the file of --properties: lines name=value, mode 600, the job's user its owner.
+Never from the command line. Properties of keys, timeouts and names are taken; others, of which some load classes, read
+or write files, or run statements, want --allow-property. What the job writes has the rights that its umask leaves.
 
 The drivers are not part of this package: spark-submit --packages org.postgresql:postgresql:42.7.8, or
 com.oracle.database.jdbc:ojdbc11:23.9.0.25.07, org.mariadb.jdbc:mariadb-java-client:3.5.6,
@@ -94,6 +96,13 @@ def main(arguments: list[str], console: Console) -> None:
     jdbc.add_argument("--partition-column", metavar="NAME", help="a column of numbers; its ranges are read at once")
     jdbc.add_argument("--partitions", type=int, metavar="N", help="how many ranges, each by a connection")
     jdbc.add_argument("--properties", metavar="FILE", help="properties of the connection, in a file of mode 600")
+    jdbc.add_argument(
+        "--allow-property",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a property of the driver's, in --url or --properties, that is not known to be harmless",
+    )
     # Named on the command line a password has been seen; it is not shown again in the complaint.
     jdbc.add_argument("--password", "--user", dest="secret", help=argparse.SUPPRESS)
     spanner = kinds.add_parser(
@@ -156,7 +165,9 @@ def _jdbc(options: argparse.Namespace, console: Console, started: float) -> None
         if not 1 <= options.partitions <= 1000:
             raise UsageError(f"--partitions {options.partitions} is not a number from 1 to 1000.")
         partitions = Partitions(options.partition_column, options.partitions)
-    source = Source(database, options.url, secret_properties(options.properties))
+    properties = secret_properties(options.properties)
+    check_properties(database, options.url, properties, options.allow_property)
+    source = Source(database, options.url, properties)
     into = TableName.parse(options.into, "--into")
 
     spark = session.start(f"snapshot {into}")

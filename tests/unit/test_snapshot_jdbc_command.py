@@ -1,7 +1,9 @@
 """What the command refuses before anything is asked, and how it cuts and reads."""
 
 import io
+import os
 import random
+import re
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +17,7 @@ from reconcile_jobs.errors import DataError, Fault, UsageError
 from reconcile_jobs.exact_text import ExactText, reader_of
 from reconcile_jobs.jdbc.connection import Source, connected, read_properties, secret_properties
 from reconcile_jobs.jdbc.database import Column
+from reconcile_jobs.jdbc.harmless_properties import check_properties
 from reconcile_jobs.jdbc.kinds import database_of
 from reconcile_jobs.jdbc.mysql import MySQL
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
@@ -109,6 +112,58 @@ def test_properties_that_are_refused(tmp_path, text, mode, complaint):
     with pytest.raises(UsageError, match=complaint) as refused:
         read_properties(properties_file(tmp_path, text, mode))
     assert CANARY not in str(refused.value)
+
+
+def test_a_properties_file_of_another_user_is_refused(tmp_path, monkeypatch):
+    file = properties_file(tmp_path, "user=me")
+    monkeypatch.setattr("os.geteuid", lambda: file.stat().st_uid + 1)
+    if file.stat().st_uid == 0:  # root's files are nobody else's to change
+        assert read_properties(file) == {"user": "me"}
+        os.chown(file, 4711, 4711)
+    with pytest.raises(UsageError, match="belongs to another user, who may change it"):
+        read_properties(file)
+
+
+HARMLESS = [
+    "jdbc:postgresql://h/db?user=me&ssl=true&sslmode=verify-full",
+    "jdbc:mariadb://h:3306/shop?sslMode=trust&connectTimeout=5",
+    "jdbc:sqlserver://h;databaseName=shop; encrypt = true;trustServerCertificate=true",
+    "jdbc:oracle:thin:@tcps://h:1521/shop?wallet_location=/wallet&ssl_server_dn_match=true",
+    "jdbc:oracle:thin:@(DESCRIPTION=(ADDRESS=(PROTOCOL=TCP)(HOST=h)(PORT=1521))(CONNECT_DATA=(SERVICE_NAME=shop)))",
+]
+
+
+@pytest.mark.parametrize("url", HARMLESS)
+def test_properties_of_keys_timeouts_and_names_are_taken(url):
+    check_properties(database_of(url), url, ["user", "password"], [])
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("jdbc:postgresql://h/db?ssl=true&socketFactory=org.x.Y&socketFactoryArg=z", "socketFactory"),
+        ("jdbc:postgresql://h/db?sslfactory=org.x.Y", "sslfactory"),
+        ("jdbc:postgresql://h/db?socket%46actory=org.x.Y", "socket%46actory"),
+        ("jdbc:postgresql://h/db?loggerFile=/etc/x", "loggerFile"),
+        ("jdbc:postgresql://h/db?options=-c%20DateStyle=German", "options"),
+        ("jdbc:mariadb://h/shop?allowLocalInfile=true", "allowLocalInfile"),
+        ("jdbc:mariadb://h/shop?allowLocalInfile", "allowLocalInfile"),
+        ("jdbc:mariadb://h/shop?credentialType=x", "credentialType"),
+        ("jdbc:sqlserver://h;encrypt=true;socketFactoryClass=org.x.Y", "socketFactoryClass"),
+        ("jdbc:sqlserver://h; trustManagerClass = org.x.Y", "trustManagerClass"),
+        ("jdbc:oracle:thin:@//h/shop?oracle.jdbc.provider.x=y", "oracle.jdbc.provider.x"),
+    ],
+)
+def test_a_property_that_is_not_known_to_be_harmless_is_refused_unless_it_is_allowed_by_name(url, name):
+    with pytest.raises(UsageError, match=rf"--url has the property {re.escape(name)}, .*--allow-property {name}"):
+        check_properties(database_of(url), url, [], [])
+    check_properties(database_of(url), url, [], [name.upper(), "socketFactoryArg"])
+    with pytest.raises(UsageError, match=rf"the file of --properties has the property {re.escape(name)}"):
+        check_properties(database_of(url), "", [name], [])
+
+
+def test_no_server_of_mysql_gets_a_file_of_this_machine_unless_it_is_allowed():
+    assert MySQL.options["allowLocalInfile"] == "false"
 
 
 def test_a_properties_file_that_is_not_there(tmp_path):

@@ -60,7 +60,10 @@ def secret_properties(file: str | None) -> dict[str, str]:
 def read_properties(path: Path) -> dict[str, str]:
     """Read a file of lines name=value, which only its owner may read. Raises UsageError."""
     try:
-        mode = stat.S_IMODE(path.stat().st_mode)
+        status = path.stat()
+        mode = stat.S_IMODE(status.st_mode)
+        if status.st_uid not in (os.geteuid(), 0):
+            raise UsageError(f"{path} belongs to another user, who may change it: let it be the job's own.")
         if mode & 0o077:
             raise UsageError(f"Others may read {path}, which has mode {mode:o}: chmod 600 it.")
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -67,7 +67,8 @@ class MySQL(Database):
     kind_of_position = "binlog"
     quotes = ("`", "`")
     one_connection = "connections cannot share a snapshot of MySQL"
-    options = {"allowMultiQueries": "true"}  # noqa: RUF012
+    # A server may ask for any file of the machine that the driver runs on, unless that is off.
+    options = {"allowMultiQueries": "true", "allowLocalInfile": "false"}  # noqa: RUF012
     failures = (
         (
             r"(Access denied for user[^\n]*using password[^\n]*)",
