@@ -34,6 +34,24 @@ class Rounds:
         return SimpleNamespace(round=self.rounds, reached=self.ends and self.rounds == len(self.brought))
 
 
+_reached = job._reached
+
+
+@pytest.mark.parametrize(
+    ("partitions", "reached"),
+    [
+        ([(True, 9), (True, 12)], True), ([(True, 9), (True, 8)], False),
+        ([(True, 9), (False, 12)], False),  # a part that waits for others, whose changes may be earlier
+        ([], True),
+    ],
+)  # fmt: skip
+def test_the_target_is_reached_when_every_partition_is_there_and_none_waits(
+    partitions: list[tuple[bool, int]], reached: bool
+):
+    cut: Any = SimpleNamespace(partitions=[SimpleNamespace(is_whole=w, low_watermark=at) for w, at in partitions])
+    assert _reached(cut, 9) == reached
+
+
 @pytest.fixture(autouse=True)
 def reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "_reached", lambda cut, target: cut.reached)
