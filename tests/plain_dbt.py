@@ -217,7 +217,7 @@ class PlainProject:
         config = {"materialized": "view", "file_format": self.file_format, "meta": {}, **said}
         node = {
             "unique_id": id_, "name": name, "alias": name, "schema": self.schema, "resource_type": "model",
-            "columns": declared, "config": config, "depends_on": {"nodes": []}, "description": "",
+            "columns": declared, "config": config, "raw_code": sql, "depends_on": {"nodes": []}, "description": "",
             "data_tests": list(properties.get("data_tests") or []),
         }  # fmt: skip
         self.graph["nodes"][id_], self._texts[id_] = node, sql

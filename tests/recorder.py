@@ -27,6 +27,7 @@ class Recorder:
     that one was appended, in microseconds, and `appended_at`: when staging's batches were; `base_batch`: the largest
     that the base table has. `purges`: of staging, by object. `answers`: one row each, by a part of what is asked.
     `columns_of`: a SELECT's columns, by a part of its text. `tables`: those that the changes of a run name.
+    `objects`: those that staging has.
     `notes`: what they say that is new, as `_summary_of_notes` has it. `reasons`: why a data test fails, as
     `_commonest_reasons` has it.
     """
@@ -35,6 +36,7 @@ class Recorder:
     delivered: int = 100
     keyless_deletes: int = 0
     tables: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
     notes: tuple[tuple[str, str, bool, bool, bool], ...] = ()
     reasons: tuple[tuple[str, str, int, int, int, str | None, int], ...] = ()
     ledger: tuple[int, int] = (0, 0)
@@ -116,6 +118,8 @@ class Recorder:
             return Rows(("max",), [(self.staged,)])
         if asked.startswith("select max(_change_batch) from"):
             return Rows(("max",), [(self.base_batch,)])
+        if asked.startswith("select distinct object from"):
+            return Rows(("object",), [(name,) for name in self.objects])
         if asked.startswith("select relation, reason, records,"):
             columns = ("relation", "reason", "records", "first_batch", "last_batch", "example_key", "reasons")
             return Rows(columns, self.reasons)

@@ -4,15 +4,12 @@
     No window function, no join, no aggregate: a filter on _change_batch must reach the scan of the staging table. Any other filter
     must not: Spark would put the whole parsing of a record into it, once for each mention. `inline(array(struct(...)))` stops them. -#}
 {%- macro datastream_change_records(relation, object, table, generations, columns, metadata, coordinates, positions, transaction, row_id=none, snapshots=false, encoding=none) -%}
-{#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
 {%- set order = {'coordinates': coordinates | list, 'generations': generations} -%}
 {%- if row_id -%}{%- do order.update({'row_ids': true}) -%}{%- endif -%}
 {%- if snapshots -%}{%- do order.update({'snapshots': true}) -%}{%- endif -%}
 {%- set routes = reconcile.routes_of(object, table) -%}
 {%- set objects = reconcile.objects_of_routes(routes, order) -%}
-{%- set meta = {} -%}
-{%- for name, said in objects.items() -%}{%- do meta.update({'reconcile_object ' ~ name: said}) -%}{%- endfor -%}
-{%- do config(meta=meta) -%}
+{%- do reconcile.note_objects(objects) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- do reconcile.validate_generations(generations, positions) -%}
 {%- set columns = reconcile.datastream_columns(reconcile.declared_columns(columns), encoding) -%}

@@ -1,6 +1,6 @@
 {#- A batch is parsed once and folded once, whatever is then asked of it: `get_fold_statements` keeps what a SELECT makes of the changes' cache. -#}
 {%- macro get_changes_statements(relations, settings, range) -%}
-  {%- set fields = reconcile._fields_of_model(settings) -%}
+  {%- set fields = reconcile.fields_of_model(settings) -%}
   {%- do settings.update({'fields': fields}) -%}
   {{ return(reconcile.get_uncache_statements(relations) + reconcile.get_session_statements() + [
       reconcile.cached(relations.changes_cache,
@@ -39,7 +39,7 @@ where {{ reconcile.literal(invocation_id ~ ' ' ~ name) }} is not null
   {{ return(['drop view if exists ' ~ relations.notes_cache, 'drop view if exists ' ~ relations.fold_cache, 'drop view if exists ' ~ relations.changes_cache]) }}
 {%- endmacro %}
 
-{%- macro _fields_of_model(settings) -%}
+{%- macro fields_of_model(settings) -%}
   {%- set fields = adapter.get_column_schema_from_query(sql) | map(attribute='name') | list -%}
   {%- set complaints = [] -%}
   {%- for field in ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch', '_change_columns', '_change_error']

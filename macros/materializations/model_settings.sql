@@ -38,6 +38,7 @@
   {%- do complaints.extend(reconcile._complaints_of_range_deletes(columns, keys, partial_records, row_ids)) -%}
   {%- set keyless = reconcile.keyless_deletes_of(model) if keys else none -%}
   {%- set meta = model.config.get('meta') or {} -%}
+  {%- do complaints.extend(reconcile._complaints_of_options(meta)) -%}
   {%- for name, of in [('fresh', 'current_state'), ('fold_unchanged', 'history')] if name in meta -%}
     {%- if meta[name] is not boolean -%}
       {%- do complaints.append('meta ' ~ name ~ ": '" ~ meta[name] ~ "' is neither true nor false") -%}
@@ -69,6 +70,24 @@
       'buckets': meta.get('buckets'),
       'declaration': tojson(reconcile._declaration(materialized, columns, keys, inputs, partial_records, row_ids), sort_keys=true),
   }) }}
+{%- endmacro %}
+
+{#- Options of this package that are not read, as they stand outside of meta or are misspelt; what else a model says there is its own. -#}
+{%- macro _complaints_of_options(meta) -%}
+  {%- set complaints = [] -%}
+  {%- set options = ['fresh', 'fold_unchanged', 'base_snapshot', 'ignored_columns', 'buckets', 'partial_records', 'row_ids', 'range_deletes'] -%}
+  {%- for name in options if model.config.get(name) is not none -%}
+    {%- do complaints.append('config ' ~ name ~ ': it stands outside of meta, where nothing reads it; write `meta={' ~ reconcile.literal(name) ~ ': ...}`') -%}
+  {%- endfor -%}
+  {%- for name in meta if name not in options and not name.startswith('reconcile_object ') -%}
+    {%- set meant = reconcile.nearest_name(name, options) -%}
+    {%- do complaints.append('meta ' ~ name ~ ': no option of this package is spelled so; write ' ~ meant ~ ', or give yours another name') if meant -%}
+  {%- endfor -%}
+  {#- Of a model that is one source macro: the ledger counts all records of its objects. -#}
+  {%- if reconcile.model_inputs(model).objects and modules.re.search('(?is)[)]\\s*-?[}][}](?:(?![}][}]).)*\\bwhere\\b(?:(?![}][}]).)*$', model.get('raw_code') or '') -%}
+    {%- do complaints.append('`where` stands behind its source macro: a model has all records of its table; take it out, and leave rows out in a view of your own') -%}
+  {%- endif -%}
+  {{ return(complaints) }}
 {%- endmacro %}
 
 {#- A table of which no key is known has a row for each event, known by the event's id: what is inserted arrives, and what is updated or deleted is not told apart. -#}

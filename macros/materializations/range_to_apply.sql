@@ -20,6 +20,7 @@
     {%- set kind = 'replay' if first <= [applied.base_batch, applied.ledger_batch] | max else 'apply' -%}
   {%- endif -%}
   {%- set delivered = reconcile._delivered(settings, first, last) -%}
+  {%- if kind == 'rebuild' and not delivered and first <= last and not settings.as_of -%}{%- do reconcile._refuse_other_spelling(settings) -%}{%- endif -%}
   {#- For `summary_of_run`. -#}
   {%- if settings.inputs.objects -%}
     {%- do graph.setdefault('reconcile_ranges', {}).update({model.unique_id: {
@@ -42,6 +43,7 @@
     {{ return(0 if flags.EMPTY else cuts[staging[0]]) }}
   {%- endif -%}
   {%- do reconcile.refuse_missing_staging(settings) -%}
+  {%- do reconcile.fields_of_model(settings) -%}
   {{ return(run_query('select max(_change_batch) from (' ~ sql ~ '\n)')[0][0] | int(0)) }}
 {%- endmacro %}
 
@@ -61,6 +63,20 @@
     {%- set query = 'select count(*) from (' ~ sql ~ '\n) where _change_batch between ' ~ first ~ ' and ' ~ last -%}
   {%- endif -%}
   {{ return(run_query(query)[0][0] | int(0) if first <= last else 0) }}
+{%- endmacro %}
+
+{#- A model that has no record at all may name its table as the records do not: names are exact. What other models read is theirs. -#}
+{%- macro _refuse_other_spelling(settings) -%}
+  {%- set objects = settings.inputs.objects | list -%}
+  {%- if not objects -%}{{ return(none) }}{%- endif -%}
+  {%- set staging = settings.inputs.relations[0] -%}
+  {%- set read = reconcile.staging_read().get(reconcile.ledger_name(staging), {'objects': {}}).objects -%}
+  {%- for row in run_query('select distinct object from ' ~ reconcile.qualified(staging) ~ ' where object is not null order by object') if row[0] not in read -%}
+    {%- set meant = reconcile.nearest_name(row[0], objects) -%}
+    {%- if meant -%}
+      {%- do reconcile.raise_complaints(['no record of ' ~ reconcile.ledger_name(staging) ~ ' has the object ' ~ meant ~ ', and no model reads ' ~ row[0] ~ ", which has records; names are exact: write it as the records do"]) -%}
+    {%- endif -%}
+  {%- endfor -%}
 {%- endmacro %}
 
 {%- macro _refuse_changed_declaration(relations, settings) -%}

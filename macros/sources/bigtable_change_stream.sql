@@ -11,7 +11,7 @@
 {%- macro bigtable_change_stream(relation, object, garbage_collection=none, columns=none) -%}
 {%- set coordinates = ['commit_timestamp', 'tiebreaker'] -%}
 {#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
-{%- do config(meta={'reconcile_object ' ~ object: {'coordinates': coordinates, 'carries': 'entries', 'range_deletes': true, 'garbage_collection': garbage_collection}}) -%}
+{%- do reconcile.note_objects({object: {'coordinates': coordinates, 'carries': 'entries', 'range_deletes': true, 'garbage_collection': garbage_collection}}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- set columns = reconcile.declared_columns(columns) -%}
 {%- do reconcile.raise_complaints(reconcile._complaints_of_cells(columns, garbage_collection)) -%}

@@ -10,7 +10,7 @@
 {%- macro spanner_change_stream(relation, object, columns=none) -%}
 {%- set coordinates = ['commit_timestamp', 'server_transaction_id', 'record_sequence'] -%}
 {#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
-{%- do config(meta={'reconcile_object ' ~ object: {'coordinates': coordinates, 'carries': 'mods', 'partial_records': true}}) -%}
+{%- do reconcile.note_objects({object: {'coordinates': coordinates, 'carries': 'mods', 'partial_records': true}}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- set columns = reconcile.declared_columns(columns) -%}
 with staged as (

@@ -58,6 +58,7 @@ class Shape:
     row_ids: bool = False
     object: str = "shop.orders"
     table: Any = None
+    behind: str = ""  # the source macro
 
     @property
     def sql(self) -> str:
@@ -69,7 +70,7 @@ class Shape:
             return config + self.source
         which = f"table={self.table!r}" if self.table else f"'{self.object}'"
         arguments = f"source('lake', 'shop_changes'), {which}{self.arguments}"
-        return f"{config}{{{{ reconcile.{self.source}({arguments}) }}}}"
+        return f"{config}{{{{ reconcile.{self.source}({arguments}) }}}}{self.behind}"
 
 
 ORACLE, MYSQL, POSTGRESQL, SQLSERVER = (

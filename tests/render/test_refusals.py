@@ -20,7 +20,7 @@ import test_parity_refusals
 from plain_dbt import PACKAGE, CompilerError, PlainProject, Relation
 from recorder import Recorder
 from refusals import SENTENCE, THINGS, Refusal, complaints, run, thing
-from shapes import BIGTABLE, CELL_KEY, CELLS, ORACLE, OWN_SELECT, POSTGRESQL, SPANNER, STAGING, Life, Shape
+from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, ORACLE, OWN_SELECT, POSTGRESQL, SPANNER, STAGING, Life, Shape
 
 # --- declarations -----------------------------------------------------------------------------------------------------
 
@@ -183,6 +183,34 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
         thing(meta={"fold_unchanged": False}),
         ["meta fold_unchanged is of models of materialization history, and this one is a current_state; remove it"],
     ),
+    "options outside of meta": (
+        thing(config={"fresh": True, "buckets": 4}),
+        [f"config {name}: it stands outside of meta, where nothing reads it; write `meta={{'{name}': ...}}`"
+         for name in ("fresh", "buckets")],
+    ),
+    "options that are misspelt": (
+        thing(meta={"freshh": True, "Ignored-Columns": ["x"], "rowids": True, "base_snapshto": "a.b", "owner": "me",
+                    "contains_pii": True, "fres": 1, "fress": 1, "refresh": 1}),
+        [f"meta {said}: no option of this package is spelled so; write {meant}, or give yours another name"
+         for said, meant in {"freshh": "fresh", "Ignored-Columns": "ignored_columns", "rowids": "row_ids",
+                             "base_snapshto": "base_snapshot", "fres": "fresh", "fress": "fresh"}.items()],
+    ),
+    **{
+        f"a condition behind its source macro, {number}": (
+            thing(behind=behind),
+            ["`where` stands behind its source macro: a model has all records of its table; take it out, and leave "
+             "rows out in a view of your own"],
+        )
+        for number, behind in enumerate(("\nwhere id > 1", " WHERE true -- all", "\n-- new\nwhere 1 = 1\n"))
+    },
+    **{
+        f"a {materialized} of change records of {source}": (
+            thing(source, materialized=materialized),
+            [f"materialized='{materialized}' would keep every change record, and not the rows that they come to; write "
+             "current_state, history or current_view"],
+        )
+        for materialized, source in (("table", MYSQL), ("view", SPANNER), ("incremental", BIGTABLE))
+    },
     "a base snapshot without a schema": (
         thing(meta={"base_snapshot": "kept"}), ["meta base_snapshot: 'kept' is no table; write it as schema.table"],
     ),
@@ -684,7 +712,32 @@ def of_tables(*names: str, known: str | None = None, says: str | None = None) ->
     )  # fmt: skip
 
 
+def spelled(*objects: str, **said: Any) -> Callable[[], Life]:
+    """Return a model that finds no record, where staging has those of these objects."""
+
+    def living() -> Life:
+        life = Life(thing(**said))
+        life.warehouse.objects, life.warehouse.delivered = objects, 0
+        life.project.model("others", thing(object="shop.order").sql, THINGS)
+        return life
+
+    return living
+
+
+OTHER_SPELLING = (
+    "no record of lake.shop_changes has the object {}, and no model reads {}, which has records; names are exact: "
+    "write it as the records do"
+)
 STAGED: dict[str, Refusal] = {
+    "that has its object in capitals": Refusal(
+        run(spelled("shop.lines", "SHOP.ORDERS")), [OTHER_SPELLING.format("shop.orders", "SHOP.ORDERS")]
+    ),
+    "that has its object with another sign": Refusal(
+        run(spelled("shop_orders")), [OTHER_SPELLING.format("shop.orders", "shop_orders")]
+    ),
+    "that has the object of its table misspelt": Refusal(
+        run(spelled("shop_ordres", table="shop.orders")), [OTHER_SPELLING.format("shop_orders", "shop_ordres")]
+    ),
     "of two tables": of_tables("a.b_c", "a_b.c"),
     "of one table in two databases": of_tables("one.a.b_c", "two.a.b_c", says="a.b_c"),
     "of another table than before": of_tables("a.b_c", "a_b.c", known="a_b.c"),
@@ -820,6 +873,11 @@ def test_staging_that_is_not_what_it_was_is_not_taken_for_it(name: str) -> None:
 )
 def test_increments_go_on_where_nothing_is_lost(living: Callable[[], Life]) -> None:
     living().project.run("orders")
+
+
+def test_a_table_without_a_record_yet_is_no_mistake() -> None:
+    """Neither what another model reads, nor what is another name, is meant."""
+    spelled("shop.order", "shop.lines", "orders")().project.run("orders")
 
 
 @pytest.mark.parametrize("materialized", ["current_state", "history", "current_view"])

@@ -5,7 +5,7 @@
   {{ run_hooks([] if settings.as_of else pre_hooks) }}
 
   {%- do reconcile.refuse_missing_staging(settings) -%}
-  {%- set fields = reconcile._fields_of_model(settings) -%}
+  {%- set fields = reconcile.fields_of_model(settings) -%}
   {%- set last = reconcile.batch_as_of(settings) if settings.as_of and not flags.EMPTY else none -%}
   {%- set purged = reconcile.purged_staging(settings, reconcile.current_state_columns(settings), last) -%}
   {%- set statements = reconcile.get_view_statements(

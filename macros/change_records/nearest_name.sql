@@ -1,0 +1,22 @@
+{#- The first of some names that a misspelt one may mean: the same but for case and signs, or but for one letter that is wrong, too much, missing, or in its neighbour's place; none otherwise. -#}
+{%- macro nearest_name(name, names) -%}
+  {%- set word = modules.re.sub('[^a-z0-9]', '', name | string | lower) -%}
+  {%- for other in names -%}
+    {%- set meant = modules.re.sub('[^a-z0-9]', '', other | lower) -%}
+    {%- if word == meant or word | length > 3 and reconcile._one_letter_apart(word, meant) -%}{{ return(other) }}{%- endif -%}
+  {%- endfor -%}
+  {{ return(none) }}
+{%- endmacro %}
+
+{%- macro _one_letter_apart(one, other) -%}
+  {%- set shorter, longer = (one, other) if one | length <= other | length else (other, one) -%}
+  {%- if longer | length - shorter | length > 1 -%}{{ return(false) }}{%- endif -%}
+  {%- for place in range(longer | length) -%}
+    {%- if shorter | length < longer | length -%}
+      {%- if longer[:place] ~ longer[place + 1:] == shorter -%}{{ return(true) }}{%- endif -%}
+    {%- elif one[:place] ~ one[place + 1:] == other[:place] ~ other[place + 1:] or one[:place] ~ one[place + 1:place + 2] ~ one[place:place + 1] ~ one[place + 2:] == other -%}
+      {{ return(true) }}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return(false) }}
+{%- endmacro %}
