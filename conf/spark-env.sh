@@ -32,6 +32,7 @@ done
 # Derby, the embedded metastore, admits one process, and says so in pages of Java, after minutes. dbt's JVM ends a moment after dbt, so the one before is waited for. Where the
 # kernel does not show locks, or another machine has it, Derby says it itself.
 reconcile_derby="$(sed -n 's/^spark.driver.*-Dderby.system.home=\([^ ]*\).*/\1/p' "$reconcile_conf/spark-defaults.conf" 2>/dev/null)/metastore/dbex.lck"
+case "${PYSPARK_SUBMIT_ARGS-} ${SPARK_SUBMIT_OPTS-}" in *derby.system.home*) reconcile_derby= ;; esac
 reconcile_holder() {
   local file
   file="$(printf '%02x:%02x:%s' $(stat -c '%Hd %Ld %i' "$reconcile_derby" 2>/dev/null) 2>/dev/null)"

@@ -31,12 +31,12 @@ def held(directory: Path, seconds: float | None = None) -> Iterator[None]:
             yield
 
 
-def start(directory: Path, conf: str, patience: int = 1) -> subprocess.CompletedProcess[str]:
+def start(directory: Path, conf: str, patience: int = 1, **more: str) -> subprocess.CompletedProcess[str]:
     """Do what Spark's scripts do before they start the JVM; no jar is fetched."""
     for name in ("packages", "spark-env.sh", "spark-defaults.conf"):
         content = "" if name == "packages" else (CONF / conf / name).read_text()
         (directory / name).write_text(content)
-    environment = {"PATH": os.environ["PATH"], "HOME": str(directory), "RECONCILE_PATIENCE": str(patience)}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(directory), "RECONCILE_PATIENCE": str(patience), **more}
     environment |= {f"RECONCILE_{name}": "a" for name in (
         "METASTORE_URL", "METASTORE_USER", "METASTORE_PASSWORD", "WAREHOUSE"
     )}  # fmt: skip
@@ -65,6 +65,12 @@ def test_what_a_killed_process_left_behind_keeps_nobody_out(tmp_path: Path):
         pass
     assert (tmp_path / "lakehouse" / "metastore" / "dbex.lck").exists()
     started = start(tmp_path, ".")
+    assert (started.returncode, started.stderr) == (0, "")
+
+
+def test_who_has_another_metastore_is_not_kept_out(tmp_path: Path):
+    with held(tmp_path):
+        started = start(tmp_path, ".", SPARK_SUBMIT_OPTS="-Dderby.system.home=elsewhere")
     assert (started.returncode, started.stderr) == (0, "")
 
 
