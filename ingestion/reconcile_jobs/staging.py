@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from reconcile_jobs import failpoints
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.errors import Fault, UsageError, explained
 from reconcile_jobs.table_formats import format_of
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ _AFTER = "<after the record>"
 
 # The reader's own limits are shorter than what databases hold: macros/change_records/parsed_record.sql.
 JSON_LIMITS = "map('maxStringLen', '2147483647', 'maxNumLen', '150000')"
+
+# What Spark says where two jobs make one table at once: the one that comes second finds files and no table.
+_MADE_BY_ANOTHER = re.compile(
+    r"NON_EMPTY_LOCATION|ALREADY_EXISTS|AlreadyExists|(?:Protocol|Metadata)Changed|ConcurrentWrite"
+)
+_PATIENCE = 20  # seconds
 
 # What would be NULL as the name of a directory, and so is in Delta: it is NULL in every format.
 _NO_NAMES = "('', '__HIVE_DEFAULT_PARTITION__')"
@@ -318,10 +325,28 @@ class Staging:
             _JOB: self._job,
             _LAST_BATCH: "0",
         }
-        self._spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {self.name.sql} ({columns}) USING {self._format.name} PARTITIONED BY (object) "
-            f"COMMENT 'Change records as delivered; one writing job' TBLPROPERTIES ({_pairs(properties)})"
-        )
+        try:
+            self._spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {self.name.sql} ({columns}) USING {self._format.name} "
+                "PARTITIONED BY (object) "
+                f"COMMENT 'Change records as delivered; one writing job' TBLPROPERTIES ({_pairs(properties)})"
+            )
+        except Exception as problem:
+            if not _MADE_BY_ANOTHER.search(str(problem)):
+                raise
+            self._wait_until_made(problem)
+
+    def _wait_until_made(self, problem: Exception) -> None:
+        """Let another job finish what both began: which of them may append is asked of the table. Raises Fault."""
+        for _ in range(_PATIENCE):
+            if self._spark.catalog.tableExists(self.name.sql):
+                return
+            time.sleep(1)
+        raise Fault(
+            f"Another job is making the staging table {self.name} at this moment, or was killed while it did: run the "
+            "same command again. If it says this again and no other job runs, look at the table's directory: what a "
+            f"killed job left there can go, and nothing else. Spark says: {explained(problem)}"
+        ) from problem
 
     def _refuse_others(self) -> None:
         columns = {f.name: f.dataType.simpleString() for f in self._spark.table(self.name.sql).schema.fields}

@@ -1,0 +1,46 @@
+"""Two jobs that make one staging table at once: the second goes on with what the first has made."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from reconcile_jobs import staging
+from reconcile_jobs.errors import Fault
+from reconcile_jobs.staging import Staging, TableName
+
+RACE = "[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] The associated location is not empty. SQLSTATE: 42601"
+
+
+def table(problem: Exception, there: list[bool], monkeypatch: pytest.MonkeyPatch) -> Staging:
+    """Return a staging table whose making fails; `there`: whether it is there when it is looked for again."""
+
+    def refuse(statement: str) -> None:
+        if statement.startswith("CREATE TABLE"):
+            raise problem
+
+    catalog = SimpleNamespace(databaseExists=lambda name: True, tableExists=lambda name: there.pop(0))
+    opened = Staging.__new__(Staging)
+    spark: Any = SimpleNamespace(sql=refuse, catalog=catalog)
+    form: Any = SimpleNamespace(name="delta", staging_properties={}, append_properties={})
+    opened._spark, opened._format, opened._job, opened.name = spark, form, "a job", TableName.parse("lake.changes")
+    monkeypatch.setattr(staging, "time", SimpleNamespace(sleep=lambda seconds: None))
+    return opened
+
+
+@pytest.mark.parametrize("said", [RACE, "ProtocolChangedException: x", "[TABLE_OR_VIEW_ALREADY_EXISTS] x"])
+def test_what_another_job_makes_at_the_same_moment_is_waited_for(said: str, monkeypatch: pytest.MonkeyPatch):
+    table(RuntimeError(said), [False, False, True], monkeypatch)._create()
+
+
+def test_a_table_that_never_comes_is_a_fault_with_what_to_do(monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(
+        Fault, match=r"making the staging table lake.changes at this moment, or was killed.*run the same"
+    ):
+        table(RuntimeError(RACE), [False] * staging._PATIENCE, monkeypatch)._create()
+
+
+def test_what_else_spark_refuses_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(RuntimeError, match="PARSE_SYNTAX_ERROR"):
+        table(RuntimeError("[PARSE_SYNTAX_ERROR] x"), [], monkeypatch)._create()
