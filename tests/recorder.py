@@ -118,6 +118,9 @@ class Recorder:
             return Rows(("max",), [(self.staged,)])
         if asked.startswith("select max(_change_batch) from"):
             return Rows(("max",), [(self.base_batch,)])
+        if asked.startswith("show tables in "):
+            schema, name = re.findall("`([^`]*)`|'([^']*)'", asked)
+            return Rows(("tableName",), [(name[1],)] if f"{schema[0]}.{name[1]}" in self.relations else [])
         if asked.startswith("select distinct object from"):
             return Rows(("object",), [(name,) for name in self.objects])
         if asked.startswith("select relation, reason, records,"):

@@ -3,6 +3,6 @@
   {%- if model is string -%}
     {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': it asks about a whole table, and `where` leaves rows out of it; take `where` from its config.') }}
   {%- elif execute and flags.WHICH in ['test', 'build'] and not load_relation(model) -%}
-    {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': ' ~ reconcile.ledger_name(model) ~ ' does not exist yet; build it by `dbt run` first.') }}
+    {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': ' ~ reconcile.ledger_name(model) ~ ' does not exist yet; build it by `dbt run` first, or fill it with ingestion/append.py.') }}
   {%- endif -%}
 {%- endmacro %}

@@ -40,17 +40,26 @@
 {#- The nodes that a test of a relation asks: that of a model, or those of all models that read a staging table and have been built. -#}
 {%- macro nodes_to_test(relation) -%}
   {%- if not reconcile.is_staging_read(relation) -%}{{ return([reconcile.node_of(relation)]) }}{%- endif -%}
-  {{ return(reconcile.built_nodes() | selectattr('unique_id', 'in', reconcile.staging_read()[reconcile.ledger_name(relation)].models) | list) }}
+  {%- set nodes = reconcile.built_nodes() | selectattr('unique_id', 'in', reconcile.staging_read()[reconcile.ledger_name(relation)].models) | list -%}
+  {%- if not nodes -%}
+    {{ exceptions.raise_compiler_error('No model that reads ' ~ reconcile.ledger_name(relation) ~ ' has been built yet; build one by `dbt run` first.') }}
+  {%- endif -%}
+  {{ return(nodes) }}
 {%- endmacro %}
 
-{#- The nodes of the models that an earlier run or this one has built. dbt does not see what is made beside a model while it runs. -#}
+{#- The nodes of the models that an earlier run or this one has built. dbt does not see what is made beside a model while it runs, and a model that has begun may have failed. -#}
 {%- macro built_nodes() -%}
   {%- set nodes = [] -%}
   {%- for node in reconcile.reconciled_nodes() -%}
-    {%- set relations = reconcile.model_relations(api.Relation.create(schema=node.schema, identifier=node.alias)) -%}
-    {%- do nodes.append(node) if node.unique_id in graph.get('reconcile_ranges', {}) or load_relation(relations.quarantine) -%}
+    {%- set quarantine = reconcile.model_relations(api.Relation.create(schema=node.schema, identifier=node.alias)).quarantine -%}
+    {%- set is_there = load_relation(quarantine) or (node.unique_id in graph.get('reconcile_ranges', {}) and run_query(reconcile._tables_of_name(quarantine))) -%}
+    {%- do nodes.append(node) if is_there -%}
   {%- endfor -%}
   {{ return(nodes) }}
+{%- endmacro %}
+
+{%- macro _tables_of_name(relation) -%}
+show tables in {{ reconcile.identifier(relation.schema) }} like {{ reconcile.literal(relation.identifier) }}
 {%- endmacro %}
 
 {#- The node whose relation this is. -#}

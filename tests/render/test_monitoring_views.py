@@ -75,6 +75,15 @@ def test_the_quarantine_of_a_new_model_is_shown_when_its_first_run_ends(shop: Li
     assert shop.project.run("reconcile_quarantine") == {"reconcile_quarantine": "nothing new"}
 
 
+def test_a_model_whose_first_run_failed_is_in_no_view(shop: Life) -> None:
+    """Else a view could not be made, and the run would end with an error of Spark's."""
+    shop.project.run("orders", *VIEWS)
+    del shop.warehouse.relations["demo.orders__quarantine"]
+    shop.warehouse.statements.clear()
+    shop.project.end()
+    assert not [sql for sql in shop.warehouse.statements if "orders__quarantine`" in sql and " view " in sql]
+
+
 def test_a_run_of_a_model_alone_makes_no_view(shop: Life) -> None:
     shop.project.run("orders")
     shop.project.end()

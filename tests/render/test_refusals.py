@@ -1122,10 +1122,19 @@ VIEWS: dict[str, Refusal] = {
     **{
         f"{test} before the first run": Refusal(
             asked(thing(ORACLE), test, is_built=False),
-            [f"Test {test}: demo.orders does not exist yet; build it by `dbt run` first."],
+            [f"Test {test}: demo.orders does not exist yet; build it by `dbt run` first, or fill it with "
+             "ingestion/append.py."],
             "",
         )
         for test in OF_MODELS
+    },
+    **{
+        f"{test} of a staging table whose models are not built": Refusal(
+            asked(thing(ORACLE), test, STAGING),
+            [f"No model that reads {STAGING} has been built yet; build one by `dbt run` first."],
+            "",
+        )
+        for test in ("ledger_balances", "no_quarantine")
     },
     **{
         f"{test} with where": Refusal(
