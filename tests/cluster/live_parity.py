@@ -1,4 +1,4 @@
-"""Ten snapshots of a PostgreSQL that is written to all the time, compared while its changes come late and in disorder.
+"""Snapshots of a PostgreSQL that is written to all the time, compared while its changes come late and in disorder.
 
 test_live_parity.py runs it in a session of conf/shared, beside an append job. One line of JSON for each comparison.
 """
@@ -24,7 +24,7 @@ from reconcile_jobs.jdbc.connection import Source
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
 from reconcile_jobs.staging import TableName
 
-ROWS, WRITERS, SNAPSHOTS = 2000, 4, 10
+ROWS, WRITERS, SNAPSHOTS = 2000, 4, int(os.environ["LIVE_SNAPSHOTS"])
 LONGEST_DELAY, ALLOWANCE = 30, 45  # seconds
 COLUMNS = {"id": "bigint", "status": "string", "total": "decimal(12,2)", "updated_at": "timestamp"}
 SET_UP = """
