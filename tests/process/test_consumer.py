@@ -113,7 +113,7 @@ def test_append_run_test_and_parity_do_what_the_readme_has_though_append_and_run
 
     consumer.is_killed(sys.executable, str(Path(__file__).with_name("killed_dbt.py")), "after_merge", "run")
     ran = consumer.types("dbt", "--no-use-colors", "run")
-    assert "PASS=9 WARN=0 ERROR=0 SKIP=0" in ran.stdout
+    assert "PASS=11 WARN=0 ERROR=0 SKIP=0" in ran.stdout
     assert (ran.stderr, re.findall("WARN |deprecat", ran.stdout)) == ("", [])
     tested = consumer.types("dbt", "--no-use-colors", "test")
     assert "PASS=16 WARN=0 ERROR=0 SKIP=0" in tested.stdout  # fourteen tests and two hooks
@@ -134,7 +134,8 @@ def test_append_run_test_and_parity_do_what_the_readme_has_though_append_and_run
     seen = [*nodes["nodes"].values(), *nodes["sources"].values()]
     package = {node["unique_id"] for node in seen if node["package_name"] == "reconcile"}
     models = {id_ for id_ in package if not id_.startswith("operation.")}
-    assert models == {f"model.reconcile.reconcile_{name}" for name in ("drift", "lag", "unrouted")}, "none of the demo"
+    views = ("drift", "lag", "quarantine", "status", "unrouted")
+    assert models == {f"model.reconcile.reconcile_{name}" for name in views}, "none of the demo"
     own = Counter(node["resource_type"] for node in seen if node["package_name"] == "shop")
     assert own == {"model": 4, "source": 2, "test": 14}
 
