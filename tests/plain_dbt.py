@@ -256,10 +256,14 @@ class PlainProject:
             return str(context["said"])
 
     def compile(self, name: str) -> str:
-        """Return the SELECT of a model."""
-        node = self.node(name)
-        with self._of(node):
-            return self._render(self._texts[node["unique_id"]])
+        """Return the SELECT of a model, as `dbt compile` does."""
+        node, flags = self.node(name), self.context["flags"]
+        self.context["flags"] = SimpleNamespace(WHICH="compile", EMPTY=False, FULL_REFRESH=False)
+        try:
+            with self._of(node):
+                return self._render(self._texts[node["unique_id"]])
+        finally:
+            self.context["flags"] = flags
 
     def test(self, test: str, model: str, which: str = "test", where: str | None = None, **arguments: Any) -> str:
         """Return the SQL of one of the package's tests on a model, or on a source, by its schema and name.

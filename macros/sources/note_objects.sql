@@ -3,7 +3,7 @@
   {%- set meta = {} -%}
   {%- for name, order in objects.items() -%}{%- do meta.update({'reconcile_object ' ~ name: order}) -%}{%- endfor -%}
   {%- do config(meta=meta) -%}
-  {%- if execute and config.get('materialized') in ['table', 'view', 'materialized_view', 'incremental'] -%}
+  {%- if execute and flags.WHICH in ['run', 'build'] and config.get('materialized') in ['table', 'view', 'materialized_view', 'incremental'] -%}
     {%- do reconcile.raise_complaints(["materialized='" ~ config.get('materialized') ~ "' would keep every change record, and not the rows that they come to; write current_state, history or current_view"]) -%}
   {%- endif -%}
 {%- endmacro %}
