@@ -35,14 +35,13 @@ reconcile_derby="$(sed -n 's/^spark.driver.*-Dderby.system.home=\([^ ]*\).*/\1/p
 case "${PYSPARK_SUBMIT_ARGS-} ${SPARK_SUBMIT_OPTS-}" in *derby.system.home*) reconcile_derby= ;; esac
 reconcile_holder() {
   local file
+  [ -f "$reconcile_derby" ] || return 0
   file="$(printf '%02x:%02x:%s' $(stat -c '%Hd %Ld %i' "$reconcile_derby" 2>/dev/null) 2>/dev/null)"
   awk -v file="$file" '$2 == "POSIX" && $6 == file { print $5; exit }' /proc/locks 2>/dev/null
 }
-for ((tries = ${RECONCILE_PATIENCE:-5} * 2; tries > 0; tries--)); do
-  if [ ! -f "$reconcile_derby" ] || [ -z "$(reconcile_holder)" ]; then break; fi
-  sleep 0.5
-done
-if [ "$tries" -eq 0 ] && [ -f "$reconcile_derby" ] && reconcile_pid="$(reconcile_holder)" && [ -n "$reconcile_pid" ]; then
+tries=$((${RECONCILE_PATIENCE:-5} * 2))
+while reconcile_pid="$(reconcile_holder)" && [ -n "$reconcile_pid" ] && ((tries-- > 0)); do sleep 0.5; done
+if [ -n "$reconcile_pid" ]; then
   echo "dbt-reconcile: the metastore in ${reconcile_derby%/metastore/*} is held by process $reconcile_pid, and the embedded one admits one process at a time: wait until that has ended; or let SPARK_CONF_DIR point at conf/shared, where append.py --every and dbt run work at once" >&2
   exit 4
 fi

@@ -10,7 +10,7 @@ from reconcile_jobs.errors import UsageError
 
 __all__ = ["Parser", "interval", "seconds_of"]
 
-_UNITS = {"s": ("seconds", 1), "m": ("minutes", 60), "h": ("hours", 3600)}
+_SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600}
 
 
 class Parser(argparse.ArgumentParser):
@@ -30,10 +30,10 @@ def interval(text: str) -> str:
     found = re.fullmatch(r"([0-9]+)\s*([smh])", text)
     if not found or int(found[1]) == 0:
         raise argparse.ArgumentTypeError(f"{text} is no interval; write 30s, 5m or 1h")
-    return f"{found[1]} {_UNITS[found[2]][0]}"
+    return f"{found[1]} {next(unit for unit in _SECONDS if unit[0] == found[2])}"
 
 
 def seconds_of(text: str) -> int:
     """Return the same as a number of seconds."""
-    number = int(interval(text).split()[0])
-    return number * _UNITS[text.strip()[-1]][1]
+    number, unit = interval(text).split()
+    return int(number) * _SECONDS[unit]

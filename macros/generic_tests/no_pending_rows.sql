@@ -10,7 +10,7 @@
 {%- macro rows_that_wait(node) -%}
 {%- set keys = reconcile.keys_of(node) -%}
 {%- set settings = reconcile._settings_of_node(node) -%}
-{%- set relations = reconcile.model_relations(api.Relation.create(schema=node.schema, identifier=node.alias)) -%}
+{%- set relations = reconcile.model_relations(reconcile.relation_of(node)) -%}
 {%- set base = reconcile.stored_rows(relations.base, settings) -%}
 {%- if settings.keyless.kind == 'row_deletes' and load_relation(relations.row_deletes) %}
 select *

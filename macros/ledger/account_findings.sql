@@ -3,7 +3,7 @@
 {%- macro account_findings(nodes) -%}
 {%- set models = [] -%}
 {%- for node in nodes -%}
-  {%- set relation = api.Relation.create(schema=node.schema, identifier=node.alias) -%}
+  {%- set relation = reconcile.relation_of(node) -%}
   {%- set inputs = reconcile.model_inputs(node) -%}
   {%- do models.append({
       'name': reconcile.literal(reconcile.ledger_name(relation)), 'relations': reconcile.model_relations(relation), 'inputs': inputs, 'purged': reconcile.last_purged(inputs)}) -%}

@@ -41,7 +41,7 @@
   {%- set schemas, staging, orders, snapshots, built = [], [], [], [], {} -%}
   {%- for node in reconcile.reconciled_nodes() if node.unique_id in selected_resources -%}
     {%- set inputs = reconcile.model_inputs(node) -%}
-    {%- set destination = reconcile.destination(api.Relation.create(schema=node.schema, identifier=node.alias)) -%}
+    {%- set destination = reconcile.destination(reconcile.relation_of(node)) -%}
     {%- set name = reconcile.ledger_name(destination) | lower -%}
     {%- if name in present -%}
       {{ exceptions.raise_compiler_error('as_of would build ' ~ node.name ~ ' as ' ~ name ~ ', which is a model of the present; name another schema by the variable as_of_schema.') }}

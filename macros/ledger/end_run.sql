@@ -9,11 +9,12 @@
 {#- `reconcile_quarantine` and `reconcile_status` were made before the models of which this is the first run. -#}
 {%- macro _show_new_models() -%}
   {%- if 'rebuild' in graph.get('reconcile_ranges', {}).values() | map(attribute='kind') | list -%}
-    {%- set nodes = reconcile.built_nodes() -%}
-    {%- for name, query in [('reconcile_quarantine', reconcile.quarantine_reasons(nodes)), ('reconcile_status', reconcile.status_of(nodes))] -%}
+    {%- for name in ['reconcile_quarantine', 'reconcile_status'] -%}
       {%- set node = graph.nodes.get('model.reconcile.' ~ name) -%}
-      {%- set view = api.Relation.create(schema=node.schema, identifier=node.alias) if node -%}
+      {%- set view = reconcile.relation_of(node) if node -%}
       {%- if view and load_relation(view) -%}
+        {%- set nodes = reconcile.built_nodes() -%}
+        {%- set query = reconcile.quarantine_reasons(nodes) if name == 'reconcile_quarantine' else reconcile.status_of(nodes) -%}
         {%- set statement = reconcile.get_view_statement(view, query | trim, '', reconcile.table_properties(view).get('reconcile.definition', 'otherwise')) -%}
         {%- do run_query(statement) if statement -%}
       {%- endif -%}

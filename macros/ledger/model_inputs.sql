@@ -32,6 +32,11 @@
       | selectattr('config.materialized', 'in', ['current_state', 'current_view', 'history']) | list) }}
 {%- endmacro %}
 
+{#- The relation that a node makes. -#}
+{%- macro relation_of(node) -%}
+  {{ return(api.Relation.create(schema=node.schema, identifier=node.alias)) }}
+{%- endmacro %}
+
 {#- Whether models of this package read a relation as their staging table. -#}
 {%- macro is_staging_read(relation) -%}
   {{ return(reconcile.ledger_name(relation) in reconcile.staging_read()) }}
@@ -39,8 +44,9 @@
 
 {#- The nodes that a test of a relation asks: that of a model, or those of all models that read a staging table and have been built. -#}
 {%- macro nodes_to_test(relation) -%}
-  {%- if not reconcile.is_staging_read(relation) -%}{{ return([reconcile.node_of(relation)]) }}{%- endif -%}
-  {%- set nodes = reconcile.built_nodes() | selectattr('unique_id', 'in', reconcile.staging_read()[reconcile.ledger_name(relation)].models) | list -%}
+  {%- set staging = reconcile.staging_read().get(reconcile.ledger_name(relation)) -%}
+  {%- if not staging -%}{{ return([reconcile.node_of(relation)]) }}{%- endif -%}
+  {%- set nodes = reconcile.built_nodes() | selectattr('unique_id', 'in', staging.models) | list -%}
   {%- if not nodes -%}
     {{ exceptions.raise_compiler_error('No model that reads ' ~ reconcile.ledger_name(relation) ~ ' has been built yet; build one by `dbt run` first.') }}
   {%- endif -%}
@@ -51,7 +57,7 @@
 {%- macro built_nodes() -%}
   {%- set nodes = [] -%}
   {%- for node in reconcile.reconciled_nodes() -%}
-    {%- set quarantine = reconcile.model_relations(api.Relation.create(schema=node.schema, identifier=node.alias)).quarantine -%}
+    {%- set quarantine = reconcile.model_relations(reconcile.relation_of(node)).quarantine -%}
     {%- set is_there = load_relation(quarantine) or (node.unique_id in graph.get('reconcile_ranges', {}) and run_query(reconcile._tables_of_name(quarantine))) -%}
     {%- do nodes.append(node) if is_there -%}
   {%- endfor -%}

@@ -2,7 +2,7 @@
     the reason quotes; `reason`, `example_key` and `example_origin` are of one record of the first batch. -#}
 {%- macro quarantine_reasons(nodes) -%}
 {%- for node in nodes %}
-{%- set relation = api.Relation.create(schema=node.schema, identifier=node.alias) %}
+{%- set relation = reconcile.relation_of(node) %}
 select relation, example.reason, records, first_batch, last_batch, example.key as example_key, example.origin as example_origin
 from (
     select

@@ -10,7 +10,7 @@
         'said': "coalesce(min(proposal), min(reason))"}, reconcile.unrouted_of(staging), 'object')) -%}
 {%- endfor -%}
 {%- for node in nodes -%}
-  {%- set relation = api.Relation.create(schema=node.schema, identifier=node.alias) -%}
+  {%- set relation = reconcile.relation_of(node) -%}
   {%- set name = reconcile.literal(reconcile.ledger_name(relation)) -%}
   {%- set inputs = reconcile.model_inputs(node) -%}
   {%- if node.config.materialized != 'current_view' and inputs.objects -%}
