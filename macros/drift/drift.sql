@@ -2,18 +2,7 @@
     What a model names under `ignored_columns` has the finding `ignored`. -#}
 {%- macro drift_of(nodes) -%}
 {%- if not nodes -%}
-select
-    cast(null as string) as relation,
-    cast(null as string) as object,
-    cast(null as string) as kind,
-    cast(null as string) as name,
-    cast(null as string) as finding,
-    cast(null as bigint) as since_batch,
-    cast(null as bigint) as last_batch,
-    cast(null as bigint) as records,
-    cast(null as string) as said,
-    cast(null as string) as yaml
-where false
+{{ reconcile.no_rows({'relation': 'string', 'object': 'string', 'kind': 'string', 'name': 'string', 'finding': 'string', 'since_batch': 'bigint', 'last_batch': 'bigint', 'records': 'bigint', 'said': 'string', 'yaml': 'string'}) }}
 {%- else -%}
 with models as (
     {{ reconcile._models_of_drift(nodes) | indent(4) }}

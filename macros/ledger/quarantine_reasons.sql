@@ -16,15 +16,7 @@ from (
 )
 {{ 'union all' if not loop.last }}
 {%- else -%}
-select
-    cast(null as string) as relation,
-    cast(null as string) as reason,
-    cast(null as bigint) as records,
-    cast(null as bigint) as first_batch,
-    cast(null as bigint) as last_batch,
-    cast(null as string) as example_key,
-    cast(null as string) as example_origin
-where false
+{{ reconcile.no_rows({'relation': 'string', 'reason': 'string', 'records': 'bigint', 'first_batch': 'bigint', 'last_batch': 'bigint', 'example_key': 'string', 'example_origin': 'string'}) }}
 {%- endfor -%}
 {%- endmacro %}
 

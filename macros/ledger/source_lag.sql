@@ -23,17 +23,7 @@ from (
     {{ reconcile._lag_of_staging(name, entry.relation) | indent(4) }}
     {{ 'union all' if not loop.last }}
 {%- else %}
-    select
-        cast(null as string) as staging,
-        cast(null as string) as source,
-        cast(null as string) as object,
-        cast(null as string) as row_range,
-        cast(null as timestamp) as up_to,
-        cast(null as boolean) as is_estimate,
-        cast(null as timestamp) as unchanged_since,
-        cast(null as bigint) as batch,
-        cast(null as timestamp) as appended_at
-    where false
+    {{ reconcile.no_rows({'staging': 'string', 'source': 'string', 'object': 'string', 'row_range': 'string', 'up_to': 'timestamp', 'is_estimate': 'boolean', 'unchanged_since': 'timestamp', 'batch': 'bigint', 'appended_at': 'timestamp'}) | indent(4) }}
 {%- endfor %}
 )
 {%- endmacro %}

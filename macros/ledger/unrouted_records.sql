@@ -5,16 +5,7 @@
 {{ reconcile.unrouted_of(entry) }}
 {{ 'union all' if not loop.last }}
 {%- else -%}
-select
-    cast(null as string) as staging,
-    cast(null as string) as object,
-    cast(null as string) as reason,
-    cast(null as string) as proposal,
-    cast(null as string) as record,
-    cast(null as string) as origin,
-    cast(null as bigint) as batch,
-    cast(null as timestamp) as appended_at
-where false
+{{ reconcile.no_rows({'staging': 'string', 'object': 'string', 'reason': 'string', 'proposal': 'string', 'record': 'string', 'origin': 'string', 'batch': 'bigint', 'appended_at': 'timestamp'}) }}
 {%- endfor -%}
 {%- endmacro %}
 
