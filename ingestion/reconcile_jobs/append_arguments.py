@@ -9,6 +9,7 @@ from typing import Any
 from reconcile_jobs.command_line import Parser, interval, seconds_of
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.expectations import Expected
+from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.staging import TableName
 
 __all__ = ["arguments"]
@@ -22,10 +23,10 @@ by its path: it is appended once, and what is written into it later is not seen.
 read is named, with exit code 1, or counted as changed_files with --skip-corrupt-files.
 
 Standard output is one line of JSON: files, records, unreadable (records without an object, of which the first is named
-by its file and line), corrupt_files, ignored_files, changed_files, broken_links, hidden_files (null if looking for
-them takes longer than the run), first_batch, last_batch, seconds, and with --expect expectations. Exit codes: 0 done,
-also with unreadable records, which --expect fail refuses; 1 a file cannot be read or was written to, or records are
-not as expected; 2 usage or configuration; 4 a fault that a retry may cure.
+by its file and line), long_records, corrupt_files, ignored_files, changed_files, broken_links, hidden_files (null if
+looking for them takes longer than the run), first_batch, last_batch, seconds, and with --expect expectations. Exit
+codes: 0 done, also with unreadable records, which --expect fail refuses; 1 a file cannot be read or was written to, or
+records are not as expected; 2 usage or configuration; 4 a fault that a retry may cure.
 """
 
 SPANNER_HELP = """
@@ -57,6 +58,17 @@ def _positive(text: str) -> int:
     if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text} is not a number from 1 on")
     return int(text)
+
+
+_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
+
+
+def _size(text: str) -> int:
+    found = re.fullmatch(r"([0-9]+)([kmg])b?", text.lower())
+    # A row of Spark's holds less than 2 GiB, of which the record is one value.
+    if not found or not 2**20 <= (size := int(found[1]) * _UNITS[found[2]]) <= 2**30:
+        raise argparse.ArgumentTypeError(f"{text} is no size from 1m to 1g; write 32m")
+    return size
 
 
 def _factor(text: str) -> float:
@@ -171,6 +183,13 @@ def _add_staging_table(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="SCHEMA.TABLE",
         help="the table, made if it is missing",
+    )
+    parser.add_argument(
+        "--longest-record",
+        type=_size,
+        default=LONGEST,
+        metavar="32m",
+        help="of a longer record staging holds a note, and models put it into quarantine (1m to 1g, default: 32m)",
     )
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import fastavro
 
+from reconcile_jobs import avro_blocks
+
 __all__ = ["AvroError", "json_records"]
 
 Render = Callable[[Any], str]
@@ -56,9 +58,14 @@ def json_records(content: bytes) -> Iterator[str]:
         blocks = fastavro.block_reader(plain)
         shift = len(plain.getbuffer()) - len(content)
         place = plain.tell() - shift
+        if (begins := avro_blocks.first_too_large(content, place, str(blocks.codec))) is not None:
+            raise AvroError(f"a block holds more than {avro_blocks.LARGEST:,} bytes (after byte {begins})")
         for block in blocks:
             if block.num_records < 0:
                 raise AvroError(f"no whole Avro file: a block of {block.num_records} records (after byte {place})")
+            # Records without a field have no bytes, and a few bytes would hold any number of them.
+            if block.num_records > max(len(content), len(block.bytes_.getbuffer())):  # type: ignore[attr-defined]
+                raise AvroError(f"a block of {block.num_records:,} records has fewer bytes (after byte {place})")
             for record in block:
                 yield render(record)
             if block.bytes_.read(1):  # type: ignore[attr-defined]
@@ -155,6 +162,7 @@ class _Compiler:
     # Names on the wire are made up: a name that Avro does not allow, a column's say, then does no harm.
     def __init__(self) -> None:
         self._named: dict[str, tuple[str, list[Render]]] = {}
+        self._without_bytes = {"null"}
         self._count = 0
         self._has_traps = False
 
@@ -176,6 +184,8 @@ class _Compiler:
             return self._of_named(schema, kind, namespace)
         if kind == "array":
             wire, item = self.compile(schema["items"], namespace)
+            if self._has_no_bytes(wire):  # a few bytes would hold any number of them
+                raise AvroError("its schema has an array of elements without bytes")
             return {"type": "array", "items": wire}, lambda value: "[" + ",".join([item(x) for x in value]) + "]"
         if kind == "map":
             wire, item = self.compile(schema["values"], namespace)
@@ -217,7 +227,16 @@ class _Compiler:
                 renders.append((("," if i else "{") + _quoted(field["name"]) + ":", f"f{i}", field_render))
             wire["fields"] = fields
             cell[0] = _record(renders)
+        if self._has_no_bytes(wire):
+            self._without_bytes.add(wire_name)
         return wire, cell[0] if kind != "record" else (lambda value: cell[0](value))
+
+    def _has_no_bytes(self, wire: Any) -> bool:
+        if not isinstance(wire, dict):
+            return isinstance(wire, str) and wire in self._without_bytes
+        if wire["type"] == "record":
+            return all(self._has_no_bytes(field["type"]) for field in wire["fields"])
+        return bool(wire["type"] == "fixed" and wire["size"] == 0)
 
     def _union(self, branches: list[Any], namespace: str) -> tuple[Any, Render]:
         wires: list[Any]

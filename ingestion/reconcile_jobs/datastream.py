@@ -15,14 +15,13 @@ from reconcile_jobs.datastream_files import (
     Files,
     Versions,
     changed_since,
+    find_long_lines,
     format_of_file,
     kinds,
-    line_of_first,
     missing,
-    records,
-    unreadable,
     versions,
 )
+from reconcile_jobs.datastream_records import WHOLE_FILES, Reading, line_of_first, object_of_path, unreadable
 from reconcile_jobs.errors import DataError, Fault, JobError, explained, in_sentences
 from reconcile_jobs.landing_area import (
     HiddenFiles,
@@ -33,11 +32,14 @@ from reconcile_jobs.landing_area import (
     landing_area,
     local_tops,
 )
+from reconcile_jobs.long_records import LONGEST, LongRecord
 from reconcile_jobs.session import settings, ship_by_value
-from reconcile_jobs.staging import Staging, TableName
+from reconcile_jobs.staging import Appended, Staging, TableName
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from reconcile_jobs.datastream_records import Found
 
 __all__ = ["Job", "Totals", "run"]
 
@@ -63,6 +65,7 @@ class Job:
     max_files: int | None = None
     every: str | None = None
     skip_corrupt_files: bool = False
+    longest_record: int = LONGEST
 
 
 @dataclass
@@ -72,6 +75,8 @@ class Totals:
     files: int = 0
     records: int = 0
     unreadable: int = 0
+    # Those of the records in whose place staging has a note.
+    long_records: int = 0
     corrupt_files: int = 0
     ignored_files: int = 0
     changed_files: int = 0
@@ -200,20 +205,41 @@ class _Run:
         listed = versions(found)
         self._set_aside(files, missing(self.spark, paths, listed))
         self.reading = len(files)
+        find_long_lines(self.spark, files, listed, self.job.longest_record)
+        with settings(self.spark, WHOLE_FILES if files.long else {}):
+            appended, long = self._append_all(files, epoch, paths)
+        self._count(files, appended.rows, appended.without_object, appended.batch)
+        self._name_long(files, long)
+        self._name_unreadable(files, appended.batch)
+        self._name_changed(files, listed)
+
+    def _append_all(self, files: Files, epoch: int, paths: list[str]) -> tuple[Appended, set[Found]]:
+        """Append what the files hold, without those that cannot be read; and return what is too long among it."""
         while True:
+            reading = Reading(self.spark, self.job.longest_record)
             try:
-                appended = self.staging.append(self._frame(files), SOURCE, self.query_id, self.checkpoint, epoch, paths)
-                break
+                frame = self._frame(reading, files)
+                appended = self.staging.append(frame, SOURCE, self.query_id, self.checkpoint, epoch, paths)
+                return appended, reading.found.value
             except JobError:
                 raise
             except Exception as problem:
-                broken = {} if self.stop.is_set() else dict(unreadable(self.spark, files))
+                broken = {} if self.stop.is_set() else dict(unreadable(reading, files))
                 if not broken:
                     raise explained(problem) from problem
                 self._set_aside(files, broken)
-        self._count(files, appended.rows, appended.without_object, appended.batch)
-        self._name_unreadable(files, appended.batch)
-        self._name_changed(files, listed)
+
+    def _name_long(self, files: Files, found: set[Found]) -> None:
+        of_lines = {(path, long.place, long.bytes) for path, lines in _long_of(files) for long in lines}
+        if not (known := of_lines | found):
+            return
+        self.totals.long_records += len(known)
+        path, place, length = min(known, key=lambda long: (long[0], len(long[1] or ""), long[1]))
+        self.say(
+            f"too long to be staged: the record of {length:,} bytes at {place} of {path}{_more_than_one(known)}; "
+            f"{self.job.staging} has a note in its place, which models put into quarantine. --longest-record takes "
+            f"more than {self.job.longest_record:,} bytes"
+        )
 
     def _name_changed(self, files: Files, listed: Versions) -> None:
         """Name the files that were written to while they were read. Raises DataError, unless such are passed over."""
@@ -240,13 +266,14 @@ class _Run:
         files.json = [path for path in files.json if path not in broken]
         files.avro = [path for path in files.avro if path not in broken]
 
-    def _frame(self, files: Files) -> DataFrame:
-        frames = [records(self.spark, kind, paths) for kind, paths in kinds(files)]
+    def _frame(self, reading: Reading, files: Files) -> DataFrame:
+        frames = [reading.records(kind, paths) for kind, paths in kinds(files)]
         notes = [
             (json.dumps({name: path, "error": why}, ensure_ascii=False), path)
             for name, aside in (("corrupt_file", files.corrupt), ("ignored_file", files.ignored))
             for path, why in aside.items()
         ]
+        notes += [(line.note(object_of_path(path)), path) for path, lines in _long_of(files) for line in lines]
         if notes or not frames:
             frames.append(self.spark.createDataFrame(notes, "record string, origin string"))
         united = frames[0]
@@ -279,7 +306,9 @@ class _Run:
         unread = unread.where(~unread.origin.isin(aside)) if aside else unread
         found = unread.selectExpr("min(origin) AS origin", "count(*) AS records", "count(DISTINCT origin) AS files")
         ((origin, count, in_files),) = found.collect()
-        path, line = line_of_first(self.spark, files, origin, unread.where(unread.origin == origin))
+        path, line = line_of_first(
+            Reading(self.spark, self.job.longest_record), files, origin, unread.where(unread.origin == origin)
+        )
         place = f"line {line} of {path}" if line else f"a record of {path}"
         more = f", and {count - 1:,} more, in {in_files:,} file{'s' if in_files > 1 else ''}" if count > 1 else ""
         whole = "a line is to hold one whole record, as JSON, with its object" if line else "it has no object"
@@ -314,7 +343,11 @@ _SETTINGS = {
 }
 
 
-def _more_than_one(named: Collection[str]) -> str:
+def _long_of(files: Files) -> list[tuple[str, list[LongRecord]]]:
+    return [(path, files.long[path]) for path in files.json if path in files.long]
+
+
+def _more_than_one(named: Collection[Any]) -> str:
     return f", and {len(named) - 1} more" if len(named) > 1 else ""
 
 

@@ -1,43 +1,41 @@
-"""Datastream's files: what kind each is, what it held when it was read, its records, and why it cannot be read."""
+"""Datastream's files: what kind each is, and whether it is still what it was when Spark listed it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote
 
-from reconcile_jobs.avro_json import AvroError, json_records
-from reconcile_jobs.errors import Fault, UsageError, causes, explained
+from reconcile_jobs.json_lines import long_lines
 from reconcile_jobs.landing_area import escaped
+from reconcile_jobs.long_records import LongRecord
 from reconcile_jobs.staging import hadoop_path
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 __all__ = [
     "Files",
     "Versions",
     "changed_since",
+    "find_long_lines",
     "format_of_file",
     "kinds",
-    "line_of_first",
     "missing",
-    "records",
-    "unreadable",
+    "names",
+    "reader",
+    "same_name",
     "versions",
 ]
 
 # By the end of their names; everything else is said to be neither.
 _JSON = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2))?$")
 _AVRO = re.compile(r"\.avro$")
+_PACKED = re.compile(r"\.(gz|bz2)$")
 _NEVER_EMPTY = re.compile(r"\.(avro|gz|bz2)$")  # not even without a record
-
-# Rows that Python hands back to Spark at a time.
-_ARROW_ROWS = 2000
 
 
 @dataclass
@@ -46,6 +44,8 @@ class Files:
 
     json: list[str] = field(default_factory=list)
     avro: list[str] = field(default_factory=list)
+    # Lines of files of `json`, which Spark then leaves out.
+    long: dict[str, list[LongRecord]] = field(default_factory=dict)
     corrupt: dict[str, str] = field(default_factory=dict)
     ignored: dict[str, str] = field(default_factory=dict)
 
@@ -72,7 +72,7 @@ _NO_BYTES: _Version = (0, datetime.min)
 
 def versions(files: DataFrame) -> Versions:
     """Return the versions that files had when Spark listed them: `path`, `length` and `modificationTime`."""
-    return {_same_name(row.path): (row.length, row.modificationTime) for row in files.collect()}
+    return {same_name(row.path): (row.length, row.modificationTime) for row in files.collect()}
 
 
 def _version(spark: SparkSession, path: str) -> _Version | None:
@@ -93,11 +93,11 @@ def _present(spark: SparkSession, files: Files) -> dict[str, _Version | None]:
     found: dict[str, _Version | None] = {}
     for _, paths in kinds(files):
         try:
-            listed = _reader(spark, paths).format("binaryFile").load(_names(paths))
-            found |= {_same_name(path): _NO_BYTES for path in paths}
+            listed = reader(spark, paths).format("binaryFile").load(names(paths))
+            found |= {same_name(path): _NO_BYTES for path in paths}
             found |= versions(listed.select("path", "length", "modificationTime"))
         except AnalysisException:
-            found |= {_same_name(path): _version(spark, path) for path in paths}
+            found |= {same_name(path): _version(spark, path) for path in paths}
     return found
 
 
@@ -105,7 +105,7 @@ def missing(spark: SparkSession, paths: Sequence[str], listed: Versions) -> dict
     """Return the files that Spark leaves out without a word, and why: what has vanished, and what has no bytes."""
     gone = {}
     for path in paths:
-        if _same_name(path) in listed:
+        if same_name(path) in listed:
             continue
         if _version(spark, path) is None:
             gone[path] = "it was there, and has vanished"
@@ -121,11 +121,11 @@ def changed_since(spark: SparkSession, files: Files, listed: Versions) -> list[s
     """
     now = _present(spark, files)
     read = [*files.json, *files.avro]
-    return [path for path in read if now[_same_name(path)] not in (None, listed.get(_same_name(path), _NO_BYTES))]
+    return [path for path in read if now[same_name(path)] not in (None, listed.get(same_name(path), _NO_BYTES))]
 
 
-def _same_name(path: str) -> str:
-    # file:/a and file:///a are one file.
+def same_name(path: str) -> str:
+    """Return one name for a file, of which file:/a and file:///a are two."""
     return re.sub(r"^(\w+):/+", r"\1:/", path)
 
 
@@ -138,7 +138,10 @@ def format_of_file(path: str, asked: str) -> str | None:
 
 def kinds(files: Files) -> Iterator[tuple[str, list[str]]]:
     """Yield the files that are read together, those of names with a colon apart."""
-    for kind, paths in (("json", files.json), ("avro", files.avro)):
+    packed = [path for path in files.json if _PACKED.search(path)]
+    long = [path for path in files.json if path in files.long]
+    plain = [path for path in files.json if path not in {*packed, *long}]
+    for kind, paths in (("json", plain), ("long json", long), ("packed json", packed), ("avro", files.avro)):
         for odd in (False, True):
             if some := [path for path in paths if _has_colon(path) == odd]:
                 yield kind, some
@@ -148,106 +151,42 @@ def _has_colon(path: str) -> bool:
     return path.startswith("file:") and ":" in path.rsplit("/", 1)[-1]
 
 
-def _reader(spark: SparkSession, paths: Sequence[str]) -> DataFrameReader:
+def reader(spark: SparkSession, paths: Sequence[str]) -> DataFrameReader:
+    """Return a reader of files that are read together, to which their `names` are given."""
     # Without recursiveFileLookup, directories like day=1 would become columns.
-    reader = spark.read.option("recursiveFileLookup", True)
-    return reader.options(**_NAMED_WITH_COLON if _has_colon(paths[0]) else {})
+    options = _NAMED_WITH_COLON if _has_colon(paths[0]) else {}
+    return spark.read.option("recursiveFileLookup", True).options(**options)
 
 
-def _names(paths: Sequence[str]) -> list[str]:
+def names(paths: Sequence[str]) -> list[str]:
+    """Return the names of files as Spark's reader takes them."""
     return [path if _has_colon(path) else escaped(path) for path in paths]
 
 
-def records(spark: SparkSession, kind: str, paths: Sequence[str]) -> DataFrame:
-    """Return `record` and `origin` of files of one kind."""
-    if kind == "json":
-        return _lines(spark, paths).selectExpr("value AS record", "_metadata.file_path AS origin")
-    reader, names = _reader(spark, paths), _names(paths)
-    files = reader.format("binaryFile").load(names).selectExpr("content", "_metadata.file_path AS origin")
-    return files.mapInArrow(_avro_rows, "record string, origin string")
+def find_long_lines(spark: SparkSession, files: Files, listed: Versions, longest: int) -> None:
+    """Note the lines of uncompressed files that have more bytes than the longest may have."""
+    for path in files.json:
+        length, _ = listed.get(same_name(path), _NO_BYTES)
+        if length > longest and not _PACKED.search(path):
+            with _opened(spark, path) as read:
+                if long := list(long_lines(read, length, longest)):
+                    files.long[path] = long
 
 
-def _lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    # A carriage return may stand between the values of a record; only a line feed ends it.
-    return _reader(spark, paths).option("lineSep", "\n").text(_names(paths))
+@contextmanager
+def _opened(spark: SparkSession, path: str) -> Iterator[Callable[[int, int], bytes]]:
+    """Open a file of any of Hadoop's file systems, and yield what reads so many bytes from a place on."""
+    conf = spark._jvm.org.apache.hadoop.conf.Configuration(spark._jsc.hadoopConfiguration())  # type: ignore[union-attr]
+    for key, value in _NAMED_WITH_COLON.items() if _has_colon(path) else ():
+        conf.set(key, value)
+    at = hadoop_path(spark, path)
+    stream = at.getFileSystem(conf).open(at)
 
+    def read(place: int, count: int) -> bytes:
+        stream.seek(place)
+        return bytes(stream.readNBytes(count))
 
-def line_of_first(spark: SparkSession, files: Files, origin: str, found: DataFrame) -> tuple[str, int | None]:
-    """Return the file that an origin names, and the number of its first line that is a `record` of those found.
-
-    Of an Avro file there are no lines.
-    """
-    # An origin is written as a URL, where files of a micro-batch have their names.
-    names = [_same_name(path) for path in (unquote(origin), origin)]
-    path = next((path for path in [*files.json, *files.avro] if _same_name(path) in names), origin)
-    if path not in files.json:
-        return path, None
-    places = ["_metadata.file_block_start AS block", "monotonically_increasing_id() AS place"]
-    lines = _lines(spark, [path]).selectExpr("xxhash64(value) AS digest", *places)
-    wanted = found.selectExpr("xxhash64(record) AS digest").distinct()
-    # Spark reads a long file in blocks, and several of them at a time.
-    first = lines.join(wanted, "digest", "left_semi").orderBy("block", "place").first()
-    if first is None:  # the file was written to since
-        return path, None
-    before = lines.where((lines.block < first.block) | ((lines.block == first.block) & (lines.place < first.place)))
-    return path, before.count() + 1
-
-
-def _avro_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    for batch in batches:
-        for content, origin in zip(batch.column("content"), batch.column("origin"), strict=True):
-            rows: list[str] = []
-            for record in json_records(content.as_py()):
-                rows.append(record)
-                if len(rows) == _ARROW_ROWS:
-                    yield pa.RecordBatch.from_pydict({"record": rows, "origin": [origin.as_py()] * len(rows)})
-                    rows = []
-            if rows:
-                yield pa.RecordBatch.from_pydict({"record": rows, "origin": [origin.as_py()] * len(rows)})
-
-
-def unreadable(spark: SparkSession, files: Files) -> Iterator[tuple[str, str]]:
-    """Yield the files that cannot be read and why, found by reading halves. Raises Fault for what a retry may cure."""
-    for kind, paths in kinds(files):
-        pending = [paths]
-        while pending:
-            some = pending.pop()
-            try:
-                records(spark, kind, some).write.format("noop").mode("overwrite").save()
-            except Exception as problem:
-                if len(some) > 1:
-                    half = len(some) // 2
-                    pending += [some[half:], some[:half]]
-                    continue
-                yield some[0], _why_unreadable(problem, some[0])
-
-
-def _why_unreadable(problem: Exception, path: str) -> str:
-    # Without the path, whose name may hold any of the words that are looked for.
-    story = "\n".join(f"{kind}: {message}" for kind, message in causes(problem))
-    for name in (path, quote(path), unquote(path)):
-        story = story.replace(name, "")
-    if re.search(r"Permission denied|AccessControl|AccessDenied", story):
-        # Not what is to be set aside: it is read once the right is given.
-        raise UsageError(
-            f"The file {path} may not be read, and nothing of this batch was appended: give the job's user the right "
-            "to read it, and run this again."
-        ) from problem
-    if found := re.search(rf"{AvroError.__name__}: (.*)", story):
-        return found[1].strip()
-    for pattern, why in _TORN:
-        if re.search(pattern, story):
-            return why
-    raise Fault(f"The file {path} could not be read. {explained(problem)}") from problem
-
-
-_TORN = [
-    (r"EOFException", "it ends in the middle"),
-    (
-        r"not a gzip file|gzip stream|zip\.|incorrect|invalid (?:block|stored|distance|code)|(?i:bzip|bad block)",
-        "what it holds is not what its name says, or was damaged",
-    ),
-    (r"FILE_NOT_EXIST|PATH_NOT_FOUND|does not exist", "it was there, and has vanished"),
-]
+    try:
+        yield read
+    finally:
+        stream.close()

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from reconcile_jobs import failpoints
 from reconcile_jobs.errors import Fault, UsageError, explained
+from reconcile_jobs.long_records import if_long
 from reconcile_jobs.table_formats import format_of
 
 if TYPE_CHECKING:
@@ -66,10 +67,12 @@ def literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def raw_rows(records: Sequence[str], objects: Sequence[str], origins: Sequence[str]) -> pa.RecordBatch:
-    """Return `RAW_ROWS` as Arrow has them."""
+def raw_rows(records: Sequence[str], objects: Sequence[str], origins: Sequence[str], *, longest: int) -> pa.RecordBatch:
+    """Return `RAW_ROWS` as Arrow has them; of a record with more bytes than the longest may have, a note."""
     import pyarrow as pa
 
+    if 4 * max(map(len, records), default=0) > longest:
+        records = [long.note() if (long := if_long(record, longest)) else record for record in records]
     columns = {"record": records, "object": objects, "origin": origins}
     return pa.RecordBatch.from_pydict({name: pa.array(texts, pa.string()) for name, texts in columns.items()})
 

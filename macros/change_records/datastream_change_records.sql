@@ -59,6 +59,7 @@ judged as (
         concat_ws(
             '; ',
             case
+                {{ reconcile.long_record_complaint() }}
                 when metadata is null then 'the record has no source_metadata'
                 when fields is null{{ " and not (change_type <=> 'delete' and " ~ row_id ~ ' is not null)' if row_id }} then 'the record has no payload'
                 when _corrupt_record is not null then 'the record does not have the form of a Datastream event'

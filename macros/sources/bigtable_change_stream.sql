@@ -75,6 +75,7 @@ judged as (
         concat_ws(
             '; ',
             case
+                {{ reconcile.long_record_complaint() }}
                 when _corrupt_record is not null then 'the record does not have the form of a data change'
                 when entries is null or cardinality(entries) = 0 then 'the data change holds no entries'
                 when type is null or type not in ('user', 'garbage_collection', 'backfill') then concat('type ', coalesce(concat('\'', type, '\' is unknown'), 'is missing'))

@@ -72,6 +72,7 @@ judged as (
             concat_ws(
                 '; ',
                 case
+                    {{ reconcile.long_record_complaint() }}
                     when _corrupt_record is not null then 'the record does not have the form of a data change record'
                     when mods is null or cardinality(mods) = 0 then 'the record holds no mods'
                     when mod is null then 'the mod is no object'

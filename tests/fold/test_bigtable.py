@@ -29,6 +29,7 @@ from cells import (
     visible,
 )
 from datastream import Staged, event
+from long_notes import long_record
 from memory import Memory, MemoryProject
 from plain_dbt import CompilerError, Relation
 from pyspark.sql import SparkSession
@@ -79,6 +80,7 @@ def without(entry: dict[str, Any], name: str, **fields: Any) -> dict[str, Any]:
 MALFORMED: list[tuple[str, str]] = [
     ("the record does not have the form of a data change", data_change(b"k", [GOOD])[:-9]),
     ("the record does not have the form of a data change", "7"),
+    ("too long to be staged", long_record(data_change(b"k", [GOOD]))),
     ("does not have the form", data_change(b"k", {"set_cell": {}})),
     ("the data change holds no entries", data_change(b"k", [])),
     ("the data change holds no entries", data_change(b"k", [], without=["entries"])),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from avro_files import avro_file, decimal, record
 from datastream import Staged, event
+from long_notes import long_record
 from memory import Memory
 from pyspark.sql import SparkSession
 from reconcile_jobs.avro_json import json_records
@@ -252,6 +253,8 @@ BAD = [
 ID = '{"id": "%s"}'
 MALFORMED = [
     ("missing key", "key id is missing or NULL", event("oracle", '{"big": 1}')),
+    ("one that is too long", " bytes at byte 7'); staging has a note", long_record(event("oracle", ID))),
+    ("the beginning of a long one", "too long to be staged ('10 bytes at byte 7')", long_record('{"x":"yyyy')),
     ("NULL key", "key id is missing or NULL", event("oracle", '{"id": null, "big": 1}')),
     ("missing SCN", "scn, which orders changes, is missing or unreadable", event("oracle", ID, without=["scn"])),
     ("NULL SCN", "scn, which orders changes", event("oracle", ID, metadata={"scn": None})),

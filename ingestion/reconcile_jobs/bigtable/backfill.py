@@ -17,6 +17,7 @@ from google.cloud.bigtable_v2 import types
 from reconcile_jobs.bigtable.calls import Client, SourceTable
 from reconcile_jobs.bigtable.change_decoder import base64_text, set_cell
 from reconcile_jobs.bigtable.partitions import RowRange
+from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.staging import RAW_ROWS, raw_rows
 from reconcile_jobs.timestamps import as_text
 
@@ -151,7 +152,9 @@ def _records(key: bytes, cells: list[str], moment: int) -> Iterator[str]:
         yield f"{head}{','.join(portion)}]}}"
 
 
-def backfill_frame(spark: SparkSession, client: Client, source: SourceTable, start: int, readers: int) -> DataFrame:
+def backfill_frame(
+    spark: SparkSession, client: Client, source: SourceTable, start: int, readers: int, longest: int = LONGEST
+) -> DataFrame:
     """Return `record`, `object` and `origin` of the cells that are there; read when evaluated.
 
     `start`: that of the stream, in nanoseconds since 1970, which has to be past.
@@ -163,7 +166,7 @@ def backfill_frame(spark: SparkSession, client: Client, source: SourceTable, sta
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         def portion(records: list[str]) -> pa.RecordBatch:
             count = len(records)
-            return raw_rows(records, [source.table] * count, ["bigtable/backfill"] * count)
+            return raw_rows(records, [source.table] * count, ["bigtable/backfill"] * count, longest=longest)
 
         with Client(source) as reader:
             for batch in batches:

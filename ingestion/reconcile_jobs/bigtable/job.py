@@ -49,6 +49,7 @@ from reconcile_jobs.bigtable.partitions import (
 )
 from reconcile_jobs.caller import Caller
 from reconcile_jobs.errors import Fault, UsageError, in_sentences
+from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.session import settings, ship_by_value
 from reconcile_jobs.staging import RAW_ROWS, Staging, TableName, raw_rows
 from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds
@@ -99,6 +100,7 @@ class Job:
     backfill: bool = False
     round_seconds: float = 20.0
     heartbeat: float = 1.0
+    longest_record: int = LONGEST
 
 
 @dataclass
@@ -295,7 +297,8 @@ class _Run:
         if backfill:
             readers = 4 * self.spark.sparkContext.defaultParallelism
             start = nanoseconds(self.begun["start"])
-            rows = rows.unionByName(backfill_frame(self.spark, self.client, self.client.source, start, readers))
+            source, longest = self.client.source, self.job.longest_record
+            rows = rows.unionByName(backfill_frame(self.spark, self.client, source, start, readers, longest))
         appended = self.staging.append(rows, SOURCE, self.begun["id"], "", number, [f"round {number}"])
         last = self._last_cut()
         if last is None or last.round < number:
@@ -323,13 +326,13 @@ class _Run:
 
     def _frame(self, shares: list[list[Request]], limits: Limits, number: int) -> DataFrame:
         """Return what the tasks read, each its share, and where it ends: `record`, `object`, `origin`."""
-        source = self.client.source
+        source, longest = self.client.source, self.job.longest_record
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             with Client(source) as client:
                 for batch in batches:
                     for share in batch.column("id").to_pylist():
-                        yield from _rows_of(client, shares[share], limits, number)
+                        yield from _rows_of(client, shares[share], limits, number, longest)
 
         numbered = self.spark.range(0, len(shares), 1, len(shares))
         return numbered.mapInArrow(read, RAW_ROWS)  # type: ignore[arg-type]
@@ -349,7 +352,9 @@ def shares_of(plan: Sequence[Request], tasks: int) -> list[list[Request]]:
     return [list(plan[number::count]) for number in range(count)]
 
 
-def _rows_of(client: Client, share: list[Request], limits: Limits, number: int) -> Iterator[pa.RecordBatch]:
+def _rows_of(
+    client: Client, share: list[Request], limits: Limits, number: int, longest: int
+) -> Iterator[pa.RecordBatch]:
     """Yield the changes of one task's partitions in a round of this number, and at last where they end."""
     outcomes: dict[RowRange, Outcome] = {}
     records, began = 0, client.clock.seconds()
@@ -361,7 +366,10 @@ def _rows_of(client: Client, share: list[Request], limits: Limits, number: int) 
         count = len(changes)
         records += count
         yield raw_rows(
-            [change.json for change in changes], [client.source.table] * count, [f"{SOURCE}/{where}"] * count
+            [change.json for change in changes],
+            [client.source.table] * count,
+            [f"{SOURCE}/{where}"] * count,
+            longest=longest,
         )
     ends = [partition for asked in share for partition in after(asked, outcomes.get(asked.partition.rows))]
     cut = {
@@ -372,7 +380,7 @@ def _rows_of(client: Client, share: list[Request], limits: Limits, number: int) 
         "out_of_time": client.clock.seconds() - began >= limits.seconds,
         "partitions": to_json(ends),
     }
-    yield raw_rows([json.dumps(cut, separators=(",", ":"))], [CUT], [SOURCE])
+    yield raw_rows([json.dumps(cut, separators=(",", ":"))], [CUT], [SOURCE], longest=LONGEST)
 
 
 def _begun(start: int, backfill: bool) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import grpc
 from google.cloud.spanner_v1 import types
 
 from reconcile_jobs.errors import Fault, UsageError
+from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.spanner.queries import Client
 from reconcile_jobs.spanner.stream_decoder import Rows, TornResult, compact_json
 from reconcile_jobs.spanner.windows import ChangeStream
@@ -274,7 +275,13 @@ def _plain(value: Any) -> Any:
 
 
 def backfill_frame(
-    spark: SparkSession, client: Client, stream: ChangeStream, tables: list[Table], moment: int, readers: int
+    spark: SparkSession,
+    client: Client,
+    stream: ChangeStream,
+    tables: list[Table],
+    moment: int,
+    readers: int,
+    longest: int = LONGEST,
 ) -> DataFrame:
     """Return `record`, `object` and `origin` of the tables' rows as they were at `moment`; read when evaluated."""
     shares = shares_of(client, tables, moment)
@@ -286,6 +293,6 @@ def backfill_frame(
                 for number in batch.column("id").to_pylist():
                     share = shares[number]
                     for record in read_rows(reader, share, moment):
-                        yield raw_rows([record], [share.table.name], [f"{stream.name}/backfill"])
+                        yield raw_rows([record], [share.table.name], [f"{stream.name}/backfill"], longest=longest)
 
     return numbered.mapInArrow(read, RAW_ROWS)  # type: ignore[arg-type]

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from reconcile_jobs.errors import UsageError
+from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.spanner.queries import Client, DatabaseName
 from reconcile_jobs.spanner.stream_decoder import DataChange, compact_json
 from reconcile_jobs.spanner.windows import ChangeStream, Leaf, described, list_partitions, read_partitions
@@ -80,6 +81,7 @@ class Options:
     readers: int
     lenient: bool
     control: bool
+    longest: int  # bytes of a record
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Options:
@@ -104,6 +106,7 @@ class Options:
                 int(options.get("readers", "64")),
                 check == "warn",
                 options.get("control", "false").lower() == "true",
+                int(options.get("longestRecord", str(LONGEST))),
             )
         except ValueError as problem:
             raise UsageError(f"An option of spanner_change_stream cannot be: {problem}.") from None
@@ -153,10 +156,11 @@ class _Share(InputPartition):
         first: list[tuple[str, str, str]],
         lenient: bool,
         control: bool,
+        longest: int,
     ) -> None:
         self.stream, self.session, self.tokens, self.end = stream, session, tokens, end
         self.alive_at_end, self.first = alive_at_end, first
-        self.lenient, self.control = lenient, control
+        self.lenient, self.control, self.longest = lenient, control, longest
 
 
 class _Planner:
@@ -204,6 +208,7 @@ class _Planner:
                 first if number == 0 else [],
                 options.lenient,
                 options.control,
+                options.longest,
             )
             for number in range(count)
         ]
@@ -227,13 +232,13 @@ def _read(share: Any) -> Iterator[pa.RecordBatch]:
             size += len(record.json)
             count += 1
             if len(rows) >= _ROWS or size >= _CHARACTERS:
-                yield raw_rows(*zip(*rows, strict=True))
+                yield raw_rows(*zip(*rows, strict=True), longest=share.longest)
                 rows, size = [], 0
     if share.control:
         records = count + sum(row[1] != CUT for row in share.first)
         rows.append((compact_json({"leaves": leaves, "records": records}), READ, share.stream.name))
     if rows:
-        yield raw_rows(*zip(*rows, strict=True))
+        yield raw_rows(*zip(*rows, strict=True), longest=share.longest)
 
 
 def next_start(offset: Mapping[str, str]) -> int:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from reconcile_jobs import failpoints
 from reconcile_jobs.caller import Caller
 from reconcile_jobs.errors import Fault, UsageError, in_sentences
+from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.session import settings, ship_by_value
 from reconcile_jobs.spanner.backfill import Table, backfill_frame, watched_tables
 from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start, window_length
@@ -67,6 +68,7 @@ class Job:
     every: str | None = None
     backfill: bool = False
     checkpoint: str | None = None
+    longest_record: int = LONGEST
     tables: Sequence[str] | None = None
     partition_check: str = "fail"
 
@@ -256,6 +258,7 @@ class _Run:
             .option("readers", 2 * self.spark.sparkContext.defaultParallelism)
             .option("partitionCheck", job.partition_check)
             .option("control", True)
+            .option("longestRecord", job.longest_record)
         )
         if self.target != _NEVER:
             source = source.option("end", as_text(self.target))
@@ -305,7 +308,9 @@ class _Run:
                 readers = 2 * self.spark.sparkContext.defaultParallelism
                 start = nanoseconds(self.begun["start"])
                 rows = rows.unionByName(
-                    backfill_frame(self.spark, self.client, self.stream, self.watched, start, readers)
+                    backfill_frame(
+                        self.spark, self.client, self.stream, self.watched, start, readers, self.job.longest_record
+                    )
                 )
             first, last = nanoseconds(cut["start"]), nanoseconds(cut["cut_time"])
             self.last_cut = self.last_cut or first

@@ -199,7 +199,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '89b1e7421b89149ad13809e2c674df95')
+tblproperties ('reconcile.definition' = 'a80cb44b3ecd471b16578d0353e24924')
 as
 
 {the SELECT of bigtable/change_records.sql};

@@ -57,6 +57,7 @@ judged as (
         concat_ws(
             '; ',
             case
+                when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
                 when _corrupt_record is not null then 'the record does not have the form of a data change'
                 when entries is null or cardinality(entries) = 0 then 'the data change holds no entries'
                 when type is null or type not in ('user', 'garbage_collection', 'backfill') then concat('type ', coalesce(concat('\'', type, '\' is unknown'), 'is missing'))

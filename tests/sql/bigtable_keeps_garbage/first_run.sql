@@ -262,7 +262,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '78a5bb965c3514bd2f47f61199fce4df')
+tblproperties ('reconcile.definition' = 'f8acb225fb7d6799086673dd5d7b82a6')
 as
 
 {the SELECT of bigtable_keeps_garbage/change_records.sql};

@@ -6,7 +6,7 @@ group by object;
 show tblproperties `lake`.`shop_changes`;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '1e9c79e6786f6e4e45eeeb093cb8749b')
+tblproperties ('reconcile.definition' = '0fc6525ef78c27cd89db5f15ae18182c')
 as
 
 {the SELECT of bigtable/change_records.sql};

@@ -374,7 +374,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '58f2756e5a73dd8e2da4d9d56d2a9fe1')
+tblproperties ('reconcile.definition' = '5c0e8a5d108a251da64b181758aaa170')
 as
 
 {the SELECT of spanner/change_records.sql};

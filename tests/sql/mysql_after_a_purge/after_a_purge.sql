@@ -320,7 +320,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '999a935b8244578def7fdb42270651e3')
+tblproperties ('reconcile.definition' = 'cd59bdb5b365a92f6a24fc81d0a75bb2')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -160,7 +160,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '548356d354be598f20a6b9a923d13aa5', 'reconcile.as_of' = 'batch 2')
+tblproperties ('reconcile.definition' = '62fc5bdf45e4677d1aa07fad0400e4cd', 'reconcile.as_of' = 'batch 2')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

@@ -160,7 +160,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '0d2a4558dc4639773715f892dcacf353', 'reconcile.as_of' = 'appended_at 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = '771f00d32b6b25df5e9f44e472e47d16', 'reconcile.as_of' = 'appended_at 2026-11-21 12:00:00+00')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

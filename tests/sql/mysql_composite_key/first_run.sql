@@ -275,7 +275,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '8d6272178b7e00ebaca9e9e729044dbb')
+tblproperties ('reconcile.definition' = 'b3c5aee95e6fc5bb0e13e1977dc1cfcf')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

@@ -153,6 +153,7 @@ judged as (
         concat_ws(
             '; ',
             case
+                when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
                 when metadata is null then 'the record has no source_metadata'
                 when fields is null then 'the record has no payload'
                 when _corrupt_record is not null then 'the record does not have the form of a Datastream event'

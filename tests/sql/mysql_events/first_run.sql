@@ -277,7 +277,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '88b804899333e64055ca7bef4dec1c1d')
+tblproperties ('reconcile.definition' = '49b700a30b2fe0cf091281fa22649865')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -301,7 +301,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e1be5550d7a1ec12813d9d0809a8756d')
+tblproperties ('reconcile.definition' = 'b14aa082eb49ba1d3317aa73ba90268e')
 as
 
 {the SELECT of mysql_every_type/change_records.sql};

@@ -313,7 +313,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '0fb01962492d9c4a9017c9997c73c19c')
+tblproperties ('reconcile.definition' = '648e0f48117dfe723d4d4d02d7c47a6e')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

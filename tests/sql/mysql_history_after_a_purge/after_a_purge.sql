@@ -339,7 +339,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b31f3c89a4807f8c86060111c2b13f21')
+tblproperties ('reconcile.definition' = '581a6a114fa2848c2917e23af4341ef9')
 as
 
 {the SELECT of mysql_events/change_records.sql};

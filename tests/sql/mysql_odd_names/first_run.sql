@@ -281,7 +281,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '06f68400fc8f425003ee0959a4218627')
+tblproperties ('reconcile.definition' = 'fc282d29f0bb01f6ca3c82f78db78c6f')
 as
 
 {the SELECT of mysql_odd_names/change_records.sql};

@@ -274,7 +274,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '05902a6013b462ef370749ee82a699ce')
+tblproperties ('reconcile.definition' = 'ab2ff7e53e50f7a527b75321a2628c98')
 as
 
 {the SELECT of mysql_table/change_records.sql};

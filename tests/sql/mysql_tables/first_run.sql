@@ -274,7 +274,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e4d2f2ce8be157acb587f789ef080237')
+tblproperties ('reconcile.definition' = 'f4c228f6010e100e52bae69512232213')
 as
 
 {the SELECT of mysql_tables/change_records.sql};

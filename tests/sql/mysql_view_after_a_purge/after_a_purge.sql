@@ -8,7 +8,7 @@ show tblproperties `lake`.`shop_changes`;
 show tblproperties `lake`.`orders_kept`;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '49fcae26681dfef13cace7c7eb6c8dd8')
+tblproperties ('reconcile.definition' = '7659245402ba9e028bea21c74c6cbec8')
 as
 
 {the SELECT of mysql_events/change_records.sql};

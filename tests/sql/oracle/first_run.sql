@@ -281,7 +281,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '467a6ae5b0f6fe671825a9bb6f871c31')
+tblproperties ('reconcile.definition' = '7ae60879096bef04c80be0236f0ca8a1')
 as
 
 {the SELECT of oracle/change_records.sql};

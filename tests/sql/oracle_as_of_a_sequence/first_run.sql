@@ -165,7 +165,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd907b3b51ee01061b2c714050eec7b8e', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
+tblproperties ('reconcile.definition' = 'f00ffd640356da4fdba246359f38d5d0', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

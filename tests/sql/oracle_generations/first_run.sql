@@ -281,7 +281,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '33619759bd2cb34a75a7c9a71bdb0db8')
+tblproperties ('reconcile.definition' = 'a52229dcc8d237376055405cddee4b72')
 as
 
 {the SELECT of oracle_generations/change_records.sql};

@@ -344,7 +344,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'bd7ab759cab1a3dc73d982c949ac08ed')
+tblproperties ('reconcile.definition' = '370bc771d8fcff3905576544986bc3fa')
 as
 
 {the SELECT of oracle/change_records.sql};

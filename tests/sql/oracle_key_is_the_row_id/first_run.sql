@@ -278,7 +278,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '93ad785fec8ce982ad159115cd72ae3d')
+tblproperties ('reconcile.definition' = 'dda4b7f0fd42726558dc4d026f3eb81f')
 as
 
 {the SELECT of oracle_key_is_the_row_id/change_records.sql};

@@ -276,7 +276,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '19caf1c0f325e7d0267f6cf8683e1b88')
+tblproperties ('reconcile.definition' = '1fd433d596e95318850ca55aee3152bf')
 as
 
 {the SELECT of oracle/change_records.sql};

@@ -276,7 +276,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '3ed33af114b1891b9ff9b8e39e00280c')
+tblproperties ('reconcile.definition' = '0da3d51875a3d916937870fc653a3d2b')
 as
 
 {the SELECT of postgresql/change_records.sql};

@@ -199,7 +199,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '8704ae5db4db448b2585072a18087c91', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = 'b014c27828cb6258278330266abe5ed7', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(_change_time is null, 'the record has no time, which the variable as_of asks for', null)), '') as _change_error
 from (

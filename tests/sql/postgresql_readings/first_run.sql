@@ -289,7 +289,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c3ee1c1885b54c8756664f3f31639192')
+tblproperties ('reconcile.definition' = '66d17cf060e522883908749f9a6bf7e8')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};

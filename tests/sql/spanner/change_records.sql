@@ -109,6 +109,7 @@ judged as (
             concat_ws(
                 '; ',
                 case
+                    when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
                     when _corrupt_record is not null then 'the record does not have the form of a data change record'
                     when mods is null or cardinality(mods) = 0 then 'the record holds no mods'
                     when mod is null then 'the mod is no object'

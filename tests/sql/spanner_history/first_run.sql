@@ -337,7 +337,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '9674ee7a881f6189e898f117313aeb43')
+tblproperties ('reconcile.definition' = 'b9702cb5da7bccbb13ced79fe404a130')
 as
 
 {the SELECT of spanner/change_records.sql};

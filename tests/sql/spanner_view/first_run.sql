@@ -6,7 +6,7 @@ group by object;
 show tblproperties `lake`.`shop_changes`;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f06b0c1b70603e91e760e0bc3f4126b9')
+tblproperties ('reconcile.definition' = '157409d534168181db07d7be5e0643f2')
 as
 
 {the SELECT of spanner/change_records.sql};

@@ -276,7 +276,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '3aa0337bf2a457a49fbf6ca5c6138c2e')
+tblproperties ('reconcile.definition' = '31ae5b691b537c2a2a285be9ea2233d3')
 as
 
 {the SELECT of sqlserver/change_records.sql};

@@ -1,0 +1,196 @@
+"""The records of Datastream's files, as staging holds them, and why a file cannot be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+from reconcile_jobs.avro_json import AvroError, json_records
+from reconcile_jobs.datastream_files import Files, kinds, names, reader, same_name
+from reconcile_jobs.errors import Fault, UsageError, causes, explained
+from reconcile_jobs.json_lines import PackedError, packed_lines
+from reconcile_jobs.long_records import LONGEST, LongRecord, if_long
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.accumulators import Accumulator
+    from pyspark.sql import DataFrame, SparkSession
+
+    # File, place and bytes of a record.
+    Found = tuple[str, str | None, int]
+
+__all__ = ["WHOLE_FILES", "Reading", "line_of_first", "object_of_path", "unreadable"]
+
+# Rows that Python hands back to Spark at a time.
+_ARROW_ROWS = 2000
+
+# Spark is not to split these files: what it reads of a line that goes beyond a part is not the line.
+WHOLE_FILES = {"spark.sql.files.maxPartitionBytes": str(2**62), "spark.sql.files.minPartitionNum": "1"}
+
+
+class Reading:
+    """The reading of files, of whose records each may have so many bytes; a longer one is a note of itself.
+
+    `found`: file, place and bytes of the longer ones, as far as frames were evaluated; not of lines in `Files.long`.
+    """
+
+    def __init__(self, spark: SparkSession, longest: int = LONGEST) -> None:
+        self.spark, self.longest = spark, longest
+        found: set[Found] = set()
+        self.found = spark.sparkContext.accumulator(found, _Union())  # type: ignore[arg-type]
+
+    def records(self, kind: str, paths: Sequence[str]) -> DataFrame:
+        """Return `record` and `origin` of files of one kind."""
+        if kind in ("json", "long json"):
+            lines = _lines(self.spark, paths, self.longest if kind == "long json" else None)
+            return lines.selectExpr("value AS record", "_metadata.file_path AS origin")
+        files = reader(self.spark, paths).format("binaryFile").load(names(paths))
+        rows, longest, found = _avro_rows if kind == "avro" else _packed_rows, self.longest, self.found
+
+        def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for content, origin in zip(batch.column("content"), batch.column("origin"), strict=True):
+                    yield from rows(content.as_py(), origin.as_py(), longest, found)
+
+        return files.selectExpr("content", "_metadata.file_path AS origin").mapInArrow(
+            read, "record string, origin string"
+        )
+
+
+class _Union:
+    """How sets of several tasks are added up; a task that runs twice adds nothing."""
+
+    def zero(self, value: set[Any]) -> set[Any]:
+        return set()
+
+    def addInPlace(self, one: set[Any], other: set[Any]) -> set[Any]:
+        return one | other
+
+
+def _lines(spark: SparkSession, paths: Sequence[str], longest: int | None = None) -> DataFrame:
+    # A carriage return may stand between the values of a record; only a line feed ends it.
+    lines = reader(spark, paths).option("lineSep", "\n")
+    if longest is not None:
+        lines = lines.option("mapreduce.input.linerecordreader.line.maxlength", longest + 1)
+    return lines.text(names(paths))
+
+
+def line_of_first(reading: Reading, files: Files, origin: str, found: DataFrame) -> tuple[str, int | None]:
+    """Return the file that an origin names, and the number of its first line that is a `record` of those found.
+
+    Of an Avro file there are no lines, and none are counted where Spark leaves out long ones.
+    """
+    # An origin is written as a URL, where files of a micro-batch have their names.
+    names_of_it = [same_name(path) for path in (unquote(origin), origin)]
+    path = next((path for path in [*files.json, *files.avro] if same_name(path) in names_of_it), origin)
+    (kind, _), *_ = kinds(Files(json=[path], long=files.long)) if path in files.json else [("avro", [])]
+    if kind == "packed json":
+        lines = reading.records(kind, [path])
+        lines = lines.selectExpr("xxhash64(record) AS digest", "0 AS block", "monotonically_increasing_id() AS place")
+    elif kind == "json":
+        places = ["_metadata.file_block_start AS block", "monotonically_increasing_id() AS place"]
+        lines = _lines(reading.spark, [path]).selectExpr("xxhash64(value) AS digest", *places)
+    else:
+        return path, None
+    wanted = found.selectExpr("xxhash64(record) AS digest").distinct()
+    # Spark reads a long file in blocks, and several of them at a time.
+    first = lines.join(wanted, "digest", "left_semi").orderBy("block", "place").first()
+    if first is None:  # the file was written to since
+        return path, None
+    before = lines.where((lines.block < first.block) | ((lines.block == first.block) & (lines.place < first.place)))
+    return path, before.count() + 1
+
+
+def _rows(lines: Sequence[bytes], origin: str) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    # What is no UTF-8 goes to quarantine with its bytes.
+    records = pa.array(lines, pa.binary()).view(pa.string())
+    return pa.RecordBatch.from_arrays([records, pa.array([origin] * len(lines), pa.string())], ["record", "origin"])
+
+
+def _note(long: LongRecord, origin: str, found: Accumulator[set[Found]]) -> bytes:
+    found.add({(origin, long.place, long.bytes)})
+    return long.note(object_of_path(origin)).encode()
+
+
+def _packed_rows(content: bytes, origin: str, longest: int, found: Accumulator[set[Found]]) -> Iterator[pa.RecordBatch]:
+    for lines in packed_lines(content, origin, longest):
+        yield _rows([line if isinstance(line, bytes) else _note(line, origin, found) for line in lines], origin)
+
+
+def _avro_rows(content: bytes, origin: str, longest: int, found: Accumulator[set[Found]]) -> Iterator[pa.RecordBatch]:
+    rows: list[bytes] = []
+    size = 0
+    for number, record in enumerate(json_records(content), 1):
+        long = if_long(record, longest, f"record {number}")
+        rows.append(_note(long, origin, found) if long else record.encode())
+        size += len(rows[-1])
+        if len(rows) == _ARROW_ROWS or size > longest:
+            yield _rows(rows, origin)
+            rows, size = [], 0
+    if rows:
+        yield _rows(rows, origin)
+
+
+# Datastream writes an object's files below a directory of its name, by the minute.
+_DATED = re.compile(r"/([^/]+)(?:/\d{2,4}){5}/[^/]+$")
+
+
+def object_of_path(path: str) -> str | None:
+    """Return the object after which Datastream names the directories of a file, None if it does not."""
+    found = _DATED.search(unquote(path))
+    return found[1] if found else None
+
+
+def unreadable(reading: Reading, files: Files) -> Iterator[tuple[str, str]]:
+    """Yield the files that cannot be read and why, found by reading halves. Raises Fault for what a retry may cure."""
+    for kind, paths in kinds(files):
+        pending = [paths]
+        while pending:
+            some = pending.pop()
+            try:
+                reading.records(kind, some).write.format("noop").mode("overwrite").save()
+            except Exception as problem:
+                if len(some) > 1:
+                    half = len(some) // 2
+                    pending += [some[half:], some[:half]]
+                    continue
+                yield some[0], _why_unreadable(problem, some[0])
+
+
+def _why_unreadable(problem: Exception, path: str) -> str:
+    # Without the path, whose name may hold any of the words that are looked for.
+    story = "\n".join(f"{kind}: {message}" for kind, message in causes(problem))
+    for name in (path, quote(path), unquote(path)):
+        story = story.replace(name, "")
+    if re.search(r"Permission denied|AccessControl|AccessDenied", story):
+        # Not what is to be set aside: it is read once the right is given.
+        raise UsageError(
+            f"The file {path} may not be read, and nothing of this batch was appended: give the job's user the right "
+            "to read it, and run this again."
+        ) from problem
+    if re.search(r"OutOfMemoryError|MemoryError", story):
+        raise UsageError(
+            f"There is not enough memory to read the file {path}, and nothing of this batch was appended: give "
+            "--driver-memory more (on a cluster --executor-memory), or deliver it in smaller files."
+        ) from problem
+    if found := re.search(rf"(?:{AvroError.__name__}|{PackedError.__name__}): (.*)", story):
+        return found[1].strip()
+    for pattern, why in _TORN:
+        if re.search(pattern, story):
+            return why
+    raise Fault(f"The file {path} could not be read. {explained(problem)}") from problem
+
+
+_TORN = [
+    (r"FILE_LENGTH_EXCEEDS|exceeds the max length", "it has more than 2 GiB, and cannot be read in parts"),
+    (r"EOFException", "it ends in the middle"),
+    (
+        r"not a gzip file|gzip stream|zip\.|incorrect|invalid (?:block|stored|distance|code)|(?i:bzip|bad block)",
+        "what it holds is not what its name says, or was damaged",
+    ),
+    (r"FILE_NOT_EXIST|PATH_NOT_FOUND|does not exist", "it was there, and has vanished"),
+]

@@ -1,0 +1,87 @@
+"""Records that are too long for a row of staging: a note of each stands there, and its bytes stay where they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+__all__ = ["LONGEST", "LongRecord", "if_long"]
+
+# Bytes, where nothing else is said. A record is held some ten times over while a model reads it.
+LONGEST = 32 * 2**20
+
+# How much of a record is read for what it says of itself.
+_HEAD = 64 * 2**10
+
+
+class LongRecord:
+    """What is known of a record that is read piece by piece, and never held whole.
+
+    `place`: where it is in its file, as `byte 4096` or `record 17`; None if it is in none.
+    """
+
+    def __init__(self, place: str | None = None) -> None:
+        self.place = place
+        self.bytes = 0
+        self._head = b""
+        self._digest = hashlib.sha256()
+
+    def add(self, piece: bytes) -> None:
+        """Read on."""
+        self.bytes += len(piece)
+        self._digest.update(piece)
+        if len(self._head) < _HEAD:
+            self._head += piece[: _HEAD - len(self._head)]
+
+    def note(self, object_of_path: str | None = None) -> str:
+        """Return what staging holds in place of the record: JSON, with what the record's beginning says of it.
+
+        `object_of_path`: the object where the record itself does not tell it.
+        """
+        said = {"bytes": self.bytes, "sha256": self._digest.hexdigest(), "place": self.place}
+        # First, since a model looks there.
+        members = {"long_record": said} | _first_members(self._head.decode(errors="replace")) | {"long_record": said}
+        if object_of_path is not None:
+            members.setdefault("object", object_of_path)
+        return json.dumps(members, separators=(",", ":"))
+
+
+def if_long(record: str, longest: int, place: str | None = None) -> LongRecord | None:
+    """Return what is known of a record that has more bytes than the longest may have, None of any other."""
+    if len(record) * 4 <= longest:
+        return None
+    content = record.encode()
+    if len(content) <= longest:
+        return None
+    long = LongRecord(place)
+    long.add(content)
+    return long
+
+
+def _first_members(text: str) -> dict[str, Any]:
+    """Return the members of a JSON object that stand whole in its beginning."""
+    members: dict[str, Any] = {}
+    decoder = json.JSONDecoder(parse_float=str, parse_constant=str)
+    place = _after_blanks(text, 0)
+    if text[place : place + 1] != "{":
+        return members
+    try:
+        while text[place] in "{,":
+            name, place = decoder.raw_decode(text, _after_blanks(text, place + 1))
+            place = _after_blanks(text, place)
+            value, place = decoder.raw_decode(text, _after_blanks(text, place + 1))
+            if not isinstance(name, str):
+                break
+            # A number at the end may go on.
+            if (place := _after_blanks(text, place)) < len(text):
+                members[name] = value
+    except (ValueError, IndexError, TypeError, RecursionError):
+        pass
+    return members
+
+
+def _after_blanks(text: str, place: int) -> int:
+    while text[place : place + 1] in (" ", "\t", "\r", "\n"):
+        place += 1
+    return place

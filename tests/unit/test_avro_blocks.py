@@ -1,0 +1,70 @@
+"""A few bytes of Avro do not become gigabytes: blocks, records and arrays are bounded before they are read."""
+
+import io
+
+import fastavro
+import pytest
+from avro_files import avro_file, record
+from reconcile_jobs import avro_blocks
+from reconcile_jobs.avro_blocks import first_too_large
+from reconcile_jobs.avro_json import AvroError, json_records
+
+CODECS = ["null", "deflate", "bzip2", "xz", "snappy", "zstandard", "lz4"]
+
+
+def blocks_of(content):
+    """Return where the blocks begin and how long they are, as the library reads them."""
+    reader = fastavro.block_reader(io.BytesIO(content))
+    return [(block.offset, len(block.bytes_.getbuffer())) for block in reader]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_block_is_as_large_as_the_library_makes_it(codec, monkeypatch):
+    monkeypatch.setattr(avro_blocks, "_CHUNK", 1000)
+    texts = ("a" * size for size in (10, 300_000, 20, 500_000))
+    content = avro_file(record("r", v="string"), *({"v": text} for text in texts), codec=codec, sync_interval=100)
+    blocks = blocks_of(content)
+    assert len(blocks) > 1
+    for largest in sorted({length + more for _, length in blocks for more in (-1, 0, 1)}):
+        larger = [place for place, length in blocks if length > largest]
+        assert first_too_large(content, blocks[0][0], codec, largest) == (larger[0] if larger else None)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_block_that_is_too_large_is_refused_before_it_is_read(codec, monkeypatch):
+    content = avro_file(record("r", v="string"), {"v": "a" * 100_000}, codec=codec)
+    assert len(list(json_records(content))) == 1
+    monkeypatch.setattr(avro_blocks, "first_too_large", lambda *_: first_too_large(*_, largest=99_999))
+    with pytest.raises(AvroError, match="a block holds more than 268,435,456 bytes"):
+        list(json_records(content))
+
+
+@pytest.mark.parametrize("cut", [1, 5, 20, 50])
+def test_what_is_torn_is_left_to_the_reader(cut):
+    content = avro_file(record("r", v="string"), {"v": "abc" * 20}, codec="deflate")
+    place = blocks_of(content)[0][0]
+    assert first_too_large(content[:-cut], place, "deflate", 5) in (None, place)
+
+
+def test_records_without_bytes_are_not_as_many_as_a_block_says():
+    content = avro_file(record("r"), {})
+    head, block = content[:-18], content[-16:]
+    many = head + b"\x80\x80\x80\x80\x80\x80\x01" + b"\x00" + block
+    with pytest.raises(AvroError, match=r"a block of 2,199,023,255,552 records has fewer bytes"):
+        next(json_records(many))
+
+
+@pytest.mark.parametrize(
+    "elements",
+    [
+        "null",
+        {"type": "null"},
+        {"type": "fixed", "name": "f", "size": 0},
+        {"type": "record", "name": "e", "fields": []},
+        {"type": "record", "name": "e", "fields": [{"name": "n", "type": "null"}]},
+    ],
+)
+def test_an_array_of_elements_without_bytes_is_refused(elements):
+    content = avro_file(record("r", v={"type": "array", "items": elements}), {"v": []})
+    with pytest.raises(AvroError, match="an array of elements without bytes"):
+        list(json_records(content))
