@@ -27,7 +27,7 @@ class Recorder:
     that one was appended, in microseconds, and `appended_at`: when staging's batches were; `base_batch`: the largest
     that the base table has. `purges`: of staging, by object. `answers`: one row each, by a part of what is asked.
     `columns_of`: a SELECT's columns, by a part of its text. `tables`: those that the changes of a run name.
-    `objects`: those that staging has.
+    `objects`: those that staging has, all of `source`; `meant`: the source macro that its records are for.
     `notes`: what they say that is new, as `_summary_of_notes` has it. `reasons`: why a data test fails, as
     `_commonest_reasons` has it.
     """
@@ -37,6 +37,8 @@ class Recorder:
     keyless_deletes: int = 0
     tables: tuple[str, ...] = ()
     objects: tuple[str, ...] = ()
+    source: str = "datastream"
+    meant: str | None = None
     notes: tuple[tuple[str, str, bool, bool, bool], ...] = ()
     reasons: tuple[tuple[str, str, int, int, int, str | None, int], ...] = ()
     ledger: tuple[int, int] = (0, 0)
@@ -121,8 +123,10 @@ class Recorder:
         if asked.startswith("show tables in "):
             schema, name = re.findall("`([^`]*)`|'([^']*)'", asked)
             return Rows(("tableName",), [(name[1],)] if f"{schema[0]}.{name[1]}" in self.relations else [])
-        if asked.startswith("select distinct object from"):
-            return Rows(("object",), [(name,) for name in self.objects])
+        if asked.startswith("select distinct object, source from"):
+            return Rows(("object", "source"), [(name, self.source) for name in self.objects])
+        if asked.startswith("select mode(_change_macro, true) as meant"):
+            return Rows(("meant", "records"), [(self.meant, self.delivered)] if self.meant else [])
         if asked.startswith("select relation, reason, records,"):
             columns = ("relation", "reason", "records", "first_batch", "last_batch", "example_key", "reasons")
             return Rows(columns, self.reasons)

@@ -1,9 +1,9 @@
 {#- What the four Datastream sources share: the envelope, the payload, and the form of the result. A source adds the names of
     its `metadata`, its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable), those that tell a position of its log (`positions`: see `validate_generations`), its `transaction` and, if it has such, the `row_id` of a change: a
-    delete that has one needs no payload. `snapshots`: whether transactions can be told as a snapshot of the source saw them.
+    delete that has one needs no payload. `snapshots`: whether transactions can be told as a snapshot of the source saw them. `source` is the source's own name, see `source_of_event`.
     No window function, no join, no aggregate: a filter on _change_batch must reach the scan of the staging table. Any other filter
     must not: Spark would put the whole parsing of a record into it, once for each mention. `inline(array(struct(...)))` stops them. -#}
-{%- macro datastream_change_records(relation, object, table, generations, columns, metadata, coordinates, positions, transaction, row_id=none, snapshots=false, encoding=none) -%}
+{%- macro datastream_change_records(source, relation, object, table, generations, columns, metadata, coordinates, positions, transaction, row_id=none, snapshots=false, encoding=none) -%}
 {%- set order = {'coordinates': coordinates | list, 'generations': generations} -%}
 {%- if row_id -%}{%- do order.update({'row_ids': true}) -%}{%- endif -%}
 {%- if snapshots -%}{%- do order.update({'snapshots': true}) -%}{%- endif -%}
@@ -14,16 +14,16 @@
 {%- do reconcile.validate_generations(generations, positions) -%}
 {%- set columns = reconcile.datastream_columns(reconcile.declared_columns(columns), encoding) -%}
 with staged as (
-    select record, batch, origin
+    select record, source, batch, origin
     from {{ reconcile.qualified(relation) }}
-    where source = 'datastream' and {{ reconcile.is_of_objects(reconcile.plain_objects(objects)) }}
+    where {{ reconcile.is_of_objects(reconcile.plain_objects(objects)) }}
 ),
 
 events as (
     select *
     from staged
     lateral view inline(array(
-        {{ reconcile.parsed_record('uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, ' ~ metadata | join(' string, ') ~ ' string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string') }}
+        {{ reconcile.parsed_record('uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, ' ~ (metadata + reconcile.telling_fields()) | unique | join(' string, ') ~ ' string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string') }}
     )) event
     {%- if table %}
     where {{ reconcile.is_of_tables('source_metadata', routes | map(attribute='table')) }}
@@ -34,6 +34,7 @@ said as (
     select
         *,
         source_metadata as metadata,
+        {{ reconcile.macro_meant('datastream', "nullif(" ~ reconcile.source_of_event('read_method', 'source_metadata', first=source) ~ ", '" ~ source ~ "')") }} as meant,
         {{ reconcile.is_backfill() }} as is_backfill,
         {{ reconcile.datastream_change_type() }} as change_type,
         {{ reconcile.envelope_time('source_timestamp') }} as changed_at,
@@ -58,6 +59,7 @@ judged as (
     lateral view inline(array(struct(
         concat_ws(
             '; ',
+            {{ reconcile.complaint_of_source('datastream') }},
             case
                 {{ reconcile.long_record_complaint() }}
                 when metadata is null then 'the record has no source_metadata'
@@ -101,11 +103,12 @@ select
     {{ "nullif(" ~ row_id ~ ", '')" if config.get('unique_key') in ['_row_id', ['_row_id']] else "if(is_backfill, null, nullif(" ~ row_id ~ ", ''))" }} as _row_id,
     {%- endif %}
     {%- if not table %}
-    {{ reconcile.source_table('metadata') }} as _change_table,
+    if(meant is null, {{ reconcile.source_table('metadata') }}, null) as _change_table,
     {%- endif %}
     fields_of_payload as _change_fields,
     {{ reconcile.key_of_record() }} as _change_key,
     schema_key as _change_schema,
+    meant as _change_macro,
     record as _change_record,
     origin as _change_origin
 from judged

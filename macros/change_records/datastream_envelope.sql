@@ -7,6 +7,27 @@
 case when read_method rlike '(?i)backfill|_dump$' then true when read_method rlike '(?i)(^|[-_])cdc([-_]|$)|supplementation' then false end
 {%- endmacro %}
 
+{#- Which of Datastream's sources an event is of, as SQL; NULL where nothing tells. The fields of the metadata tell it, and the word for the reading where it names a source: `cdc`
+    and `backfill` do not. `first` is the one that an event is of if it says so, whatever else it says. -#}
+{%- macro source_of_event(read_method, metadata, first='oracle') -%}
+{%- set says = {
+      'oracle': metadata ~ '.scn is not null or ' ~ metadata ~ ".row_id is not null or " ~ read_method ~ " like 'oracle%'",
+      'postgresql': metadata ~ ".lsn like '%/%' or " ~ read_method ~ " like 'postgres%'",
+      'sqlserver': metadata ~ ".lsn like '%:%' or " ~ read_method ~ " like 'sqlserver%'",
+      'mysql': metadata ~ '.log_position is not null or ' ~ metadata ~ ".binlog_position is not null or " ~ read_method ~ " like 'mysql%'",
+} -%}
+case
+            {%- for source in [first] + (says | reject('equalto', first) | list) %}
+            when {{ says[source] }} then '{{ source }}'
+            {%- endfor %}
+        end
+{%- endmacro %}
+
+{#- The fields of the metadata that `source_of_event` reads. -#}
+{%- macro telling_fields() -%}
+  {{ return(['scn', 'row_id', 'log_position', 'binlog_position', 'lsn']) }}
+{%- endmacro %}
+
 {#- The rows of a backfill are inserts, whether they say so or not. -#}
 {%- macro datastream_change_type() -%}
 case

@@ -25,17 +25,12 @@ from {{ reconcile.qualified(staging.relation) }}
 where object is null or object <> {{ reconcile.literal(reconcile.cut_object()) }} and not ({{ read }})
 {%- endmacro %}
 
-{#- What a model would say to take the record: `shop.orders, mysql, key id`. The fields of the metadata tell the source, as the word for the reading may not. -#}
+{#- What a model would say to take the record: `shop.orders, mysql, key id`. -#}
 {%- macro _proposal() -%}
-{%- set said = reconcile.parsed_record('read_method string, source_metadata struct<database string, schema string, table string, scn string, row_id string, log_file string, binlog_file string, lsn string, primary_keys array<string>, replication_index array<string>>') -%}
+{%- set said = reconcile.parsed_record('read_method string, source_metadata struct<database string, schema string, table string, ' ~ reconcile.telling_fields() | join(' string, ') ~ ' string, primary_keys array<string>, replication_index array<string>>') -%}
 if(source = 'datastream', transform(array({{ said }}), said -> nullif(concat_ws(', ',
         {{ reconcile._short_table('said.source_metadata') }},
-        case
-            when said.source_metadata.scn is not null or said.source_metadata.row_id is not null or said.read_method like 'oracle%' then 'oracle'
-            when said.source_metadata.lsn like '%/%' or said.read_method like 'postgres%' then 'postgresql'
-            when said.source_metadata.lsn like '%:%' or said.read_method like 'sqlserver%' then 'sqlserver'
-            when said.source_metadata.log_file is not null or said.source_metadata.binlog_file is not null or said.read_method like 'mysql%' then 'mysql'
-        end,
+        {{ reconcile.source_of_event('said.read_method', 'said.source_metadata') }},
         concat('key ', nullif(array_join(coalesce(said.source_metadata.primary_keys, said.source_metadata.replication_index), ', '), ''))
     ), ''))[0], null)
 {%- endmacro %}

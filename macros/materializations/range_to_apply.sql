@@ -20,7 +20,7 @@
     {%- set kind = 'replay' if first <= [applied.base_batch, applied.ledger_batch] | max else 'apply' -%}
   {%- endif -%}
   {%- set delivered = reconcile._delivered(settings, first, last) -%}
-  {%- if kind == 'rebuild' and not delivered and first <= last and not settings.as_of -%}{%- do reconcile._refuse_other_spelling(settings) -%}{%- endif -%}
+  {%- if kind == 'rebuild' and not delivered and first <= last and not settings.as_of -%}{%- do reconcile._refuse_without_records(settings) -%}{%- endif -%}
   {#- For `summary_of_run`. -#}
   {%- if settings.inputs.objects -%}
     {%- do graph.setdefault('reconcile_ranges', {}).update({model.unique_id: {
@@ -65,13 +65,21 @@
   {{ return(run_query(query)[0][0] | int(0) if first <= last else 0) }}
 {%- endmacro %}
 
-{#- A model that has no record at all may name its table as the records do not: names are exact. What other models read is theirs. -#}
-{%- macro _refuse_other_spelling(settings) -%}
+{#- A model that has no record at all may read a table of another source's; or it may name its table as the records do not: names are exact. What other models read is theirs. -#}
+{%- macro _refuse_without_records(settings) -%}
   {%- set objects = settings.inputs.objects | list -%}
   {%- if not objects -%}{{ return(none) }}{%- endif -%}
   {%- set staging = settings.inputs.relations[0] -%}
   {%- set read = reconcile.staging_read().get(reconcile.ledger_name(staging), {'objects': {}}).objects -%}
-  {%- for row in run_query('select distinct object from ' ~ reconcile.qualified(staging) ~ ' where object is not null order by object') if row[0] not in read -%}
+  {%- set staged = run_query('select distinct object, source from ' ~ reconcile.qualified(staging) ~ ' where object is not null order by object, source') -%}
+  {%- set sources = [] -%}
+  {%- for row in staged if row[1] not in sources -%}{%- do sources.append(row[1]) -%}{%- endfor -%}
+  {%- set carried = settings.inputs.objects.values() | map(attribute='carries') | map('default', 'events') | list -%}
+  {%- if sources | length == 1 and {'spanner': 'mods', 'bigtable': 'entries', 'datastream': 'events'}.get(sources[0]) not in carried -%}
+    {%- do reconcile.raise_complaints(['the records of ' ~ reconcile.ledger_name(staging) ~ ' are of ' ~ sources[0] ~ ', and its source macro reads none of them; probably meant: '
+          ~ reconcile.source_macros().get(sources[0], 'one that begins with datastream_')]) -%}
+  {%- endif -%}
+  {%- for row in staged if row[0] not in read -%}
     {%- set meant = reconcile.nearest_name(row[0], objects) -%}
     {%- if meant -%}
       {%- do reconcile.raise_complaints(['no record of ' ~ reconcile.ledger_name(staging) ~ ' has the object ' ~ meant ~ ', and no model reads ' ~ row[0] ~ ", which has records; names are exact: write it as the records do"]) -%}

@@ -17,13 +17,13 @@
 {%- do reconcile.raise_complaints(reconcile._complaints_of_cells(columns, garbage_collection)) -%}
 {%- set keeps = reconcile.garbage_collection_of(config.get('materialized'), garbage_collection) == 'keep' -%}
 with staged as (
-    select record, batch, origin
+    select record, source, batch, origin, {{ reconcile.macro_meant('bigtable') }} as meant
     from {{ reconcile.qualified(relation) }}
-    where source = 'bigtable' and object = {{ reconcile.literal(object) }}
+    where object = {{ reconcile.literal(object) }}
 ),
 
 data_changes as (
-    select record, batch, origin, data_change.*
+    select record, source, batch, origin, meant, data_change.*
     from staged
     lateral view explode(array(
         {{ reconcile.parsed_record('row_key variant, type string, source_cluster_id string, commit_timestamp string, tiebreaker string, entries array<variant>, _corrupt_record string') }}
@@ -74,6 +74,7 @@ judged as (
     lateral view explode(array(
         concat_ws(
             '; ',
+            {{ reconcile.complaint_of_source('bigtable') }},
             case
                 {{ reconcile.long_record_complaint() }}
                 when _corrupt_record is not null then 'the record does not have the form of a data change'
@@ -89,12 +90,12 @@ judged as (
     )) as error
 ),
 
--- a data change without entries, or that cannot be read, is one change record, which goes to quarantine
+-- a data change without entries, of another source, or that cannot be read, is one change record, which goes to quarantine
 entries as (
     select *
     from judged
     lateral view posexplode(
-        {% if keeps %}if(type = 'garbage_collection' and cardinality(entries) > 0, filter(read_entries, entry -> false), {% endif %}if(cardinality(read_entries) > 0, read_entries, array(cast(null as {{ reconcile._type_of_entry() }}))){{ ')' if keeps }}
+        {% if keeps %}if(source = 'bigtable' and type = 'garbage_collection' and cardinality(entries) > 0, filter(read_entries, entry -> false), {% endif %}if(source = 'bigtable' and cardinality(read_entries) > 0, read_entries, array(cast(null as {{ reconcile._type_of_entry() }}))){{ ')' if keeps }}
     ) as place, entry
 ),
 
@@ -133,6 +134,7 @@ select
     batch as _change_batch,
     cast(null as array<string>) as _change_columns,
     nullif(error, '') as _change_error,
+    meant as _change_macro,
     record as _change_record,
     origin as _change_origin
 from cells

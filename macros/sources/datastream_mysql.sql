@@ -5,7 +5,7 @@
     Bytes arrive as hex text. -#}
 {%- macro datastream_mysql(relation, object=none, generations=[], columns=none, table=none) -%}
 {{- reconcile.datastream_change_records(
-      relation, object, table, generations, columns,
+      'mysql', relation, object, table, generations, columns,
       metadata=['log_file', 'log_position', 'binlog_file', 'binlog_position'],
       coordinates={
         'log_file': reconcile.hex_of_number("regexp_extract(coalesce(metadata.log_file, metadata.binlog_file), " ~ reconcile.literal('(\\d+)\\s*$') ~ ", 1)"),

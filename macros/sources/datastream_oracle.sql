@@ -6,7 +6,7 @@
     A delete without a key, of an insert that was rolled back, has only the address of its row: see `keyless_deletes_of`. -#}
 {%- macro datastream_oracle(relation, object=none, generations=[], columns=none, table=none) -%}
 {{- reconcile.datastream_change_records(
-      relation, object, table, generations, columns,
+      'oracle', relation, object, table, generations, columns,
       metadata=['scn', 'rs_id', 'ssn', 'tx_id', 'row_id'],
       coordinates={
         'scn': reconcile.hex_of_number('metadata.scn'),

@@ -4,7 +4,7 @@
     the one before; source_timestamp falls when the server's clock is set back. -#}
 {%- macro datastream_postgresql(relation, object=none, generations=[], columns=none, table=none) -%}
 {{- reconcile.datastream_change_records(
-      relation, object, table, generations, columns,
+      'postgresql', relation, object, table, generations, columns,
       metadata=['lsn', 'tx_id'],
       coordinates={
         'lsn': reconcile.hex_of_fields('metadata.lsn', '/', 2),

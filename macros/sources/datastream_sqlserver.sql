@@ -3,7 +3,7 @@
     Order: lsn, three hex fields: virtual log file, block and slot. Not source_timestamp, which falls when the server's clock is set back. -#}
 {%- macro datastream_sqlserver(relation, object=none, generations=[], columns=none, table=none) -%}
 {{- reconcile.datastream_change_records(
-      relation, object, table, generations, columns,
+      'sqlserver', relation, object, table, generations, columns,
       metadata=['lsn', 'tx_id'],
       coordinates={
         'lsn': reconcile.hex_of_fields('metadata.lsn', ':', 3),

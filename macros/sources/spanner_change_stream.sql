@@ -14,25 +14,25 @@
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- set columns = reconcile.declared_columns(columns) -%}
 with staged as (
-    select record, batch, origin
+    select record, source, batch, origin, {{ reconcile.macro_meant('spanner') }} as meant
     from {{ reconcile.qualified(relation) }}
-    where source = 'spanner' and object = {{ reconcile.literal(object) }}
+    where object = {{ reconcile.literal(object) }}
 ),
 
 data_change_records as (
-    select record, batch, origin, data_change_record.*
+    select record, source, batch, origin, meant, data_change_record.*
     from staged
     lateral view explode(array(
         {{ reconcile.parsed_record('commit_timestamp string, server_transaction_id string, record_sequence string, mod_type string, value_capture_type string, backfill string, mods array<variant>, _corrupt_record string') }}
     )) as data_change_record
 ),
 
--- a record without mods, or that cannot be read, is one change record, which goes to quarantine
+-- a record without mods, of another source, or that cannot be read, is one change record, which goes to quarantine
 mods as (
     select *
     from data_change_records
     lateral view posexplode(
-        transform(if(cardinality(mods) > 0, mods, array(cast(null as variant))), mod -> try_cast(mod as map<string, variant>))
+        transform(if(source = 'spanner' and cardinality(mods) > 0, mods, array(cast(null as variant))), mod -> try_cast(mod as map<string, variant>))
     ) as place, mod
 ),
 
@@ -71,6 +71,7 @@ judged as (
             if(change_type = 'update', filter(names, name -> lower_names is null or array_contains(lower_names, lower(name))), null) as carried,
             concat_ws(
                 '; ',
+                {{ reconcile.complaint_of_source('spanner') | indent(4) }},
                 case
                     {{ reconcile.long_record_complaint() }}
                     when _corrupt_record is not null then 'the record does not have the form of a data change record'
@@ -111,6 +112,7 @@ select
     fields_of_payload as _change_fields,
     to_json(map_keys(key_values)) as _change_key,
     cast(null as string) as _change_schema,
+    meant as _change_macro,
     record as _change_record,
     origin as _change_origin
 from judged

@@ -175,6 +175,7 @@ class Life:
         more |= {"_change_table": "string"} if shape.source in (ORACLE, MYSQL, POSTGRESQL, SQLSERVER) else {}
         if shape.source in (ORACLE, MYSQL, POSTGRESQL, SQLSERVER, SPANNER):
             more |= dict.fromkeys(["_change_fields", "_change_key", "_change_schema"], "string")
+        more |= {} if shape.source.startswith("select") else {"_change_macro": "string"}
         self.warehouse.column_types["orders_kept"] = self._kept()
         for part in ("staged as (", "_change_sequence"):
             self.warehouse.column_types[part] = change_columns(shape.columns, **more)

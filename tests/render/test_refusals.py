@@ -728,7 +728,39 @@ OTHER_SPELLING = (
     "no record of lake.shop_changes has the object {}, and no model reads {}, which has records; names are exact: "
     "write it as the records do"
 )
+
+
+def of_another_source(**said: Any) -> Callable[[], Life]:
+    """Return a model whose macro reads none of its records."""
+
+    def living() -> Life:
+        life = Life(thing(ORACLE, **said))
+        life.warehouse.meant = "datastream_mysql"
+        return life
+
+    return living
+
+
+def of_spanner() -> Life:
+    life = spelled("shop.orders")()
+    life.warehouse.source = "spanner"
+    return life
+
+
 STAGED: dict[str, Refusal] = {
+    **{
+        f"of another source, and a {materialized} is built": Refusal(
+            run(of_another_source(materialized=materialized)),
+            ["no record of shop.orders in lake.shop_changes is one that its source macro reads; "
+             "probably meant: datastream_mysql"],
+        )
+        for materialized in ("current_state", "history", "current_view")
+    },
+    "of another source without a record of the object": Refusal(
+        run(of_spanner),
+        ["the records of lake.shop_changes are of spanner, and its source macro reads none of them; "
+         "probably meant: spanner_change_stream"],
+    ),
     "that has its object in capitals": Refusal(
         run(spelled("shop.lines", "SHOP.ORDERS")), [OTHER_SPELLING.format("shop.orders", "SHOP.ORDERS")]
     ),

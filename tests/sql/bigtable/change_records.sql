@@ -1,11 +1,19 @@
 with staged as (
-    select record, batch, origin
+    select record, source, batch, origin, case source
+            when 'spanner' then 'spanner_change_stream'
+            when 'datastream' then coalesce(concat('datastream_', transform(array(from_json(record, 'read_method string, source_metadata struct<scn string, row_id string, log_position string, binlog_position string, lsn string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), said -> case
+            when said.source_metadata.scn is not null or said.source_metadata.row_id is not null or said.read_method like 'oracle%' then 'oracle'
+            when said.source_metadata.lsn like '%/%' or said.read_method like 'postgres%' then 'postgresql'
+            when said.source_metadata.lsn like '%:%' or said.read_method like 'sqlserver%' then 'sqlserver'
+            when said.source_metadata.log_position is not null or said.source_metadata.binlog_position is not null or said.read_method like 'mysql%' then 'mysql'
+        end)[0]), 'one that begins with datastream_')
+        end as meant
     from `lake`.`shop_changes`
-    where source = 'bigtable' and object = 'events'
+    where object = 'events'
 ),
 
 data_changes as (
-    select record, batch, origin, data_change.*
+    select record, source, batch, origin, meant, data_change.*
     from staged
     lateral view explode(array(
         from_json(record, 'row_key variant, type string, source_cluster_id string, commit_timestamp string, tiebreaker string, entries array<variant>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
@@ -57,6 +65,10 @@ judged as (
         concat_ws(
             '; ',
             case
+                when meant is not null then concat('the record is of another source; probably meant: ', meant)
+                when not source <=> 'bigtable' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
+            end,
+            case
                 when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
                 when _corrupt_record is not null then 'the record does not have the form of a data change'
                 when entries is null or cardinality(entries) = 0 then 'the data change holds no entries'
@@ -82,12 +94,12 @@ end)), complaint -> complaint is not null), 1, 3), '; ')
     )) as error
 ),
 
--- a data change without entries, or that cannot be read, is one change record, which goes to quarantine
+-- a data change without entries, of another source, or that cannot be read, is one change record, which goes to quarantine
 entries as (
     select *
     from judged
     lateral view posexplode(
-        if(cardinality(read_entries) > 0, read_entries, array(cast(null as struct<kind: string, is_object: boolean, family: string, qualifier: binary, value: binary, time: bigint, begins: bigint, ends: bigint>)))
+        if(source = 'bigtable' and cardinality(read_entries) > 0, read_entries, array(cast(null as struct<kind: string, is_object: boolean, family: string, qualifier: binary, value: binary, time: bigint, begins: bigint, ends: bigint>)))
     ) as place, entry
 ),
 
@@ -128,6 +140,7 @@ select
     batch as _change_batch,
     cast(null as array<string>) as _change_columns,
     nullif(error, '') as _change_error,
+    meant as _change_macro,
     record as _change_record,
     origin as _change_origin
 from cells

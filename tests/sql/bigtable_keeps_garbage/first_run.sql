@@ -39,6 +39,7 @@ select
     _change_time,
     _change_batch,
     _range,
+    _change_macro,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -64,6 +65,8 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_da2f7fd25744 having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
 
 select count(*) from reconcile_changes_da2f7fd25744 where (_change_error is null and `row_key` is null);
 
@@ -262,7 +265,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f8acb225fb7d6799086673dd5d7b82a6')
+tblproperties ('reconcile.definition' = 'e3a82a149c4de64ad44396f043cd6a47')
 as
 
 {the SELECT of bigtable_keeps_garbage/change_records.sql};

@@ -5,8 +5,13 @@ group by object;
 
 show tblproperties `lake`.`shop_changes`;
 
+select mode(_change_macro, true) as meant, count(*) as records from (select _change_macro, _change_error from (
+
+{the SELECT of bigtable/change_records.sql}
+) limit 1000) having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
+
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '0fc6525ef78c27cd89db5f15ae18182c')
+tblproperties ('reconcile.definition' = '5ba1c9b7e9ae798bd887e7a6ae39f412')
 as
 
 {the SELECT of bigtable/change_records.sql};

@@ -39,6 +39,7 @@ select
     _change_time,
     _change_batch,
     _range,
+    _change_macro,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -63,6 +64,8 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_da2f7fd25744 having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
 
 cache table reconcile_fold_da2f7fd25744 as
 select *
@@ -225,7 +228,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'a80cb44b3ecd471b16578d0353e24924')
+tblproperties ('reconcile.definition' = '1a283f275f6b3d8b73f9f7a5cb2895c5')
 as
 
 {the SELECT of bigtable/change_records.sql};

@@ -57,6 +57,7 @@ select
     _change_time,
     _change_batch,
     _range,
+    _change_macro,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -300,6 +301,8 @@ from (
         group by _range, _change_sequence
     )
 );
+
+select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_da2f7fd25744 where _change_macro is not null having count(*) > 0;
 
 insert into `demo`.`orders__quarantine`
 replace where _change_batch between 4 and 5

@@ -50,6 +50,7 @@ select
     _change_fields,
     _change_key,
     _change_schema,
+    _change_macro,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -71,6 +72,8 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_da2f7fd25744 having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
 
 select distinct hex(_change_table) from reconcile_changes_da2f7fd25744 where _change_table is not null;
 

@@ -41,6 +41,7 @@ select
     _change_fields,
     _change_key,
     _change_schema,
+    _change_macro,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -67,6 +68,8 @@ where _change_batch <= 2 and true
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is not null;
+
+select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_105c54038153 having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
 
 select distinct hex(_change_table) from reconcile_changes_105c54038153 where _change_table is not null;
 
@@ -160,7 +163,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '771f00d32b6b25df5e9f44e472e47d16', 'reconcile.as_of' = 'appended_at 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = '041a153a3a1068667f38e186fd8056d2', 'reconcile.as_of' = 'appended_at 2026-11-21 12:00:00+00')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

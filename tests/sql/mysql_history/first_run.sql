@@ -38,6 +38,7 @@ select
     _change_fields,
     _change_key,
     _change_schema,
+    _change_macro,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -61,6 +62,8 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_da2f7fd25744 having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
 
 select distinct hex(_change_table) from reconcile_changes_da2f7fd25744 where _change_table is not null;
 
@@ -313,7 +316,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '648e0f48117dfe723d4d4d02d7c47a6e')
+tblproperties ('reconcile.definition' = 'e74d92baaf7e2015ce1bf7519bd468a9')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

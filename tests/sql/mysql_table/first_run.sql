@@ -39,6 +39,7 @@ select
     _change_fields,
     _change_key,
     _change_schema,
+    _change_macro,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -60,6 +61,8 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_da2f7fd25744 having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
 
 cache lazy table reconcile_notes_da2f7fd25744 as
 select *
@@ -274,7 +277,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'ab2ff7e53e50f7a527b75321a2628c98')
+tblproperties ('reconcile.definition' = '8b64be0e3f641bd3707938c09a137946')
 as
 
 {the SELECT of mysql_table/change_records.sql};

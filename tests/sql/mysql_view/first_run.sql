@@ -5,8 +5,13 @@ group by object;
 
 show tblproperties `lake`.`shop_changes`;
 
+select mode(_change_macro, true) as meant, count(*) as records from (select _change_macro, _change_error from (
+
+{the SELECT of mysql_events/change_records.sql}
+) limit 1000) having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
+
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '7659245402ba9e028bea21c74c6cbec8')
+tblproperties ('reconcile.definition' = '77035124ed3cb5819d7215494593e3dc')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -60,6 +60,7 @@ select
     _change_fields,
     _change_key,
     _change_schema,
+    _change_macro,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -402,6 +403,8 @@ using (
 on come._row_id = known._row_id and come._change_sequence = known._change_sequence
 when matched and struct(come._change_time, come._change_id) < struct(known._change_time, known._change_id) then update set _change_time = come._change_time, _change_id = come._change_id
 when not matched then insert *;
+
+select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_da2f7fd25744 where _change_macro is not null having count(*) > 0;
 
 insert into `demo`.`orders__quarantine`
 replace where _change_batch between 4 and 5

@@ -42,6 +42,7 @@ select
     _change_fields,
     _change_key,
     _change_schema,
+    _change_macro,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -68,6 +69,8 @@ where _change_batch <= 2 and coalesce(left(_change_place, 20) <= '1/1/00000E6ECE
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is not null;
+
+select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_105c54038153 having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
 
 select distinct hex(_change_table) from reconcile_changes_105c54038153 where _change_table is not null;
 
@@ -165,7 +168,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f00ffd640356da4fdba246359f38d5d0', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
+tblproperties ('reconcile.definition' = '6bd5af2f08dfdbc11de529f518f6d289', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

@@ -58,6 +58,7 @@ select
     _change_fields,
     _change_key,
     _change_schema,
+    _change_macro,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -359,6 +360,8 @@ where
     and split_part(_change_sequence, '/', 2) = '1'
     and left(_change_sequence, 4) = left(known._change_sequence, 4)
     and _change_time >= known._change_time + interval 1 hour;
+
+select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_da2f7fd25744 where _change_macro is not null having count(*) > 0;
 
 drop view if exists reconcile_rows_da2f7fd25744;
 

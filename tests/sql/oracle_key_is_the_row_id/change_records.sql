@@ -1,14 +1,14 @@
 with staged as (
-    select record, batch, origin
+    select record, source, batch, origin
     from `lake`.`shop_changes`
-    where source = 'datastream' and object = 'shop.orders'
+    where object = 'shop.orders'
 ),
 
 events as (
     select *
     from staged
     lateral view inline(array(
-        from_json(record, 'uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, scn string, rs_id string, ssn string, tx_id string, row_id string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
+        from_json(record, 'uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, scn string, rs_id string, ssn string, tx_id string, row_id string, log_position string, binlog_position string, lsn string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
     )) event
 ),
 
@@ -16,6 +16,16 @@ said as (
     select
         *,
         source_metadata as metadata,
+        case source
+            when 'spanner' then 'spanner_change_stream'
+            when 'bigtable' then 'bigtable_change_stream'
+            when 'datastream' then concat('datastream_', nullif(case
+            when source_metadata.scn is not null or source_metadata.row_id is not null or read_method like 'oracle%' then 'oracle'
+            when source_metadata.lsn like '%/%' or read_method like 'postgres%' then 'postgresql'
+            when source_metadata.lsn like '%:%' or read_method like 'sqlserver%' then 'sqlserver'
+            when source_metadata.log_position is not null or source_metadata.binlog_position is not null or read_method like 'mysql%' then 'mysql'
+        end, 'oracle'))
+        end as meant,
         case when read_method rlike '(?i)backfill|_dump$' then true when read_method rlike '(?i)(^|[-_])cdc([-_]|$)|supplementation' then false end as is_backfill,
         case
             when upper(source_metadata.change_type) = 'INSERT' or is_backfill and nullif(source_metadata.change_type, '') is null then 'insert'
@@ -154,6 +164,10 @@ judged as (
         concat_ws(
             '; ',
             case
+                when meant is not null then concat('the record is of another source; probably meant: ', meant)
+                when not source <=> 'datastream' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
+            end,
+            case
                 when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
                 when metadata is null then 'the record has no source_metadata'
                 when fields is null and not (change_type <=> 'delete' and metadata.row_id is not null) then 'the record has no payload'
@@ -206,10 +220,11 @@ select
     cast(null as array<string>) as _change_columns,
     nullif(error, '') as _change_error,
     nullif(metadata.row_id, '') as _row_id,
-    nullif(concat_ws('.', nullif(metadata.database, ''), nullif(regexp_replace(metadata.schema, '^\\["|"\\]$', ''), ''), nullif(metadata.table, '')), '') as _change_table,
+    if(meant is null, nullif(concat_ws('.', nullif(metadata.database, ''), nullif(regexp_replace(metadata.schema, '^\\["|"\\]$', ''), ''), nullif(metadata.table, '')), ''), null) as _change_table,
     fields_of_payload as _change_fields,
     to_json(coalesce(if(cardinality(try_cast(metadata.primary_keys as array<string>)) > 0, try_cast(metadata.primary_keys as array<string>), null), try_cast(metadata.replication_index as array<string>), try_cast(metadata.primary_keys as array<string>))) as _change_key,
     schema_key as _change_schema,
+    meant as _change_macro,
     record as _change_record,
     origin as _change_origin
 from judged

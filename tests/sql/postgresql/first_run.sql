@@ -39,6 +39,7 @@ select
     _change_fields,
     _change_key,
     _change_schema,
+    _change_macro,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -60,6 +61,8 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_da2f7fd25744 having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
 
 select distinct hex(_change_table) from reconcile_changes_da2f7fd25744 where _change_table is not null;
 
@@ -276,7 +279,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '0da3d51875a3d916937870fc653a3d2b')
+tblproperties ('reconcile.definition' = '850280c668945c6ec2685e7dba194ce8')
 as
 
 {the SELECT of postgresql/change_records.sql};

@@ -41,6 +41,7 @@ select
     _change_fields,
     _change_key,
     _change_schema,
+    _change_macro,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -79,6 +80,8 @@ end not in (18644,18646))), true)
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is not null;
+
+select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_105c54038153 having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
 
 select distinct hex(_change_table) from reconcile_changes_105c54038153 where _change_table is not null;
 
@@ -172,7 +175,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b69bd038b7872f2c46dc8204707966bf', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
+tblproperties ('reconcile.definition' = '3107dd9d81f1b192da96c4614c885306', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, which the variable as_of asks for', null)), '') as _change_error
 from (

@@ -41,6 +41,7 @@ select
     _change_fields,
     _change_key,
     _change_schema,
+    _change_macro,
     _change_complaint as _change_error,
     if(_change_complaint is null, null, _change_record) as _change_record,
     _change_origin as _change_origin
@@ -68,6 +69,8 @@ where _change_batch <= 2 and coalesce(_change_time <= to_timestamp('2026-11-21 1
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is not null;
+
+select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_105c54038153 having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
 
 select distinct hex(_change_table) from reconcile_changes_105c54038153 where _change_table is not null;
 
@@ -199,7 +202,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b014c27828cb6258278330266abe5ed7', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = '49176def6bc0b2a12ef68c903976ed61', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(_change_time is null, 'the record has no time, which the variable as_of asks for', null)), '') as _change_error
 from (

@@ -1,23 +1,31 @@
 with staged as (
-    select record, batch, origin
+    select record, source, batch, origin, case source
+            when 'bigtable' then 'bigtable_change_stream'
+            when 'datastream' then coalesce(concat('datastream_', transform(array(from_json(record, 'read_method string, source_metadata struct<scn string, row_id string, log_position string, binlog_position string, lsn string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), said -> case
+            when said.source_metadata.scn is not null or said.source_metadata.row_id is not null or said.read_method like 'oracle%' then 'oracle'
+            when said.source_metadata.lsn like '%/%' or said.read_method like 'postgres%' then 'postgresql'
+            when said.source_metadata.lsn like '%:%' or said.read_method like 'sqlserver%' then 'sqlserver'
+            when said.source_metadata.log_position is not null or said.source_metadata.binlog_position is not null or said.read_method like 'mysql%' then 'mysql'
+        end)[0]), 'one that begins with datastream_')
+        end as meant
     from `lake`.`shop_changes`
-    where source = 'spanner' and object = 'shop.orders'
+    where object = 'shop.orders'
 ),
 
 data_change_records as (
-    select record, batch, origin, data_change_record.*
+    select record, source, batch, origin, meant, data_change_record.*
     from staged
     lateral view explode(array(
         from_json(record, 'commit_timestamp string, server_transaction_id string, record_sequence string, mod_type string, value_capture_type string, backfill string, mods array<variant>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
     )) as data_change_record
 ),
 
--- a record without mods, or that cannot be read, is one change record, which goes to quarantine
+-- a record without mods, of another source, or that cannot be read, is one change record, which goes to quarantine
 mods as (
     select *
     from data_change_records
     lateral view posexplode(
-        transform(if(cardinality(mods) > 0, mods, array(cast(null as variant))), mod -> try_cast(mod as map<string, variant>))
+        transform(if(source = 'spanner' and cardinality(mods) > 0, mods, array(cast(null as variant))), mod -> try_cast(mod as map<string, variant>))
     ) as place, mod
 ),
 
@@ -109,6 +117,10 @@ judged as (
             concat_ws(
                 '; ',
                 case
+                    when meant is not null then concat('the record is of another source; probably meant: ', meant)
+                    when not source <=> 'spanner' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
+                end,
+                case
                     when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
                     when _corrupt_record is not null then 'the record does not have the form of a data change record'
                     when mods is null or cardinality(mods) = 0 then 'the record holds no mods'
@@ -161,6 +173,7 @@ select
     fields_of_payload as _change_fields,
     to_json(map_keys(key_values)) as _change_key,
     cast(null as string) as _change_schema,
+    meant as _change_macro,
     record as _change_record,
     origin as _change_origin
 from judged

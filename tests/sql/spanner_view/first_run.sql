@@ -5,8 +5,13 @@ group by object;
 
 show tblproperties `lake`.`shop_changes`;
 
+select mode(_change_macro, true) as meant, count(*) as records from (select _change_macro, _change_error from (
+
+{the SELECT of spanner/change_records.sql}
+) limit 1000) having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
+
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '157409d534168181db07d7be5e0643f2')
+tblproperties ('reconcile.definition' = '3e4f5bde0fbf05a1105eb7c0f0fb4a68')
 as
 
 {the SELECT of spanner/change_records.sql};

@@ -1,0 +1,28 @@
+{#- The name of the source macro that a staged record is for, as SQL over the columns of staging, where that is another than the one that reads it, which is for `source`; NULL where
+    it is this one, or where nothing tells. `of_event` is SQL for the source of an event of Datastream's, where that is another. -#}
+{%- macro macro_meant(source, of_event=none) -%}
+case source
+            {%- for other, name in reconcile.source_macros().items() if other != source %}
+            when '{{ other }}' then {{ reconcile.literal(name) }}
+            {%- endfor %}
+            when 'datastream' then {{ "concat('datastream_', " ~ of_event ~ ")" if source == 'datastream' else reconcile._macro_of_event() }}
+        end
+{%- endmacro %}
+
+{#- What is said against a record that the macro for `source` does not read, as SQL; NULL where it does. -#}
+{%- macro complaint_of_source(source, meant='meant') -%}
+case
+                when {{ meant }} is not null then concat('the record is of another source; probably meant: ', {{ meant }})
+                when not source <=> '{{ source }}' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
+            end
+{%- endmacro %}
+
+{#- The source macro of each `source` of staging that has one alone. -#}
+{%- macro source_macros() -%}
+  {{ return({'spanner': 'spanner_change_stream', 'bigtable': 'bigtable_change_stream'}) }}
+{%- endmacro %}
+
+{%- macro _macro_of_event() -%}
+{%- set said = reconcile.parsed_record('read_method string, source_metadata struct<' ~ reconcile.telling_fields() | join(' string, ') ~ ' string>') -%}
+coalesce(concat('datastream_', transform(array({{ said }}), said -> {{ reconcile.source_of_event('said.read_method', 'said.source_metadata') }})[0]), 'one that begins with datastream_')
+{%- endmacro %}
