@@ -5,7 +5,7 @@ export SPARK_CONF_DIR := $(CURDIR)/conf
 export DBT_PROFILES_DIR := $(CURDIR)
 export DBT_SEND_ANONYMOUS_USAGE_STATS := false
 
-.PHONY: setup demo check golden lint test soak matrix lock wheel clean
+.PHONY: setup demo check golden lint test soak matrix lock audit wheel clean
 
 setup: .venv/ready  ## make .venv with everything in it
 
@@ -21,6 +21,10 @@ setup: .venv/ready  ## make .venv with everything in it
 
 lock: pyproject.toml  ## choose anew the versions that setup installs
 	.venv/bin/pip-compile --quiet --no-strip-extras --extra dev --extra thrift --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
+
+audit: setup  ## what setup installs, and whether an advisory speaks of it
+	@test -x target/audit/bin/pip-audit || { $(PYTHON) -m venv target/audit && target/audit/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1; }
+	@python tests/audit.py --pip-audit target/audit/bin/pip-audit --jars "$${RECONCILE_JARS:-$${XDG_CACHE_HOME:-$$HOME/.cache}/dbt-reconcile/jars}"
 
 demo: setup  ## ingest the capture, merge it, prove parity: under 4 minutes on two cores
 	@python demo/run.py
