@@ -15,7 +15,7 @@ _COUNTS = (
     "delivered", "quarantined", "duplicate", "superseded", "pending", "applied", "inserted", "updated", "deleted",
     "tombstoned", "new_keys", "merged", "base_batch",
 )  # fmt: skip
-LEDGER_COLUMNS = {"relation": "string", "entry": "bigint", "last_appended_at": "timestamp"}
+LEDGER_COLUMNS = {"relation": "string", "entry": "bigint", "last_appended_at": "timestamp", "zero_dates": "bigint"}
 STAGING_COLUMNS = ("record", "source", "object", "origin", "batch", "appended_at")
 
 

@@ -1,9 +1,9 @@
 {#- What the four Datastream sources share: the envelope, the payload, and the form of the result. A source adds the names of
     its `metadata`, its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable), those that tell a position of its log (`positions`: see `validate_generations`), its `transaction` and, if it has such, the `row_id` of a change: a
-    delete that has one needs no payload. `snapshots`: whether transactions can be told as a snapshot of the source saw them. `source` is the source's own name, see `source_of_event`.
+    delete that has one needs no payload. `snapshots`: whether transactions can be told as a snapshot of the source saw them. `source` is the source's own name, see `source_of_event`; `zero_dates`: whether it has dates that are none.
     No window function, no join, no aggregate: a filter on _change_batch must reach the scan of the staging table. Any other filter
     must not: Spark would put the whole parsing of a record into it, once for each mention. `inline(array(struct(...)))` stops them. -#}
-{%- macro datastream_change_records(source, relation, object, table, generations, columns, metadata, coordinates, positions, transaction, row_id=none, snapshots=false, encoding=none) -%}
+{%- macro datastream_change_records(source, relation, object, table, generations, columns, metadata, coordinates, positions, transaction, row_id=none, snapshots=false, encoding=none, zero_dates=false) -%}
 {%- set order = {'coordinates': coordinates | list, 'generations': generations} -%}
 {%- if row_id -%}{%- do order.update({'row_ids': true}) -%}{%- endif -%}
 {%- if snapshots -%}{%- do order.update({'snapshots': true}) -%}{%- endif -%}
@@ -77,7 +77,7 @@ judged as (
             {%- for name in coordinates %},
             if(not is_backfill and {{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null)
             {%- endfor %},
-            {{ reconcile.payload_complaints(columns, 'readable') | indent(12) }}
+            {{ reconcile.payload_complaints(columns, 'readable', zero_dates) | indent(12) }}
         ) as error,
         concat(
             {{ reconcile.hex_of_generation(generations, coordinates) }},
@@ -109,6 +109,9 @@ select
     {{ reconcile.key_of_record() }} as _change_key,
     schema_key as _change_schema,
     meant as _change_macro,
+    {%- if columns | selectattr('zero_date') | list %}
+    {{ reconcile.zero_dates_of(columns) | indent(4) }} as _change_zero_dates,
+    {%- endif %}
     record as _change_record,
     origin as _change_origin
 from judged
@@ -161,6 +164,11 @@ coalesce(
         array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), {{ form }})), ' ')),
         digits -> try_cast(digits as double) = cast({{ field }} as double)
     ), 0),
-    '{a number whose digits cannot be found in the record}'
+    {{ reconcile._digits_not_found() }}
 )
+{%- endmacro %}
+
+{#- What stands for them, as SQL. -#}
+{%- macro _digits_not_found() -%}
+'{a number whose digits cannot be found in the record}'
 {%- endmacro %}

@@ -1,4 +1,4 @@
-{#- The columns that a model declares: [{name, type, round, encoding, infinity_is_null}], type as `column_type` reads it.
+{#- The columns that a model declares: [{name, type, round, encoding, infinity_is_null, zero_date}], type as `column_type` reads it.
     `columns` stands in for the YAML in dbt's unit tests, which do not see it. -#}
 {%- macro declared_columns(columns=none) -%}
   {%- if columns is none -%}
@@ -22,7 +22,8 @@
     {%- endif -%}
     {%- if type -%}{%- do complaints.extend(reconcile._complaints_of_reading(column.name, type, meta)) -%}{%- endif -%}
     {%- do names.append(column.name | lower) -%}
-    {%- do declared.append({'name': column.name, 'type': type, 'round': meta.get('round', false), 'encoding': meta.get('encoding'), 'infinity_is_null': meta.get('infinity_is_null', false)}) -%}
+    {%- do declared.append({'name': column.name, 'type': type, 'round': meta.get('round', false), 'encoding': meta.get('encoding'), 'infinity_is_null': meta.get('infinity_is_null', false),
+          'zero_date': meta.get('zero_date') == 'null'}) -%}
   {%- endfor -%}
   {%- if not columns -%}
     {%- do complaints.append("no columns are declared; add `columns: [{name: id, data_type: bigint}, ...]` to the model's YAML") -%}
@@ -43,5 +44,13 @@
   {%- if 'infinity_is_null' in meta and (meta.infinity_is_null is not boolean or type.name not in ['timestamp', 'timestamp_ntz']) -%}
     {%- do complaints.append("column " ~ name ~ ": infinity_is_null is true or false, of a timestamp or timestamp_ntz; a string column keeps infinity as text") -%}
   {%- endif -%}
+  {%- if 'zero_date' in meta and (meta.zero_date != 'null' or type.name not in ['date', 'timestamp', 'timestamp_ntz']) -%}
+    {%- do complaints.append("column " ~ name ~ ": zero_date is 'null', in quotation marks, of a date, timestamp or timestamp_ntz; a string column keeps a zero date as text") -%}
+  {%- endif -%}
+  {%- set options = ['round', 'encoding', 'infinity_is_null', 'zero_date'] -%}
+  {%- for option in meta if option not in options -%}
+    {%- set meant = reconcile.nearest_name(option, options) -%}
+    {%- do complaints.append("column " ~ name ~ ": its meta has " ~ option ~ ", and no option of this package is spelled so; write " ~ meant ~ ", or give yours another name") if meant -%}
+  {%- endfor -%}
   {{ return(complaints) }}
 {%- endmacro %}

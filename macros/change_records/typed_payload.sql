@@ -58,7 +58,7 @@ checked as (
         *,
         array(
             {%- for column in columns %}
-            texts[{{ loop.index0 }}] is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null{{ " and readable[" ~ loop.index0 ~ "] not in ('infinity', '-infinity')" if column.infinity_is_null }}{{ ',' if not loop.last }}
+            texts[{{ loop.index0 }}] is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null{{ " and readable[" ~ loop.index0 ~ "] not in ('infinity', '-infinity')" if column.infinity_is_null }}{{ ' and not ' ~ reconcile.is_zero_date('texts[' ~ loop.index0 ~ ']') if column.zero_date }}{{ ',' if not loop.last }}
             {%- endfor %}
         ) as lost
     from typed
@@ -70,17 +70,20 @@ checked as (
 {{ reconcile.typed_value(texts ~ '[' ~ number ~ ']', column.type, column.round, none if readable and column.type.name == 'string' else field, kind) }}
 {%- endmacro %}
 
-{#- What `checked` tells against a record: values that their columns cannot hold exactly, and names that several fields have. -#}
-{%- macro payload_complaints(columns, readable=none) -%}
+{#- What `checked` tells against a record: values that their columns cannot hold exactly, with what usually helps, and names that several fields have. -#}
+{%- macro payload_complaints(columns, readable=none, zero_dates=false) -%}
 if(
     array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
     concat_ws('; ', transform(names, (name, i) -> case
-        when lost[i]
-            then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', {{ reconcile._array_of_texts(columns | map(attribute='type.said')) }}[i]{{ ", if(get(readable, i) in ('infinity', '-infinity'), '; it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL', '')" if readable }})
+        when lost[i] then concat_ws(
+            '; ',
+            concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', {{ reconcile._array_of_texts(columns | map(attribute='type.said')) }}[i]),
+            {{ reconcile.cures_of_values(columns, readable, zero_dates) | indent(12) }}
+        )
         when cardinality(filter(field_names, field -> field = name)) > 1
             then concat(name, ': several fields have this name')
         when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
-            then concat(name, ': several fields have this name but for case, none exactly')
+            then concat(name, ': several fields have this name but for case, none exactly; declare the column as one of them is spelled')
     end)),
     null
 )

@@ -26,7 +26,8 @@ select
     '{{ invocation_id }}' as invocation_id,
     current_timestamp() as recorded_at,
     account.entry + 1 as entry,
-    {{ 'cast(null as timestamp)' if appended_at is none else 'timestamp_micros(' ~ appended_at ~ ')' }} as last_appended_at
+    {{ 'cast(null as timestamp)' if appended_at is none else 'timestamp_micros(' ~ appended_at ~ ')' }} as last_appended_at,
+    {{ counts.zero_dates or 0 }} as zero_dates
 from (
     {{ reconcile._account(relations) | indent(4) }}
 ) as account

@@ -27,7 +27,8 @@ create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
     invocation_id string,
     recorded_at timestamp,
     entry bigint comment 'the number of this row among those of its relation, by which they are ordered; of rows of before there was one, NULL',
-    last_appended_at timestamp comment 'when the last batch was appended: which batch its number meant, should staging be restored or made anew'
+    last_appended_at timestamp comment 'when the last batch was appended: which batch its number meant, should staging be restored or made anew',
+    zero_dates bigint comment 'values that were zero dates and became NULL, as their columns declare it; of rows of before this was counted, NULL'
 ) using {{ file_format }}
 partitioned by (relation){{ reconcile.format_properties_clause(file_format) }}
 {%- endmacro %}
@@ -37,7 +38,7 @@ partitioned by (relation){{ reconcile.format_properties_clause(file_format) }}
   {%- set ledger = reconcile.qualified(reconcile.ledger()) -%}
   {%- set names = adapter.get_column_schema_from_query('select * from ' ~ ledger ~ ' where false') | map(attribute='name') | list -%}
   {%- set missing = [] -%}
-  {%- for name, type in [('entry', 'bigint'), ('last_appended_at', 'timestamp')] if name not in names -%}{%- do missing.append(name ~ ' ' ~ type) -%}{%- endfor -%}
+  {%- for name, type in [('entry', 'bigint'), ('last_appended_at', 'timestamp'), ('zero_dates', 'bigint')] if name not in names -%}{%- do missing.append(name ~ ' ' ~ type) -%}{%- endfor -%}
   {{ return(['alter table ' ~ ledger ~ ' add columns (' ~ missing | join(', ') ~ ')'] if missing else []) }}
 {%- endmacro %}
 

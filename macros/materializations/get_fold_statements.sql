@@ -5,7 +5,7 @@
   {{ return(reconcile.get_uncache_statements(relations) + reconcile.get_session_statements() + [
       reconcile.cached(relations.changes_cache,
           reconcile.checked_records(reconcile.records_as_of(sql, settings.as_of), fields, settings, range.first, range.last,
-              beside=fields | select('in', ['_change_table', '_change_fields', '_change_key', '_change_schema', '_change_macro']) | list)),
+              beside=fields | select('in', ['_change_table', '_change_fields', '_change_key', '_change_schema', '_change_macro', '_change_zero_dates']) | list)),
   ]) }}
 {%- endmacro %}
 

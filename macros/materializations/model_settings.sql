@@ -24,6 +24,9 @@
   {%- for column in columns if column.name in keys and column.round -%}
     {%- do complaints.append("unique_key " ~ column.name ~ ": rounded keys of different rows would be one; declare a type that holds every digit, as string") -%}
   {%- endfor -%}
+  {%- for column in columns if column.zero_date and column.name in keys -%}
+    {%- do complaints.append("unique_key " ~ column.name ~ ": a key that is a zero date would be NULL; take zero_date out of its meta, and declare it as string") -%}
+  {%- endfor -%}
   {%- for column in columns if materialized == 'history' and column.name | lower in ['valid_from', 'valid_to', 'is_current'] -%}
     {%- do complaints.append("column " ~ column.name ~ ": a history has a column of this name of its own; give the source's another one in a SELECT of your own") -%}
   {%- endfor -%}
@@ -32,6 +35,9 @@
     {%- do complaints.append("column " ~ column.name ~ ": Hive's metastore takes no table of Iceberg's with a variant; declare string, which has the same JSON as text") -%}
   {%- endfor -%}
   {%- set inputs = reconcile.model_inputs(model) -%}
+  {%- for column in columns if column.zero_date and not inputs.objects.values() | selectattr('coordinates', 'equalto', ['log_file', 'log_position']) | list -%}
+    {%- do complaints.append("column " ~ column.name ~ ": zero_date is of models of datastream_mysql, since no other source has zero dates; take it out of its meta") -%}
+  {%- endfor -%}
   {%- set partial_records = reconcile.takes_partial_records(model) -%}
   {%- set row_ids = reconcile.takes_row_ids(model) -%}
   {%- do complaints.extend(reconcile._complaints_of_row_ids(columns, keys, inputs, partial_records, row_ids)) -%}
@@ -145,7 +151,7 @@
 {%- macro _declaration(materialized, columns, keys, inputs, partial_records, row_ids) -%}
   {%- set types = {} -%}
   {%- for column in columns -%}
-    {%- do types.update({column.name: column.type.said ~ (', rounded' if column.round else '') ~ (', ' ~ column.encoding if column.encoding else '') ~ (', infinity is null' if column.infinity_is_null else '')}) -%}
+    {%- do types.update({column.name: column.type.said ~ (', rounded' if column.round else '') ~ (', ' ~ column.encoding if column.encoding else '') ~ (', infinity is null' if column.infinity_is_null else '') ~ (', zero date is null' if column.zero_date else '')}) -%}
   {%- endfor -%}
   {%- set aspects = {
       'columns': types, 'unique_key': keys | sort, 'sources': inputs.objects,

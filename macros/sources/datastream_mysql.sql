@@ -15,5 +15,5 @@
         'log_file': {'form': '(?:.*[^0-9])?([0-9]{1,18})', 'is': 'file whose name ends with its number', 'example': 'mysql-bin.000017'},
         'log_position': {'form': '([0-9]{1,18})', 'is': 'whole number', 'example': 4},
       },
-      transaction='cast(null as string)', encoding='hex') -}}
+      transaction='cast(null as string)', encoding='hex', zero_dates=true) -}}
 {%- endmacro %}

@@ -27,7 +27,8 @@ create table if not exists `demo`.`reconcile_ledger` (
     invocation_id string,
     recorded_at timestamp,
     entry bigint comment 'the number of this row among those of its relation, by which they are ordered; of rows of before there was one, NULL',
-    last_appended_at timestamp comment 'when the last batch was appended: which batch its number meant, should staging be restored or made anew'
+    last_appended_at timestamp comment 'when the last batch was appended: which batch its number meant, should staging be restored or made anew',
+    zero_dates bigint comment 'values that were zero dates and became NULL, as their columns declare it; of rows of before this was counted, NULL'
 ) using delta
 partitioned by (relation);
 

@@ -303,7 +303,8 @@ using (
         '00000000-0000-0000-0000-000000000000' as invocation_id,
         current_timestamp() as recorded_at,
         account.entry + 1 as entry,
-        timestamp_micros(1767225600000000) as last_appended_at
+        timestamp_micros(1767225600000000) as last_appended_at,
+        0 as zero_dates
     from (
         select
             coalesce(max(last_batch), 0) as ledger_batch,
@@ -332,7 +333,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '6f3d38d73013045a71f72160a623dd18')
+tblproperties ('reconcile.definition' = '225a2cb7e4c801a1d63bbaa73481ac95')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -274,7 +274,8 @@ using (
         '00000000-0000-0000-0000-000000000000' as invocation_id,
         current_timestamp() as recorded_at,
         account.entry + 1 as entry,
-        timestamp_micros(1767225600000000) as last_appended_at
+        timestamp_micros(1767225600000000) as last_appended_at,
+        0 as zero_dates
     from (
         select
             coalesce(max(last_batch), 0) as ledger_batch,
@@ -303,7 +304,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'fb48329c0f71ba866f1f2678fd30b7bf')
+tblproperties ('reconcile.definition' = 'f5b1ee657f174a135d84924695b438a1')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

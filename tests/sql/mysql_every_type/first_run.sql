@@ -279,7 +279,8 @@ select
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at,
     account.entry + 1 as entry,
-    timestamp_micros(1767225600000000) as last_appended_at
+    timestamp_micros(1767225600000000) as last_appended_at,
+    0 as zero_dates
 from (
     select
         coalesce(max(last_batch), 0) as ledger_batch,
@@ -304,7 +305,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '233a8ca743980f8d7b1b1a1b98d05061')
+tblproperties ('reconcile.definition' = '65c402a43d9f1b12038e082f8a14fe47')
 as
 
 {the SELECT of mysql_every_type/change_records.sql};

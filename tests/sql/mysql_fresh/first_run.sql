@@ -254,7 +254,8 @@ select
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at,
     account.entry + 1 as entry,
-    timestamp_micros(1767225600000000) as last_appended_at
+    timestamp_micros(1767225600000000) as last_appended_at,
+    0 as zero_dates
 from (
     select
         coalesce(max(last_batch), 0) as ledger_batch,
@@ -279,7 +280,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '5c2d6a373368feb2905d6b2bbefd7a44')
+tblproperties ('reconcile.definition' = '0e249e50e50740eaf1a733d2e4a37adf')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -291,7 +291,8 @@ select
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at,
     account.entry + 1 as entry,
-    timestamp_micros(1767225600000000) as last_appended_at
+    timestamp_micros(1767225600000000) as last_appended_at,
+    0 as zero_dates
 from (
     select
         coalesce(max(last_batch), 0) as ledger_batch,
@@ -316,7 +317,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e74d92baaf7e2015ce1bf7519bd468a9')
+tblproperties ('reconcile.definition' = '150e6890174f9809a0332cd0eb88b434')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

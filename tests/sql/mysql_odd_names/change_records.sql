@@ -172,12 +172,23 @@ judged as (
             if(
                 array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
                 concat_ws('; ', transform(names, (name, i) -> case
-                    when lost[i]
-                        then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array('string', 'string', 'string', 'string', 'string', 'string')[i], if(get(readable, i) in ('infinity', '-infinity'), '; it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL', ''))
+                    when lost[i] then concat_ws(
+                        '; ',
+                        concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array('string', 'string', 'string', 'string', 'string', 'string')[i]),
+                        case
+                            when texts[i] = '{a number whose digits cannot be found in the record}' then cast(null as string)
+                            when i in (0, 1, 2, 3, 4, 5) then case
+                                when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
+                                when texts[i] like '%"nestedArray":%' then 'declare an array, as array<string>'
+                                when texts[i] like '{"srid":%' then 'declare variant'
+                            end
+                            else cast(null as string)
+                        end
+                    )
                     when cardinality(filter(field_names, field -> field = name)) > 1
                         then concat(name, ': several fields have this name')
                     when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
-                        then concat(name, ': several fields have this name but for case, none exactly')
+                        then concat(name, ': several fields have this name but for case, none exactly; declare the column as one of them is spelled')
                 end)),
                 null
             )

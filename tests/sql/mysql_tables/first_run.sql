@@ -252,7 +252,8 @@ select
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at,
     account.entry + 1 as entry,
-    timestamp_micros(1767225600000000) as last_appended_at
+    timestamp_micros(1767225600000000) as last_appended_at,
+    0 as zero_dates
 from (
     select
         coalesce(max(last_batch), 0) as ledger_batch,
@@ -277,7 +278,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'adab30d3ac95c758594f07757920ff8a')
+tblproperties ('reconcile.definition' = '3fe84a17e1fabfe1e416c8717165db21')
 as
 
 {the SELECT of mysql_tables/change_records.sql};

@@ -259,7 +259,8 @@ select
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at,
     account.entry + 1 as entry,
-    timestamp_micros(1767225600000000) as last_appended_at
+    timestamp_micros(1767225600000000) as last_appended_at,
+    0 as zero_dates
 from (
     select
         coalesce(max(last_batch), 0) as ledger_batch,
@@ -284,7 +285,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'bbf72f14bd4adc45a1a42d655b3fd5c8')
+tblproperties ('reconcile.definition' = 'e7c4c041ccb2ee67387789ee3b01cf41')
 as
 
 {the SELECT of oracle/change_records.sql};

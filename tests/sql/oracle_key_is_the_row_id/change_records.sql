@@ -187,12 +187,42 @@ judged as (
             if(
                 array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
                 concat_ws('; ', transform(names, (name, i) -> case
-                    when lost[i]
-                        then concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array('bigint', 'string', 'decimal(38,10)', 'timestamp', 'double')[i], if(get(readable, i) in ('infinity', '-infinity'), '; it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL', ''))
+                    when lost[i] then concat_ws(
+                        '; ',
+                        concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array('bigint', 'string', 'decimal(38,10)', 'timestamp', 'double')[i]),
+                        case
+                            when texts[i] = '{a number whose digits cannot be found in the record}' then cast(null as string)
+                            when i in (0) then case
+                                when readable[i] rlike '^[-+]?\\d{1,20}$' then 'declare decimal(20,0)'
+                                when readable[i] rlike '^[-+]?\\d{1,38}$' then 'declare decimal(38,0)'
+                                when lower(readable[i]) in ('true', 'false') then 'declare boolean'
+                                when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat('declare ', if(greatest(19, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 38, 'string for all digits', concat('\'decimal(', greatest(19, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)), ',', length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)), ')\'')), if(length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 0, ', or double if it is a float at the source, or `meta: {round: true}`', ''))
+                                else 'declare string'
+                            end
+                            when i in (1) then case
+                                when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
+                                when texts[i] like '%"nestedArray":%' then 'declare an array, as array<string>'
+                                when texts[i] like '{"srid":%' then 'declare variant'
+                            end
+                            when i in (2) then case
+                                when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat('declare ', if(greatest(28, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + greatest(10, length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1))) > 38, 'string for all digits', concat('\'decimal(', greatest(28, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + greatest(10, length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1))), ',', greatest(10, length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1))), ')\'')), if(length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 10, ', or double if it is a float at the source, or `meta: {round: true}`', ''))
+                                else 'declare string'
+                            end
+                            when i in (3) then case
+                                when readable[i] in ('infinity', '-infinity') then 'it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL'
+                                when readable[i] like '{"date":%' then 'declare timestamp_ntz'
+                                when try_cast(readable[i] as bigint) is not null then 'declare bigint'
+                                when readable[i] rlike '[.]\\d{6}\\d*[1-9]' and try_cast(readable[i] as timestamp) is not null then 'it is finer than a microsecond: declare string for all digits, or `meta: {round: true}`'
+                                else 'declare string'
+                            end
+                            when i in (4) then 'declare string'
+                            else cast(null as string)
+                        end
+                    )
                     when cardinality(filter(field_names, field -> field = name)) > 1
                         then concat(name, ': several fields have this name')
                     when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
-                        then concat(name, ': several fields have this name but for case, none exactly')
+                        then concat(name, ': several fields have this name but for case, none exactly; declare the column as one of them is spelled')
                 end)),
                 null
             )

@@ -256,7 +256,8 @@ select
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at,
     account.entry + 1 as entry,
-    timestamp_micros(1767225600000000) as last_appended_at
+    timestamp_micros(1767225600000000) as last_appended_at,
+    0 as zero_dates
 from (
     select
         coalesce(max(last_batch), 0) as ledger_batch,
@@ -281,7 +282,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '43d60ddece8d2bc5ddd804118d20cf6a')
+tblproperties ('reconcile.definition' = '6542164f8c66d5af6106640e6ef73a30')
 as
 
 {the SELECT of oracle_key_is_the_row_id/change_records.sql};

@@ -267,7 +267,8 @@ select
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at,
     account.entry + 1 as entry,
-    timestamp_micros(1767225600000000) as last_appended_at
+    timestamp_micros(1767225600000000) as last_appended_at,
+    0 as zero_dates
 from (
     select
         coalesce(max(last_batch), 0) as ledger_batch,
@@ -292,7 +293,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '88e97de20c839a6abd8bb4eb802a53d6')
+tblproperties ('reconcile.definition' = '26ba7c8f699e02110d7852b8bcb92989')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};

@@ -324,7 +324,8 @@ where object = '#cut' and batch = 3) as cut_time,
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at,
     account.entry + 1 as entry,
-    timestamp_micros(1767225600000000) as last_appended_at
+    timestamp_micros(1767225600000000) as last_appended_at,
+    0 as zero_dates
 from (
     select
         coalesce(max(last_batch), 0) as ledger_batch,
@@ -349,7 +350,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd7273937dd6d5d65ff53e770d948b088')
+tblproperties ('reconcile.definition' = 'd228c2ac15f030d574935deb38272f0d')
 as
 
 {the SELECT of spanner/change_records.sql};

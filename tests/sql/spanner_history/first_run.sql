@@ -315,7 +315,8 @@ where object = '#cut' and batch = 3) as cut_time,
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at,
     account.entry + 1 as entry,
-    timestamp_micros(1767225600000000) as last_appended_at
+    timestamp_micros(1767225600000000) as last_appended_at,
+    0 as zero_dates
 from (
     select
         coalesce(max(last_batch), 0) as ledger_batch,
@@ -340,7 +341,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '5ec7d8e4475ea201630813b506dc5b92')
+tblproperties ('reconcile.definition' = '43905eadf601fb848f57d6a36e94aab7')
 as
 
 {the SELECT of spanner/change_records.sql};

@@ -1,0 +1,130 @@
+{#- What usually helps where a column's type cannot hold a value, as SQL for the column numbered `i`, within a lambda; NULL where nothing usual does. It is asked only of values
+    that are lost. What depends on the one value stands in quotes, without which reasons are counted (see `quarantine_reasons`). `readable` is set of Datastream's columns, whose
+    texts it names, and `zero_dates` of MySQL's. -#}
+{%- macro cures_of_values(columns, readable=none, zero_dates=false) -%}
+{%- set numbers = {} -%}
+{%- for column in columns -%}
+  {%- do numbers.setdefault(reconcile._cure(column, (readable or 'texts') ~ '[i]', readable, zero_dates), []).append(loop.index0) -%}
+{%- endfor -%}
+case
+    {%- if readable %}
+    when texts[i] = {{ reconcile._digits_not_found() }} then cast(null as string)
+    {%- endif %}
+    {%- for cure, of in numbers.items() if cure %}
+    when i in ({{ of | join(', ') }}) then {{ cure | indent(4) }}
+    {%- endfor %}
+    else cast(null as string)
+end
+{%- endmacro %}
+
+{%- macro _cure(column, text, datastream, zero_dates) -%}
+{%- set type = column.type -%}
+{%- if type.name == 'string' and datastream -%}
+{{ reconcile._cure_of_text(column) }}
+{%- elif type.name == 'string' -%}
+case{{ ' when char_length(texts[i]) > ' ~ type.length ~ " then 'declare string'" if type.length is defined }} when left(texts[i], 1) = '[' then 'declare array<string>' end
+{%- elif type.name == 'binary' -%}
+{{ reconcile._cure_of_bytes(type, text, datastream) }}
+{%- elif type.name == 'variant' -%}
+{{ "if(get(kinds, i) = 'json' and try_parse_json(texts[i]) is null, 'declare string', null)" if datastream }}
+{%- elif type.name == 'array' and type.element.name == 'binary' -%}
+{%- elif type.name in ['array', 'map'] -%}
+{%- set whole = 'try_cast(' ~ (reconcile._list('fields[i]') ~ ' as array<variant>)' if type.name == 'array' else reconcile._container('fields[i]') ~ ' as map<string, variant>)') -%}
+if({{ whole }} is null, 'declare string', 'declare {{ "another type for its elements" if type.name == "array" else "other types for its keys or values" }}')
+{%- else -%}
+{%- set cures = reconcile._cures_of_scalar(column, text, datastream, zero_dates) -%}
+{%- if cures -%}
+case
+    {%- for condition, cure in cures %}
+    when {{ condition }} then {{ cure }}
+    {%- endfor %}
+    else 'declare string'
+end
+{%- else -%}
+'declare string'
+{%- endif -%}
+{%- endif -%}
+{%- endmacro %}
+
+{#- [condition, cure], both SQL: the first that holds is meant. -#}
+{%- macro _cures_of_scalar(column, text, datastream, zero_dates) -%}
+  {%- set name, cures = column.type.name, [] -%}
+  {%- set is_moment = name in ['timestamp', 'timestamp_ntz'] -%}
+  {%- if zero_dates and (is_moment or name == 'date') -%}
+    {%- do cures.append([reconcile.is_zero_date(text), reconcile.literal("it is a zero date, which a string keeps and `meta: {zero_date: 'null'}` makes NULL")]) -%}
+  {%- endif -%}
+  {%- if is_moment and datastream -%}
+    {%- do cures.append([text ~ " in ('infinity', '-infinity')", "'it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL'"]) -%}
+    {#- Avro has what has no zone, and what has one, as records. -#}
+    {%- do cures.append([text ~ " like '{\"date\":%'", "'declare timestamp_ntz'"] if name == 'timestamp' else [text ~ " like '{\"offset\":%'", "'declare timestamp'"]) -%}
+  {%- endif -%}
+  {%- if name in ['tinyint', 'smallint', 'int'] -%}
+    {%- do cures.append(['try_cast(' ~ text ~ ' as bigint) is not null', "'declare bigint'"]) -%}
+  {%- elif is_moment and zero_dates -%}
+    {%- do cures.append(['try_cast(' ~ text ~ ' as bigint) is not null', "'declare bigint, or of a TIME string with `meta: {encoding: microseconds}`'"]) -%}
+  {%- elif is_moment or name in ['boolean', 'date'] -%}
+    {%- do cures.append(['try_cast(' ~ text ~ ' as bigint) is not null', "'declare bigint'"]) -%}
+  {%- endif -%}
+  {%- if name in ['tinyint', 'smallint', 'int', 'bigint'] -%}
+    {%- for digits in [20, 38] -%}
+      {%- do cures.append([text ~ ' rlike ' ~ reconcile.literal('^[-+]?\\d{1,' ~ digits ~ '}$'), "'declare decimal(" ~ digits ~ ",0)'"]) -%}
+    {%- endfor -%}
+    {%- do cures.append(['lower(' ~ text ~ ") in ('true', 'false')", "'declare boolean'"]) -%}
+    {%- do cures.append([reconcile._is_plain_number(text), reconcile._cure_of_digits(text, 19, 0, column.round)]) -%}
+  {%- elif name == 'decimal' -%}
+    {%- do cures.append([reconcile._is_plain_number(text), reconcile._cure_of_digits(text, column.type.precision - column.type.scale, column.type.scale, column.round)]) -%}
+  {%- elif is_moment or name == 'date' -%}
+    {#- Spark's casts take a year for a date, and cut what is finer than a microsecond. -#}
+    {%- if name != 'timestamp' -%}
+      {%- do cures.append([text ~ ' rlike ' ~ reconcile.literal(':.*[-+]\\d\\d(:?\\d\\d)?$') ~ ' and try_cast(' ~ text ~ ' as timestamp) is not null', "'it has a zone: declare timestamp'"]) -%}
+    {%- endif -%}
+    {%- if name == 'date' -%}
+      {%- do cures.append([text ~ " like '%:%' and try_cast(" ~ text ~ ' as timestamp) is not null', "'it has a time of day: declare timestamp or timestamp_ntz, or `meta: {round: true}`'"]) -%}
+    {%- else -%}
+      {%- do cures.append([text ~ ' rlike ' ~ reconcile.literal('[.]\\d{6}\\d*[1-9]') ~ ' and try_cast(' ~ text ~ ' as timestamp) is not null', "'it is finer than a microsecond: declare string for all digits, or `meta: {round: true}`'"]) -%}
+    {%- endif -%}
+  {%- endif -%}
+  {{ return(cures) }}
+{%- endmacro %}
+
+{%- macro _is_plain_number(text) -%}
+{{ text }} rlike {{ reconcile.literal('^[-+]?\\d*[.]?\\d+$') }}
+{%- endmacro %}
+
+{#- The decimal that holds a number, with as many digits on either side of the point as are declared, or more. -#}
+{%- macro _cure_of_digits(text, whole, places, round) -%}
+{%- set whole = 'greatest(' ~ whole ~ ', length(regexp_extract(' ~ text ~ ', ' ~ reconcile.literal('^[-+]?0*(\\d*)') ~ ', 1)))' -%}
+{%- set more = 'length(regexp_extract(' ~ text ~ ', ' ~ reconcile.literal('[.](\\d*?)0*$') ~ ', 1))' -%}
+{%- set places_needed = places if round else 'greatest(' ~ places ~ ', ' ~ more ~ ')' if places else more -%}
+concat('declare ', if({{ whole }} + {{ places_needed }} > 38, 'string for all digits', concat('\'decimal(', {{ whole }} + {{ places_needed }}, ',', {{ places_needed }}, ')\'')){% if not round %}, if({{ more }} > {{ places }}, ', or double if it is a float at the source, or `meta: {round: true}`', ''){% endif %})
+{%- endmacro %}
+
+{%- macro _cure_of_text(column) -%}
+{%- if column.encoding in ['microseconds', 'interval'] -%}
+'take `encoding: {{ column.encoding }}` out of its meta'
+{%- elif column.encoding == 'json' -%}
+if(try_parse_json(texts[i]) is null, 'take `encoding: json` out of its meta', null)
+{%- else -%}
+case
+    {%- if column.type.length is defined %}
+    when char_length(readable[i]) > {{ column.type.length }} then 'declare string'
+    {%- endif %}
+    when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
+    when texts[i] like '%"nestedArray":%' then 'declare an array, as array<string>'
+    when texts[i] like '{"srid":%' then 'declare variant'
+end
+{%- endif -%}
+{%- endmacro %}
+
+{#- Where the encoding is unknown the complaint itself says what to declare. -#}
+{%- macro _cure_of_bytes(type, text, datastream) -%}
+case
+    when schema_of_variant(fields[i]) <> 'STRING' then if(try_cast(texts[i] as bigint) is null, 'declare string', 'declare bigint')
+    {%- if not datastream or type.encoding != 'unknown' %}
+    {%- for other in ['hex', 'base64'] if datastream and other != type.encoding %}
+    when {{ reconcile._binary(text, none, other, 'get(kinds, i)') }} is not null then 'if it is {{ other }}, declare it with `meta: {encoding: {{ other }}}`'
+    {%- endfor %}
+    else 'declare string'
+    {%- endif %}
+end
+{%- endmacro %}
