@@ -29,7 +29,7 @@ class Recorder:
     `columns_of`: a SELECT's columns, by a part of its text. `tables`: those that the changes of a run name.
     `objects`: those that staging has, all of `source`; `meant`: the source macro that its records are for.
     `notes`: what they say that is new, as `_summary_of_notes` has it. `reasons`: why a data test fails, as
-    `_commonest_reasons` has it.
+    `_commonest_reasons` has it. `zero_dates`: how many of them became NULL, by column.
     """
 
     staged: int | None = 3
@@ -41,6 +41,7 @@ class Recorder:
     meant: str | None = None
     notes: tuple[tuple[str, str, bool, bool, bool], ...] = ()
     reasons: tuple[tuple[str, str, int, int, int, str | None, int], ...] = ()
+    zero_dates: tuple[tuple[str, int], ...] = ()
     ledger: tuple[int, int] = (0, 0)
     base_batch: int | None = 0
     last_appended_at: int | None = None
@@ -134,6 +135,8 @@ class Recorder:
             return Rows(("table",), [(table.encode().hex().upper(),) for table in self.tables])
         if asked.startswith("select kind, name, is_declared, bool_or("):
             return Rows(("kind", "name", "is_declared", "is_missing", "was_present"), self.notes)
+        if asked.startswith("select name, count(*) as zero_dates\n"):
+            return Rows(("name", "zero_dates"), self.zero_dates)
         if asked.startswith("select decode(unhex(name)"):
             names = re.findall("'([0-9A-F,]*)'", asked)[0].split(",")
             return Rows(("name",), [(name,) for name in sorted(bytes.fromhex(name).decode() for name in names)])

@@ -34,6 +34,12 @@ READINGS = {
         )
     },
 }  # fmt: skip
+ZERO_DATES = {
+    "id": "bigint", **{
+        name: {"data_type": type_, "config": {"meta": {"zero_date": "null"}}}
+        for name, type_ in (("born", "date"), ("seen", "timestamp"), ("closed", "timestamp_ntz"))
+    },
+}  # fmt: skip
 ODD = ["id", "a`b", "it's", "{% raw %}", "sel ect", "李雷"]
 OWN_SELECT = """select 1L as id, 'one' as name, 'insert' as _change_type, '1' as _change_sequence, '1' as _change_id,
     timestamp'2026-01-01' as _change_time, 1L as _change_batch, cast(null as array<string>) as _change_columns,
@@ -102,6 +108,7 @@ SHAPES = {
         table=["shop.orders", "old.shop.orders", {"schema": "sh.op", "table": "it's"}],
     ),
     "mysql_events": Shape(MYSQL, key="_change_id", phases=EVERY_PHASE),
+    "mysql_zero_dates": Shape(MYSQL, ZERO_DATES),
     "mysql_fresh": Shape(MYSQL, meta={"fresh": True}),
     "mysql_history": Shape(MYSQL, LINES, ["order_id", "line"], "history", {"fold_unchanged": False}),
     "mysql_documented": Shape(
@@ -176,6 +183,8 @@ class Life:
         if shape.source in (ORACLE, MYSQL, POSTGRESQL, SQLSERVER, SPANNER):
             more |= dict.fromkeys(["_change_fields", "_change_key", "_change_schema"], "string")
         more |= {} if shape.source.startswith("select") else {"_change_macro": "string"}
+        if shape.columns is ZERO_DATES:
+            more["_change_zero_dates"] = "array<string>"
         self.warehouse.column_types["orders_kept"] = self._kept()
         for part in ("staged as (", "_change_sequence"):
             self.warehouse.column_types[part] = change_columns(shape.columns, **more)
@@ -219,6 +228,7 @@ class Life:
             200,
             2 if self.project.macros.keyless_deletes_of(self._node) else 0,
         )
+        w.zero_dates = (("born", 2), ("seen", 1))
         w.counts = {
             "quarantined": 1,
             "applied": 7,

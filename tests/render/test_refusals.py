@@ -25,6 +25,7 @@ from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, ORACLE, OWN_SELECT, POSTGRE
 # --- declarations -----------------------------------------------------------------------------------------------------
 
 ROUND = {"config": {"meta": {"round": True}}}
+ZERO_DATE = {"id": "bigint", "day": {"data_type": "date", "config": {"meta": {"zero_date": "null"}}}}
 NO_DATA_TYPE = "is not supported; use a scalar type of Spark but interval or time, or an array or a map of them"
 OWN_NAME = "names that begin with _change_, and _deleted, are the package's own; rename it"
 OF_A_CELL = "row_key, family, qualifier, cell_time, value, change_type, source_cluster_id, commit_timestamp, tiebreaker"
@@ -80,6 +81,36 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
          "remove it",
          *(f"column {name}: infinity_is_null is true or false, of a timestamp or timestamp_ntz; a string column keeps "
            "infinity as text" for name in "de")],
+    ),
+    "zero dates that are none": (
+        thing(columns={"id": "bigint", **{name: {"data_type": type_, "meta": {"zero_date": said}} for name, type_, said in (
+            ("a", "date", "NULL"), ("b", "timestamp", None), ("c", "timestamp_ntz", True), ("d", "string", "null"),
+            ("e", "array<date>", "null"), ("f", "date", "null"),
+        )}}),
+        [f"column {name}: zero_date is 'null', in quotation marks, of a date, timestamp or timestamp_ntz; a string "
+         "column keeps a zero date as text" for name in "abcde"],
+    ),
+    "zero dates in a key": (
+        thing(columns={"id": {"data_type": "date", "meta": {"zero_date": "null"}}}),
+        ["unique_key id: a key that is a zero date would be NULL; take zero_date out of its meta, and declare it as "
+         "string"],
+    ),
+    **{
+        f"zero dates of {name}": (
+            shape, ["column day: zero_date is of models of datastream_mysql, since no other source has zero dates; "
+                    "take it out of its meta"],
+        )
+        for name, shape in {
+            "PostgreSQL": thing(POSTGRESQL, columns=ZERO_DATE), "Spanner": thing(SPANNER, columns=ZERO_DATE),
+            "an own SELECT": own(columns=ZERO_DATE),
+        }.items()
+    },
+    "options of columns that are misspelt": (
+        thing(columns={"id": "bigint", "a": {"data_type": "date", "meta": {"zero_dates": "null", "owner": "shop"}},
+                       "b": {"data_type": "binary", "config": {"meta": {"Encoding": "hex", "rund": True}}}}),
+        [f"column {name}: its meta has {option}, and no option of this package is spelled so; write {meant}, or give "
+         "yours another name" for name, option, meant in (
+             ("a", "zero_dates", "zero_date"), ("b", "Encoding", "encoding"), ("b", "rund", "round"))],
     ),
     "no table": (
         thing(object=""),
@@ -396,6 +427,10 @@ CHANGED: dict[str, tuple[Shape, Shape, str]] = {
         thing(columns={"id": "bigint", "name": "timestamp"}),
         thing(columns={"id": "bigint", "name": {"data_type": "timestamp", "meta": {"infinity_is_null": True}}}),
         "columns",
+    ),
+    "a zero date is NULL": (
+        thing(columns={"id": "bigint", "name": "date"}),
+        thing(columns={"id": "bigint", "name": {"data_type": "date", "meta": {"zero_date": "null"}}}), "columns",
     ),
     "another table": (thing(table="shop.orders"), thing(table=["shop.orders", "shop.orders_old"]), SOURCES),
     "digits were added": (
@@ -969,7 +1004,7 @@ def test_a_ledger_of_before_gets_the_columns_that_it_lacks() -> None:
     life.warehouse.column_types["`reconcile_ledger` where false"] = {"relation": "string", "entry": "bigint"}
     life.project.begin("run")
     assert [sql for sql in life.warehouse.statements if sql.startswith("alter table")] == [
-        "alter table `demo`.`reconcile_ledger` add columns (last_appended_at timestamp)"
+        "alter table `demo`.`reconcile_ledger` add columns (last_appended_at timestamp, zero_dates bigint)"
     ]
 
 
