@@ -45,7 +45,8 @@ class Kind(NamedTuple):
     def asked(self) -> str:
         """What `--columns` has of it."""
         meta = {} if isinstance(self.column, str) else self.column["config"]["meta"]
-        return self.data_type + (" infinity_is_null" if meta.get("infinity_is_null") else "")
+        told = {"infinity_is_null": " infinity_is_null", "zero_date": " zero_date_is_null"}
+        return self.data_type + "".join(text for option, text in told.items() if option in meta)
 
 
 def meta(data_type: str, **said: Any) -> dict[str, Any]:

@@ -40,8 +40,14 @@ _FETCHED = "2000"
 # Of a CHAR(n) Spark would pad what the source does not, and count bytes where the source does.
 _AS_IT_IS = {"spark.sql.readSideCharPadding": "false"}
 
-# Behind a timestamp: infinity is NULL, as the model's column says it.
-_INFINITY = "infinity_is_null"
+# Behind a type: what of it is NULL, as the model's column says it, and the types that have such.
+_NULLS = {
+    "infinity_is_null": (re.compile("-?infinity"), ("timestamp", "timestamp_ntz")),
+    "zero_date_is_null": (
+        re.compile(r"0000-00-00(?: 00:00:00(?:\.0+)?)?"),
+        ("date", "timestamp", "timestamp_ntz"),
+    ),
+}
 
 # Whether JSON lost digits as a variant: see _may_have_rounded in macros/change_records/datastream_texts.sql.
 _ROUNDED = (
@@ -69,7 +75,7 @@ class Target:
     """A column of the snapshot table, and how it is read.
 
     `text` None: as bytes; of an array it reads an element, within lists of so many `dimensions`. `form`: what is made
-    of a text before it is read.
+    of a text before it is read. `nulls`: the texts that are NULL.
     """
 
     name: str
@@ -77,7 +83,7 @@ class Target:
     text: ExactText | None
     form: Callable[[str], str] | None = None
     dimensions: int = 0
-    infinity_is_null: bool = False
+    nulls: re.Pattern[str] | None = None
 
     @property
     def type_name(self) -> str:
@@ -110,7 +116,7 @@ class Target:
 
     def _read_one(self, text: str) -> Any:
         assert self.text is not None
-        if self.infinity_is_null and text in ("infinity", "-infinity"):
+        if self.nulls and self.nulls.fullmatch(text):
             return None
         return self.text.read(self.form(text) if self.form else text)
 
@@ -181,7 +187,7 @@ def named_columns(text: str) -> list[tuple[str, str | None]]:
     """
     name = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`|\[[^\]]+\]|[^\s,()"`\[\]]+'
     scalar = r"\w+(?:\s*\([\d\s,]+\))?"
-    kind = rf"(?:(?i:array)\s*<\s*)*{scalar}(?:\s*>)*(?:\s+{_INFINITY})?"
+    kind = rf"(?:(?i:array)\s*<\s*)*{scalar}(?:\s*>)*(?:\s+(?:{'|'.join(_NULLS)}))?"
     column = rf"\s*(?P<name>{name})(?:\s+(?P<kind>{kind}))?\s*"
     if not re.fullmatch(rf"(?:{column},)*{column}".replace("?P<name>", "?:").replace("?P<kind>", "?:"), text):
         raise UsageError(
@@ -265,9 +271,14 @@ def _counted(number: int, noun: str) -> str:
 
 def not_exact(column: str, source_type: str, text: str, problem: NotExact, type_name: str) -> DataError:
     """Return the complaint about a value that its type does not hold."""
+    cures = [
+        f" Or write {name} behind the type."
+        for name, (null, of) in _NULLS.items()
+        if null.fullmatch(text) and type_name in of
+    ]
     return DataError(
         f"Column {column}, {source_type}: {shown(text)} {problem}, and the column is to be {type_name}. "
-        "Nothing was written; declare a type that holds it in --columns, as string does."
+        f"Nothing was written; declare a type that holds it in --columns, as string does.{''.join(cures)}"
     )
 
 
@@ -315,7 +326,8 @@ def _targets(
 
 def _target(name: str, column: Column, declared: str | None) -> Target | str:
     """Return how a column is read as the type that is declared, or why it cannot be."""
-    kind, infinity_is_null = re.subn(rf"\s+{_INFINITY}$", "", declared or column.spark_type)
+    kind, *behind = re.split(rf"\s+({'|'.join(_NULLS)})$", declared or column.spark_type)
+    nulls, of = _NULLS[behind[0]] if behind else (None, ())
     told = f"the column {column.name} is {column.source_type}"
     found = re.fullmatch(r"((?:array\s*<\s*)*)(.*?)((?:\s*>)*)", kind, re.IGNORECASE)
     assert found is not None
@@ -339,9 +351,9 @@ def _target(name: str, column: Column, declared: str | None) -> Target | str:
         return f"{told}, and only JSON can become variant: declare string"
     if text.arrow_type == "string" and column.spark_type.removeprefix("array<").rstrip(">") in ("float", "double"):
         return f"{told}, whose digits as text are not the same everywhere: declare {column.spark_type}"
-    if infinity_is_null and (dimensions or text.type_name not in ("timestamp", "timestamp_ntz")):
-        return f"{_INFINITY} stands behind a timestamp or timestamp_ntz, and the column {column.name} is {kind}"
-    return Target(name, column, text, _form(column, text), dimensions, bool(infinity_is_null))
+    if nulls and (dimensions or text.type_name not in of):
+        return f"{behind[0]} stands behind a {' or '.join(of)}, and the column {column.name} is {kind}"
+    return Target(name, column, text, _form(column, text), dimensions, nulls)
 
 
 def _form(column: Column, text: ExactText) -> Callable[[str], str] | None:

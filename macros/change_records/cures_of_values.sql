@@ -70,9 +70,9 @@ end
       {%- do cures.append([text ~ ' rlike ' ~ reconcile.literal('^[-+]?\\d{1,' ~ digits ~ '}$'), "'declare decimal(" ~ digits ~ ",0)'"]) -%}
     {%- endfor -%}
     {%- do cures.append(['lower(' ~ text ~ ") in ('true', 'false')", "'declare boolean'"]) -%}
-    {%- do cures.append([reconcile._is_plain_number(text), reconcile._cure_of_digits(text, 19, 0, column.round)]) -%}
-  {%- elif name == 'decimal' -%}
-    {%- do cures.append([reconcile._is_plain_number(text), reconcile._cure_of_digits(text, column.type.precision - column.type.scale, column.type.scale, column.round)]) -%}
+  {%- endif -%}
+  {%- if name in ['tinyint', 'smallint', 'int', 'bigint', 'decimal'] -%}
+    {%- do cures.append([text ~ ' rlike ' ~ reconcile.literal('^[-+]?\\d*[.]?\\d+$'), reconcile._cure_of_digits(column, text)]) -%}
   {%- elif is_moment or name == 'date' -%}
     {#- Spark's casts take a year for a date, and cut what is finer than a microsecond. -#}
     {%- if name != 'timestamp' -%}
@@ -87,16 +87,19 @@ end
   {{ return(cures) }}
 {%- endmacro %}
 
-{%- macro _is_plain_number(text) -%}
-{{ text }} rlike {{ reconcile.literal('^[-+]?\\d*[.]?\\d+$') }}
-{%- endmacro %}
-
-{#- The decimal that holds a number, with as many digits on either side of the point as are declared, or more. -#}
-{%- macro _cure_of_digits(text, whole, places, round) -%}
-{%- set whole = 'greatest(' ~ whole ~ ', length(regexp_extract(' ~ text ~ ', ' ~ reconcile.literal('^[-+]?0*(\\d*)') ~ ', 1)))' -%}
-{%- set more = 'length(regexp_extract(' ~ text ~ ', ' ~ reconcile.literal('[.](\\d*?)0*$') ~ ', 1))' -%}
-{%- set places_needed = places if round else 'greatest(' ~ places ~ ', ' ~ more ~ ')' if places else more -%}
-concat('declare ', if({{ whole }} + {{ places_needed }} > 38, 'string for all digits', concat('\'decimal(', {{ whole }} + {{ places_needed }}, ',', {{ places_needed }}, ')\'')){% if not round %}, if({{ more }} > {{ places }}, ', or double if it is a float at the source, or `meta: {round: true}`', ''){% endif %})
+{#- The decimal that holds a number, with as many digits on either side of the point as are declared, or more; and what else holds one of too many decimal places. -#}
+{%- macro _cure_of_digits(column, text) -%}
+{%- set before = 'length(regexp_extract(' ~ text ~ ', ' ~ reconcile.literal('^[-+]?0*(\\d*)') ~ ', 1))' -%}
+{%- set behind = 'length(regexp_extract(' ~ text ~ ', ' ~ reconcile.literal('[.](\\d*?)0*$') ~ ', 1))' -%}
+{%- set whole, places = (column.type.precision - column.type.scale, column.type.scale) if column.type.name == 'decimal' else (19, 0) -%}
+{%- set scale = places if column.round else 'greatest(' ~ places ~ ', ' ~ behind ~ ')' if places else behind -%}
+concat(
+        'declare ', if({{ before }} + {{ scale }} > 38, 'string for all digits', concat('\'decimal(', least(38, greatest({{ whole }}, {{ before }}) + {{ scale }}), ',', {{ scale }}, ')\''))
+        {%- if not column.round %},
+        if({{ behind }} > {{ places }}, ', or double if it is a float at the source', ''),
+        if({{ reconcile.typed_value(text, column.type, round=true) }} is null, '', ', or `meta: {round: true}`')
+        {%- endif %}
+    )
 {%- endmacro %}
 
 {%- macro _cure_of_text(column) -%}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import inf, nan
@@ -54,6 +55,12 @@ MODELS = {"things": COLUMNS, "nested": NESTED}
 # how a value is delivered: as the only field beside the key, or with all fields in the order of the columns
 ALONE, IN_PLACE, IN_CAPITALS = HOW = ("", ", all fields in place", ", all fields in capitals")
 DIGITS_40 = "1234567890123456789012345678901234567890"
+BIGINT, ALL_DIGITS = "declare bigint", "declare string for all digits"
+OR_FLOAT = ", or double if it is a float at the source, or `meta: {round: true}`"
+TIME_OF_DAY = "it has a time of day: declare timestamp or timestamp_ntz, or `meta: {round: true}`"
+ZONE = "it has a zone: declare timestamp"
+TOO_FINE = "it is finer than a microsecond: declare string for all digits, or `meta: {round: true}`"
+ELEMENTS, ENTRIES = "declare another type for its elements", "declare other types for its keys or values"
 
 
 class Good(NamedTuple):
@@ -65,10 +72,11 @@ class Good(NamedTuple):
 
 
 class Bad(NamedTuple):
-    """A value that its column cannot hold exactly."""
+    """A value that its column cannot hold exactly, and what its reason says that helps."""
 
     column: str
     json: str
+    cure: str = "declare string"
 
 
 GOOD = [
@@ -158,31 +166,31 @@ GOOD = [
 ]
 
 BAD = [
-    Bad("tiny", "128"),
-    Bad("small", "-32769"),
-    Bad("medium", "2147483648"),
+    Bad("tiny", "128", BIGINT),
+    Bad("small", "-32769", BIGINT),
+    Bad("medium", "2147483648", BIGINT),
     Bad("big", '"twelve"'),
     Bad("big", '""'),
-    Bad("big", "12.5"),
-    Bad("big", '"12.5"'),
-    Bad("big", "9223372036854775808"),
-    Bad("big", "9223372036854775807.5"),
+    Bad("big", "12.5", "declare 'decimal(20,1)'" + OR_FLOAT),
+    Bad("big", '"12.5"', "declare 'decimal(20,1)'" + OR_FLOAT),
+    Bad("big", "9223372036854775808", "declare decimal(20,0)"),
+    Bad("big", "9223372036854775807.5", "declare 'decimal(20,1)', or double if it is a float at the source"),
     Bad("big", "1e-1"),
-    Bad("big", "true"),
+    Bad("big", "true", "declare boolean"),
     Bad("big", '{"a": 1}'),
     Bad("big", "[1]"),
     Bad("big", '"12d"'),
     Bad("big", '"0x10"'),
-    Bad("amount", DIGITS_40),
-    Bad("amount", f'"{DIGITS_40}"'),
-    Bad("amount", "1.123456789012"),
-    Bad("amount", '"1.123456789012"'),
-    Bad("amount", "1.12345678901"),
-    Bad("amount", "0.00000000001"),
+    Bad("amount", DIGITS_40, ALL_DIGITS),
+    Bad("amount", f'"{DIGITS_40}"', ALL_DIGITS),
+    Bad("amount", "1.123456789012", "declare 'decimal(38,12)'" + OR_FLOAT),
+    Bad("amount", '"1.123456789012"', "declare 'decimal(38,12)'" + OR_FLOAT),
+    Bad("amount", "1.12345678901", "declare 'decimal(38,11)'" + OR_FLOAT),
+    Bad("amount", "0.00000000001", "declare 'decimal(38,11)'" + OR_FLOAT),
     Bad("amount", "1e-11"),
     Bad("amount", "1e29"),
-    Bad("amount", "99999999999999999999999999999.5"),
-    Bad("amount", "1.00000000000000000000000000000000000000001"),
+    Bad("amount", "99999999999999999999999999999.5", ALL_DIGITS),
+    Bad("amount", "1.00000000000000000000000000000000000000001", ALL_DIGITS + OR_FLOAT),
     Bad("amount", '"1,5"'),
     Bad("amount", "1e-999999999"),
     Bad("amount", '"1e-999999999"'),
@@ -192,7 +200,7 @@ BAD = [
     Bad("rounded_amount", '"1e-999999999"'),
     Bad("amount", '"NaN"'),
     Bad("amount", "true"),
-    Bad("whole", "0.5"),
+    Bad("whole", "0.5", "declare 'decimal(38,1)'" + OR_FLOAT),
     Bad("whole", "1e38"),
     Bad("real", "1e39"),
     Bad("ratio", "1e400"),
@@ -202,49 +210,49 @@ BAD = [
     Bad("ratio", '"1d"'),
     Bad("ratio", '"one"'),
     Bad("flag", '"yes please"'),
-    Bad("flag", "2"),
+    Bad("flag", "2", BIGINT),
     Bad("code", '"abcd"'),
     Bad("label", '"abcdef"'),
     Bad("data", '"not base64!"'),
     Bad("data", '"AAH/A"'),
-    Bad("data", "1234"),
+    Bad("data", "1234", BIGINT),
     Bad("data", "true"),
     Bad("day", '"2026-02-30"'),
     Bad("day", '"2026-13-01"'),
-    Bad("day", '"2026"'),
-    Bad("day", "2026"),
+    Bad("day", '"2026"', BIGINT),
+    Bad("day", "2026", BIGINT),
     Bad("day", '"2026-11"'),
-    Bad("day", '"2026-11-21T11:33:12"'),
-    Bad("day", '"2026-05-01T00:00:00-08:00"'),
-    Bad("day", '"2026-05-01 00:00:00+05:30"'),
+    Bad("day", '"2026-11-21T11:33:12"', TIME_OF_DAY),
+    Bad("day", '"2026-05-01T00:00:00-08:00"', ZONE),
+    Bad("day", '"2026-05-01 00:00:00+05:30"', ZONE),
     Bad("day", '"21.11.2026"'),
     Bad("day", '"today"'),
-    Bad("at", '"2026"'),
-    Bad("at", "1795260792"),
+    Bad("at", '"2026"', BIGINT),
+    Bad("at", "1795260792", BIGINT),
     Bad("at", '"2026-02-30T00:00:00Z"'),
     Bad("at", '"2026-11-21T25:00:00Z"'),
-    Bad("at", '"2026-11-21T11:33:12.1234567Z"'),
-    Bad("at", '"2026-11-21T11:33:12.123456789Z"'),
+    Bad("at", '"2026-11-21T11:33:12.1234567Z"', TOO_FINE),
+    Bad("at", '"2026-11-21T11:33:12.123456789Z"', TOO_FINE),
     Bad("at", '"2026-11-21T11:33:12 Europe/Berlin"'),
     Bad("at", '"now"'),
-    Bad("wall", '"2026-11-21T11:33:12+02:00"'),
+    Bad("wall", '"2026-11-21T11:33:12+02:00"', ZONE),
     Bad("wall", '"2026-11-00"'),
     Bad("at", '"2026-11-00"'),
     Bad("day", '"2026-11-00"'),
-    Bad("wall", '"2026-11-21T11:33:12.1234567"'),
-    Bad("longs", '[1, "x"]'),
-    Bad("longs", "[1.5]"),
-    Bad("longs", "[9223372036854775808]"),
+    Bad("wall", '"2026-11-21T11:33:12.1234567"', TOO_FINE),
+    Bad("longs", '[1, "x"]', ELEMENTS),
+    Bad("longs", "[1.5]", ELEMENTS),
+    Bad("longs", "[9223372036854775808]", ELEMENTS),
     Bad("longs", '{"a": 1}'),
     Bad("longs", "7"),
-    Bad("prices", "[1.005]"),
-    Bad("tags", "[1.10]"),
-    Bad("tags", "[[1]]"),
-    Bad("days", '{"a": "2026-02-30"}'),
+    Bad("prices", "[1.005]", ELEMENTS),
+    Bad("tags", "[1.10]", ELEMENTS),
+    Bad("tags", "[[1]]", ELEMENTS),
+    Bad("days", '{"a": "2026-02-30"}', ENTRIES),
     Bad("days", "[1]"),
-    Bad("counts", '{"x": 0.5}'),
-    Bad("counts", '{"1": 1e400}'),
-    Bad("rounded_amount", "12345678901"),
+    Bad("counts", '{"x": 0.5}', ENTRIES),
+    Bad("counts", '{"1": 1e400}', ENTRIES),
+    Bad("rounded_amount", "12345678901", "declare 'decimal(13,2)'"),
     Bad("rounded_amount", '"1.0.0"'),
     Bad("rounded_at", '"2026-02-30"'),
 ]
@@ -290,14 +298,15 @@ MALFORMED = [
     ("no metadata", "the record has no source_metadata", event("oracle", ID, without=["source_metadata"])),
     ("metadata null", "the record has no source_metadata", event("oracle", ID, source_metadata=None)),
     ("metadata a list", "metadata", event("oracle", ID, source_metadata=[1])),
-    ("two names but for case", "customerid: several fields have this name but for case",
+    ("two names but for case", "several fields have this name but for case, none exactly; declare the column as one of",
      event("oracle", '{"id": "%s", "CustomerID": 1, "customerId": 1}')),
     ("digits of a deeper field of the name", "text: '{a number whose digits cannot be found in the record}'",
      event("oracle", '{"id": "%s", "other": {"text": 1.0}, "text": 1.00}')),
     ("digits of a field in another case", "text: '{a number whose digits cannot be found in the record}'",
      event("oracle", '{"id": "%s", "TEXT": 1.0, "text": 1.00}')),
     ("one field twice", "big: several fields have this name", event("oracle", '{"id": "%s", "big": 1, "big": 2}')),
-    ("two values that cannot be held", "big: 'x' is not exactly a bigint; day: 'y' is not exactly a date",
+    ("two values that cannot be held",
+     "big: 'x' is not exactly a bigint; declare string; day: 'y' is not exactly a date; declare string",
      event("oracle", '{"id": "%s", "big": "x", "day": "y"}')),
 ]  # fmt: skip
 
@@ -472,10 +481,42 @@ def test_a_value_that_fits_arrives_exactly(outcome: Outcome, value: Good, how: s
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("value", BAD, ids=_id)
-def test_a_value_that_does_not_fit_is_quarantined_with_column_and_type(outcome: Outcome, value: Bad, how: str) -> None:
+def test_a_value_that_does_not_fit_is_quarantined_with_column_type_and_what_helps(
+    outcome: Outcome, value: Bad, how: str
+) -> None:
     error = _error(outcome, _id(value, how))
     assert error.startswith(f"{value.column}: ")
-    assert error.endswith(f" is not exactly a {_said(MODELS[_model(value.column)][value.column])}")
+    assert error.endswith(f" is not exactly a {_said(MODELS[_model(value.column)][value.column])}; {value.cure}")
+
+
+def _declarations(value: Bad) -> list[Any]:
+    """Return the columns that a reason says to declare instead."""
+    types = r"bigint|string|boolean|double|timestamp_ntz|timestamp|decimal\([0-9,]+\)"
+    declared: list[Any] = re.findall(rf"(?:declare|or) '?({types})", value.cure)
+    if "`meta: {round: true}`" in value.cure:
+        was = MODELS[_model(value.column)][value.column]
+        declared.append({"data_type": was, **ROUND})
+    return declared
+
+
+def test_what_a_reason_says_to_declare_holds_the_value(spark: SparkSession) -> None:
+    cases = [(value, column) for value in BAD for column in _declarations(value)]
+    with Memory(spark) as memory:
+        project = memory.project("cured")
+        project.source("cured", "changes")
+        payloads = [f'{{"id": {n}, "c{n}": {value.json}}}' for n, (value, _) in enumerate(cases)]
+        memory.stage("cured.changes", [Staged(event("oracle", payload), "things", 1) for payload in payloads])
+        project.model(
+            "things",
+            "{{ config(materialized='current_state', unique_key='id') }}\n"
+            "{{ reconcile.datastream_oracle(source('lake', 'changes'), object='things') }}",
+            {"id": "bigint", **{f"c{n}": column for n, (_, column) in enumerate(cases)}},
+        )
+        project.run("things")
+        held = {row.id for row in memory.table("cured.things").select("id").collect()}
+        reasons = [row._change_error for row in memory.rows("cured.things__quarantine")]
+    assert len(held) + len(reasons) == len(cases) > 100
+    assert not reasons
 
 
 @pytest.mark.parametrize(("name", "reason"), [case[:2] for case in MALFORMED], ids=[case[0] for case in MALFORMED])

@@ -149,6 +149,24 @@ BOTH_SIDES = [
     *(
         Kind(
             of,
+            meta(data_type, zero_date="null"),
+            MICROS,
+            [
+                Value("'2026-11-21'", NOON - 43200_000000, "2026-11-21T00:00:00.000000Z"),
+                # How an Avro file has it is not known; its type leaves only NULL.
+                Value("0", None, json),
+            ],
+        )
+        for of, data_type, json in (
+            ("date", "date", "0000-00-00"),
+            ("date", "timestamp", "0000-00-00T00:00:00.000000Z"),
+            ("datetime(6)", "timestamp_ntz", "0000-00-00 00:00:00"),
+            ("timestamp(3)", "timestamp", "0000-00-00T00:00:00Z"),
+        )
+    ),
+    *(
+        Kind(
+            of,
             "string",
             MICROS,
             [Value("'2026-11-21'", NOON - 43200_000000, "2026-11-21T00:00:00.000000Z", "2026-11-21T00:00:00.000000Z")],
@@ -192,7 +210,9 @@ def test_a_model_and_a_snapshot_hold_the_same_of_every_type(spark, mariadb, load
     declared = ", ".join(f"c{n} {kind.sql} NULL" for n, kind in enumerate(BOTH_SIDES))
     mariadb.query(f"CREATE TABLE shop.both_sides (id int, {declared}) CHARACTER SET utf8mb4")
     rows = ", ".join(inserts(BOTH_SIDES))
-    mariadb.query(f"SET NAMES utf8mb4; SET time_zone = '+00:00'; INSERT INTO shop.both_sides VALUES {rows}")
+    mariadb.query(
+        f"SET NAMES utf8mb4; SET sql_mode = ''; SET time_zone = '+00:00'; INSERT INTO shop.both_sides VALUES {rows}"
+    )
 
     def loaded(columns: str) -> str:
         load("shop.both_sides", "lake.both_sides_of_mariadb", WithJSON(), columns=columns)
@@ -281,8 +301,14 @@ def test_refusals(spark, mariadb, load):
         load("shop.old")
     with pytest.raises(UsageError, match="one connection reads it all"):
         load("shop.zero", partitions=Partitions("d", 2))
-    with pytest.raises(DataError, match='"0000-00-00" names a day that does not exist'):
+    with pytest.raises(
+        DataError, match=r'"0000-00-00" names a day that does not .* write zero_date_is_null behind the type'
+    ):
         load("shop.zero")
+    with pytest.raises(UsageError, match="zero_date_is_null stands behind a date or timestamp or timestamp_ntz, and"):
+        load("shop.zero", columns="d string zero_date_is_null")
+    assert load("shop.zero", columns="d date zero_date_is_null").rows == 1
+    assert spark.table("lake.of_mariadb").collect() == [(None,)]
     with pytest.raises(UsageError, match=r"no table shop\.absent"):
         load("shop.absent")
     source = Source(MySQL(), f"jdbc:mariadb://127.0.0.1:{mariadb.port}/shop", {"user": "reader", "password": "wrong"})

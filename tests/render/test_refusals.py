@@ -83,10 +83,12 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
            "infinity as text" for name in "de")],
     ),
     "zero dates that are none": (
-        thing(columns={"id": "bigint", **{name: {"data_type": type_, "meta": {"zero_date": said}} for name, type_, said in (
-            ("a", "date", "NULL"), ("b", "timestamp", None), ("c", "timestamp_ntz", True), ("d", "string", "null"),
-            ("e", "array<date>", "null"), ("f", "date", "null"),
-        )}}),
+        thing(columns={"id": "bigint", **{
+            name: {"data_type": type_, "meta": {"zero_date": said}} for name, type_, said in (
+                ("a", "date", "NULL"), ("b", "timestamp", None), ("c", "timestamp_ntz", True), ("d", "string", "null"),
+                ("e", "array<date>", "null"), ("f", "date", "null"),
+            )
+        }}),
         [f"column {name}: zero_date is 'null', in quotation marks, of a date, timestamp or timestamp_ntz; a string "
          "column keeps a zero date as text" for name in "abcde"],
     ),

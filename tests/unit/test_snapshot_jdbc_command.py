@@ -21,6 +21,7 @@ from reconcile_jobs.jdbc.harmless_properties import check_properties
 from reconcile_jobs.jdbc.kinds import database_of
 from reconcile_jobs.jdbc.mysql import MySQL
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
+from reconcile_jobs.snapshot_jdbc import _NULLS as NULLS
 from reconcile_jobs.snapshot_jdbc import Target, named_columns, predicates, typed_rows
 from reconcile_jobs.snapshot_jdbc import _told as told_position
 from reconcile_jobs.staging import TableName
@@ -206,12 +207,16 @@ def test_usage(arguments, complaint):
 
 
 def test_named_columns_of_arrays_and_of_moments_that_may_be_infinite():
-    asked = "a array<int>, b ARRAY < array<decimal(4, 2)> >, c timestamp infinity_is_null, infinity_is_null"
+    asked = (
+        "a array<int>, b ARRAY < array<decimal(4, 2)> >, c timestamp infinity_is_null, infinity_is_null, "
+        "d date zero_date_is_null"
+    )
     assert named_columns(asked) == [
         ("a", "array<int>"),
         ("b", "ARRAY < array<decimal(4, 2)> >"),
         ("c", "timestamp infinity_is_null"),
         ("infinity_is_null", None),
+        ("d", "date zero_date_is_null"),
     ]
 
 
@@ -296,17 +301,27 @@ def test_typed_rows():
     )
 
 
-def test_both_infinities_are_null_where_that_is_declared():
+@pytest.mark.parametrize(
+    "declared, texts",
+    [
+        ("infinity_is_null", ["infinity", "-infinity"]),
+        ("zero_date_is_null", ["0000-00-00", "0000-00-00 00:00:00", "0000-00-00 00:00:00.000"]),
+    ],
+)
+def test_infinities_and_zero_dates_are_null_where_that_is_declared(declared, texts):
     from pyspark.sql.types import TimestampNTZType
 
     text = reader_of(TimestampNTZType())
-    targets = [Target("a", Column("a", "timestamp", "{}"), text, infinity_is_null=True), target("b", text)]
-    told = ["infinity", "-infinity", "2026-05-01 09:00:00"]
+    targets = [Target("a", Column("a", "timestamp", "{}"), text, nulls=NULLS[declared][0]), target("b", text)]
+    told = [*texts, "2026-05-01 09:00:00"]
     (found,) = typed_rows([pa.record_batch([told], names=["c0"])], targets[:1])
-    assert found.to_pydict() == {"a": [None, None, datetime(2026, 5, 1, 9)]}
-    for infinity in told[:2]:
-        with pytest.raises(DataError, match=f'"{infinity}"'):
-            list(typed_rows([pa.record_batch([[infinity]], names=["c0"])], targets[1:]))
+    assert found.to_pydict() == {"a": [None] * len(texts) + [datetime(2026, 5, 1, 9)]}
+    for one in texts:
+        with pytest.raises(DataError, match=f'"{one}" .* write {declared} behind the type'):
+            list(typed_rows([pa.record_batch([[one]], names=["c0"])], targets[1:]))
+    for other in ["2026-00-00", "0000-00-00 00:00:01", "infinity "]:
+        with pytest.raises(DataError, match=f'"{other}" .* as string does[.]$'):
+            list(typed_rows([pa.record_batch([[other]], names=["c0"])], targets[:1]))
 
 
 def test_a_position_that_came_with_the_rows():

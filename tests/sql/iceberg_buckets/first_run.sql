@@ -306,7 +306,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '0e249e50e50740eaf1a733d2e4a37adf')
+tblproperties ('reconcile.definition' = 'af5c9dd4d002fb7aab42c8789312bb93')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -333,7 +333,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '225a2cb7e4c801a1d63bbaa73481ac95')
+tblproperties ('reconcile.definition' = 'ef2ad4995ff89df3c01bb7bb13604970')
 as
 
 {the SELECT of mysql_events/change_records.sql};

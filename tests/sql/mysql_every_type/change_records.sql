@@ -219,20 +219,56 @@ judged as (
                                 when readable[i] rlike '^[-+]?\\d{1,20}$' then 'declare decimal(20,0)'
                                 when readable[i] rlike '^[-+]?\\d{1,38}$' then 'declare decimal(38,0)'
                                 when lower(readable[i]) in ('true', 'false') then 'declare boolean'
-                                when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat('declare ', if(greatest(19, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 38, 'string for all digits', concat('\'decimal(', greatest(19, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)), ',', length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)), ')\'')), if(length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 0, ', or double if it is a float at the source, or `meta: {round: true}`', ''))
+                                when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat(
+                                    'declare ', if(length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1)) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 38, 'string for all digits', concat('\'decimal(', least(38, greatest(19, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1))), ',', length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)), ')\'')),
+                                    if(length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 0, ', or double if it is a float at the source', ''),
+                                    if(coalesce(try_cast(readable[i] as bigint), try_cast(if(readable[i] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$', try_cast(readable[i] as decimal(38,0)), null) as bigint)) is null, '', ', or `meta: {round: true}`')
+                                )
                                 else 'declare string'
                             end
-                            when i in (1, 2, 3) then case
+                            when i in (1) then case
                                 when try_cast(readable[i] as bigint) is not null then 'declare bigint'
                                 when readable[i] rlike '^[-+]?\\d{1,20}$' then 'declare decimal(20,0)'
                                 when readable[i] rlike '^[-+]?\\d{1,38}$' then 'declare decimal(38,0)'
                                 when lower(readable[i]) in ('true', 'false') then 'declare boolean'
-                                when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat('declare ', if(greatest(19, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 38, 'string for all digits', concat('\'decimal(', greatest(19, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)), ',', length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)), ')\'')), if(length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 0, ', or double if it is a float at the source, or `meta: {round: true}`', ''))
+                                when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat(
+                                    'declare ', if(length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1)) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 38, 'string for all digits', concat('\'decimal(', least(38, greatest(19, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1))), ',', length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)), ')\'')),
+                                    if(length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 0, ', or double if it is a float at the source', ''),
+                                    if(coalesce(try_cast(readable[i] as tinyint), try_cast(if(readable[i] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$', try_cast(readable[i] as decimal(38,0)), null) as tinyint)) is null, '', ', or `meta: {round: true}`')
+                                )
+                                else 'declare string'
+                            end
+                            when i in (2) then case
+                                when try_cast(readable[i] as bigint) is not null then 'declare bigint'
+                                when readable[i] rlike '^[-+]?\\d{1,20}$' then 'declare decimal(20,0)'
+                                when readable[i] rlike '^[-+]?\\d{1,38}$' then 'declare decimal(38,0)'
+                                when lower(readable[i]) in ('true', 'false') then 'declare boolean'
+                                when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat(
+                                    'declare ', if(length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1)) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 38, 'string for all digits', concat('\'decimal(', least(38, greatest(19, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1))), ',', length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)), ')\'')),
+                                    if(length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 0, ', or double if it is a float at the source', ''),
+                                    if(coalesce(try_cast(readable[i] as smallint), try_cast(if(readable[i] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$', try_cast(readable[i] as decimal(38,0)), null) as smallint)) is null, '', ', or `meta: {round: true}`')
+                                )
+                                else 'declare string'
+                            end
+                            when i in (3) then case
+                                when try_cast(readable[i] as bigint) is not null then 'declare bigint'
+                                when readable[i] rlike '^[-+]?\\d{1,20}$' then 'declare decimal(20,0)'
+                                when readable[i] rlike '^[-+]?\\d{1,38}$' then 'declare decimal(38,0)'
+                                when lower(readable[i]) in ('true', 'false') then 'declare boolean'
+                                when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat(
+                                    'declare ', if(length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1)) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 38, 'string for all digits', concat('\'decimal(', least(38, greatest(19, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1))), ',', length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)), ')\'')),
+                                    if(length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 0, ', or double if it is a float at the source', ''),
+                                    if(coalesce(try_cast(readable[i] as int), try_cast(if(readable[i] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$', try_cast(readable[i] as decimal(38,0)), null) as int)) is null, '', ', or `meta: {round: true}`')
+                                )
                                 else 'declare string'
                             end
                             when i in (4, 5) then 'declare string'
                             when i in (6) then case
-                                when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat('declare ', if(greatest(28, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + greatest(10, length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1))) > 38, 'string for all digits', concat('\'decimal(', greatest(28, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + greatest(10, length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1))), ',', greatest(10, length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1))), ')\'')), if(length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 10, ', or double if it is a float at the source, or `meta: {round: true}`', ''))
+                                when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat(
+                                    'declare ', if(length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1)) + greatest(10, length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1))) > 38, 'string for all digits', concat('\'decimal(', least(38, greatest(28, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + greatest(10, length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)))), ',', greatest(10, length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1))), ')\'')),
+                                    if(length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 10, ', or double if it is a float at the source', ''),
+                                    if(if(readable[i] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$', try_cast(readable[i] as decimal(38,10)), null) is null, '', ', or `meta: {round: true}`')
+                                )
                                 else 'declare string'
                             end
                             when i in (7) then case
@@ -282,7 +318,9 @@ judged as (
                             when i in (14) then if(try_cast(if(schema_of_variant(fields[i]) like '%nestedArray%', try_variant_get(fields[i], '$.nestedArray', 'variant'), if(schema_of_variant(fields[i]) = 'STRING', try_parse_json(cast(fields[i] as string)), fields[i])) as array<variant>) is null, 'declare string', 'declare another type for its elements')
                             when i in (15) then if(try_cast(if(schema_of_variant(fields[i]) = 'STRING', try_parse_json(cast(fields[i] as string)), fields[i]) as map<string, variant>) is null, 'declare string', 'declare other types for its keys or values')
                             when i in (16) then case
-                                when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat('declare ', if(greatest(8, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + 2 > 38, 'string for all digits', concat('\'decimal(', greatest(8, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + 2, ',', 2, ')\'')))
+                                when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat(
+                                    'declare ', if(length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1)) + 2 > 38, 'string for all digits', concat('\'decimal(', least(38, greatest(8, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + 2), ',', 2, ')\''))
+                                )
                                 else 'declare string'
                             end
                             else cast(null as string)

@@ -278,7 +278,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '29e1e80fa6b96c5a2c018898e05b3490')
+tblproperties ('reconcile.definition' = 'b923d4348935302b5846110d7ec29445')
 as
 
 {the SELECT of mysql_table/change_records.sql};

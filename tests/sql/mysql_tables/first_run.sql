@@ -278,7 +278,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '3fe84a17e1fabfe1e416c8717165db21')
+tblproperties ('reconcile.definition' = 'd4b05f435fef7e6e19882e05a638c322')
 as
 
 {the SELECT of mysql_tables/change_records.sql};

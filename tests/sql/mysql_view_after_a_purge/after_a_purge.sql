@@ -13,7 +13,7 @@ select mode(_change_macro, true) as meant, count(*) as records from (select _cha
 ) limit 1000) having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '845978848ecedd4d5e7d913d955cb3d5')
+tblproperties ('reconcile.definition' = '50035777e3b13394f329fbdfb656e222')
 as
 
 {the SELECT of mysql_events/change_records.sql};

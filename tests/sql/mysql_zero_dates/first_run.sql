@@ -287,7 +287,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '895e58a7c71aa42157be20122ed36436')
+tblproperties ('reconcile.definition' = '526464686695bf02e6315182cdcc62ab')
 as
 
 {the SELECT of mysql_zero_dates/change_records.sql};

@@ -282,7 +282,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '6542164f8c66d5af6106640e6ef73a30')
+tblproperties ('reconcile.definition' = 'd4a4bf63b10e9c7c619bd6418fa27f04')
 as
 
 {the SELECT of oracle_key_is_the_row_id/change_records.sql};

@@ -280,7 +280,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd82f4bb90b2ac97f8b59734e897b89a2')
+tblproperties ('reconcile.definition' = 'd65d0b97456384fcb64a6cb90bc4e391')
 as
 
 {the SELECT of postgresql/change_records.sql};

@@ -204,7 +204,11 @@ judged as (
                                 when readable[i] rlike '^[-+]?\\d{1,20}$' then 'declare decimal(20,0)'
                                 when readable[i] rlike '^[-+]?\\d{1,38}$' then 'declare decimal(38,0)'
                                 when lower(readable[i]) in ('true', 'false') then 'declare boolean'
-                                when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat('declare ', if(greatest(19, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 38, 'string for all digits', concat('\'decimal(', greatest(19, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)), ',', length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)), ')\'')), if(length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 0, ', or double if it is a float at the source, or `meta: {round: true}`', ''))
+                                when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat(
+                                    'declare ', if(length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1)) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 38, 'string for all digits', concat('\'decimal(', least(38, greatest(19, length(regexp_extract(readable[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1))), ',', length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)), ')\'')),
+                                    if(length(regexp_extract(readable[i], '[.](\\d*?)0*$', 1)) > 0, ', or double if it is a float at the source', ''),
+                                    if(coalesce(try_cast(readable[i] as bigint), try_cast(if(readable[i] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$', try_cast(readable[i] as decimal(38,0)), null) as bigint)) is null, '', ', or `meta: {round: true}`')
+                                )
                                 else 'declare string'
                             end
                             when i in (1) then if(get(kinds, i) = 'json' and try_parse_json(texts[i]) is null, 'declare string', null)

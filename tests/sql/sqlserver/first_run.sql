@@ -280,7 +280,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '5280ee99e4ee3457a835fec0ffe4b477')
+tblproperties ('reconcile.definition' = 'd0b75354712166242ec4f6821cb748f6')
 as
 
 {the SELECT of sqlserver/change_records.sql};
