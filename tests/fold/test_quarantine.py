@@ -501,16 +501,18 @@ def _declarations(value: Bad) -> list[Any]:
 
 def test_what_a_reason_says_to_declare_holds_the_value(spark: SparkSession) -> None:
     cases = [(value, column) for value in BAD for column in _declarations(value)]
+    columns = {f"c{n}": column for n, column in enumerate({str(column): column for _, column in cases}.values())}
+    named = {str(column): name for name, column in columns.items()}
     with Memory(spark) as memory:
         project = memory.project("cured")
         project.source("cured", "changes")
-        payloads = [f'{{"id": {n}, "c{n}": {value.json}}}' for n, (value, _) in enumerate(cases)]
+        payloads = [f'{{"id": {n}, "{named[str(column)]}": {value.json}}}' for n, (value, column) in enumerate(cases)]
         memory.stage("cured.changes", [Staged(event("oracle", payload), "things", 1) for payload in payloads])
         project.model(
             "things",
             "{{ config(materialized='current_state', unique_key='id') }}\n"
             "{{ reconcile.datastream_oracle(source('lake', 'changes'), object='things') }}",
-            {"id": "bigint", **{f"c{n}": column for n, (_, column) in enumerate(cases)}},
+            {"id": "bigint", **columns},
         )
         project.run("things")
         held = {row.id for row in memory.table("cured.things").select("id").collect()}
