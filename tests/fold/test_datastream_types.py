@@ -133,7 +133,7 @@ CASES = [
     Case("VARCHAR of 2021", "string", {"type": "string", "logicalType": "varchar", "length": 40}, "a", "a", "a"),
     Case("DATE", "date", DATE, -719162, "0001-01-01", "0001-01-01"),
     Case("DATE as a midnight", "date", MICROS, NOON - 12 * 3600 * 10**6, "2026-11-21T00:00:00.000000Z", "2026-11-21"),
-    Case("DATE as a noon", "date", MICROS, NOON, "2026-11-21T12:00:00.000000Z", refused()),
+    Case("DATE as a noon", "date", MICROS, NOON, "2026-11-21T12:00:00.000000Z", refused("declare timestamp or")),
     Case(
         "DATETIME",
         "timestamp_ntz",
@@ -156,7 +156,7 @@ CASES = [
         DATETIME,
         {"date": 20778, "time": 0},
         {"date": "2026-11-21", "time": "00:00:00"},
-        refused(),
+        refused("a timestamp; declare timestamp_ntz"),
     ),
     Case("TIMESTAMP", "timestamp", MICROS, NOON + 1, "2026-11-21T12:00:00.000001Z", "2026-11-21 12:00:00.000001"),
     Case("TIMESTAMP with a blank, no Z", "timestamp", MICROS, NOON, "2026-11-21 12:00:00", "2026-11-21 12:00:00"),
@@ -201,7 +201,7 @@ CASES = [
         TIMESTAMP_TZ,
         {"timestamp": NOON, "offset": HOUR},
         "2026-11-21T13:00:00+01:00",
-        refused(),
+        refused("declare timestamp"),
     ),
     Case("TIME", "string", TIME, 30930000001, "08:35:30.000001", "08:35:30.000001"),
     Case(
@@ -237,7 +237,7 @@ CASES = [
         "P-1MT24H-0.500000S",
     ),
     Case("INTERVAL, nothing", AS_INTERVAL, INTERVAL, {"months": 0, "hours": 0, "micros": 0}, "PT0S", "P0MT0H0.000000S"),
-    Case("INTERVAL of no form", AS_INTERVAL, "string", "a while", "a while", refused()),
+    Case("INTERVAL of no form", AS_INTERVAL, "string", "a while", "a while", refused("take `encoding: interval` out")),
     Case(
         "INTERVAL, not declared",
         "string",
@@ -258,7 +258,7 @@ CASES = [
     Case("JSON, an empty object", AS_JSON, JSON, "{ }", {}, "{}"),
     Case("JSON, a text", AS_JSON, JSON, ' "a"', "a", '"a"'),
     Case("JSON, a number", AS_JSON, JSON, "12", 12, "12"),
-    Case("JSON, a text and not declared", "string", JSON, '"a"', "a", refused(), "a"),
+    Case("JSON, a text and not declared", "string", JSON, '"a"', "a", refused("with `meta: {encoding: json}`"), "a"),
     Case(
         "JSON with more digits than a double",
         "string",
@@ -366,7 +366,7 @@ CASES = [
         ABSENT,
         "[DEAD]",
     ),
-    Case("array in a text", "string", array("c", "int"), nested([1]), ABSENT, refused()),
+    Case("array in a text", "string", array("c", "int"), nested([1]), ABSENT, refused("a string; declare an array")),
     Case("BYTES", "binary", "bytes", b"\xde\xad\xbe\xef", ABSENT, "DEADBEEF"),
     Case("BYTES, empty", "binary", "bytes", b"", ABSENT, ""),
     Case(
@@ -409,7 +409,14 @@ CASES = [
         {"srid": 4326, "type": "POINT", "value": "AA=="},
         '{"srid":4326,"type":"POINT","value":"AA=="}',
     ),
-    Case("GEOMETRY in a text", "string", GEOMETRY, {"value": b"\0", "srid": 0, "type": "POINT"}, ABSENT, refused()),
+    Case(
+        "GEOMETRY in a text",
+        "string",
+        GEOMETRY,
+        {"value": b"\0", "srid": 0, "type": "POINT"},
+        ABSENT,
+        refused("a string; declare variant"),
+    ),
     Case("infinity", "timestamp", MICROS, 9223372036825200000, ABSENT, refused("infinity_is_null")),
     Case("infinity as NULL", meta("timestamp", infinity_is_null=True), MICROS, -9223372036832400000, ABSENT, None),
     Case("infinity as text", "string", MICROS, 9223372036825200000, ABSENT, "infinity"),
@@ -421,6 +428,44 @@ CASES = [
         {"timestamp": -9223372036832400000, "offset": 0},
         ABSENT,
         "-infinity",
+    ),
+    *(
+        Case(f"{name}, {of}", of, type_, avro, json, refused(cure), source="mysql")
+        for name, type_, avro, json, of, cure in (
+            (
+                "BIGINT UNSIGNED",
+                NUMBER,
+                "18446744073709551615",
+                "18446744073709551615",
+                "bigint",
+                "a bigint; declare decimal(20,0)",
+            ),
+            ("TINYINT(1)", "int", 2, 2, "boolean", "a boolean; declare bigint"),
+            ("TIME", TIME_INTERVAL, 1, 1, "timestamp", "of a TIME string with `meta: {encoding: microseconds}`"),
+            ("BINARY", "string", "3q2+7w==", "3q2+7w==", "binary", "if it is base64, declare it with `meta: {enc"),
+            ("BIT(8)", "long", 102, 102, "binary", "binary in hex; declare bigint"),
+            ("zero date", "string", "0000-00-00", "0000-00-00", "date", "`meta: {zero_date: 'null'}` makes NULL"),
+            ("zero date", "string", "0000-00-00 00:00:00", "0000-00-00 00:00:00", "timestamp_ntz", "zero_date: 'null'"),
+            ("FLOAT", "float", 45.67, 45.67, "decimal(4,1)", "declare 'decimal(5,2)', or double if it is a float"),
+        )
+    ),
+    *(
+        Case(f"zero date as NULL, {of}", meta(of, zero_date="null"), "string", zero, zero, None, source="mysql")
+        for of, zero in (
+            ("date", "0000-00-00"),
+            ("timestamp", "0000-00-00T00:00:00.000000Z"),
+            ("timestamp_ntz", "0000-00-00 00:00:00"),
+        )
+    ),
+    Case("zero date as text", "string", "string", "0000-00-00", "0000-00-00", "0000-00-00", source="mysql"),
+    Case(
+        "a month of zero",
+        meta("date", zero_date="null"),
+        "string",
+        "2024-00-00",
+        "2024-00-00",
+        refused("a date; declare string"),
+        source="mysql",
     ),
     Case("BIT(n)", "bigint", "long", 102, 102, "102", source="mysql"),
     Case("BIT(1) as a boolean", "boolean", "long", 1, 1, "true", source="mysql"),

@@ -54,7 +54,7 @@ def test_the_view_has_each_reason_of_each_model_with_an_example(project: MemoryP
         for row in project.memory.rows("shop.reconcile_quarantine")
     }
     assert shown == {
-        ("shop.one", "n: '300' is not exactly a tinyint", 2, 1, 2, '{"id":"2"}', "1.json"),
+        ("shop.one", "n: '300' is not exactly a tinyint; declare bigint", 2, 1, 2, '{"id":"2"}', "1.json"),
         ("shop.two", "change type 'MOVE' is unknown", 1, 2, 2, '{"id":"4"}', "2.json"),
     }  # fmt: skip
 
@@ -64,7 +64,7 @@ def test_a_test_of_the_staging_table_fails_on_what_any_model_could_not_apply(pro
     rows = project.failing("no_quarantine", STAGING)
     assert {(row.relation, row.records) for row in rows} == {("shop.one", 2), ("shop.two", 1)}
     assert project.logged == [
-        "no_quarantine of shop.one: 2 times, batches 1 to 2: n: '300' is not exactly a tinyint "
+        "no_quarantine of shop.one: 2 times, batches 1 to 2: n: '300' is not exactly a tinyint; declare bigint "
         '(as of the key {"id":"2"})',
         'no_quarantine of shop.two: 1 time, batch 2: change type \'MOVE\' is unknown (as of the key {"id":"4"})',
     ]
@@ -87,7 +87,7 @@ def test_an_object_that_is_ignored_hides_no_record_without_an_object(project: Me
 def test_the_status_has_a_line_for_each_thing_that_is_not_right(project: MemoryProject) -> None:
     assert said_of(project) == {
         (
-            1, "shop.one: 2 records in quarantine, batches 1 to 2: n: '300' is not exactly a tinyint "
+            1, "shop.one: 2 records in quarantine, batches 1 to 2: n: '300' is not exactly a tinyint; declare bigint "
             "(as of the key {'id':'2'})",
         ),
         (1, "shop.two: 1 record in quarantine, batch 2: change type 'MOVE' is unknown (as of the key {'id':'4'})"),

@@ -30,7 +30,7 @@ TEMPORAL = ("born", "seen", "closed")
 
 
 def change(id_: int, kind: str = "INSERT", **fields: Any) -> str:
-    return event("mysql", {"id": id_, **fields}, kind, metadata={"log_position": 1000 + id_})
+    return event("mysql", {**dict.fromkeys(COLUMNS), "id": id_, **fields}, kind, metadata={"log_position": 1000 + id_})
 
 
 class Shop:
