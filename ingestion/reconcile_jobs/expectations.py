@@ -1,18 +1,18 @@
 """What is expected of staged records before dbt reads them: a suite of Great Expectations, with Data Docs.
 
-The suite looks at the envelope of each record and never at its values, so that Data Docs show none. What a record says
-is escaped before: Great Expectations writes it into its pages as it is, and a browser would run it.
+The suite looks at the envelope of each record and never at its values, so that Data Docs show none.
 """
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reconcile_jobs import data_docs
 from reconcile_jobs.errors import DataError
 from reconcile_jobs.staging import JSON_LIMITS, TableName, keep, kept, literal
 
@@ -175,13 +175,16 @@ def check(
         return None
     if through is None:
         keep(spark, staging, _THROUGH, str(first_batch - 1))
-    directory = Path(expected.data_docs or f"lakehouse/_expectations/{staging.file_name}")
-    failed, pages = _validate(directory, _suites(spark, staging, source, first_batch, last_batch, expected))
-    for sentence in failed.values():
-        say(sentence)
+    found, records = _validate(_suites(spark, staging, source, first_batch, last_batch, expected))
+    failed = [name for name, result in found.items() if not result["success"]]
+    for name in failed:
+        say(_sentence(name, found[name]))
+    directory, now = Path(expected.data_docs or f"lakehouse/_expectations/{staging.file_name}"), datetime.now(UTC)
+    run = data_docs.Run(str(staging), first_batch, last_batch, records, f"{now:%F %T}", list(found.values()))
+    index = data_docs.write(directory, f"{now:%Y%m%dT%H%M%S.%f}-{staging.file_name}", run)
     if not failed or expected.on_failure == "warn":
         keep(spark, staging, _THROUGH, str(last_batch))
-    return Outcome(not failed, list(failed), first_batch, last_batch, pages)
+    return Outcome(not failed, failed, first_batch, last_batch, str(index))
 
 
 def refusal(staging: TableName, outcome: Outcome) -> DataError:
@@ -246,10 +249,10 @@ def _suites(
     if objects:
         of_records["known_object"] = gxe.ExpectColumnValuesToBeInSet(
             column="object",
-            value_set=[html.escape(name) for name in objects],
+            value_set=list(objects),
             description="The object is one that was named, or staged before.",
         )
-    records = _escaped(envelopes(spark, staging, source, first, last))
+    records = envelopes(spark, staging, source, first, last)
     yield _Suite("records", records, ["object", "batch", "origin"], of_records)
     usual = gxe.ExpectColumnValuesToBeBetween(
         column="times_usual",
@@ -257,74 +260,53 @@ def _suites(
         max_value=expected.volume_factor,
         description=f"The last day brought no {expected.volume_factor:g} times more or fewer records than usual.",
     )
-    yield _Suite("volumes", _escaped(volumes(spark, staging)), ["object", "records", "usual"], {"volume": usual})
+    yield _Suite("volumes", volumes(spark, staging), ["object", "records", "usual"], {"volume": usual})
 
 
-def _escaped(frame: DataFrame) -> DataFrame:
-    """Return the rows with their texts as `html.escape` gives them."""
-    from pyspark.sql import functions as f
-
-    texts = {}
-    for name, kind in frame.dtypes:
-        if kind == "string":
-            text = f.col(name)
-            for character in "&<>\"'":
-                text = f.replace(text, f.lit(character), f.lit(html.escape(character)))
-            texts[name] = text
-    return frame.withColumns(texts)
-
-
-def _validate(directory: Path, suites: Iterator[_Suite]) -> tuple[dict[str, str], str]:
-    """Return the sentences about what was not met, and the page of Data Docs."""
+def _validate(suites: Iterator[_Suite]) -> tuple[dict[str, dict[str, Any]], int]:
+    """Return what was found of each expectation, as Great Expectations writes it as JSON, and the number of records."""
     # Before it is imported: it would report to its makers.
     os.environ["GX_ANALYTICS_ENABLED"] = "False"
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
-    directory.mkdir(parents=True, exist_ok=True)
-    context = gx.get_context(mode="file", project_root_dir=str(directory))
+    context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    tables = context.data_sources.add_or_update_spark("staging")
-    failed: dict[str, str] = {}
+    tables = context.data_sources.add_spark("staging")
+    found: dict[str, dict[str, Any]] = {}
+    counts: dict[str, int] = {}
     for suite in suites:
         frame = suite.frame.persist()
         try:
-            result = _run(context, tables, suite, frame)
+            counts[suite.name] = frame.count()
+            found |= _found(tables, suite, frame)
         finally:
             frame.unpersist()
-        failed |= {name: _sentence(name, found) for name, found in result.items() if not found.success}
-    return failed, str((directory / "gx/uncommitted/data_docs/local_site/index.html").resolve())
+    return found, counts["records"]
 
 
-def _run(context: Any, tables: Any, suite: _Suite, frame: DataFrame) -> dict[str, Any]:
+def _found(tables: Any, suite: _Suite, frame: DataFrame) -> dict[str, dict[str, Any]]:
     import great_expectations as gx
 
     batch = tables.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("appended")
-    # They come back sorted by column.
     expectations = [
         expectation.copy(update={"meta": {"name": name}}) for name, expectation in suite.expectations.items()
     ]
-    kept_suite = context.suites.add_or_update(gx.ExpectationSuite(name=suite.name, expectations=expectations))
-    definition = gx.ValidationDefinition(name=suite.name, data=batch, suite=kept_suite)
-    checkpoint = gx.Checkpoint(
-        name=suite.name,
-        validation_definitions=[context.validation_definitions.add_or_update(definition)],
-        actions=[gx.checkpoint.UpdateDataDocsAction(name="data_docs")],
+    validated = batch.get_batch(batch_parameters={"dataframe": frame}).validate(
+        gx.ExpectationSuite(name=suite.name, expectations=expectations),
         result_format={"result_format": "SUMMARY", "unexpected_index_column_names": suite.where},
     )
-    ran = context.checkpoints.add_or_update(checkpoint).run(batch_parameters={"dataframe": frame})
-    (validated,) = ran.run_results.values()
-    return {found.expectation_config.meta["name"]: found for found in validated.results}
+    found = {result.expectation_config.meta["name"]: result.to_json_dict() for result in validated.results}
+    # They come back sorted by column.
+    return {name: found[name] for name in suite.expectations}
 
 
-def _sentence(name: str, found: Any) -> str:
-    result = found.result
+def _sentence(name: str, found: dict[str, Any]) -> str:
+    result = found["result"]
     if "unexpected_count" not in result:
-        return f"the expectation {name} could not be checked: {found.exception_info}"
-    first = ", ".join(
-        f"{column} {html.unescape(str(value))}" for column, value in result["partial_unexpected_index_list"][0].items()
-    )
+        return f"the expectation {name} could not be checked: {found['exception_info']}"
+    first = ", ".join(f"{column} {value}" for column, value in result["partial_unexpected_index_list"][0].items())
     return (
         f"not as expected, {result['unexpected_count']:,} of {result['element_count']:,}: "
-        f"{found.expectation_config.description} Among them: {first}"
+        f"{found['expectation_config']['description']} Among them: {first}"
     )

@@ -1,5 +1,6 @@
 """Records that were not as expected are looked at again by the next run, whether or not that appends anything."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,10 @@ from reconcile_jobs.staging import TableName
 class Runs:
     """Runs over a staging table whose properties are kept here; `bad` are the batches that are not as expected."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, on_failure: str) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, directory: Path, on_failure: str) -> None:
         self.properties: dict[str, str] = {}
         self.bad: set[int] = set()
-        self.expected = Expected(on_failure, None, 3600, 10.0, "docs")
+        self.expected = Expected(on_failure, None, 3600, 10.0, str(directory))
         monkeypatch.setattr(expectations, "kept", lambda spark, staging: dict(self.properties))
         monkeypatch.setattr(
             expectations, "keep", lambda spark, staging, name, value: self.properties.update({name: value})
@@ -25,8 +26,9 @@ class Runs:
         )
         monkeypatch.setattr(expectations, "_validate", self._validate)
 
-    def _validate(self, directory: Any, batches: range) -> tuple[dict[str, str], str]:
-        return {f"batch {batch}": "a sentence" for batch in batches if batch in self.bad}, "a page"
+    def _validate(self, batches: range) -> tuple[dict[str, dict[str, Any]], int]:
+        unchecked = {"result": {}, "exception_info": "why", "expectation_config": {"description": "It is good."}}
+        return {f"batch {batch}": unchecked | {"success": batch not in self.bad} for batch in batches}, 1
 
     def run(self, last_batch: int, first_batch: int | None) -> Outcome | None:
         """Check a run that has appended from `first_batch` on, or nothing."""
@@ -35,8 +37,8 @@ class Runs:
         return expectations.check(spark, staging, "datastream", first_batch, self.expected, silence)  # type: ignore[arg-type]
 
 
-def test_a_first_batch_that_failed_fails_until_it_is_let_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = Runs(monkeypatch, "fail")
+def test_a_first_batch_that_failed_fails_until_it_is_let_pass(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    runs = Runs(monkeypatch, tmp_path, "fail")
     runs.bad = {1}
     for last_batch, first_batch in ((1, 1), (1, None), (2, 2)):
         outcome = runs.run(last_batch, first_batch)
@@ -48,8 +50,8 @@ def test_a_first_batch_that_failed_fails_until_it_is_let_pass(monkeypatch: pytes
     assert runs.run(2, None) is None, "what was as expected is not looked at again"
 
 
-def test_a_warning_lets_them_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = Runs(monkeypatch, "warn")
+def test_a_warning_lets_them_pass(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    runs = Runs(monkeypatch, tmp_path, "warn")
     runs.bad = {3}
     outcome = runs.run(3, 3)
     assert outcome is not None and not outcome.success and outcome.first_batch == 3
