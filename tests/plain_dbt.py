@@ -19,6 +19,7 @@ from types import CodeType, SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
 import jinja2
+import yaml
 from dbt_common.clients.jinja import create_undefined
 
 PACKAGE = Path(__file__).parent.parent
@@ -167,6 +168,7 @@ class PlainProject:
         self.graph: dict[str, Any] = {"nodes": {}, "sources": {}}
         self.variables = dict(variables or {})
         self.logged: list[str] = []
+        self.printed: list[str] = []
         self._texts: dict[str, str] = {}
         self.context = self._globals()
         self.macros = Macros(self.context, replaced=replaced)
@@ -187,10 +189,12 @@ class PlainProject:
             "load_relation": self._load, "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
             "location_clause": self._location, "log": lambda text, info=False: self.logged.append(text) or "",
             "modules": SimpleNamespace(re=re, datetime=datetime), "noop_statement": self._noop,
-            "partition_cols": self._partitions, "ref": self._ref, "run_query": self.warehouse.query,
+            "partition_cols": self._partitions, "print": lambda text: self.printed.append(text) or "",
+            "ref": self._ref, "run_query": self.warehouse.query,
             "selected_resources": [], "should_full_refresh": lambda: self.context["flags"].FULL_REFRESH,
             "source": self._source, "target": SimpleNamespace(schema=self.schema, profile_name="shop", type="spark"),
             "tojson": lambda value, sort_keys=False: json.dumps(value, sort_keys=sort_keys),
+            "toyaml": lambda value, sort_keys=False: yaml.safe_dump(value, sort_keys=sort_keys),
             "var": lambda name, default=None: self.variables.get(name, default), "zip": zip,
         }  # fmt: skip
 

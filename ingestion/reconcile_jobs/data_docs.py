@@ -88,7 +88,8 @@ td { overflow-wrap: anywhere; }
 <td>{{ outcome(found) }}</td>
 <td>{{ found.expectation_config.description }}</td>
 {% if "unexpected_count" in found.result %}
-<td class="number">{{ found.result.unexpected_count | number }}</td>
+{# NULL where there are no rows #}
+<td class="number">{{ (found.result.unexpected_count or 0) | number }}</td>
 <td class="number">{{ found.result.element_count | number }}</td>
 {% else %}
 <td colspan="2">could not be checked: {{ found.exception_info }}</td>

@@ -9,11 +9,11 @@
     {%- endif -%}
   {%- endfor -%}
   {%- set objects = {} -%}
-  {%- for key, order in node.config.get('meta', {}).items() if key.startswith('reconcile_object ') -%}
+  {%- for key, order in node.config.get('meta', {}).items() if key.startswith('reconcile reads ') -%}
     {%- if 'garbage_collection' in order -%}
       {%- set order = dict(order, garbage_collection=reconcile.garbage_collection_of(node.config.materialized, order.garbage_collection)) -%}
     {%- endif -%}
-    {%- do objects.update({key[17:]: order}) -%}
+    {%- do objects.update({key[16:]: order}) -%}
   {%- endfor -%}
   {{ return({'relations': relations, 'objects': objects}) }}
 {%- endmacro %}

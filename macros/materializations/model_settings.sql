@@ -85,7 +85,7 @@
   {%- for name in options if model.config.get(name) is not none -%}
     {%- do complaints.append('config ' ~ name ~ ': it stands outside of meta, where nothing reads it; write `meta={' ~ reconcile.literal(name) ~ ': ...}`') -%}
   {%- endfor -%}
-  {%- for name in meta if name not in options and not name.startswith('reconcile_object ') -%}
+  {%- for name in meta if name not in options and not name.startswith('reconcile reads ') -%}
     {%- set meant = reconcile.nearest_name(name, options) -%}
     {%- do complaints.append('meta ' ~ name ~ ': no option of this package is spelled so; write ' ~ meant ~ ', or give yours another name') if meant -%}
   {%- endfor -%}

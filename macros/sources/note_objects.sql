@@ -1,7 +1,7 @@
 {#- Says in the model's meta which objects a source macro takes, while dbt parses, so that every model's are known whichever models run (see `model_inputs`): {object: order}. -#}
 {%- macro note_objects(objects) -%}
   {%- set meta = {} -%}
-  {%- for name, order in objects.items() -%}{%- do meta.update({'reconcile_object ' ~ name: order}) -%}{%- endfor -%}
+  {%- for name, order in objects.items() -%}{%- do meta.update({'reconcile reads ' ~ name: order}) -%}{%- endfor -%}
   {%- do config(meta=meta) -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and config.get('materialized') in ['table', 'view', 'materialized_view', 'incremental'] -%}
     {%- do reconcile.raise_complaints(["materialized='" ~ config.get('materialized') ~ "' would keep every change record, and not the rows that they come to; write current_state, history or current_view"]) -%}

@@ -103,6 +103,14 @@ def test_an_expectation_that_could_not_be_checked_has_failed(pages: dict[str, El
     assert rows(pages["3-lake.shop"])[1:] == [["failed", "x", f"could not be checked: {HOSTILE}"]]
 
 
+def test_of_no_rows_none_is_not_as_expected(tmp_path: Path) -> None:
+    nothing = {"unexpected_count": None, "element_count": 0, "partial_unexpected_index_list": []}
+    run = Run("lake.shop", 1, 1, 0, "2026-11-26 16:00:00", [found("x", result=nothing)])
+    data_docs.write(tmp_path, "1-lake.shop", run)
+    page = ElementTree.parse(tmp_path / "runs/1-lake.shop.html").getroot()
+    assert rows(page)[1:] == [["passed", "x", "0", "0"]]
+
+
 def test_half_a_file_of_a_run_that_was_killed_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
         killed.setattr(Path, "replace", _interrupt)
