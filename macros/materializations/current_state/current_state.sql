@@ -22,7 +22,7 @@
       {%- set account = reconcile.column_counts if settings.partial_records else reconcile.change_counts -%}
       {%- set counts = reconcile.one_row(account(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
     {%- endif -%}
-    {%- do notes.said.extend(reconcile.said_of_log(relations, settings, range, counts) + reconcile.said_of_source(relations, settings, counts) + reconcile.said_of_zero_dates(relations, settings, counts)) -%}
+    {%- do notes.said.extend(reconcile.said_of_records(relations, settings, range, counts)) -%}
     {%- do reconcile.run_statements(
           reconcile.get_rebuild_statements(relations, settings, range, reconcile.rebuilt_rows(relations, settings, range, columns)) if range.kind == 'rebuild'
           else reconcile.get_apply_statements(relations, settings, range, counts, reconcile.merge_newest(relations, settings, range, counts))) -%}

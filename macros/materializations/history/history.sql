@@ -17,7 +17,7 @@
     {%- set counts = reconcile.one_row(
           reconcile.version_counts_with_keyless_deletes(relations, settings, range) if come
           else reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
-    {%- do notes.said.extend(reconcile.said_of_log(relations, settings, range, counts) + reconcile.said_of_source(relations, settings, counts) + reconcile.said_of_zero_dates(relations, settings, counts)) -%}
+    {%- do notes.said.extend(reconcile.said_of_records(relations, settings, range, counts)) -%}
     {%- if reconcile.has_keyless_deletes(settings, come) -%}
       {%- do reconcile.run_statements(reconcile.get_keyless_delete_statements(relations, settings, range, come)) -%}
     {%- endif -%}
