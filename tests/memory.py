@@ -153,6 +153,9 @@ class Memory:
         name = f"{schema}.{identifier}"
         return "table" if name in self._tables else "view" if name in self._views else None
 
+    def relation_properties(self, schema: str, identifier: str) -> Mapping[str, str]:
+        return self._properties.get(f"{schema}.{identifier}", {})
+
     # --- names ---
 
     def _view(self, name: str, version: int | None = None) -> str:

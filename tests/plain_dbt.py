@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, SimpleNamespace
 from typing import Any, NamedTuple, Protocol
@@ -66,6 +66,7 @@ class Relation:
     schema: str
     identifier: str
     type: str | None = None
+    information: str | None = field(default=None, compare=False)
 
     def incorporate(self, path: Mapping[str, str] | None = None, type: str | None = None) -> Relation:
         return replace(self, **(path or {}), type=type or self.type)
@@ -81,6 +82,9 @@ class Warehouse(Protocol):
     def columns(self, sql: str) -> list[Column]: ...
     def relation_type(self, schema: str, identifier: str) -> str | None:
         """Return `table` or `view`, or None where there is no such relation."""
+
+    def relation_properties(self, schema: str, identifier: str) -> Mapping[str, str]:
+        """Return the properties of a relation that is there."""
 
 
 # --- the macros ------------------------------------------------------------------------------------------------------
@@ -318,7 +322,12 @@ class PlainProject:
 
     def _load(self, relation: Relation) -> Relation | None:
         found = self.warehouse.relation_type(relation.schema, relation.identifier)
-        return replace(relation, type=found) if found else None
+        if not found:
+            return None
+        # As Spark shows a view; of a Delta table it shows none.
+        said = self.warehouse.relation_properties(relation.schema, relation.identifier) if found == "view" else {}
+        shown = ", ".join(f"{name}={value}" for name, value in sorted(said.items()))
+        return replace(relation, type=found, information=f"Type: VIEW\nTable Properties: [{shown}]\nx" if said else "")
 
     def _source(self, source: str, table: str) -> Relation:
         found = self.graph["sources"][f"source.shop.{source}.{table}"]

@@ -89,6 +89,9 @@ class Recorder:
     def relation_type(self, schema: str, identifier: str) -> str | None:
         return self.relations.get(f"{schema}.{identifier}")
 
+    def relation_properties(self, schema: str, identifier: str) -> Mapping[str, str]:
+        return self.properties[f"{schema}.{identifier}"]
+
     def _make(self, type: str, schema: str, name: str, sql: str) -> None:
         if f"{schema}.{name}" not in self.relations or "if not exists" not in sql:
             self.relations[f"{schema}.{name}"] = type
@@ -113,6 +116,20 @@ class Recorder:
         if asked.startswith("select\n    coalesce(max(last_batch), 0) as ledger_batch"):
             columns = ("ledger_batch", "ledger_base_batch", "entry", "last_appended_at")
             return Rows(columns, [(*self.ledger, self.ledger[0], self.last_appended_at)])
+        if asked.startswith("select\n    relation,\n    coalesce(max(last_batch), 0) as ledger_batch"):
+            columns = ("relation", "ledger_batch", "ledger_base_batch", "entry", "last_appended_at")
+            known = (*self.ledger, self.ledger[0], self.last_appended_at)
+            return Rows(columns, [(name, *known) for name in re.findall("'([^']*)'", asked.split(" in (")[1])])
+        if asked.startswith("select '") and " as relation, coalesce(max(_change_batch), 0) as base_batch from" in asked:
+            names = re.findall("'([^']*)' as relation", asked)
+            return Rows(("relation", "base_batch"), [(name, self.base_batch) for name in names])
+        if asked.startswith("select '") and " as relation, " in asked:
+            names = re.findall("'([^']*)' as relation", asked)
+            return Rows(("relation", "delivered"), [(name, self.delivered) for name in names])
+        if asked.startswith("select batch, unix_micros(max(appended_at)) from"):
+            batches = map(int, asked.split("batch in (")[1].split(")")[0].split(", "))
+            times = [(batch, self.appended_at.get(batch, 1_767_225_600_000_000)) for batch in batches]
+            return Rows(("batch", "at"), [(batch, at) for batch, at in times if at is not None])
         if asked.startswith("select unix_micros(max(appended_at)) from"):
             return Rows(("at",), [(self.appended_at.get(int(asked.split()[-1]), 1_767_225_600_000_000),)])
         if asked.startswith("select max(batch) as last,"):

@@ -28,3 +28,8 @@ if(object in ({{ keeping | join(', ') }}) and get_json_object(record, '$.type') 
 greatest({{ entries }}, 1)
 {%- endif -%}
 {%- endmacro %}
+
+{#- The change records that a model is given of batches of its staging table, as what follows a SELECT. -#}
+{%- macro delivered_in(inputs, first, last) -%}
+{{ reconcile.delivered_records(inputs.objects) }} from {{ reconcile.qualified(inputs.relations[0]) }} where {{ reconcile.is_of_objects(inputs.objects) }} and batch between {{ first }} and {{ last }}
+{%- endmacro %}

@@ -46,26 +46,40 @@ partitioned by (relation){{ reconcile.format_properties_clause(file_format) }}
     time, the number of the ledger's last row, when its last batch was appended, in microseconds, and the base table's largest batch now. A rebuild
     begins a new account. -#}
 {%- macro applied_batches(relations) -%}
-  {%- set account = reconcile.one_row(reconcile._account(relations)) -%}
-  {%- do account.update({'base_batch': reconcile.largest_batch(relations.base, account.ledger_base_batch)}) -%}
+  {%- set account = dict(reconcile.known_of(relations.live) or reconcile.one_row(reconcile._account(relations))) -%}
+  {%- if not reconcile.is_idle(relations.live) -%}
+    {%- do account.update({'base_batch': reconcile.largest_batch(relations.base, account.ledger_base_batch)}) -%}
+  {%- endif -%}
   {{ return(account) }}
 {%- endmacro %}
 
 {%- macro _account(relations) -%}
+{{ reconcile._accounts([reconcile.ledger_name(relations.live)]) }}
+{%- endmacro %}
+
+{%- macro _accounts(names, by_name=false) -%}
+{%- set relations = [] -%}
+{%- for name in names -%}{%- do relations.append(reconcile.literal(name)) -%}{%- endfor -%}
 select
+    {%- if by_name %}
+    relation,
+    {%- endif %}
     coalesce(max(last_batch), 0) as ledger_batch,
     coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
     coalesce(max(place.entry), 0) as entry,
     max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
 from (
-    select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+    select *, max(if(kind = 'rebuild', place, null)) over ({{ 'partition by relation' if by_name }}) as rebuilt
     from (
-        select kind, last_batch, base_batch, last_appended_at, {{ reconcile.place_in_ledger() }} as place
+        select {{ 'relation, ' if by_name }}kind, last_batch, base_batch, last_appended_at, {{ reconcile.place_in_ledger() }} as place
         from {{ reconcile.qualified(reconcile.ledger()) }}
-        where relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
+        where relation {{ 'in (' ~ relations | join(', ') ~ ')' if by_name else '= ' ~ relations[0] }}
     )
 )
 where rebuilt is null or place >= rebuilt
+{%- if by_name %}
+group by relation
+{%- endif %}
 {%- endmacro %}
 
 {#- What the ledger's rows of one relation are ordered by. A clock orders only rows of before they had numbers: clocks are set back. -#}

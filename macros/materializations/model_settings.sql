@@ -185,6 +185,8 @@
     only where it is a view that nothing is lost with. -#}
 {%- macro _built(complaints, keyless) -%}
   {%- set relations = reconcile.model_relations(this) -%}
+  {%- set of_views = reconcile._built_of_idle(relations, keyless) if reconcile.is_idle(this) -%}
+  {%- if of_views -%}{{ return(of_views) }}{%- endif -%}
   {%- set is_view = config.get('materialized') == 'current_view' -%}
   {%- set built, leftover = {}, [] -%}
   {%- for name, property in [('live', 'reconcile.definition'), ('base', 'reconcile.declaration'),
@@ -214,6 +216,16 @@
           ~ leftover | join('; drop ') ~ '`') -%}
   {%- endif -%}
   {{ return(built) }}
+{%- endmacro %}
+
+{#- Of a model that has nothing to apply what dbt knows is enough: nothing of it is written but its views, where their definition changed. -#}
+{%- macro _built_of_idle(relations, keyless) -%}
+  {%- set live, changes = reconcile.properties_that_dbt_knows(load_relation(relations.live)), reconcile.properties_that_dbt_knows(load_relation(relations.changes)) -%}
+  {%- if live['reconcile.declaration'] and live['reconcile.definition'] and changes['reconcile.definition'] -%}
+    {%- set built = {'live': live['reconcile.definition'], 'base': live['reconcile.declaration'], 'changes': changes['reconcile.definition'], 'quarantine': 'true', 'tables': none} -%}
+    {%- if keyless -%}{%- do built.update({keyless.kind: 'true' if load_relation(relations[keyless.kind]) else none}) -%}{%- endif -%}
+    {{ return(built) }}
+  {%- endif -%}
 {%- endmacro %}
 
 {%- macro table_properties(relation) -%}

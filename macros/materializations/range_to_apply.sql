@@ -19,7 +19,8 @@
     {%- do reconcile.refuse_purged_range(relations, settings, first, applied) -%}
     {%- set kind = 'replay' if first <= [applied.base_batch, applied.ledger_batch] | max else 'apply' -%}
   {%- endif -%}
-  {%- set delivered = reconcile._delivered(settings, first, last) -%}
+  {%- set known = reconcile.known_of(relations.live) -%}
+  {%- set delivered = known.delivered if known and kind != 'rebuild' and (first, last) == (known.first, known.last) else reconcile._delivered(settings, first, last) -%}
   {%- if kind == 'rebuild' and not delivered and first <= last and not settings.as_of -%}{%- do reconcile._refuse_without_records(settings) -%}{%- endif -%}
   {#- For `summary_of_run`. -#}
   {%- if settings.inputs.objects -%}
@@ -57,8 +58,7 @@
     source macro of this package counts its own change records. -#}
 {%- macro _delivered(settings, first, last) -%}
   {%- if settings.inputs.objects -%}
-    {%- set query = 'select ' ~ reconcile.delivered_records(settings.inputs.objects) ~ ' from ' ~ reconcile.qualified(settings.inputs.relations[0])
-          ~ ' where ' ~ reconcile.is_of_objects(settings.inputs.objects) ~ ' and batch between ' ~ first ~ ' and ' ~ last -%}
+    {%- set query = 'select ' ~ reconcile.delivered_in(settings.inputs, first, last) -%}
   {%- else -%}
     {%- set query = 'select count(*) from (' ~ sql ~ '\n) where _change_batch between ' ~ first ~ ' and ' ~ last -%}
   {%- endif -%}

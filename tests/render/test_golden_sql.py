@@ -193,9 +193,25 @@ def test_a_run_begins_with_the_sql_that_was_reviewed(accept_goldens: bool) -> No
             life.warehouse.statements.clear()
             life.project.begin(which)
             files[f"{name}_{which}.sql"] = ";\n\n".join(normalized(life.warehouse.statements)) + "\n"
+    files["known_at_start.sql"] = _asked_of_built_models()
     for view in VIEWS:
         files[f"{view}.sql"] = life.project.compile(view).strip() + "\n"
     compare(GOLDEN / "begin_run", files, accept_goldens)
+
+
+def _asked_of_built_models() -> str:
+    """Return what a run asks of two models that have been built, before either: one statement of each kind."""
+    life = Life(SHAPES["mysql_composite_key"])
+    life.project.model("lines", thing(table="shop.lines").sql, THINGS)
+    life.project.run("orders")
+    for relation in ("lines", "lines__base", "lines__changes", "lines__quarantine"):
+        life.warehouse.has(f"demo.{relation}")
+    life.warehouse.ledger, life.warehouse.base_batch, life.warehouse.last_appended_at = (3, 3), 3, 7
+    life.warehouse.delivered = 0
+    life.project.begin("run", ["orders", "lines"])
+    life.warehouse.statements.clear()
+    life.project.macros.known_at_start({STAGING: 5})
+    return ";\n\n".join(normalized(life.warehouse.statements)) + "\n"
 
 
 def test_a_run_ends_with_the_sql_that_was_reviewed(accept_goldens: bool) -> None:

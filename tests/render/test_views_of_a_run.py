@@ -14,8 +14,7 @@ def run(life: Life, empty: bool = False) -> list[str]:
     """Run the model, and return the statements that make views."""
     life.project.begin("run", ["orders"], empty=empty)
     life.warehouse.statements.clear()
-    life.project.materialize(life.project.node("orders"))
-    assert life.warehouse.statements
+    assert life.project.materialize(life.project.node("orders"))
     return [text for text in life.warehouse.statements if re.match("create (or replace )?view", text)]
 
 

@@ -6,27 +6,7 @@ show tblproperties `demo`.`orders__changes`;
 
 show tblproperties `demo`.`orders__quarantine`;
 
-select
-    coalesce(max(last_batch), 0) as ledger_batch,
-    coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
-    coalesce(max(place.entry), 0) as entry,
-    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
-from (
-    select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
-    from (
-        select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
-        from `demo`.`reconcile_ledger`
-        where relation = 'demo.orders'
-    )
-)
-where rebuilt is null or place >= rebuilt;
-
 select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
-
-select coalesce(sum(case source
-    when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).entries), 1)
-    else 1
-end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 4 and 5;
 
 drop view if exists reconcile_notes_da2f7fd25744;
 
@@ -382,7 +362,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create or replace view `demo`.`orders`
-tblproperties ('reconcile.definition' = '9216ef55fcfabb53f68983a04ebb190e')
+tblproperties ('reconcile.definition' = '079d8c935a069fa8615a6ce8646ea35c', 'reconcile.declaration' = '{"columns": "6dd5f7d8523bb887922b92faca4ce7bd", "range_deletes": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "da5bb7311bdc2b9d13ac1db61ad86b75", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "9a42ae1b144e1f3ab08bc208a0190a8c"}')
 as
 select
     `row_key`,

@@ -6,24 +6,7 @@ show tblproperties `demo`.`orders__changes`;
 
 show tblproperties `demo`.`orders__quarantine`;
 
-select
-    coalesce(max(last_batch), 0) as ledger_batch,
-    coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
-    coalesce(max(place.entry), 0) as entry,
-    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
-from (
-    select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
-    from (
-        select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
-        from `demo`.`reconcile_ledger`
-        where relation = 'demo.orders'
-    )
-)
-where rebuilt is null or place >= rebuilt;
-
 select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
-
-select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 4 and 5;
 
 drop view if exists reconcile_notes_da2f7fd25744;
 
@@ -310,7 +293,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create or replace view `demo`.`orders`
-tblproperties ('reconcile.definition' = 'e910eef6b02c7112355c29369df7d214')
+tblproperties ('reconcile.definition' = 'd13b902db8ef7bfe4e58d186c6a8e41f', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}')
 as
 with changes as (
     select

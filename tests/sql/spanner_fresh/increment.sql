@@ -6,27 +6,7 @@ show tblproperties `demo`.`orders__changes`;
 
 show tblproperties `demo`.`orders__quarantine`;
 
-select
-    coalesce(max(last_batch), 0) as ledger_batch,
-    coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
-    coalesce(max(place.entry), 0) as entry,
-    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
-from (
-    select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
-    from (
-        select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
-        from `demo`.`reconcile_ledger`
-        where relation = 'demo.orders'
-    )
-)
-where rebuilt is null or place >= rebuilt;
-
 select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
-
-select coalesce(sum(case source
-    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), 1)
-    else 1
-end), 0) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 4 and 5;
 
 drop view if exists reconcile_notes_da2f7fd25744;
 
@@ -381,7 +361,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create or replace view `demo`.`orders`
-tblproperties ('reconcile.definition' = '0d743f9701f4cef3cb843100183a148f')
+tblproperties ('reconcile.definition' = '9818393fee0c7f39d5c80989fc6e4f55', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "partial_records": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "3346acacd7203d5e3e9803e7acb94a42", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}')
 as
 with changes as (
     select

@@ -1,0 +1,90 @@
+{#- What a run asks once of all its models, and not of each: {name: {ledger_batch, ledger_base_batch, entry, last_appended_at, first, last, delivered}} of those that have been built and read a staging table,
+    by their names in the ledger: the account as `applied_batches` has it, the batches behind it up to the cut, and the records in these. A model without any is idle: it has `base_batch` too.
+
+    Of what other runs do in the meantime an idle model hears in the next run. One to which records have come asks its base table itself, just before it goes on, so that
+    a table that was restored is noticed until then; that the ledger has gone on, its own row finds out (see `not_overtaken`). -#}
+{%- macro known_at_start(cuts) -%}
+  {%- set known, models = {}, {} -%}
+  {%- for node in reconcile.reconciled_nodes() if node.unique_id in selected_resources and reconcile._applies_batches(node, cuts) -%}
+    {%- set relation = reconcile.relation_of(node) -%}
+    {%- do models.update({reconcile.ledger_name(relation): {'inputs': reconcile.model_inputs(node), 'base': reconcile.model_relations(relation).base}}) -%}
+  {%- endfor -%}
+  {%- if models -%}
+    {%- for name, model in models.items() -%}
+      {%- do known.update({name: {'ledger_batch': 0, 'ledger_base_batch': 0, 'entry': 0, 'last_appended_at': none, 'first': 1, 'last': cuts[reconcile.ledger_name(model.inputs.relations[0])], 'delivered': 0}}) -%}
+    {%- endfor -%}
+    {%- for row in run_query(reconcile._accounts(models | list, by_name=true)) -%}
+      {%- do known[row[0]].update({'ledger_batch': row[1], 'ledger_base_batch': row[2], 'entry': row[3], 'last_appended_at': row[4], 'first': row[1] + 1}) -%}
+    {%- endfor -%}
+    {%- for row in run_query(reconcile._delivered_to(models, known)) -%}
+      {%- do known[row[0]].update({'delivered': row[1] | int(0)}) -%}
+    {%- endfor -%}
+    {%- do reconcile._know_times_of_batches(models, known) -%}
+    {%- set idle = {} -%}
+    {%- for name, model in models.items() if not known[name].delivered -%}{%- do idle.update({name: model}) -%}{%- endfor -%}
+    {%- for row in (run_query(reconcile._largest_batches(idle, known)) if idle else []) -%}
+      {%- do known[row[0]].update({'base_batch': row[1]}) -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {{ return(known) }}
+{%- endmacro %}
+
+{#- Whether a model goes on from what it was built to. -#}
+{%- macro _applies_batches(node, cuts) -%}
+  {%- set inputs, relations = reconcile.model_inputs(node), reconcile.model_relations(reconcile.relation_of(node)) -%}
+  {%- set goes_on = node.config.materialized in ['current_state', 'history'] and not flags.EMPTY and not reconcile.as_of() and not flags.FULL_REFRESH and node.config.get('full_refresh') is not true -%}
+  {{ return(goes_on and inputs.objects and inputs.relations | length == 1 and cuts.get(reconcile.ledger_name(inputs.relations[0])) is not none
+      and load_relation(relations.base) and load_relation(relations.quarantine) and load_relation(relations.live) and load_relation(relations.changes)) }}
+{%- endmacro %}
+
+{%- macro _delivered_to(models, known) -%}
+{%- for name, model in models.items() %}
+select {{ reconcile.literal(name) }} as relation, {{ reconcile.delivered_in(model.inputs, known[name].first, known[name].last) }}
+{{ 'union all' if not loop.last }}
+{%- endfor -%}
+{%- endmacro %}
+
+{%- macro _largest_batches(models, known) -%}
+{%- for name, model in models.items() %}
+select {{ reconcile.literal(name) }} as relation, coalesce(max(_change_batch), 0) as base_batch from {{ reconcile.qualified(model.base) }} where _change_batch >= {{ known[name].ledger_base_batch }}
+{{ 'union all' if not loop.last }}
+{%- endfor -%}
+{%- endmacro %}
+
+{#- For `appended_at`, which then asks no more for the batches that models were applied to. -#}
+{%- macro _know_times_of_batches(models, known) -%}
+  {%- set asked = {} -%}
+  {%- for name, model in models.items() if known[name].last_appended_at is not none -%}
+    {%- set relation = model.inputs.relations[0] -%}
+    {%- set staging = asked.setdefault(reconcile.ledger_name(relation), {'relation': relation, 'batches': []}) -%}
+    {%- do staging.batches.append(known[name].ledger_batch) if known[name].ledger_batch not in staging.batches -%}
+  {%- endfor -%}
+  {%- for name, staging in asked.items() -%}
+    {%- for batch in staging.batches -%}{%- do graph.reconcile_appended_at.update({name ~ ' ' ~ batch: none}) -%}{%- endfor -%}
+    {%- for row in run_query('select batch, unix_micros(max(appended_at)) from ' ~ reconcile.qualified(staging.relation) ~ ' where batch in (' ~ staging.batches | sort | join(', ') ~ ') group by batch') -%}
+      {%- do graph.reconcile_appended_at.update({name ~ ' ' ~ row[0]: row[1]}) -%}
+    {%- endfor -%}
+  {%- endfor -%}
+{%- endmacro %}
+
+{#- What `known_at_start` has of a model's relation; none where it was not asked for. -#}
+{%- macro known_of(relation) -%}
+  {{ return(graph.get('reconcile_known', {}).get(reconcile.ledger_name(relation))) }}
+{%- endmacro %}
+
+{#- Whether a model has nothing to apply, and its base table is as the ledger says. -#}
+{%- macro is_idle(relation) -%}
+  {%- set known = reconcile.known_of(relation) -%}
+  {{ return(known and known.base_batch is not undefined and known.base_batch == known.ledger_base_batch) }}
+{%- endmacro %}
+
+{#- The properties of a view that dbt has read with its relations, without a statement; none where it has none. -#}
+{%- macro properties_that_dbt_knows(relation) -%}
+  {%- set said = modules.re.search('^Table Properties: \\[(.*)\\]$', relation.information or '', modules.re.MULTILINE) -%}
+  {%- set properties = {} -%}
+  {%- for name in ['reconcile.definition', 'reconcile.declaration'] if said and 'reconcile.as_of=' not in said.group(1) -%}
+    {%- set value = modules.re.search('(?:^|[,] ?)' ~ name ~ '=([0-9a-f]{32}|[{][^{}]*[}])(?=,|$)', said.group(1)) -%}
+    {%- do properties.update({name: value.group(1)}) if value -%}
+  {%- endfor -%}
+  {{ return(properties) }}
+{%- endmacro %}

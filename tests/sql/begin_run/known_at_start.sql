@@ -1,0 +1,26 @@
+select
+    relation,
+    coalesce(max(last_batch), 0) as ledger_batch,
+    coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+    coalesce(max(place.entry), 0) as entry,
+    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+from (
+    select *, max(if(kind = 'rebuild', place, null)) over (partition by relation) as rebuilt
+    from (
+        select relation, kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        from `demo`.`reconcile_ledger`
+        where relation in ('demo.orders', 'demo.lines')
+    )
+)
+where rebuilt is null or place >= rebuilt
+group by relation;
+
+select 'demo.orders' as relation, count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 4 and 5
+union all
+select 'demo.lines' as relation, count(*) from `lake`.`shop_changes` where object in ('shop_lines', 'shop.lines') and (coalesce(struct(coalesce(nullif(regexp_replace(from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.schema, '^\\["|"\\]$', ''), ''), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.database), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.table) in (struct('shop', 'lines')), false)) and batch between 4 and 5;
+
+select batch, unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch in (3) group by batch;
+
+select 'demo.orders' as relation, coalesce(max(_change_batch), 0) as base_batch from `demo`.`orders__base` where _change_batch >= 3
+union all
+select 'demo.lines' as relation, coalesce(max(_change_batch), 0) as base_batch from `demo`.`lines__base` where _change_batch >= 3
