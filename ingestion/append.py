@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from importlib import import_module
+from typing import Any
 
 from reconcile_jobs import expectations
 from reconcile_jobs.append_arguments import arguments
 from reconcile_jobs.caller import Caller
 from reconcile_jobs.console import Console
+from reconcile_jobs.dbt_runs import DbtRuns, append_and_run
 from reconcile_jobs.shutdown import Shutdown
 
 # Imported when they are asked for: each has a Job, whose fields are its options, and run.
@@ -24,23 +27,53 @@ JOBS = {
 def main(words: list[str], console: Console, shutdown: Shutdown) -> None:
     """Append what the words ask for; the counts are one line of JSON on standard output. Raises JobError."""
     started = time.monotonic()
-    name, asked, expected = arguments(words, __doc__)
+    name, asked, with_dbt, expected = arguments(words, __doc__)
     source = import_module(JOBS[name])
+    command, every = with_dbt or (None, None)
+    dbt = DbtRuns(command, shutdown.stop, console.err) if command else None
 
     from reconcile_jobs import session
 
     staging = asked["staging"]
     spark = session.start(f"append {staging}")
     shutdown.watch(spark)
-    totals = source.run(spark, source.Job(**asked), Caller(shutdown.stop, console.say, console.progress))
+    caller = Caller(shutdown.stop, _once(console.say) if dbt else console.say, console.progress, comes_back=bool(every))
+    outcome: expectations.Outcome | None = None
+
+    def append() -> Any:
+        nonlocal outcome
+        totals = source.run(spark, source.Job(**asked), caller)
+        if expected:
+            console.progress("looking at what was appended")
+            outcome = expectations.check(spark, staging, name, totals.first_batch, expected, console.say)
+        return totals
+
+    def refused() -> expectations.Outcome | None:
+        return outcome if expected and outcome and not outcome.success and expected.on_failure == "fail" else None
+
+    totals = append_and_run(append, dbt, every, shutdown.stop, lambda: refused() is not None) if dbt else append()
     result = asdict(totals)
-    console.progress("looking at what was appended" if expected else "")
-    outcome = expected and expectations.check(spark, staging, name, totals.first_batch, expected, console.say)
     if expected:
         result["expectations"] = outcome and asdict(outcome)
+    if dbt:
+        result["dbt"] = asdict(dbt.totals)
     console.result(result | {"seconds": round(time.monotonic() - started, 1)})
-    if expected and outcome and not outcome.success and expected.on_failure == "fail":
-        raise expectations.refusal(staging, outcome)
+    if unexpected := refused():
+        raise expectations.refusal(staging, unexpected)
+    if dbt:
+        dbt.refuse_failed()
+
+
+def _once(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Return what says the same sentence once: a job that comes back finds the same again."""
+    said = set()
+
+    def say_once(sentence: str) -> None:
+        if sentence not in said:
+            said.add(sentence)
+            say(sentence)
+
+    return say_once
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import Any
 
-from reconcile_jobs.command_line import Parser, interval, seconds_of
+from reconcile_jobs.command_line import Parser, in_seconds, interval, seconds_of
 from reconcile_jobs.errors import UsageError
 from reconcile_jobs.expectations import Expected
 from reconcile_jobs.long_records import LONGEST
@@ -88,8 +88,13 @@ def _heartbeat(text: str) -> str:
     return _short(text)
 
 
-def arguments(words: list[str], description: str | None) -> tuple[str, dict[str, Any], Expected | None]:
-    """Return the source, the fields of its job, and what is expected of the records. Raises UsageError."""
+def arguments(
+    words: list[str], description: str | None
+) -> tuple[str, dict[str, Any], tuple[str, float | None] | None, Expected | None]:
+    """Return the source, the fields of its job, what dbt runs and how often, and what is expected of the records.
+
+    Where dbt runs with the appends, it is not the job that keeps going. Raises UsageError.
+    """
     parser = Parser(prog="append.py", description=description)
     sources = parser.add_subparsers(dest="source", required=True, metavar="SOURCE")
     files = sources.add_parser(
@@ -173,7 +178,22 @@ def arguments(words: list[str], description: str | None) -> tuple[str, dict[str,
     )
     bigtable.add_argument("--every", type=seconds_of, metavar="10s", help="keep going, with a round so often")
     asked = vars(parser.parse_args(words))
-    return asked.pop("source"), asked, _expected(asked)
+    return asked.pop("source"), asked, _dbt(asked), _expected(asked)
+
+
+def _dbt(asked: dict[str, Any]) -> tuple[str, float | None] | None:
+    """Take dbt out of what was asked for, and the interval with it. Raises UsageError."""
+    command = asked.pop("dbt")
+    if command is None:
+        return None
+    if asked["every"] is None:
+        return command, None
+    if asked.get("end") is not None:
+        raise UsageError("--dbt with --every has no end: leave --end or --every out.")
+    if asked["expect"]:
+        raise UsageError("--expect looks at what a run has appended, and --every has no end: leave one of them out.")
+    every, asked["every"] = in_seconds(asked["every"]), None
+    return command, every
 
 
 def _add_staging_table(parser: argparse.ArgumentParser) -> None:
@@ -183,6 +203,11 @@ def _add_staging_table(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="SCHEMA.TABLE",
         help="the table, made if it is missing",
+    )
+    parser.add_argument(
+        "--dbt",
+        metavar="COMMAND",
+        help="run dbt in this process whenever something was appended, as --dbt 'build --select tag:shop'",
     )
     parser.add_argument(
         "--longest-record",

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from reconcile_jobs.errors import UsageError
 
-__all__ = ["Parser", "interval", "seconds_of"]
+__all__ = ["Parser", "in_seconds", "interval", "seconds_of"]
 
 _SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600}
 
@@ -33,7 +33,16 @@ def interval(text: str) -> str:
     return f"{found[1]} {next(unit for unit in _SECONDS if unit[0] == found[2])}"
 
 
+def in_seconds(every: str | float | None) -> float | None:
+    """Return what `interval` or `seconds_of` gave as a number of seconds; None of none."""
+    if not isinstance(every, str):
+        return every
+    number, unit = every.split()
+    return int(number) * _SECONDS[unit]
+
+
 def seconds_of(text: str) -> int:
     """Return the same as a number of seconds."""
-    number, unit = interval(text).split()
-    return int(number) * _SECONDS[unit]
+    seconds = in_seconds(interval(text))
+    assert seconds is not None
+    return int(seconds)

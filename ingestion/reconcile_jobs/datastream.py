@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs import failpoints
@@ -22,7 +22,7 @@ from reconcile_jobs.datastream_files import (
     versions,
 )
 from reconcile_jobs.datastream_records import WHOLE_FILES, Reading, line_of_first, object_of_path, unreadable
-from reconcile_jobs.errors import DataError, Fault, JobError, explained, in_sentences
+from reconcile_jobs.errors import DataError, JobError, explained, in_sentences
 from reconcile_jobs.landing_area import (
     HiddenFiles,
     broken_links,
@@ -80,9 +80,9 @@ class Totals:
     corrupt_files: int = 0
     ignored_files: int = 0
     changed_files: int = 0
-    broken_links: int = 0
+    broken_links: int = field(default=0, metadata={"latest": True})
     # And directories, of which Spark reads nothing; None if the search for them took longer than the run.
-    hidden_files: int | None = None
+    hidden_files: int | None = field(default=None, metadata={"latest": True})
     first_batch: int | None = None
     last_batch: int | None = None
 
@@ -101,6 +101,7 @@ class _Run:
     def __init__(self, spark: SparkSession, job: Job, caller: Caller) -> None:
         self.spark, self.job = spark, job
         self.stop, self.say, self.progress = caller.stop, caller.say, caller.progress
+        self.refuse_early_end = caller.refuse_early_end
         self.totals, self.started = Totals(), time.monotonic()
         self.failure: Exception | None = None
         self.has_named_unreadable = False
@@ -129,7 +130,7 @@ class _Run:
         finally:
             query.stop()
         if self.stop.is_set() and self.job.every is None:
-            raise Fault("Stopped before everything was appended: run the same command again.")
+            self.refuse_early_end()
         failpoints.reach("after_checkpoint")
         self._name_hidden(hidden.found(0 if self.stop.is_set() else _SEARCH))
         return self.totals

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 import pytest
 from process.landings import Landing, avro
 
-LIMIT = 2**20
+LIMIT = 2**16
 EVENT = {"uuid": "u", "object": "SHOP.A", "source_metadata": {"scn": 5}}
-SHORT = {"object": "SHOP.B", "x": "y" * 100_000}
+SHORT = {"object": "SHOP.B", "x": "y" * 6_000}
 DIRECTORY = "SHOP.C/2026/05/01/09/00"
 
 
@@ -44,7 +44,7 @@ def landing(spark, tmp_path_factory):
         landing.put(f"{DIRECTORY}/{name}", content)
     landing.put("short.jsonl", lines(SHORT))
     landing.put("d.avro", avro(*({"object": "SHOP.D", "v": "y" * size} for size in (1, 2 * LIMIT, 3)), v="string"))
-    spark.conf.set("spark.sql.files.maxPartitionBytes", "1m")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "64k")
     landing.totals = landing.append(longest_record=LIMIT)
     spark.conf.unset("spark.sql.files.maxPartitionBytes")
     yield landing

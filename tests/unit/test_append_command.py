@@ -34,7 +34,7 @@ TABLE = [
 
 def asked_by(words: list[str]) -> Any:
     """Return the options of the source's job."""
-    _, options, _ = arguments(words, "Append.")
+    _, options, *_ = arguments(words, "Append.")
     return SimpleNamespace(**options)
 
 
@@ -50,8 +50,8 @@ def test_what_is_not_said_has_a_default():
     ids=["datastream", "spanner", "bigtable"],
 )
 def test_a_job_has_the_options_of_its_source_and_their_defaults(words: list[str], kind: Any):
-    source, options, expected = arguments(words, "Append.")
-    assert (source, expected) == (words[0], None)
+    source, options, dbt, expected = arguments(words, "Append.")
+    assert (source, dbt, expected) == (words[0], None, None)
     made = kind(**options)
     assert str(made.staging) == "lake.shop"
     for field in dataclasses.fields(kind):
@@ -265,3 +265,28 @@ def test_what_was_appended_is_looked_at_from_the_first_batch_of_the_run_on(
     assert looked_at == [3]
     (result,) = console.results
     assert (result["first_batch"], result["expectations"]) == (3, {"success": success})
+
+
+@pytest.mark.parametrize(
+    ("words", "dbt"),
+    [
+        ([*ASKED, "--dbt", "build"], ("build", None)),
+        ([*ASKED, "--dbt", "build", "--every", "2m"], ("build", 120)),
+        ([*TABLE, "--dbt", "run -s tag:x", "--every", "5s"], ("run -s tag:x", 5)),
+    ],
+)
+def test_with_dbt_it_is_not_the_job_that_keeps_going(words: list[str], dbt: Any):
+    _, options, found, _ = arguments(words, "Append.")
+    assert (found, options["every"], "dbt" in options) == (dbt, None, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([*STREAM, "--dbt", "build", "--every", "5s", "--end", "2026-05-01T09:00:00Z"], "--dbt with --every has no"),
+        ([*STREAM, "--dbt", "build", "--every", "5s", "--expect"], "--expect looks at what a run has appended"),
+    ],
+)
+def test_what_keeps_going_with_dbt_has_no_end(words: list[str], sentence: str):
+    with pytest.raises(UsageError, match=sentence):
+        arguments(words, "Append.")

@@ -12,6 +12,7 @@ from reconcile_jobs.bigtable import job
 from reconcile_jobs.bigtable.change_decoder import TornChange
 from reconcile_jobs.bigtable.partition_reader import Finished, _Reading
 from reconcile_jobs.bigtable.partitions import Moved
+from reconcile_jobs.caller import Caller
 from reconcile_jobs.errors import Fault
 
 
@@ -23,6 +24,7 @@ class Rounds:
         self.rounds, self.last = 0, []  # type: ignore[var-annotated]
         self.stop, self.said = threading.Event(), []  # type: ignore[var-annotated]
         self.say = self.said.append
+        self.refuse_early_end = Caller().refuse_early_end
         self.client = SimpleNamespace(source="the stream")
         self.totals, self.low_watermark = SimpleNamespace(records=0), 0
 

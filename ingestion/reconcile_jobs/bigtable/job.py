@@ -153,6 +153,7 @@ class _Run:
     def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller) -> None:
         self.spark, self.client, self.job = spark, client, job
         self.stop, self.say, self.progress, self.clock = caller.stop, caller.say, caller.progress, caller.clock
+        self.refuse_early_end = caller.refuse_early_end
         self.totals, self.started = Totals(), self.clock.seconds()
         self.appended_at = self.started
         self.low_watermark = 0  # the highest that the lowest has been in this run
@@ -182,7 +183,8 @@ class _Run:
         stalled = 0
         while cut.round == 0 or not _reached(cut, target):
             if self.stop.is_set():
-                raise Fault("Stopped before everything was appended: run the same command again.")
+                self.refuse_early_end()
+                return
             if stalled == _STALLED:
                 self.say(
                     f"the low watermark of {self.client.source} stands at {as_text(self.low_watermark)}: what came was "

@@ -99,6 +99,7 @@ class _Run:
     def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller) -> None:
         self.spark, self.client, self.job = spark, client, job
         self.stop, self.say, self.progress = caller.stop, caller.say, caller.progress
+        self.refuse_early_end = caller.refuse_early_end
         self.totals, self.started = Totals(), time.monotonic()
         self.failure: Exception | None = None
         self.epoch = -1  # of the last window appended
@@ -241,7 +242,7 @@ class _Run:
             query.stop()
         failpoints.reach("after_checkpoint")
         if self.stop.is_set() and self.job.every is None and not self._done(query):
-            raise Fault("Stopped before everything was appended: run the same command again.")
+            self.refuse_early_end()
 
     def _query(self, every: str | None) -> Any:
         job = self.job

@@ -1,0 +1,108 @@
+"""dbt runs with the appends: when something came, at the beginning, and again where it failed."""
+
+import io
+from dataclasses import dataclass, field
+from threading import Event
+
+import pytest
+from reconcile_jobs.caller import Caller
+from reconcile_jobs.dbt_runs import DbtRuns, append_and_run
+from reconcile_jobs.errors import DataError, Fault, UsageError
+
+
+@dataclass
+class Totals:
+    records: int = 0
+    links: int = field(default=0, metadata={"latest": True})
+    first_batch: int | None = None
+    last_batch: int | None = None
+    watermark: str | None = None
+
+
+NOTHING = Totals(links=1)
+
+
+def batch(number):
+    return Totals(records=10, links=2, first_batch=number, last_batch=number, watermark=f"at {number}")
+
+
+class Dbt(DbtRuns):
+    """Fails in the runs of these numbers."""
+
+    def __init__(self, fails=(), ends=None):
+        super().__init__("build", Event(), io.StringIO())
+        self.at, self._fails = [], fails
+
+    def run(self):
+        self.totals.runs += 1
+        self.at.append(clock.passes)
+        self.totals.failed = ["orders"] if self.totals.runs in self._fails else []
+
+
+class Clock:
+    """One that waits for nothing."""
+
+    def __init__(self):
+        self.passes, self.waited = 0, []
+
+    def seconds(self):
+        return 2.0 * self.passes
+
+    def wait(self, event, seconds):
+        self.waited.append(seconds)
+        return event.is_set()
+
+
+def go(passes, dbt, every=10.0, refused=False):
+    """Append what each pass brings; stop before the last pass ends."""
+    global clock
+    clock, stop = Clock(), Event()
+
+    def append():
+        clock.passes += 1
+        if clock.passes == len(passes):
+            stop.set()
+        return passes[clock.passes - 1]
+
+    return append_and_run(append, dbt, every, stop, lambda: refused, clock)
+
+
+def test_dbt_runs_at_the_beginning_and_with_each_batch():
+    dbt = Dbt()
+    totals = go([NOTHING, NOTHING, batch(1), NOTHING, batch(2), NOTHING], dbt)
+    assert dbt.at == [1, 3, 5]
+    assert totals == Totals(records=20, links=1, first_batch=1, last_batch=2, watermark="at 2")
+    assert clock.waited == [8.0] * 5
+
+
+def test_what_failed_is_tried_again_until_it_does_not():
+    dbt = Dbt(fails=(2, 3))
+    go([NOTHING, batch(1), NOTHING, NOTHING, NOTHING, NOTHING], dbt)
+    assert dbt.at == [1, 2, 3, 4]
+    dbt.refuse_failed()
+
+
+def test_what_failed_last_is_named_at_the_end():
+    dbt = Dbt(fails=(1,))
+    stopped = Event()
+    append_and_run(lambda: batch(1), dbt, None, stopped, lambda: False)
+    with pytest.raises(DataError, match=r"in the last run of dbt orders failed"):
+        dbt.refuse_failed()
+
+
+def test_what_is_not_as_expected_is_not_merged():
+    dbt = Dbt()
+    go([batch(1), NOTHING], dbt, refused=True)
+    assert dbt.at == []
+
+
+@pytest.mark.parametrize("command", ["", "test", "--select build_me", "docs generate"])
+def test_a_command_that_runs_no_models_is_refused(command):
+    with pytest.raises(UsageError, match=r"runs no models: write it as --dbt 'build --select tag:shop'"):
+        DbtRuns(command, Event(), io.StringIO())
+
+
+def test_a_run_that_somebody_comes_back_for_may_end_early():
+    Caller(comes_back=True).refuse_early_end()
+    with pytest.raises(Fault, match="Stopped before everything was appended"):
+        Caller().refuse_early_end()
