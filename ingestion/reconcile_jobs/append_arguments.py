@@ -268,7 +268,7 @@ def _add_expectations(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--data-docs",
         metavar="DIR",
-        help="where suites, results and Data Docs are kept (default: lakehouse/_expectations/SCHEMA.TABLE)",
+        help="where results and Data Docs are kept (default: lakehouse/_expectations/SCHEMA.TABLE)",
     )
 
 

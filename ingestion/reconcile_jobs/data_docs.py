@@ -33,7 +33,8 @@ table { border-collapse: collapse; width: 100%; margin-bottom: 2rem; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .8rem; border-bottom: 1px solid #ccc; }
 td { overflow-wrap: anywhere; }
 .number { text-align: right; }
-.passed, .failed { font-weight: bold; padding: .1rem .6rem; border-radius: .3rem; white-space: nowrap; color: #fff; }
+.whole, .passed, .failed { white-space: nowrap; }
+.passed, .failed { font-weight: bold; padding: .1rem .6rem; border-radius: .3rem; color: #fff; }
 .passed { background: #1a7f37; }
 .failed { background: #b3261e; }
 </style>
@@ -61,8 +62,8 @@ td { overflow-wrap: anywhere; }
 {% for name, run in runs %}
 <tr>
 <td>{{ outcome(run) }}</td>
-<td><a href="runs/{{ name | urlencode }}.html">{{ run.at }}</a></td>
-<td>{{ run.staging }}</td>
+<td class="whole"><a href="runs/{{ name | urlencode }}.html">{{ run.at }}</a></td>
+<td class="whole">{{ run.staging }}</td>
 <td>{{ run.batches }}</td>
 <td class="number">{{ run.records | number }}</td>
 <td>{% for found in run.found if not found.success %}{{ found.expectation_config.description }} {% endfor %}</td>
