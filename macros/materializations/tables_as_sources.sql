@@ -74,7 +74,7 @@
       '_row_id': 'the address of the row at its source; NULL of backfill rows',
       '_range': 'the range of cells that is deleted: from start_time on, before end_time; NULL: without end, or any',
       'valid_from': 'when the version began, by the time of its source',
-      'valid_to': 'when the next one began; NULL: it is the newest',
+      'valid_to': 'when it ended; NULL: it is the newest',
       'record': 'the record as delivered',
       'origin': 'the file, or the partition, that it came from',
   }) }}

@@ -94,11 +94,26 @@ def test_every_command_of_dbt_works_and_leaves_the_rows_alone(shop: Project, spa
     assert rows(spark, shop) == [(1, "uno"), (3, "three")]
 
 
-def test_the_catalog_of_docs_has_the_models_columns(shop: Project) -> None:
+def test_docs_have_the_columns_of_models_and_describe_those_of_tables(
+    shop: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    shop.dbt("run-operation", "reconcile.tables_as_sources")
+    (shop.root / "models" / "reconcile_tables.yml").write_text(capsys.readouterr().out)
     shop.dbt("docs", "generate")
-    catalog = json.loads((shop.root / "target" / "catalog.json").read_text())
+    catalog, manifest = (
+        json.loads((shop.root / "target" / f"{of}.json").read_text()) for of in ("catalog", "manifest")
+    )
     assert catalog["errors"] is None
     assert list(catalog["nodes"]["model.shop.things"]["columns"]) == ["id", "name"]
+    described = {
+        name.split(".")[-1]: [column for column in table["columns"] if column in manifest["sources"][name]["columns"]]
+        for name, table in catalog["sources"].items()
+        if ".lake." not in name
+    }
+    assert {"reconcile_ledger", "reconcile_columns_seen", "things__base", "parts__quarantine"} <= described.keys()
+    assert described["things__base"] == ["id", "name", "_change_sequence", "_change_time", "_change_batch", "_deleted"]
+    assert manifest["docs"].keys() == {"doc.dbt.__overview__", "doc.reconcile.__reconcile__"}
 
 
 @pytest.mark.matrix

@@ -135,7 +135,11 @@ def test_append_run_test_and_parity_do_what_the_readme_has_though_append_and_run
     package = {node["unique_id"] for node in seen if node["package_name"] == "reconcile"}
     models = {id_ for id_ in package if not id_.startswith("operation.")}
     views = ("drift", "lag", "quarantine", "status", "unrouted")
-    assert models == {f"model.reconcile.reconcile_{name}" for name in views}, "none of the demo"
+    tables = ("columns_seen", "ledger", "parity", "parity_differences")
+    assert models == {
+        *(f"model.reconcile.reconcile_{name}" for name in views),
+        *(f"source.reconcile.reconcile.reconcile_{name}" for name in tables),
+    }, "none of the demo"
     own = Counter(node["resource_type"] for node in seen if node["package_name"] == "shop")
     assert own == {"model": 4, "source": 2, "test": 14}
 
