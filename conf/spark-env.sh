@@ -53,8 +53,9 @@ export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"
 if [ -t 2 ]; then export RECONCILE_TERMINAL=1; else unset RECONCILE_TERMINAL; fi
 
 # The JVM's first line announces the vector module that Spark asks for, and has no switch against it. What comes behind it
-# passes byte by byte: a progress line has no end.
+# passes byte by byte: a progress line has no end. Ctrl-C reaches this process too, and what a job says of it must still pass.
 exec 2> >(
+  trap '' INT TERM
   exec >&2
   if IFS= read -r line; then
     [ "$line" = 'WARNING: Using incubator modules: jdk.incubator.vector' ] || printf '%s\n' "$line"

@@ -14,6 +14,7 @@ from reconcile_jobs.append_arguments import arguments
 from reconcile_jobs.caller import Caller
 from reconcile_jobs.console import Console
 from reconcile_jobs.dbt_runs import DbtRuns, append_and_run
+from reconcile_jobs.errors import Fault
 from reconcile_jobs.shutdown import Shutdown
 
 # Imported when they are asked for: each has a Job, whose fields are its options, and run.
@@ -35,7 +36,12 @@ def main(words: list[str], console: Console, shutdown: Shutdown) -> None:
     from reconcile_jobs import session
 
     staging = asked["staging"]
-    spark = session.start(f"append {staging}")
+    try:
+        spark = session.start(f"append {staging}", shutdown.listen)
+    except Exception:
+        if shutdown.stop.is_set():
+            raise Fault("Stopped before anything was appended: run the same command again.") from None
+        raise
     shutdown.watch(spark)
     caller = Caller(shutdown.stop, _once(console.say) if dbt else console.say, console.progress, comes_back=bool(every))
     outcome: expectations.Outcome | None = None

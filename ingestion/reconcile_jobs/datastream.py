@@ -122,6 +122,8 @@ class _Run:
                 self._show()
                 self._name_hidden(hidden.found(0))
                 if self.stop.is_set():
+                    # Or its end would wait for that of the batch. An append is there whole or not at all.
+                    self.spark.sparkContext.cancelAllJobs()
                     query.stop()
                     break
         except Exception as problem:

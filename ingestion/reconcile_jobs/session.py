@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["settings", "ship_by_value", "start"]
 
 
-def start(name: str) -> SparkSession:
+def start(name: str, has_context: Callable[[], None] = lambda: None) -> SparkSession:
     """Start the session that spark-submit configured. Raises UsageError without Delta or Iceberg.
 
-    Spark's own log falls silent: what a failure means, the job says itself.
+    Spark's own log falls silent: what a failure means, the job says itself. `has_context` is called in between.
     """
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     configured = SparkConf()
@@ -29,6 +29,8 @@ def start(name: str) -> SparkSession:
     if configured.contains("spark.submit.deployMode") and configured_format(configured.get) is None:
         raise UsageError(_NO_FORMAT)
     try:
+        SparkContext.getOrCreate(SparkConf().setAppName(name))
+        has_context()
         spark = SparkSession.builder.appName(name).getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
         if configured_format(spark.conf.get) is None:

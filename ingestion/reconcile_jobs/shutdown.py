@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -21,18 +22,27 @@ _BEFORE_SPARK = 100
 
 
 class Shutdown:
-    """Sets `stop` when the process is asked to end, by SIGTERM or SIGINT, wherever that arrives."""
+    """Sets `stop` when the process is asked to end, by SIGTERM or SIGINT, wherever that arrives: from now on."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()
         self._spark: SparkSession | None = None
         self._jvm_ends = False
         self._may_end = threading.Event()
+        self.listen()
+
+    def listen(self) -> None:
+        """Hear of signals; again once there is a Spark context, which has put a handler of its own in this place."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._asked)
+
+    def _asked(self, *_: object) -> None:
+        self.stop.set()
+        # Under spark-submit the JVM goes too, and py4j would log each call that it does not answer any more.
+        logging.disable()
 
     def watch(self, spark: SparkSession) -> None:
-        """Begin to listen. Under spark-submit signals reach the JVM, whose end then waits for `end`."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.stop.set())
+        """Under spark-submit signals reach the JVM too: from here on its end waits for `end`."""
         self._spark = spark
         if "PYSPARK_GATEWAY_PORT" not in os.environ:
             return

@@ -1,6 +1,7 @@
 """append.py's command line, and the names of staging tables: refused before Spark starts."""
 
 import dataclasses
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from reconcile_jobs import datastream, session
 from reconcile_jobs.append_arguments import arguments
 from reconcile_jobs.bigtable import job as bigtable_job
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.errors import Fault, UsageError
 from reconcile_jobs.expectations import Expected
 from reconcile_jobs.spanner import job
 from reconcile_jobs.staging import TableName, literal, quoted
@@ -252,10 +253,10 @@ def test_what_was_appended_is_looked_at_from_the_first_batch_of_the_run_on(
     monkeypatch.setattr(append, "import_module", lambda name: SimpleNamespace(
         Job=lambda **asked: asked, run=lambda spark, job, caller: Appended()
     ))  # fmt: skip
-    monkeypatch.setattr(session, "start", lambda name: "a session")
+    monkeypatch.setattr(session, "start", lambda name, has_context: "a session")
     monkeypatch.setattr(append.expectations, "check", check)
     monkeypatch.setattr(append.expectations, "refusal", lambda staging, outcome: UsageError("not as expected"))
-    console, shutdown = Said(), SimpleNamespace(watch=lambda spark: None, stop=None)
+    console, shutdown = Said(), SimpleNamespace(watch=lambda spark: None, listen=None, stop=None)
     words = [*ASKED, "--expect", on_failure]
     if fails:
         with pytest.raises(UsageError, match="not as expected"):
@@ -290,3 +291,21 @@ def test_with_dbt_it_is_not_the_job_that_keeps_going(words: list[str], dbt: Any)
 def test_what_keeps_going_with_dbt_has_no_end(words: list[str], sentence: str):
     with pytest.raises(UsageError, match=sentence):
         arguments(words, "Append.")
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_what_breaks_while_spark_starts_is_no_failure_if_the_job_was_asked_to_stop(
+    monkeypatch: pytest.MonkeyPatch, asked: bool
+) -> None:
+    """Ctrl-C ends the JVM too, so that the next call to it fails in words of its own."""
+
+    def start(name: str, has_context: Any) -> None:
+        has_context()
+        raise RuntimeError("the JVM is gone")
+
+    stop = threading.Event()
+    shutdown = SimpleNamespace(listen=stop.set if asked else lambda: None, stop=stop)
+    monkeypatch.setattr(session, "start", start)
+    refused, says = (Fault, "Stopped before anything was appended") if asked else (RuntimeError, "the JVM is gone")
+    with pytest.raises(refused, match=says):
+        append.main(ASKED, Said(), shutdown)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -116,3 +117,18 @@ def test_progress_is_for_a_terminal_that_shows_the_messages(configuration: Confi
     os.close(slave)
     os.close(master)
     assert told.read_text() == ("1\n" if terminal == "stderr" else "none\n")
+
+
+def test_what_is_said_of_ctrl_c_still_passes(configuration: Configuration):
+    """A terminal sends it to all processes of the job, the one that its messages pass through among them."""
+    configuration.start(1, meet=1)
+    script = (
+        f'trap "echo stopped >&2; exit 4" INT; . "{configuration.directory}/spark-env.sh"; echo begun >&2; sleep 60'
+    )
+    words = ["bash", "-c", script]
+    environment = os.environ | {"RECONCILE_JARS": str(configuration.jars), "RECONCILE_PACKAGES": ""}
+    job = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert job.stderr is not None
+    assert job.stderr.readline() == "begun\n"
+    os.killpg(job.pid, signal.SIGINT)
+    assert (job.stderr.read(), job.wait(60)) == ("stopped\n", 4)
