@@ -40,6 +40,8 @@ class DbtRuns:
     def __init__(self, command: str, stop: Event, out: TextIO) -> None:
         """Read the command, as `build --select tag:shop`. Raises UsageError."""
         self._words = shlex.split(command)
+        if not out.isatty():
+            self._words.append("--no-use-colors")
         if not set(self._words) & set(_COMMANDS):
             raise UsageError(f"--dbt '{command}' runs no models: write it as --dbt 'build --select tag:shop'.")
         self._command, self._stop, self._out = command, stop, out

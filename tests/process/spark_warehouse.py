@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from datastream import Staged, stage
 from plain_dbt import Column, Rows
@@ -28,6 +28,9 @@ class SparkWarehouse:
         if not self.has(f"{schema}.{identifier}"):
             return None
         return "view" if self.spark.catalog.getTable(f"{schema}.{identifier}").tableType == "VIEW" else "table"
+
+    def relation_properties(self, schema: str, identifier: str) -> Mapping[str, str]:
+        return dict(self.spark.sql(f"show tblproperties `{schema}`.`{identifier}`").collect())
 
     def has(self, name: str) -> bool:
         return self.spark.catalog.tableExists(name)
