@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from plain_dbt import PACKAGE, PlainProject
+from plain_dbt import PACKAGE, PlainProject, Relation
 from recorder import Recorder
 from refusals import THINGS, thing
-from shapes import Life
+from shapes import MYSQL, ORACLE, SPANNER, Life
 
 VIEWS = ["reconcile_drift", "reconcile_lag", "reconcile_quarantine", "reconcile_status", "reconcile_unrouted"]
 ANEW, NOTHING = dict.fromkeys(VIEWS, "MADE ANEW"), dict.fromkeys(VIEWS, "nothing new")
@@ -107,3 +107,20 @@ def test_at_an_earlier_moment_no_view_is_made() -> None:
 def test_without_a_model_the_views_are_empty() -> None:
     project = PlainProject(Recorder(), "demo")
     assert all("where false" in project.compile(view) for view in VIEWS)
+
+
+@pytest.mark.parametrize(("source", "waits"), [(ORACLE, True), (SPANNER, True), (MYSQL, False)])
+def test_what_waits_in_models_that_have_such_is_in_the_status(source: str, waits: bool) -> None:
+    shop = Life(thing(source))
+    shop.project.run("orders")
+    assert ("'pending' as kind" in shop.project.macros.status_of([shop.project.node("orders")])) == waits
+
+
+def test_a_test_of_a_staging_table_asks_the_models_that_read_it_and_no_others(shop: Life) -> None:
+    shop.project.source("lake", "other_changes")
+    shop.project.model("parts", thing().sql.replace("shop_changes", "other_changes"), THINGS)
+    for name in ("orders__quarantine", "parts__quarantine", "shop_changes", "other_changes"):
+        shop.warehouse.has(f"{'demo' if 'quarantine' in name else 'lake'}.{name}")
+    for staging, model in (("shop_changes", "orders"), ("other_changes", "parts")):
+        nodes = shop.project.macros.nodes_to_test(Relation("lake", staging))
+        assert [node["name"] for node in nodes] == [model]

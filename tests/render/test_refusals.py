@@ -82,6 +82,13 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
          *(f"column {name}: infinity_is_null is true or false, of a timestamp or timestamp_ntz; a string column keeps "
            "infinity as text" for name in "de")],
     ),
+    "options of Datastream's in a model of Spanner's": (
+        thing(SPANNER, columns={"id": "bigint", **{name: {"data_type": type_, "meta": said} for name, type_, said in (
+            ("a", "binary", {"encoding": "hex"}), ("b", "timestamp", {"infinity_is_null": True}),
+        )}}),
+        [f"column {name}: its meta has {option}, which is for Datastream; Spanner writes each type in one way, so "
+         "remove it" for name, option in (("a", "encoding"), ("b", "infinity_is_null"))],
+    ),
     "zero dates that are none": (
         thing(columns={"id": "bigint", **{
             name: {"data_type": type_, "meta": {"zero_date": said}} for name, type_, said in (

@@ -38,3 +38,15 @@ def test_an_empty_run_leaves_the_views_that_are_there_alone_and_the_next_one_mak
     life.project.node("orders")["description"] = "What people have ordered."
     assert run(life, empty=True) == []
     assert len(run(life)) == 1
+
+
+@pytest.mark.parametrize("name", ["mysql_composite_key", "oracle", "spanner"])
+def test_a_new_key_is_inserted_though_it_brings_no_row(name: str) -> None:
+    """A tombstone of a key that is not there keeps late inserts from bringing the row back."""
+    life = Life(SHAPES[name])
+    life.statements("first run")
+    life._increment()
+    life.warehouse.counts |= {"inserted": 0, "new_keys": 2, "tombstoned": 2}
+    run(life)
+    (merge,) = (text for text in life.warehouse.statements if text.startswith("merge into `demo`.`orders__base`"))
+    assert "when not matched then insert" in merge

@@ -135,3 +135,17 @@ def test_a_metastore_that_another_process_holds_is_a_fault_where_only_derby_says
     said = "ERROR XSDB6: Another instance of Derby may have already booted the database"
     failure = explained(RuntimeError(f"java.sql.SQLException: {said}"))
     assert isinstance(failure, Fault) and "held by another process" in str(failure)
+
+
+@pytest.mark.parametrize("name", ["java_exception", "_origin"])
+def test_what_lies_beneath_a_failure_of_sparks_is_found_by_either_of_its_names(name: str):
+    beneath = SimpleNamespace(
+        getClass=lambda: SimpleNamespace(getName=lambda: "java.io.IOException"),
+        getMessage=lambda: "No space left on device",
+        getCause=lambda: None,
+    )
+    problem = RuntimeError("Job aborted")
+    setattr(problem, name, beneath)
+    told = explained(problem)
+    assert isinstance(told, Fault)
+    assert "The disk is full" in str(told)
