@@ -35,6 +35,8 @@ __all__ = [
 _JSON = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2))?$")
 _AVRO = re.compile(r"\.avro$")
 _PACKED = re.compile(r"\.(gz|bz2)$")
+# What Hadoop decompresses by the end of a name, whatever it holds.
+_COMPRESSED = re.compile(r"\.(gz|bz2|deflate|zst|snappy|lz4)$")
 _NEVER_EMPTY = re.compile(r"\.(avro|gz|bz2)$")  # not even without a record
 
 
@@ -167,7 +169,7 @@ def find_long_lines(spark: SparkSession, files: Files, listed: Versions, longest
     """Note the lines of uncompressed files that have more bytes than the longest may have."""
     for path in files.json:
         length, _ = listed.get(same_name(path), _NO_BYTES)
-        if length > longest and not _PACKED.search(path):
+        if length > longest and not _COMPRESSED.search(path):
             with _opened(spark, path) as read:
                 if long := list(long_lines(read, length, longest)):
                     files.long[path] = long
