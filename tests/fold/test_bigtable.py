@@ -225,7 +225,7 @@ def test_every_entry_is_a_change_record(memory: Memory, project: MemoryProject) 
     rows = changes.selectExpr(
         "*", "unix_micros(cell_time) as us", "_range.*", "unix_micros(_range.start_time) as starts",
         "unix_micros(_range.end_time) as ends", "date_format(_change_time, 'ss.SSSSSS') as at",
-    ).drop("_range").toDF(
+    ).drop("_range", "_change_macro").toDF(
         *COLUMNS, *MORE, "kind", "sequence", "id", "time", "tx", "batch", "carried", "error", "record", "origin", "us",
         "range_key", "range_family", "range_qualifier", "start_time", "end_time", "starts", "ends", "at",
     ).orderBy("sequence").collect()  # fmt: skip

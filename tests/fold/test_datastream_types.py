@@ -597,7 +597,7 @@ class Bug(NamedTuple):
 
 TEXTS, VALUES = "macros/change_records/datastream_texts.sql", "macros/change_records/typed_value.sql"
 BUGS = [
-    Bug("hex is read as base64", "macros/sources/datastream_mysql.sql", {", encoding='hex')": ", encoding='base64')"},
+    Bug("hex is read as base64", "macros/sources/datastream_mysql.sql", {", encoding='hex'": ", encoding='base64'"},
         "BYTES in hex", "mysql"),
     Bug("bytes without a declaration are guessed", TEXTS, {"or encoding or 'unknown'": "or encoding or 'hex'"},
         "BYTES in a text"),
