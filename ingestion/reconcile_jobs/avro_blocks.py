@@ -6,7 +6,7 @@ import bz2
 import lzma
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 __all__ = ["LARGEST", "first_too_large"]
@@ -67,13 +67,13 @@ def _is_larger(data: memoryview, codec: str, largest: int) -> bool:
     if codec == "lz4":
         return int.from_bytes(data[:4], "little") > largest
     if codec == "deflate":
-        return len(data) * _DEFLATE > largest and _is_longer(_Deflate(), data, largest)
+        return len(data) * _DEFLATE > largest and _is_longer(_Deflate, data, largest)
     if codec == "bzip2":
-        return _is_longer(bz2.BZ2Decompressor(), data, largest)
+        return _is_longer(bz2.BZ2Decompressor, data, largest)
     if codec == "xz":
-        return _is_longer(lzma.LZMADecompressor(), data, largest)
+        return _is_longer(lzma.LZMADecompressor, data, largest)
     if codec == "zstandard" and (zstd := _zstd()):
-        return _is_longer(zstd.ZstdDecompressor(), data, largest)
+        return _is_longer(zstd.ZstdDecompressor, data, largest)
     return len(data) > largest
 
 
@@ -83,6 +83,7 @@ class _Deflate:
     def __init__(self) -> None:
         self._decompressor = zlib.decompressobj(-15)
         self.eof = self.needs_input = False
+        self.unused_data = b""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
         found = self._decompressor.decompress(self._decompressor.unconsumed_tail or data, max_length)
@@ -90,14 +91,17 @@ class _Deflate:
         return found
 
 
-def _is_longer(decompressor: Any, data: memoryview, largest: int) -> bool:
+def _is_longer(decompressor: Callable[[], Any], data: memoryview, largest: int) -> bool:
     length, given = 0, bytes(data)
     try:
-        while not decompressor.eof and not (decompressor.needs_input and not given):
-            length += len(decompressor.decompress(given, max_length=_CHUNK))
-            if length > largest:
-                return True
-            given = b""
+        while given:  # one stream after the other
+            stream = decompressor()
+            while not stream.eof and not (stream.needs_input and not given):
+                length += len(stream.decompress(given, max_length=_CHUNK))
+                if length > largest:
+                    return True
+                given = b""
+            given = stream.unused_data
     except Exception:  # damaged: the reader says how
         return False
     return False

@@ -101,7 +101,7 @@ class _Run:
     def __init__(self, spark: SparkSession, job: Job, caller: Caller) -> None:
         self.spark, self.job = spark, job
         self.stop, self.say, self.progress = caller.stop, caller.say, caller.progress
-        self.refuse_early_end = caller.refuse_early_end
+        self.refuse_early_end, self.comes_back = caller.refuse_early_end, caller.comes_back
         self.totals, self.started = Totals(), time.monotonic()
         self.failure: Exception | None = None
         self.has_named_unreadable = False
@@ -134,7 +134,7 @@ class _Run:
         if self.stop.is_set() and self.job.every is None:
             self.refuse_early_end()
         failpoints.reach("after_checkpoint")
-        self._name_hidden(hidden.found(0 if self.stop.is_set() else _SEARCH))
+        self._name_hidden(hidden.found(0 if self.stop.is_set() or self.comes_back else _SEARCH))
         return self.totals
 
     def _checkpoint(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from reconcile_jobs.errors import causes
 from reconcile_jobs.json_lines import long_lines
 from reconcile_jobs.landing_area import escaped
 from reconcile_jobs.long_records import LongRecord
@@ -185,8 +186,13 @@ def _opened(spark: SparkSession, path: str) -> Iterator[Callable[[int, int], byt
     stream = at.getFileSystem(conf).open(at)
 
     def read(place: int, count: int) -> bytes:
-        stream.seek(place)
-        return bytes(stream.readNBytes(count))
+        try:
+            stream.seek(place)
+            return bytes(stream.readNBytes(count))
+        except Exception as problem:
+            if any("EOFException" in kind for kind, _ in causes(problem)):  # the file is shorter by now
+                return b""
+            raise
 
     try:
         yield read

@@ -186,6 +186,7 @@ def _why_unreadable(problem: Exception, path: str) -> str:
 
 
 _TORN = [
+    (r"Too many bytes before (?:delimiter|newline)", "it has a line of more than 2 GiB"),
     (r"FILE_LENGTH_EXCEEDS|exceeds the max length", "it has more than 2 GiB, and cannot be read in parts"),
     (r"EOFException", "it ends in the middle"),
     (

@@ -11,7 +11,7 @@ from threading import Event
 from typing import Any, TextIO, TypeVar
 
 from reconcile_jobs.clock import Clock
-from reconcile_jobs.errors import DataError, UsageError
+from reconcile_jobs.errors import DataError, Fault, UsageError
 
 __all__ = ["DbtRuns", "DbtTotals", "append_and_run"]
 
@@ -39,7 +39,10 @@ class DbtRuns:
 
     def __init__(self, command: str, stop: Event, out: TextIO) -> None:
         """Read the command, as `build --select tag:shop`. Raises UsageError."""
-        self._words = shlex.split(command)
+        try:
+            self._words = shlex.split(command)
+        except ValueError as problem:
+            raise UsageError(f"--dbt {command} cannot be read: {problem}.") from None
         if not out.isatty():
             self._words.append("--no-use-colors")
         if not set(self._words) & set(_COMMANDS):
@@ -47,8 +50,11 @@ class DbtRuns:
         self._command, self._stop, self._out = command, stop, out
         self.totals = DbtTotals()
 
-    def run(self) -> None:
-        """Run the command once. What fails is counted; the next run tries it again. Raises UsageError."""
+    def run(self) -> bool:
+        """Run the command once, and return whether it came to its end.
+
+        What fails is counted; the next run tries it again. Raises UsageError.
+        """
         try:
             from dbt.cli.main import dbtRunner
         except ModuleNotFoundError:
@@ -60,14 +66,15 @@ class DbtRuns:
             done = dbtRunner(callbacks=[self._between_statements]).invoke(list(self._words))
         self.totals.runs += 1
         self.totals.seconds = round(self.totals.seconds + time.monotonic() - began, 1)
-        if self._stop.is_set():
-            return
+        if self._stop.is_set() and not done.success:
+            return False
         if type(done.exception).__name__ == "DbtUsageException":
             raise UsageError(f"--dbt '{self._command}': {done.exception}.")
         results: Any = getattr(done.result, "results", None) or []
         failed = [result.node.name for result in results if result.status in ("error", "fail", "runtime error")]
         self.totals.failed = failed or ([] if done.success else ["dbt itself"])
         self.totals.failed_runs += not done.success
+        return True
 
     def _between_statements(self, event: Any) -> None:
         if self._stop.is_set() and event.info.name == "SQLQuery":
@@ -101,8 +108,8 @@ def append_and_run(
         began = clock.seconds()
         passed: Any = append()
         has_news = totals is None or passed.last_batch is not None or dbt.totals.failed
-        if has_news and not stop.is_set() and not is_refused():
-            dbt.run()
+        if has_news and not is_refused() and (stop.is_set() or not dbt.run()) and every is None:
+            raise Fault("Stopped before everything was merged: run the same command again.")
         totals = passed if totals is None else _added(totals, passed)
         if every is None or stop.is_set():
             return totals

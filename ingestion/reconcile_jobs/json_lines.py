@@ -5,7 +5,9 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import BinaryIO, cast
 
 from reconcile_jobs.long_records import LongRecord
@@ -27,9 +29,8 @@ def packed_lines(content: bytes, name: str, longest: int) -> Iterator[list[bytes
 
     Of a line with more bytes than the longest may have (its line feed counts), what is known of it. Raises PackedError.
     """
-    packed = io.BytesIO(content)
-    stream = cast(BinaryIO, bz2.BZ2File(packed) if name.endswith(".bz2") else gzip.GzipFile(fileobj=packed))
-    chunk = _next(stream, packed)
+    chunks = _decompressed(content, name)
+    chunk = next(chunks, b"")
     place = len(_BOM) if chunk.startswith(_BOM) else 0  # where the line begins that is not yet whole
     chunk = chunk[place:]
     begun, long = b"", None
@@ -48,23 +49,41 @@ def packed_lines(content: bytes, name: str, longest: int) -> Iterator[list[bytes
                 place += sum(map(len, lines)) + len(lines)
             if len(begun) > longest:
                 begun, long = b"", _long(begun, place)
-        chunk = _next(stream, packed)
+        chunk = next(chunks, b"")
     if long is not None:
         yield [long]
     elif begun:
         yield [begun]
 
 
-def _next(stream: BinaryIO, packed: BinaryIO) -> bytes:
-    place = packed.tell()
+def _decompressed(content: bytes, name: str) -> Iterator[bytes]:
+    packed = io.BytesIO(content)
     try:
-        return stream.read(_CHUNK)
+        yield from (
+            _bunzip2(packed)
+            if name.endswith(".bz2")
+            else iter(partial(gzip.GzipFile(fileobj=packed).read, _CHUNK), b"")
+        )
     except EOFError as problem:
-        raise PackedError(f"it ends in the middle (after byte {place})") from problem
-    except Exception as problem:  # zlib.error, BadGzipFile, OSError, ValueError
+        raise PackedError(f"it ends in the middle (after byte {packed.tell()})") from problem
+    except (OSError, ValueError, zlib.error) as problem:
         raise PackedError(
-            f"what it holds is not what its name says, or was damaged (after byte {place}: {problem})"
+            f"what it holds is not what its name says, or was damaged (after byte {packed.tell()}: {problem})"
         ) from problem
+
+
+def _bunzip2(packed: BinaryIO) -> Iterator[bytes]:
+    # Not bz2.BZ2File, which takes a damaged stream behind the first one for the end of the file.
+    piece = packed.read(_CHUNK)
+    while piece:
+        stream = bz2.BZ2Decompressor()
+        while not stream.eof:
+            if stream.needs_input and not piece and not (piece := packed.read(_CHUNK)):
+                raise EOFError
+            if chunk := stream.decompress(piece, _CHUNK):
+                yield chunk
+            piece = b""
+        piece = stream.unused_data or packed.read(_CHUNK)
 
 
 def _with_long_ones(lines: list[bytes], place: int, longest: int) -> list[bytes | LongRecord]:
@@ -90,13 +109,16 @@ def long_lines(read: Callable[[int, int], bytes], length: int, longest: int) -> 
     """
     # A longer line holds at least one of these stretches whole, in which there is no line feed then.
     stretch = longest // 2
-    origin = place = 0  # a line begins at the origin
+    # A line begins at the origin. Hadoop's reader does not count the mark either.
+    origin = place = len(_BOM) if read(0, len(_BOM)) == _BOM else 0
     while place + stretch <= length:
         if _has_feed(read, place, place + stretch):
             place += stretch
             continue
         begins = origin if place == origin else _after_last_feed(read, place - stretch, place)
         long, ends = _read_line(read, begins, length)
+        if ends == begins:  # the file is shorter by now
+            return
         if ends - begins > longest:
             yield long
         origin = place = ends

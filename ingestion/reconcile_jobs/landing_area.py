@@ -118,9 +118,15 @@ def hidden(spark: SparkSession, pattern: str) -> list[str]:
 class HiddenFiles:
     """A search for what lies hidden below a pattern, beside a run, which a large landing area does not keep waiting."""
 
+    # A run that comes again and again does not begin another one beside it.
+    _latest: threading.Thread | None = None
+
     def __init__(self, spark: SparkSession, pattern: str) -> None:
         self._found: list[str] | None = None
-        self._search = threading.Thread(target=self._look, args=(spark, pattern), daemon=True)
+        if HiddenFiles._latest is not None and HiddenFiles._latest.is_alive():
+            self._search = HiddenFiles._latest
+            return
+        self._search = HiddenFiles._latest = threading.Thread(target=self._look, args=(spark, pattern), daemon=True)
         self._search.start()
 
     def _look(self, spark: SparkSession, pattern: str) -> None:

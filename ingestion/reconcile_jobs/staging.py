@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -72,7 +73,10 @@ def raw_rows(records: Sequence[str], objects: Sequence[str], origins: Sequence[s
     import pyarrow as pa
 
     if 4 * max(map(len, records), default=0) > longest:
-        records = [long.note() if (long := if_long(record, longest)) else record for record in records]
+        # What a job writes for itself, as `#cut`, is never too long: it goes on from there.
+        limits = [sys.maxsize if of.startswith("#") else longest for of in objects]
+        found = map(if_long, records, limits)
+        records = [long.note() if long else record for record, long in zip(records, found, strict=True)]
     columns = {"record": records, "object": objects, "origin": origins}
     return pa.RecordBatch.from_pydict({name: pa.array(texts, pa.string()) for name, texts in columns.items()})
 

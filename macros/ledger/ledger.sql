@@ -46,9 +46,14 @@ partitioned by (relation){{ reconcile.format_properties_clause(file_format) }}
     time, the number of the ledger's last row, when its last batch was appended, in microseconds, and the base table's largest batch now. A rebuild
     begins a new account. -#}
 {%- macro applied_batches(relations) -%}
-  {%- set account = dict(reconcile.known_of(relations.live) or reconcile.one_row(reconcile._account(relations))) -%}
+  {%- set known = reconcile.known_of(relations.live) -%}
+  {%- set account = dict(known or reconcile.one_row(reconcile._account(relations))) -%}
   {%- if not reconcile.is_idle(relations.live) -%}
     {%- do account.update({'base_batch': reconcile.largest_batch(relations.base, account.ledger_base_batch)}) -%}
+    {#- Since this run began another one may have applied what this one would apply again, and the records may have been purged after it. -#}
+    {%- if known and account.base_batch != account.ledger_base_batch -%}
+      {%- do account.update(reconcile.one_row(reconcile._account(relations))) -%}
+    {%- endif -%}
   {%- endif -%}
   {{ return(account) }}
 {%- endmacro %}

@@ -4,21 +4,19 @@
 {%- macro get_view_statements(relations, settings, live, names=[], quarantine=none) -%}
   {%- set statements = [] -%}
   {%- for name, query, comments in [('changes', reconcile.records_as_of(sql, settings.as_of), ''), ('live', live, reconcile.view_comments(settings.columns, names)), ('quarantine', quarantine, '')] if query -%}
-    {%- set declaration = settings.declaration if name == 'live' and settings.materialized != 'current_view' -%}
-    {%- set statement = reconcile.get_view_statement(relations[name], query, comments, settings.built[name], settings, declaration) -%}
+    {%- set statement = reconcile.get_view_statement(relations[name], query, comments, settings.built[name], settings) -%}
     {%- do statements.append(statement) if statement and not (settings.built[name] and flags.EMPTY) -%}
   {%- endfor -%}
   {{ return(statements) }}
 {%- endmacro %}
 
 {#- The statement that makes one view, none if it is as it was `built`, which is none where there is no such view; `settings` of the
-    model that it belongs to; `declaration` is kept with it, for `_built_of_idle`. Of two runs that find it missing both make it. -#}
-{%- macro get_view_statement(relation, query, comments, built, settings={}, declaration=none) -%}
-  {%- set properties = (", 'reconcile.declaration' = " ~ reconcile.literal(declaration) if declaration else '') ~ reconcile.as_of_property(settings) -%}
-  {%- set definition = local_md5((settings.declaration or '') ~ comments ~ properties ~ query) -%}
+    model that it belongs to. Of two runs that find it missing both make it. -#}
+{%- macro get_view_statement(relation, query, comments, built, settings={}) -%}
+  {%- set definition = local_md5((settings.declaration or '') ~ comments ~ reconcile.as_of_property(settings) ~ query) -%}
   {%- if built != definition -%}
     {{ return(('create or replace view ' if built else 'create view if not exists ') ~ reconcile.qualified(relation) ~ comments ~ '\ntblproperties (\'reconcile.definition\' = \''
-          ~ definition ~ '\'' ~ properties ~ ')\nas\n' ~ query) }}
+          ~ definition ~ '\'' ~ reconcile.as_of_property(settings) ~ ')\nas\n' ~ query) }}
   {%- endif -%}
 {%- endmacro %}
 

@@ -218,13 +218,16 @@
   {{ return(built) }}
 {%- endmacro %}
 
-{#- Of a model that has nothing to apply what dbt knows is enough: nothing of it is written but its views, where their definition changed. -#}
+{#- Of a model that has nothing to apply the base table alone is asked: nothing of it is written but its views, where their definition changed, and these dbt knows. -#}
 {%- macro _built_of_idle(relations, keyless) -%}
   {%- set live, changes = reconcile.properties_that_dbt_knows(load_relation(relations.live)), reconcile.properties_that_dbt_knows(load_relation(relations.changes)) -%}
-  {%- if live['reconcile.declaration'] and live['reconcile.definition'] and changes['reconcile.definition'] -%}
-    {%- set built = {'live': live['reconcile.definition'], 'base': live['reconcile.declaration'], 'changes': changes['reconcile.definition'], 'quarantine': 'true', 'tables': none} -%}
-    {%- if keyless -%}{%- do built.update({keyless.kind: 'true' if load_relation(relations[keyless.kind]) else none}) -%}{%- endif -%}
-    {{ return(built) }}
+  {%- if live['reconcile.definition'] and changes['reconcile.definition'] -%}
+    {%- set base = reconcile.table_properties(relations.base) -%}
+    {%- if base['reconcile.declaration'] and not base['reconcile.as_of'] -%}
+      {%- set built = {'live': live['reconcile.definition'], 'base': base['reconcile.declaration'], 'changes': changes['reconcile.definition'], 'quarantine': 'true', 'tables': base['reconcile.tables']} -%}
+      {%- if keyless -%}{%- do built.update({keyless.kind: 'true' if load_relation(relations[keyless.kind]) else none}) -%}{%- endif -%}
+      {{ return(built) }}
+    {%- endif -%}
   {%- endif -%}
 {%- endmacro %}
 

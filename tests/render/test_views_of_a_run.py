@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from plain_dbt import CompilerError
 from shapes import SHAPES, Life
 
 GROWING = [name for name, shape in SHAPES.items() if "increment" in shape.phases]
@@ -50,3 +51,26 @@ def test_a_new_key_is_inserted_though_it_brings_no_row(name: str) -> None:
     run(life)
     (merge,) = (text for text in life.warehouse.statements if text.startswith("merge into `demo`.`orders__base`"))
     assert "when not matched then insert" in merge
+
+
+def test_a_model_without_news_asks_its_base_table_what_it_was_built_from() -> None:
+    """Its live view may be of before: a run that was killed, or a table that was restored across a rebuild."""
+    life = Life(SHAPES["mysql_composite_key"])
+    life.statements("first run")
+    life._nothing_new()
+    assert run(life) == []
+    assert life.warehouse.statements == ["show tblproperties `demo`.`orders__base`"]
+    built = life.warehouse.properties["demo.orders__base"]
+    built["reconcile.declaration"] = built["reconcile.declaration"].replace('"columns": "', '"columns": "0')
+    with pytest.raises(CompilerError, match="orders__base was built with other columns"):
+        run(life)
+
+
+def test_a_run_that_finds_its_base_table_ahead_asks_the_ledger_anew() -> None:
+    """Another run may have applied the range since this one began, and its records may have been purged."""
+    life = Life(SHAPES["mysql_composite_key"])
+    life.statements("first run")
+    life._increment()
+    life.project.begin("run", ["orders"])
+    life.warehouse.ledger, life.warehouse.base_batch, life.warehouse.delivered = (5, 5), 5, 0
+    assert life.project.materialize(life.project.node("orders")) == "nothing new"

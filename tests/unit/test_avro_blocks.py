@@ -1,6 +1,8 @@
 """A few bytes of Avro do not become gigabytes: blocks, records and arrays are bounded before they are read."""
 
+import bz2
 import io
+import lzma
 
 import fastavro
 import pytest
@@ -68,3 +70,17 @@ def test_an_array_of_elements_without_bytes_is_refused(elements):
     content = avro_file(record("r", v={"type": "array", "items": elements}), {"v": []})
     with pytest.raises(AvroError, match="an array of elements without bytes"):
         list(json_records(content))
+
+
+@pytest.mark.parametrize(("codec", "pack"), [("bzip2", bz2.compress), ("xz", lzma.compress)])
+def test_of_a_block_of_several_streams_all_count(codec, pack):
+    data = pack(b"a" * 1000) * 3
+    block = bytes([2, *varint(len(data) << 1)]) + data + b"s" * 16
+    assert (first_too_large(block, 0, codec, 2999), first_too_large(block, 0, codec, 3000)) == (0, None)
+
+
+def varint(number):
+    while number > 127:
+        yield number & 127 | 128
+        number >>= 7
+    yield number

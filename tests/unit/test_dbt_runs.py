@@ -37,6 +37,7 @@ class Dbt(DbtRuns):
         self.totals.runs += 1
         self.at.append(clock.passes)
         self.totals.failed = ["orders"] if self.totals.runs in self._fails else []
+        return True
 
 
 class Clock:
@@ -94,6 +95,23 @@ def test_what_is_not_as_expected_is_not_merged():
     dbt = Dbt()
     go([batch(1), NOTHING], dbt, refused=True)
     assert dbt.at == []
+
+
+def test_a_stop_before_dbt_has_ended_is_no_success_unless_somebody_comes_back():
+    for every, is_fault in ((None, True), (10.0, False)):
+        dbt, stop = Dbt(), Event()
+        dbt.run = lambda stop=stop: stop.set() or False
+        try:
+            append_and_run(lambda: batch(1), dbt, every, stop, lambda: False)
+            assert not is_fault
+        except Fault as fault:
+            assert is_fault
+            assert "Stopped before everything was merged" in str(fault)
+
+
+def test_a_command_that_cannot_be_read_is_refused():
+    with pytest.raises(UsageError, match="cannot be read: No closing quotation"):
+        DbtRuns("build --select 'tag:shop", Event(), io.StringIO())
 
 
 @pytest.mark.parametrize("command", ["", "test", "--select build_me", "docs generate"])

@@ -75,6 +75,24 @@ def test_members_of_a_gzip_follow_one_another_and_a_byte_order_mark_is_no_record
     assert [line for some in packed_lines(content, "a.gz", 100) for line in some] == [b'{"a":1}', b'{"b":2}']
 
 
+def test_streams_of_bzip2_follow_one_another():
+    lines = [b'{"a":%d}' % number for number in range(300)]
+    content = b"".join(bz2.compress(line + b"\n") for line in lines)
+    assert [line for some in packed_lines(content, "a.bz2", 100) for line in some] == lines
+
+
+def test_behind_a_byte_order_mark_a_line_is_as_long_as_it_is_without():
+    for length, is_long in ((19, False), (20, True)):
+        content = b"\xef\xbb\xbf" + b"x" * length + b"\n" + b"y" * 40
+        found = list(long_lines(lambda place, count, content=content: content[place : place + count], len(content), 20))
+        assert [long.place for long in found] == (["byte 3"] if is_long else []) + [f"byte {length + 4}"]
+
+
+def test_a_file_that_is_shorter_by_now_has_an_end():
+    for left in (b"", b"x" * 30, b"x" * 5 + b"\n"):
+        list(long_lines(lambda place, count, left=left: left[place : place + count], 10_000, 20))
+
+
 @pytest.mark.parametrize(
     ("content", "name", "sentence"),
     [
@@ -82,6 +100,9 @@ def test_members_of_a_gzip_follow_one_another_and_a_byte_order_mark_is_no_record
         (bz2.compress(b"{}\n" * 100)[:-12], "a.bz2", "it ends in the middle"),
         (b"{}\n{}\n", "a.gz", "what it holds is not what its name says, or was damaged"),
         (b"{}\n{}\n", "a.bz2", "what it holds is not what its name says, or was damaged"),
+        (bz2.compress(b"{}\n") + b"X" + bz2.compress(b"{}\n")[1:], "a.bz2", "what it holds is not what its name"),
+        (bz2.compress(b"{}\n") + b"more", "a.bz2", "what it holds is not what its name"),
+        (gzip.compress(b"{}\n", mtime=0) + b"more", "a.gz", "what it holds is not what its name"),
         (gzip.compress(b"{}\n" * 100, mtime=0)[:-8] + b"\0" * 8, "a.gz", "what it holds is not what its name says"),
     ],
 )

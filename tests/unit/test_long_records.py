@@ -4,6 +4,7 @@ import json
 
 import pytest
 from reconcile_jobs.long_records import LongRecord, if_long
+from reconcile_jobs.staging import raw_rows
 
 
 def note_of(text, object_of_path=None):
@@ -50,3 +51,9 @@ def test_the_note_begins_with_what_models_look_for():
 )
 def test_a_record_is_as_long_as_its_bytes(record, is_long):
     assert (if_long(record, 20) is not None) == is_long
+
+
+def test_what_a_job_writes_for_itself_is_never_too_long():
+    rows = raw_rows(["x" * 100, "x" * 100], ["#cut", "orders"], ["o", "o"], longest=20).to_pylist()
+    assert [row["record"] == "x" * 100 for row in rows] == [True, False]
+    assert rows[1]["record"].startswith('{"long_record":{"bytes":100,')

@@ -209,7 +209,7 @@ as
 {the SELECT of bigtable/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '45abde20cbc1c35fc27a8766a320df38', 'reconcile.declaration' = '{"columns": "6dd5f7d8523bb887922b92faca4ce7bd", "range_deletes": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "da5bb7311bdc2b9d13ac1db61ad86b75", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "9a42ae1b144e1f3ab08bc208a0190a8c"}')
+tblproperties ('reconcile.definition' = '774da8e1cdf021e937fa2e1635c17b12')
 as
 select
     `row_key`,

@@ -272,7 +272,7 @@ as
 {the SELECT of bigtable_keeps_garbage/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'ed35cda94a48cacbc9b9fc933eab8237', 'reconcile.declaration' = '{"columns": "6dd5f7d8523bb887922b92faca4ce7bd", "materialized": "34688aa54164101a7fe993c843fad4f8", "range_deletes": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "98020a59bf231aa6ed3717534177109e", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "9a42ae1b144e1f3ab08bc208a0190a8c"}')
+tblproperties ('reconcile.definition' = 'e365b38c6c0e918f2360a8e9a9cd6ec7')
 as
 select
     `row_key`,

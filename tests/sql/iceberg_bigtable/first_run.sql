@@ -235,7 +235,7 @@ as
 {the SELECT of bigtable/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '06b7f8a7d32b003b03934b02d5318b03', 'reconcile.declaration' = '{"columns": "6dd5f7d8523bb887922b92faca4ce7bd", "range_deletes": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "da5bb7311bdc2b9d13ac1db61ad86b75", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "9a42ae1b144e1f3ab08bc208a0190a8c"}')
+tblproperties ('reconcile.definition' = '74770f4ac7fa09677808e7b8a0b9a871')
 as
 select
     `row_key`,

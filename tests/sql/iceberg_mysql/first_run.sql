@@ -310,7 +310,7 @@ as
 {the SELECT of mysql_composite_key/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '32e501379e1d097ad30aa7df3ef7d6c8', 'reconcile.declaration' = '{"columns": "01a0b3f342ab4c272a5badfee01810aa", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "b2f6a3b25d2b5c8ad1ce163558e81247"}')
+tblproperties ('reconcile.definition' = 'd905c42bff567fbfa5487a550aedef61')
 as
 select
     `order_id`,

@@ -174,7 +174,7 @@ lateral view explode(array(_change_sequence)) as _change_place
 where _change_batch <= 2 and true;
 
 create view if not exists `demo_as_of`.`orders`
-tblproperties ('reconcile.definition' = 'a6e2e02eaf1252f85d1a1605c0174568', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}', 'reconcile.as_of' = 'batch 2')
+tblproperties ('reconcile.definition' = 'c50c1c9837d3fa8697a8994aa1e0ccd4', 'reconcile.as_of' = 'batch 2')
 as
 select
     `id`,

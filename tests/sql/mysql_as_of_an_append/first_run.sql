@@ -174,7 +174,7 @@ lateral view explode(array(_change_sequence)) as _change_place
 where _change_batch <= 2 and true;
 
 create view if not exists `demo_as_of`.`orders`
-tblproperties ('reconcile.definition' = 'f8975b8223506bfa54d3df3ee2abdbc2', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}', 'reconcile.as_of' = 'appended_at 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = 'de2c6be742f3891ab0c0afdb082dcc84', 'reconcile.as_of' = 'appended_at 2026-11-21 12:00:00+00')
 as
 select
     `id`,

@@ -1,1 +1,3 @@
+show tblproperties `demo`.`orders__base`;
+
 -- nothing new

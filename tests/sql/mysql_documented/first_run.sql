@@ -297,7 +297,7 @@ create view if not exists `demo`.`orders`
     `ratio` comment 'the ratio'
 )
 comment 'What people order.'
-tblproperties ('reconcile.definition' = 'a2a952776ec0afb2424c6655645439a9', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}')
+tblproperties ('reconcile.definition' = 'fc5f79feb73e5c53559b9f2e6c89a70d')
 as
 select
     `id`,

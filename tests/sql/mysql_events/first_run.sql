@@ -287,7 +287,7 @@ as
 {the SELECT of mysql_events/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '32abc27cab562c6053d1b81b5d02c9e8', 'reconcile.declaration' = '{"columns": "5effe070e7aab6837f0bb953d421109f", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "a409b4d20da3d19384069a61c2bdfcc3"}')
+tblproperties ('reconcile.definition' = '1ec7b4c81e3414574a762df58fe6b1a6')
 as
 select
     `id`,

@@ -311,7 +311,7 @@ as
 {the SELECT of mysql_every_type/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '7f1f5db0bc179629920ee9bf0d7129f9', 'reconcile.declaration' = '{"columns": "712b4bca477f184b633b9913a1ceca75", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}')
+tblproperties ('reconcile.definition' = '111d3530c1f7ec06300614510ee323c6')
 as
 select
     `id`,

@@ -323,7 +323,7 @@ as
 {the SELECT of mysql_composite_key/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '4091126f6ed9294eabeadf0dff83974c', 'reconcile.declaration' = '{"columns": "01a0b3f342ab4c272a5badfee01810aa", "materialized": "34688aa54164101a7fe993c843fad4f8", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "b2f6a3b25d2b5c8ad1ce163558e81247"}')
+tblproperties ('reconcile.definition' = 'aa9edbd7f09f41ccc2b57e1ba5eb6f8e')
 as
 select
     `order_id`,

@@ -291,7 +291,7 @@ as
 {the SELECT of mysql_odd_names/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '92ab8e176105666d991c5ad6283f86ba', 'reconcile.declaration' = '{"columns": "cdbbafb854a6145d873f84009a803eff", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "529e696b95afaec237a46680d6f6cdeb", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "04863cbfd70d25ad0faa3891061c1526"}')
+tblproperties ('reconcile.definition' = '082c31eb013999622c330ae67c800caa')
 as
 select
     `id`,

@@ -284,7 +284,7 @@ as
 {the SELECT of mysql_table/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '26f80ca96364f21f5e783825d1e9adce', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "0de79e9bee875b8015c0ac3cea526d38", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}')
+tblproperties ('reconcile.definition' = 'a38be354a9f8a33e8423245cbd6a10fd')
 as
 select
     `id`,

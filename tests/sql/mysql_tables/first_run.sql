@@ -284,7 +284,7 @@ as
 {the SELECT of mysql_tables/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '7bcacb99728af17b11d692d8ccac9d61', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "d8ef82bf7a8671613924b3f2998a4c49", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}')
+tblproperties ('reconcile.definition' = 'f578db6c4aaf6bbcc92895502f279345')
 as
 select
     `id`,

@@ -293,7 +293,7 @@ as
 {the SELECT of mysql_zero_dates/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'f09eb36ce8a359afbdeb511da117ee49', 'reconcile.declaration' = '{"columns": "86592c3946458d7b46bdb22cee25fbf1", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}')
+tblproperties ('reconcile.definition' = '8597e007a70ea14452bcd73de7b12732')
 as
 select
     `id`,

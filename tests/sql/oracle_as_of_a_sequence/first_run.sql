@@ -179,7 +179,7 @@ lateral view explode(array(_change_sequence)) as _change_place
 where _change_batch <= 2 and coalesce(left(_change_place, 20) <= '1/1/00000E6ECEDFC05C', true);
 
 create view if not exists `demo_as_of`.`orders`
-tblproperties ('reconcile.definition' = 'ee7f839a4534c8888cbfe1bc6cdcac21', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
+tblproperties ('reconcile.definition' = '751692623f1dbcf55c4c9cfba438b18b', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
 as
 select
     `id`,

@@ -291,7 +291,7 @@ as
 {the SELECT of oracle/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'a02b374dad5b0a125c38902ceb439975', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}')
+tblproperties ('reconcile.definition' = '7ed185be5bbcc510a5b933e59d005ca1')
 as
 with changes as (
     select

@@ -291,7 +291,7 @@ as
 {the SELECT of oracle_generations/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'e3739fffc780e163e0ec6995eaec1178', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "2a557afa63f7ef253ed21af775509f3a", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}')
+tblproperties ('reconcile.definition' = 'e53141bdd7f63747e580d45232f6387e')
 as
 select
     `id`,

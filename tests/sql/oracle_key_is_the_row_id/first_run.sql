@@ -288,7 +288,7 @@ as
 {the SELECT of oracle_key_is_the_row_id/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '140458763122c81bde9972a6a6cc44f1', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f3b9fb7c0715a3a6905b4a47723af95f"}')
+tblproperties ('reconcile.definition' = 'ca59b034a6c79f187986e7120eaf11e9')
 as
 select
     `id`,

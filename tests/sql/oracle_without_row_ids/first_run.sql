@@ -286,7 +286,7 @@ as
 {the SELECT of oracle/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'f8ade9fd69db173acbfcfe4759d36621', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}')
+tblproperties ('reconcile.definition' = 'e5e0ccd97752c492b112692ae503cf86')
 as
 select
     `id`,

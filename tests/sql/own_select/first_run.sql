@@ -139,7 +139,7 @@ as
 {the SELECT of own_select/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'e8062d2166634946acc1f634499beb0c', 'reconcile.declaration' = '{"columns": "196465e3b555283b420105a88767c279", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "99914b932bd37a50b983c5e7c90ae93b", "staging": "37a6259cc0c1dae299a7866489dff0bd", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}')
+tblproperties ('reconcile.definition' = '0abb35b714b0eee05eee9221878aadbd')
 as
 select
     `id`,

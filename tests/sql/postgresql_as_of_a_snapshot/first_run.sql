@@ -198,7 +198,7 @@ end < 18650 and case
 end not in (18644,18646))), true);
 
 create view if not exists `demo_as_of`.`orders`
-tblproperties ('reconcile.definition' = 'b9f08fe1f99a6520032925c79f282c82', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
+tblproperties ('reconcile.definition' = '58b29d45a41cc8fd1a98166b68d7f7a0', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
 as
 select
     `id`,

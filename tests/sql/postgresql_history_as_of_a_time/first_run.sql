@@ -213,7 +213,7 @@ lateral view explode(array(_change_sequence)) as _change_place
 where _change_batch <= 2 and coalesce(_change_time <= to_timestamp('2026-11-21 12:00:00+00'), true);
 
 create view if not exists `demo_as_of`.`orders`
-tblproperties ('reconcile.definition' = 'c99e126cec18da25c3585ecbee9bfb6e', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "materialized": "34688aa54164101a7fe993c843fad4f8", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = '8479d0cbeaaf42b62f7da2def83c9776', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
 as
 select
     `id`,

@@ -299,7 +299,7 @@ as
 {the SELECT of postgresql_readings/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '8c719a16ff001e508e55ab3abc5feb60', 'reconcile.declaration' = '{"columns": "4aec1e4a111a83aa90f332a9f825557e", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}')
+tblproperties ('reconcile.definition' = '84eecead8ba79c9cc868cd4fc742161c')
 as
 select
     `id`,

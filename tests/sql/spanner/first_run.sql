@@ -356,7 +356,7 @@ as
 {the SELECT of spanner/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '6ff2e8a6bbecb3803c0237735c092ec7', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "partial_records": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "3346acacd7203d5e3e9803e7acb94a42", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}')
+tblproperties ('reconcile.definition' = '23f5547dd711797c90fc9c0dac9d429a')
 as
 select
     `id`,

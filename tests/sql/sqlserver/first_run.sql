@@ -286,7 +286,7 @@ as
 {the SELECT of sqlserver/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'f51a40257d20f6fb26ca0ad8221eb38f', 'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "d744cf7b7b61993965169f70d16c23ef", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}')
+tblproperties ('reconcile.definition' = 'de6d241ab6fc3d943cf917a749321c5e')
 as
 select
     `id`,
