@@ -189,9 +189,8 @@ BUGS = [
     Bug("NULL keys", f"{RECORDS}/checked_records.sql",
         {"if(_change_error is null and {{ reconcile.identifier(key) }} is null{{": "if(false{{"},
         "sqlserver", REBUILD, "keys"),
-    Bug("a batch not delivered", f"{MATERIALIZATIONS}/range_to_apply.sql",
-        {"~ ' and batch between ' ~ first ~ ' and ' ~ last -%}":
-         "~ ' and batch between ' ~ first ~ ' and -1 + ' ~ last -%}"},
+    Bug("a batch not delivered", "macros/ledger/delivered_records.sql",
+        {"and batch between {{ first }} and {{ last }}": "and batch between {{ first }} and -1 + {{ last }}"},
         "sqlserver", REBUILD, "counts"),
     Bug("copies in the base not counted", f"{RECORDS}/change_counts.sql",
         {"if(array_contains(_change_sequences, _change_base_sequence), 1, 0)": "0"},
