@@ -57,7 +57,7 @@ class Job:
     def append(self, *words: str) -> dict[str, Any]:
         """Run the command; return what it printed of the expectations."""
         console = SimpleNamespace(say=self.said.append, result=self.results.append, progress=lambda text: None)
-        shutdown = SimpleNamespace(watch=lambda spark: None, stop=threading.Event())
+        shutdown = SimpleNamespace(watch=lambda spark: None, listen=lambda: None, stop=threading.Event())
         where = ["--path", str(self.directory / "landing"), "--staging", self.table]
         where += ["--checkpoint", str(self.directory / "checkpoint")]
         docs = ["--data-docs", str(self.directory / "docs")] if "--expect" in words else []
