@@ -32,7 +32,7 @@ def packed_lines(content: bytes, name: str, longest: int) -> Iterator[list[bytes
     chunks = _decompressed(content, name)
     chunk = next(chunks, b"")
     place = len(_BOM) if chunk.startswith(_BOM) else 0  # where the line begins that is not yet whole
-    chunk = chunk[place:]
+    chunk = chunk[place:] or next(chunks, b"")
     begun, long = b"", None
     while chunk:
         if long is not None:

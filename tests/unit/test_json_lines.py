@@ -71,8 +71,12 @@ def test_of_short_lines_a_file_is_hardly_read(monkeypatch):
 
 
 def test_members_of_a_gzip_follow_one_another_and_a_byte_order_mark_is_no_record():
+    lines = [b'{"a":1}', b'{"b":2}']
     content = gzip.compress(b'\xef\xbb\xbf{"a":1}\n{"b"') + gzip.compress(b":2}")
-    assert [line for some in packed_lines(content, "a.gz", 100) for line in some] == [b'{"a":1}', b'{"b":2}']
+    assert [line for some in packed_lines(content, "a.gz", 100) for line in some] == lines
+    # Alone in its stream, it is not the end.
+    content = bz2.compress(b"\xef\xbb\xbf") + bz2.compress(b"\n".join(lines))
+    assert [line for some in packed_lines(content, "a.bz2", 100) for line in some] == lines
 
 
 def test_streams_of_bzip2_follow_one_another():
