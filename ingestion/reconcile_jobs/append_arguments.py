@@ -178,7 +178,8 @@ def arguments(
     )
     bigtable.add_argument("--every", type=seconds_of, metavar="10s", help="keep going, with a round so often")
     asked = vars(parser.parse_args(words))
-    return asked.pop("source"), asked, _dbt(asked), _expected(asked)
+    expected = _expected(asked)  # which still sees an interval that is dbt's
+    return asked.pop("source"), asked, _dbt(asked), expected
 
 
 def _dbt(asked: dict[str, Any]) -> tuple[str, float | None] | None:
@@ -190,8 +191,6 @@ def _dbt(asked: dict[str, Any]) -> tuple[str, float | None] | None:
         return command, None
     if asked.get("end") is not None:
         raise UsageError("--dbt with --every has no end: leave --end or --every out.")
-    if asked["expect"]:
-        raise UsageError("--expect looks at what a run has appended, and --every has no end: leave one of them out.")
     every, asked["every"] = in_seconds(asked["every"]), None
     return command, every
 

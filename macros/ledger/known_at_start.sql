@@ -78,9 +78,9 @@ select {{ reconcile.literal(name) }} as relation, coalesce(max(_change_batch), 0
   {{ return(known and known.base_batch is not undefined and known.base_batch == known.ledger_base_batch) }}
 {%- endmacro %}
 
-{#- The properties of this package that a view has, as dbt has read them with its relations, without a statement; none of a view of an earlier moment. -#}
-{%- macro properties_that_dbt_knows(view) -%}
+{#- The digest of what a view was made from, as dbt has read it with its relations, without a statement; none of a view of somebody else, or of an earlier moment. -#}
+{%- macro definition_that_dbt_knows(view) -%}
   {%- set said = modules.re.search('^Table Properties: \\[(.*)\\]$', view.information or '', modules.re.MULTILINE) -%}
   {%- set definition = modules.re.search('(?:^|[,] ?)reconcile[.]definition=([0-9a-f]{32})(?=,|$)', said.group(1)) if said and 'reconcile.as_of=' not in said.group(1) -%}
-  {{ return({'reconcile.definition': definition.group(1)} if definition else {}) }}
+  {{ return(definition.group(1) if definition else none) }}
 {%- endmacro %}

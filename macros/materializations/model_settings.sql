@@ -220,11 +220,11 @@
 
 {#- Of a model that has nothing to apply the base table alone is asked: nothing of it is written but its views, where their definition changed, and these dbt knows. -#}
 {%- macro _built_of_idle(relations, keyless) -%}
-  {%- set live, changes = reconcile.properties_that_dbt_knows(load_relation(relations.live)), reconcile.properties_that_dbt_knows(load_relation(relations.changes)) -%}
-  {%- if live['reconcile.definition'] and changes['reconcile.definition'] -%}
+  {%- set live, changes = reconcile.definition_that_dbt_knows(load_relation(relations.live)), reconcile.definition_that_dbt_knows(load_relation(relations.changes)) -%}
+  {%- if live and changes -%}
     {%- set base = reconcile.table_properties(relations.base) -%}
     {%- if base['reconcile.declaration'] and not base['reconcile.as_of'] -%}
-      {%- set built = {'live': live['reconcile.definition'], 'base': base['reconcile.declaration'], 'changes': changes['reconcile.definition'], 'quarantine': 'true', 'tables': base['reconcile.tables']} -%}
+      {%- set built = {'live': live, 'base': base['reconcile.declaration'], 'changes': changes, 'quarantine': 'true', 'tables': base['reconcile.tables']} -%}
       {%- if keyless -%}{%- do built.update({keyless.kind: 'true' if load_relation(relations[keyless.kind]) else none}) -%}{%- endif -%}
       {{ return(built) }}
     {%- endif -%}
