@@ -13,50 +13,51 @@
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- do reconcile.validate_generations(generations, positions) -%}
 {%- set columns = reconcile.datastream_columns(reconcile.declared_columns(columns), encoding) -%}
-with staged as (
-    select record, source, batch, origin
-    from {{ reconcile.qualified(relation) }}
-    where {{ reconcile.is_of_objects(reconcile.plain_objects(objects)) }}
-),
-
-events as (
-    select *
-    from staged
-    lateral view inline(array(
-        {{ reconcile.parsed_record('uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, ' ~ (metadata + reconcile.telling_fields()) | unique | join(' string, ') ~ ' string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string') }}
-    )) event
-    {%- if table %}
-    where {{ reconcile.is_of_tables('source_metadata', routes | map(attribute='table')) }}
-    {%- endif %}
-),
-
-said as (
-    select
-        *,
-        source_metadata as metadata,
-        {{ reconcile.macro_meant('datastream', "nullif(" ~ reconcile.source_of_event('read_method', 'source_metadata', first=source) ~ ", '" ~ source ~ "')") }} as meant,
-        {{ reconcile.is_backfill() }} as is_backfill,
-        {{ reconcile.datastream_change_type() }} as change_type,
-        {{ reconcile.envelope_time('source_timestamp') }} as changed_at,
-        if(is_backfill, {{ reconcile.envelope_time('read_timestamp') }}, null) as read_at
-    from events
-),
-
-placed as (
-    select
-        *
-        {%- for name, sections in dict(coordinates, read_timestamp=reconcile.hex_of_time('read_at')).items() %},
-        {{ sections }} as {{ reconcile.identifier('section ' ~ name) }}
-        {%- endfor %}
-    from said
-),
-
-{{ reconcile.typed_payload('placed', columns, reconcile._delivered_texts(columns), reconcile.datastream_kinds(), reconcile.datastream_texts(columns)) }},
-
-judged as (
-    select *
-    from checked
-    lateral view inline(array(struct(
+{%- set staged -%}
+select record, source, batch, origin
+from {{ reconcile.qualified(relation) }}
+where {{ reconcile.is_of_objects(reconcile.plain_objects(objects)) }}
+{%- endset -%}
+{%- set events -%}
+select *
+from (
+{{ staged }}
+) as staged
+lateral view inline(array(
+    {{ reconcile.parsed_record('uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, ' ~ (metadata + reconcile.telling_fields()) | unique | join(' string, ') ~ ' string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string') }}
+)) event
+{%- if table %}
+where {{ reconcile.is_of_tables('source_metadata', routes | map(attribute='table')) }}
+{%- endif %}
+{%- endset -%}
+{%- set said -%}
+select
+    *,
+    source_metadata as metadata,
+    {{ reconcile.macro_meant('datastream', "nullif(" ~ reconcile.source_of_event('read_method', 'source_metadata', first=source) ~ ", '" ~ source ~ "')") }} as meant,
+    {{ reconcile.is_backfill() }} as is_backfill,
+    {{ reconcile.datastream_change_type() }} as change_type,
+    {{ reconcile.envelope_time('source_timestamp') }} as changed_at,
+    if(is_backfill, {{ reconcile.envelope_time('read_timestamp') }}, null) as read_at
+from (
+{{ events }}
+) as events
+{%- endset -%}
+{%- set placed -%}
+select
+    *
+    {%- for name, sections in dict(coordinates, read_timestamp=reconcile.hex_of_time('read_at')).items() %},
+    {{ sections }} as {{ reconcile.identifier('section ' ~ name) }}
+    {%- endfor %}
+from (
+{{ said }}
+) as said
+{%- endset -%}
+{%- set checked = reconcile.typed_payload(placed, columns, reconcile._delivered_texts(columns), reconcile.datastream_kinds(), reconcile.datastream_texts(columns)) -%}
+{%- set judged -%}
+select
+    *,
+    inline(array(struct(
         concat_ws(
             '; ',
             {{ reconcile.complaint_of_source('datastream') }},
@@ -84,9 +85,11 @@ judged as (
             if(is_backfill, concat('/0/', {{ reconcile.identifier('section read_timestamp') }}), concat_ws('/', '/1'{% for name in coordinates %}, {{ reconcile.identifier('section ' ~ name) }}{% endfor %})),
             '/', {{ reconcile.tie_sections('change_type', columns, 'value ') }}
         ) as sequence
-    ))) verdict
-)
-
+    )))
+from (
+{{ checked }}
+) as checked
+{%- endset -%}
 select
     {%- for column in columns %}
     {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
@@ -114,7 +117,9 @@ select
     {%- endif %}
     record as _change_record,
     origin as _change_origin
-from judged
+from (
+{{ judged }}
+) as judged
 {%- endmacro %}
 
 {#- The texts of `fields`. A variant keeps a number of up to 38 digits, but not its trailing zeros; what is longer or has an exponent it

@@ -1,68 +1,72 @@
-{#- The columns of a payload, typed: common table expressions, of which the last is `checked`. `events` names the one before, which has
-    `payload map<string, variant>`, one for each record; `texts` is SQL for the array of the texts of `fields`. `kinds` and `readable`, where a source
+{#- The columns of a payload, typed: a SELECT. `events` is the SELECT that it reads, which has `payload map<string, variant>`, one for each record; `texts` is SQL for the array of the texts of `fields`. `kinds` and `readable`, where a source
     has such, are SQL for what is known of each field beside its text, and for the texts that the types are read from.
     They add `names`, `field_names` and `lower_names` (NULL where every field is in its column's place, as nearly all are), `fields`, `texts`, `lost`
     (each by the columns' numbers) and the value of each column, `value <name>`. -#}
 {%- macro typed_payload(events, columns, texts, kinds=none, readable=none) -%}
+{%- set located -%}
 -- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
-located as (
-    select
-        *,
-        {{ reconcile._array_of_texts(columns | map(attribute='name')) }} as names,
-        if({{ reconcile._in_place(columns) }}, null, map_keys(payload)) as field_names,
-        transform(field_names, name -> lower(name)) as lower_names
-    from {{ events }}
-),
-
-fields as (
-    select
-        *,
-        if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields,
-        {{ reconcile.fields_of_payload() | indent(8) }} as fields_of_payload
-        {%- if kinds %},
-        {{ kinds }} as kinds
-        {%- endif %}
-    from located
-),
-
+select
+    *,
+    {{ reconcile._array_of_texts(columns | map(attribute='name')) }} as names,
+    if({{ reconcile._in_place(columns) }}, null, map_keys(payload)) as field_names,
+    transform(field_names, name -> lower(name)) as lower_names
+from (
+{{ events }}
+) as payloads
+{%- endset -%}
+{%- set fields -%}
+select
+    *,
+    if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields,
+    {{ reconcile.fields_of_payload() | indent(4) }} as fields_of_payload
+    {%- if kinds %},
+    {{ kinds }} as kinds
+    {%- endif %}
+from (
+{{ located }}
+) as located
+{%- endset -%}
+{%- set delivered -%}
 -- every value as the text that was delivered, digit for digit
-texts as (
-    select
-        *,
-        {{ texts | indent(8) }} as texts
-    from fields
-),
-{%- if readable %}
-
+select
+    *,
+    {{ texts | indent(4) }} as texts
+from (
+{{ fields }}
+) as fields
+{%- endset -%}
+{%- if readable -%}
+{%- set delivered -%}
 -- the text that each type is read from
-readable as (
-    select
-        *,
-        {{ readable | indent(8) }} as readable
-    from texts
-),
-{%- endif %}
-
-typed as (
-    select
-        *
-        {%- for column in columns %},
-        {{ reconcile._value_of_column(column, loop.index0, kinds, readable) }} as {{ reconcile.identifier('value ' ~ column.name) }}
-        {%- endfor %}
-    from {{ 'readable' if readable else 'texts' }}
-),
-
+select
+    *,
+    {{ readable | indent(4) }} as readable
+from (
+{{ delivered }}
+) as texts
+{%- endset -%}
+{%- endif -%}
+{%- set typed -%}
+select
+    *
+    {%- for column in columns %},
+    {{ reconcile._value_of_column(column, loop.index0, kinds, readable) }} as {{ reconcile.identifier('value ' ~ column.name) }}
+    {%- endfor %}
+from (
+{{ delivered }}
+) as {{ 'readable' if readable else 'texts' }}
+{%- endset -%}
 -- whether a column's type cannot hold the value that was delivered
-checked as (
-    select
-        *,
-        array(
-            {%- for column in columns %}
-            texts[{{ loop.index0 }}] is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null{{ " and readable[" ~ loop.index0 ~ "] not in ('infinity', '-infinity')" if column.infinity_is_null }}{{ ' and not ' ~ reconcile.is_zero_date('texts[' ~ loop.index0 ~ ']') if column.zero_date }}{{ ',' if not loop.last }}
-            {%- endfor %}
-        ) as lost
-    from typed
-)
+select
+    *,
+    array(
+        {%- for column in columns %}
+        texts[{{ loop.index0 }}] is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null{{ " and readable[" ~ loop.index0 ~ "] not in ('infinity', '-infinity')" if column.infinity_is_null }}{{ ' and not ' ~ reconcile.is_zero_date('texts[' ~ loop.index0 ~ ']') if column.zero_date }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    ) as lost
+from (
+{{ typed }}
+) as typed
 {%- endmacro %}
 
 {%- macro _value_of_column(column, number, kinds, readable) -%}

@@ -16,101 +16,109 @@
 {%- set columns = reconcile.declared_columns(columns) -%}
 {%- do reconcile.raise_complaints(reconcile._complaints_of_cells(columns, garbage_collection)) -%}
 {%- set keeps = reconcile.garbage_collection_of(config.get('materialized'), garbage_collection) == 'keep' -%}
-with staged as (
-    select record, source, batch, origin, {{ reconcile.macro_meant('bigtable') }} as meant
-    from {{ reconcile.qualified(relation) }}
-    where object = {{ reconcile.literal(object) }}
-),
-
-data_changes as (
-    select record, source, batch, origin, meant, data_change.*
-    from staged
-    lateral view explode(array(
-        {{ reconcile.parsed_record('row_key variant, type string, source_cluster_id string, commit_timestamp string, tiebreaker string, entries array<variant>, _corrupt_record string') }}
-    )) as data_change
-),
-
+{%- set staged -%}
+select record, source, batch, origin, {{ reconcile.macro_meant('bigtable') }} as meant
+from {{ reconcile.qualified(relation) }}
+where object = {{ reconcile.literal(object) }}
+{%- endset -%}
+{%- set data_changes -%}
+select record, source, batch, origin, meant, data_change.*
+from (
+{{ staged }}
+) as staged
+lateral view explode(array(
+    {{ reconcile.parsed_record('row_key variant, type string, source_cluster_id string, commit_timestamp string, tiebreaker string, entries array<variant>, _corrupt_record string') }}
+)) as data_change
+{%- endset -%}
+{%- set read -%}
 -- an entry is an object of one member, which is named after its kind
-read as (
-    select *
-    from data_changes
-    lateral view explode(array(
+select
+    *,
+    explode(array(
+    transform(
         transform(
-            transform(
-                transform(entries, entry -> try_cast(entry as map<string, variant>)),
-                entry -> struct(if(cardinality(entry) = 1, get(map_keys(entry), 0), null) as kind, try_cast(get(map_values(entry), 0) as map<string, variant>) as said)
-            ),
-            entry -> struct(
-                entry.kind,
-                entry.said is not null as is_object,
-                if(schema_of_variant(entry.said['family']) = 'STRING', nullif(cast(entry.said['family'] as string), ''), null) as family,
-                {{ reconcile._bytes("entry.said['qualifier']") }} as qualifier,
-                {{ reconcile._bytes("entry.said['value']") }} as value,
-                {{ reconcile._micros("entry.said['timestamp_micros']") }} as time,
-                {{ reconcile._micros("entry.said['start_timestamp_micros']") }} as begins,
-                {{ reconcile._micros("entry.said['end_timestamp_micros']") }} as ends
-            )
+            transform(entries, entry -> try_cast(entry as map<string, variant>)),
+            entry -> struct(if(cardinality(entry) = 1, get(map_keys(entry), 0), null) as kind, try_cast(get(map_values(entry), 0) as map<string, variant>) as said)
+        ),
+        entry -> struct(
+            entry.kind,
+            entry.said is not null as is_object,
+            if(schema_of_variant(entry.said['family']) = 'STRING', nullif(cast(entry.said['family'] as string), ''), null) as family,
+            {{ reconcile._bytes("entry.said['qualifier']") }} as qualifier,
+            {{ reconcile._bytes("entry.said['value']") }} as value,
+            {{ reconcile._micros("entry.said['timestamp_micros']") }} as time,
+            {{ reconcile._micros("entry.said['start_timestamp_micros']") }} as begins,
+            {{ reconcile._micros("entry.said['end_timestamp_micros']") }} as ends
         )
-    )) as read_entries
-),
-
-said as (
-    select
-        *,
-        {{ reconcile._bytes('row_key') }} as key_of_row,
-        {{ reconcile.typed_value('commit_timestamp', {'name': 'timestamp'}, round=true) }} as committed_at,
-        {{ reconcile.hex_of_signed('tiebreaker') }} as {{ reconcile.identifier('section tiebreaker') }}
-    from read
-),
-
-placed as (
-    select *, {{ reconcile.hex_of_nanoseconds('committed_at', 'commit_timestamp') }} as {{ reconcile.identifier('section commit_timestamp') }}
-    from said
-),
-
-judged as (
-    select *
-    from placed
-    lateral view explode(array(
-        concat_ws(
-            '; ',
-            {{ reconcile.complaint_of_source('bigtable') }},
-            case
-                {{ reconcile.long_record_complaint() }}
-                when _corrupt_record is not null then 'the record does not have the form of a data change'
-                when entries is null or cardinality(entries) = 0 then 'the data change holds no entries'
-                when type is null or type not in ('user', 'garbage_collection', 'backfill') then concat('type ', coalesce(concat('\'', type, '\' is unknown'), 'is missing'))
-            end,
-            if(key_of_row is null, 'row_key is missing or no base64', null),
-            {%- for name in coordinates %}
-            if({{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null),
-            {%- endfor %}
-            array_join(slice(filter(transform(read_entries, (entry, place) -> concat('entry ', place + 1, ' of the change ', {{ reconcile._complaint_of_entry('entry') }})), complaint -> complaint is not null), 1, 3), '; ')
-        )
-    )) as error
-),
-
+    )
+)) as read_entries
+from (
+{{ data_changes }}
+) as data_changes
+{%- endset -%}
+{%- set said -%}
+select
+    *,
+    {{ reconcile._bytes('row_key') }} as key_of_row,
+    {{ reconcile.typed_value('commit_timestamp', {'name': 'timestamp'}, round=true) }} as committed_at,
+    {{ reconcile.hex_of_signed('tiebreaker') }} as {{ reconcile.identifier('section tiebreaker') }}
+from (
+{{ read }}
+) as read
+{%- endset -%}
+{%- set placed -%}
+select *, {{ reconcile.hex_of_nanoseconds('committed_at', 'commit_timestamp') }} as {{ reconcile.identifier('section commit_timestamp') }}
+from (
+{{ said }}
+) as said
+{%- endset -%}
+{%- set judged -%}
+select
+    *,
+    explode(array(
+    concat_ws(
+        '; ',
+        {{ reconcile.complaint_of_source('bigtable') }},
+        case
+            {{ reconcile.long_record_complaint() }}
+            when _corrupt_record is not null then 'the record does not have the form of a data change'
+            when entries is null or cardinality(entries) = 0 then 'the data change holds no entries'
+            when type is null or type not in ('user', 'garbage_collection', 'backfill') then concat('type ', coalesce(concat('\'', type, '\' is unknown'), 'is missing'))
+        end,
+        if(key_of_row is null, 'row_key is missing or no base64', null),
+        {%- for name in coordinates %}
+        if({{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null),
+        {%- endfor %}
+        array_join(slice(filter(transform(read_entries, (entry, place) -> concat('entry ', place + 1, ' of the change ', {{ reconcile._complaint_of_entry('entry') }})), complaint -> complaint is not null), 1, 3), '; ')
+    )
+)) as error
+from (
+{{ placed }}
+) as placed
+{%- endset -%}
+{%- set entries -%}
 -- a data change without entries, of another source, or that cannot be read, is one change record, which goes to quarantine
-entries as (
-    select *
-    from judged
-    lateral view posexplode(
-        {% if keeps %}if(source = 'bigtable' and type = 'garbage_collection' and cardinality(entries) > 0, filter(read_entries, entry -> false), {% endif %}if(source = 'bigtable' and cardinality(read_entries) > 0, read_entries, array(cast(null as {{ reconcile._type_of_entry() }}))){{ ')' if keeps }}
-    ) as place, entry
-),
-
-cells as (
-    select
-        *,
-        case when entry.kind = 'set_cell' then 'insert' when entry.kind like 'delete%' then 'delete' end as change_type
-        {%- for name, value in reconcile._values_of_cell().items() %}
-        {%- for column in columns if column.name == name %},
-        {{ value }} as {{ reconcile.identifier('value ' ~ name) }}
-        {%- endfor %}
-        {%- endfor %}
-    from entries
-)
-
+select *
+from (
+{{ judged }}
+) as judged
+lateral view posexplode(
+    {% if keeps %}if(source = 'bigtable' and type = 'garbage_collection' and cardinality(entries) > 0, filter(read_entries, entry -> false), {% endif %}if(source = 'bigtable' and cardinality(read_entries) > 0, read_entries, array(cast(null as {{ reconcile._type_of_entry() }}))){{ ')' if keeps }}
+) as place, entry
+{%- endset -%}
+{%- set cells -%}
+select
+    *,
+    case when entry.kind = 'set_cell' then 'insert' when entry.kind like 'delete%' then 'delete' end as change_type
+    {%- for name, value in reconcile._values_of_cell().items() %}
+    {%- for column in columns if column.name == name %},
+    {{ value }} as {{ reconcile.identifier('value ' ~ name) }}
+    {%- endfor %}
+    {%- endfor %}
+from (
+{{ entries }}
+) as entries
+{%- endset -%}
 select
     {%- for column in columns %}
     {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
@@ -137,7 +145,9 @@ select
     meant as _change_macro,
     record as _change_record,
     origin as _change_origin
-from cells
+from (
+{{ cells }}
+) as cells
 {%- endmacro %}
 
 {#- What becomes of what garbage collection deleted, where a model does not say it. -#}

@@ -2,34 +2,35 @@
     the columns whose newest cell is not exactly what was declared: those are NULL, and no older cell takes their place. A row is there while it has any visible cell. -#}
 {%- macro bigtable_rows(relation, columns) -%}
 {%- set columns = reconcile._columns_of_rows(columns) -%}
-with cells as (
-    select
-        row_key
-        {%- for column in columns %},
-        max_by(value, cell_time) filter (where family = {{ reconcile.literal(column.family) }} and qualifier = X'{{ column.qualifier }}') as {{ reconcile.identifier('cell ' ~ column.name) }}
-        {%- endfor %}
-    from {{ reconcile.qualified(relation) }}
-    group by row_key
-),
-
-texts as (
-    select
-        *
-        {%- for column in columns if column.encoding == 'text' %},
-        try_validate_utf8(cast({{ reconcile.identifier('cell ' ~ column.name) }} as string)) as {{ reconcile.identifier('text ' ~ column.name) }}
-        {%- endfor %}
-    from cells
-),
-
-decoded as (
-    select
-        *
-        {%- for column in columns %},
-        {{ reconcile._decoded_cell(column) }} as {{ reconcile.identifier('value ' ~ column.name) }}
-        {%- endfor %}
-    from texts
-)
-
+{%- set cells -%}
+select
+    row_key
+    {%- for column in columns %},
+    max_by(value, cell_time) filter (where family = {{ reconcile.literal(column.family) }} and qualifier = X'{{ column.qualifier }}') as {{ reconcile.identifier('cell ' ~ column.name) }}
+    {%- endfor %}
+from {{ reconcile.qualified(relation) }}
+group by row_key
+{%- endset -%}
+{%- set texts -%}
+select
+    *
+    {%- for column in columns if column.encoding == 'text' %},
+    try_validate_utf8(cast({{ reconcile.identifier('cell ' ~ column.name) }} as string)) as {{ reconcile.identifier('text ' ~ column.name) }}
+    {%- endfor %}
+from (
+{{ cells }}
+) as cells
+{%- endset -%}
+{%- set decoded -%}
+select
+    *
+    {%- for column in columns %},
+    {{ reconcile._decoded_cell(column) }} as {{ reconcile.identifier('value ' ~ column.name) }}
+    {%- endfor %}
+from (
+{{ texts }}
+) as texts
+{%- endset -%}
 select
     row_key,
     {%- for column in columns %}
@@ -40,7 +41,9 @@ select
         if({{ reconcile.identifier('cell ' ~ column.name) }} is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null, {{ reconcile.literal(column.name) }}, null){{ ',' if not loop.last }}
         {%- endfor %}
     )), array()) as undecoded
-from decoded
+from (
+{{ decoded }}
+) as decoded
 {%- endmacro %}
 
 {#- The bytes of a cell as its column's type; NULL where they are not exactly that. -#}

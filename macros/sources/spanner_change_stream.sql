@@ -20,60 +20,62 @@
   {%- endfor -%}
 {%- endfor -%}
 {%- do reconcile.raise_complaints(complaints) -%}
-with staged as (
-    select record, source, batch, origin, {{ reconcile.macro_meant('spanner') }} as meant
-    from {{ reconcile.qualified(relation) }}
-    where object = {{ reconcile.literal(object) }}
-),
-
-data_change_records as (
-    select record, source, batch, origin, meant, data_change_record.*
-    from staged
-    lateral view explode(array(
-        {{ reconcile.parsed_record('commit_timestamp string, server_transaction_id string, record_sequence string, mod_type string, value_capture_type string, backfill string, mods array<variant>, _corrupt_record string') }}
-    )) as data_change_record
-),
-
+{%- set staged -%}
+select record, source, batch, origin, {{ reconcile.macro_meant('spanner') }} as meant
+from {{ reconcile.qualified(relation) }}
+where object = {{ reconcile.literal(object) }}
+{%- endset -%}
+{%- set data_change_records -%}
+select record, source, batch, origin, meant, data_change_record.*
+from (
+{{ staged }}
+) as staged
+lateral view explode(array(
+    {{ reconcile.parsed_record('commit_timestamp string, server_transaction_id string, record_sequence string, mod_type string, value_capture_type string, backfill string, mods array<variant>, _corrupt_record string') }}
+)) as data_change_record
+{%- endset -%}
+{%- set mods -%}
 -- a record without mods, of another source, or that cannot be read, is one change record, which goes to quarantine
-mods as (
-    select *
-    from data_change_records
-    lateral view posexplode(
-        transform(if(source = 'spanner' and cardinality(mods) > 0, mods, array(cast(null as variant))), mod -> try_cast(mod as map<string, variant>))
-    ) as place, mod
-),
-
-said as (
-    select
-        *,
-        case mod_type when 'INSERT' then 'insert' when 'UPDATE' then 'update' when 'DELETE' then 'delete' end as change_type,
-        coalesce(backfill = 'true', false) as is_backfill,
-        {{ reconcile.typed_value('commit_timestamp', {'name': 'timestamp'}, round=true) }} as committed_at,
-        {{ reconcile._mod_part('keys') }} as key_values,
-        {{ reconcile._mod_part('new_values') }} as new_values
-    from mods
-),
-
-placed as (
-    select
-        *,
-        case
-            when change_type = 'delete' then key_values
-            when not arrays_overlap(map_keys(key_values), map_keys(new_values)) then map_concat(key_values, new_values)
-        end as payload,
-        {{ reconcile.hex_of_nanoseconds('committed_at', 'commit_timestamp') }} as {{ reconcile.identifier('section commit_timestamp') }},
-        {{ reconcile.hex_of_token('server_transaction_id') }} as {{ reconcile.identifier('section server_transaction_id') }},
-        {{ reconcile.hex_of_digits('record_sequence') }} as {{ reconcile.identifier('section record_sequence') }},
-        {{ reconcile.hex_of_place('place') }} as {{ reconcile.identifier('section place') }}
-    from said
-),
-
-{{ reconcile.typed_payload('placed', columns, reconcile._spanner_texts(columns)) }},
-
-judged as (
-    select *
-    from checked
-    lateral view explode(array(
+select *
+from (
+{{ data_change_records }}
+) as data_change_records
+lateral view posexplode(
+    transform(if(source = 'spanner' and cardinality(mods) > 0, mods, array(cast(null as variant))), mod -> try_cast(mod as map<string, variant>))
+) as place, mod
+{%- endset -%}
+{%- set said -%}
+select
+    *,
+    case mod_type when 'INSERT' then 'insert' when 'UPDATE' then 'update' when 'DELETE' then 'delete' end as change_type,
+    coalesce(backfill = 'true', false) as is_backfill,
+    {{ reconcile.typed_value('commit_timestamp', {'name': 'timestamp'}, round=true) }} as committed_at,
+    {{ reconcile._mod_part('keys') }} as key_values,
+    {{ reconcile._mod_part('new_values') }} as new_values
+from (
+{{ mods }}
+) as mods
+{%- endset -%}
+{%- set placed -%}
+select
+    *,
+    case
+        when change_type = 'delete' then key_values
+        when not arrays_overlap(map_keys(key_values), map_keys(new_values)) then map_concat(key_values, new_values)
+    end as payload,
+    {{ reconcile.hex_of_nanoseconds('committed_at', 'commit_timestamp') }} as {{ reconcile.identifier('section commit_timestamp') }},
+    {{ reconcile.hex_of_token('server_transaction_id') }} as {{ reconcile.identifier('section server_transaction_id') }},
+    {{ reconcile.hex_of_digits('record_sequence') }} as {{ reconcile.identifier('section record_sequence') }},
+    {{ reconcile.hex_of_place('place') }} as {{ reconcile.identifier('section place') }}
+from (
+{{ said }}
+) as said
+{%- endset -%}
+{%- set checked = reconcile.typed_payload(placed, columns, reconcile._spanner_texts(columns)) -%}
+{%- set judged -%}
+select
+    *,
+    explode(array(
         struct(
             if(change_type = 'update', filter(names, name -> lower_names is null or array_contains(lower_names, lower(name))), null) as carried,
             concat_ws(
@@ -98,8 +100,10 @@ judged as (
             ) as error
         )
     )) as verdict
-)
-
+from (
+{{ checked }}
+) as checked
+{%- endset -%}
 select
     {%- for column in columns %}
     {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
@@ -122,7 +126,9 @@ select
     meant as _change_macro,
     record as _change_record,
     origin as _change_origin
-from judged
+from (
+{{ judged }}
+) as judged
 {%- endmacro %}
 
 {#- An object, or the JSON text of one. -#}

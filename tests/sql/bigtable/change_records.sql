@@ -1,120 +1,3 @@
-with staged as (
-    select record, source, batch, origin, case source
-            when 'spanner' then 'spanner_change_stream'
-            when 'datastream' then coalesce(concat('datastream_', transform(array(from_json(record, 'read_method string, source_metadata struct<scn string, row_id string, log_position string, binlog_position string, lsn string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), said -> case
-            when said.source_metadata.scn is not null or said.source_metadata.row_id is not null or said.read_method like 'oracle%' then 'oracle'
-            when said.source_metadata.lsn like '%/%' or said.read_method like 'postgres%' then 'postgresql'
-            when said.source_metadata.lsn like '%:%' or said.read_method like 'sqlserver%' then 'sqlserver'
-            when said.source_metadata.log_position is not null or said.source_metadata.binlog_position is not null or said.read_method like 'mysql%' then 'mysql'
-        end)[0]), 'one that begins with datastream_')
-        end as meant
-    from `lake`.`shop_changes`
-    where object = 'events'
-),
-
-data_changes as (
-    select record, source, batch, origin, meant, data_change.*
-    from staged
-    lateral view explode(array(
-        from_json(record, 'row_key variant, type string, source_cluster_id string, commit_timestamp string, tiebreaker string, entries array<variant>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
-    )) as data_change
-),
-
--- an entry is an object of one member, which is named after its kind
-read as (
-    select *
-    from data_changes
-    lateral view explode(array(
-        transform(
-            transform(
-                transform(entries, entry -> try_cast(entry as map<string, variant>)),
-                entry -> struct(if(cardinality(entry) = 1, get(map_keys(entry), 0), null) as kind, try_cast(get(map_values(entry), 0) as map<string, variant>) as said)
-            ),
-            entry -> struct(
-                entry.kind,
-                entry.said is not null as is_object,
-                if(schema_of_variant(entry.said['family']) = 'STRING', nullif(cast(entry.said['family'] as string), ''), null) as family,
-                if(schema_of_variant(entry.said['qualifier']) = 'STRING', try_to_binary(cast(entry.said['qualifier'] as string), 'base64'), null) as qualifier,
-                if(schema_of_variant(entry.said['value']) = 'STRING', try_to_binary(cast(entry.said['value'] as string), 'base64'), null) as value,
-                if(cast(entry.said['timestamp_micros'] as string) rlike '^[0-9]{1,19}$', try_cast(cast(entry.said['timestamp_micros'] as string) as bigint), null) as time,
-                if(cast(entry.said['start_timestamp_micros'] as string) rlike '^[0-9]{1,19}$', try_cast(cast(entry.said['start_timestamp_micros'] as string) as bigint), null) as begins,
-                if(cast(entry.said['end_timestamp_micros'] as string) rlike '^[0-9]{1,19}$', try_cast(cast(entry.said['end_timestamp_micros'] as string) as bigint), null) as ends
-            )
-        )
-    )) as read_entries
-),
-
-said as (
-    select
-        *,
-        if(schema_of_variant(row_key) = 'STRING', try_to_binary(cast(row_key as string), 'base64'), null) as key_of_row,
-        case when commit_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(commit_timestamp as timestamp) when commit_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(commit_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', commit_timestamp, concat(commit_timestamp, if(commit_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as committed_at,
-        if(tiebreaker rlike '^-?[0-9]{1,19}$', lpad(hex(try_cast(tiebreaker as bigint) ^ bigint('-9223372036854775808')), 16, '0'), null) as `section tiebreaker`
-    from read
-),
-
-placed as (
-    select *, if(unix_seconds(committed_at) between 0 and 9223372035, lpad(hex(unix_seconds(committed_at) * 1000000000 + bigint(rpad(regexp_extract(commit_timestamp, '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) as `section commit_timestamp`
-    from said
-),
-
-judged as (
-    select *
-    from placed
-    lateral view explode(array(
-        concat_ws(
-            '; ',
-            case
-                when meant is not null then concat('the record is of another source; probably meant: ', meant)
-                when not source <=> 'bigtable' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
-            end,
-            case
-                when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
-                when _corrupt_record is not null then 'the record does not have the form of a data change'
-                when entries is null or cardinality(entries) = 0 then 'the data change holds no entries'
-                when type is null or type not in ('user', 'garbage_collection', 'backfill') then concat('type ', coalesce(concat('\'', type, '\' is unknown'), 'is missing'))
-            end,
-            if(key_of_row is null, 'row_key is missing or no base64', null),
-            if(`section commit_timestamp` is null, 'commit_timestamp, which orders changes, is missing or unreadable', null),
-            if(`section tiebreaker` is null, 'tiebreaker, which orders changes, is missing or unreadable', null),
-            array_join(slice(filter(transform(read_entries, (entry, place) -> concat('entry ', place + 1, ' of the change ', case
-    when entry.kind is null then 'is no object of one member'
-    when entry.kind not in ('set_cell', 'delete_from_column', 'delete_from_family') then concat('is of the kind \'', left(entry.kind, 100), '\', which is unknown')
-    when not entry.is_object then concat('is a ', entry.kind, ' that is no object')
-    else nullif(concat_ws(
-        ', ',
-        if(entry.family is null, 'has no family', null),
-        if(entry.kind <> 'delete_from_family' and entry.qualifier is null, 'has no qualifier in base64', null),
-        if(entry.kind = 'set_cell' and entry.time is null, 'has no timestamp_micros', null),
-        if(entry.kind = 'set_cell' and entry.value is null, 'has no value in base64', null),
-        if(entry.kind = 'delete_from_column' and (entry.begins is null or entry.ends is null), 'has no start_timestamp_micros and end_timestamp_micros', null)
-    ), '')
-end)), complaint -> complaint is not null), 1, 3), '; ')
-        )
-    )) as error
-),
-
--- a data change without entries, of another source, or that cannot be read, is one change record, which goes to quarantine
-entries as (
-    select *
-    from judged
-    lateral view posexplode(
-        if(source = 'bigtable' and cardinality(read_entries) > 0, read_entries, array(cast(null as struct<kind: string, is_object: boolean, family: string, qualifier: binary, value: binary, time: bigint, begins: bigint, ends: bigint>)))
-    ) as place, entry
-),
-
-cells as (
-    select
-        *,
-        case when entry.kind = 'set_cell' then 'insert' when entry.kind like 'delete%' then 'delete' end as change_type,
-        if(entry.kind = 'set_cell', key_of_row, null) as `value row_key`,
-        if(entry.kind = 'set_cell', entry.family, null) as `value family`,
-        if(entry.kind = 'set_cell', entry.qualifier, null) as `value qualifier`,
-        if(entry.kind = 'set_cell', timestamp_micros(entry.time), null) as `value cell_time`,
-        if(entry.kind = 'set_cell', entry.value, null) as `value value`
-    from entries
-)
-
 select
     `value row_key` as `row_key`,
     `value family` as `family`,
@@ -143,4 +26,107 @@ select
     meant as _change_macro,
     record as _change_record,
     origin as _change_origin
-from cells
+from (
+select
+    *,
+    case when entry.kind = 'set_cell' then 'insert' when entry.kind like 'delete%' then 'delete' end as change_type,
+    if(entry.kind = 'set_cell', key_of_row, null) as `value row_key`,
+    if(entry.kind = 'set_cell', entry.family, null) as `value family`,
+    if(entry.kind = 'set_cell', entry.qualifier, null) as `value qualifier`,
+    if(entry.kind = 'set_cell', timestamp_micros(entry.time), null) as `value cell_time`,
+    if(entry.kind = 'set_cell', entry.value, null) as `value value`
+from (
+-- a data change without entries, of another source, or that cannot be read, is one change record, which goes to quarantine
+select *
+from (
+select
+    *,
+    explode(array(
+    concat_ws(
+        '; ',
+        case
+                when meant is not null then concat('the record is of another source; probably meant: ', meant)
+                when not source <=> 'bigtable' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
+            end,
+        case
+            when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
+            when _corrupt_record is not null then 'the record does not have the form of a data change'
+            when entries is null or cardinality(entries) = 0 then 'the data change holds no entries'
+            when type is null or type not in ('user', 'garbage_collection', 'backfill') then concat('type ', coalesce(concat('\'', type, '\' is unknown'), 'is missing'))
+        end,
+        if(key_of_row is null, 'row_key is missing or no base64', null),
+        if(`section commit_timestamp` is null, 'commit_timestamp, which orders changes, is missing or unreadable', null),
+        if(`section tiebreaker` is null, 'tiebreaker, which orders changes, is missing or unreadable', null),
+        array_join(slice(filter(transform(read_entries, (entry, place) -> concat('entry ', place + 1, ' of the change ', case
+    when entry.kind is null then 'is no object of one member'
+    when entry.kind not in ('set_cell', 'delete_from_column', 'delete_from_family') then concat('is of the kind \'', left(entry.kind, 100), '\', which is unknown')
+    when not entry.is_object then concat('is a ', entry.kind, ' that is no object')
+    else nullif(concat_ws(
+        ', ',
+        if(entry.family is null, 'has no family', null),
+        if(entry.kind <> 'delete_from_family' and entry.qualifier is null, 'has no qualifier in base64', null),
+        if(entry.kind = 'set_cell' and entry.time is null, 'has no timestamp_micros', null),
+        if(entry.kind = 'set_cell' and entry.value is null, 'has no value in base64', null),
+        if(entry.kind = 'delete_from_column' and (entry.begins is null or entry.ends is null), 'has no start_timestamp_micros and end_timestamp_micros', null)
+    ), '')
+end)), complaint -> complaint is not null), 1, 3), '; ')
+    )
+)) as error
+from (
+select *, if(unix_seconds(committed_at) between 0 and 9223372035, lpad(hex(unix_seconds(committed_at) * 1000000000 + bigint(rpad(regexp_extract(commit_timestamp, '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) as `section commit_timestamp`
+from (
+select
+    *,
+    if(schema_of_variant(row_key) = 'STRING', try_to_binary(cast(row_key as string), 'base64'), null) as key_of_row,
+    case when commit_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(commit_timestamp as timestamp) when commit_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(commit_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', commit_timestamp, concat(commit_timestamp, if(commit_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as committed_at,
+    if(tiebreaker rlike '^-?[0-9]{1,19}$', lpad(hex(try_cast(tiebreaker as bigint) ^ bigint('-9223372036854775808')), 16, '0'), null) as `section tiebreaker`
+from (
+-- an entry is an object of one member, which is named after its kind
+select
+    *,
+    explode(array(
+    transform(
+        transform(
+            transform(entries, entry -> try_cast(entry as map<string, variant>)),
+            entry -> struct(if(cardinality(entry) = 1, get(map_keys(entry), 0), null) as kind, try_cast(get(map_values(entry), 0) as map<string, variant>) as said)
+        ),
+        entry -> struct(
+            entry.kind,
+            entry.said is not null as is_object,
+            if(schema_of_variant(entry.said['family']) = 'STRING', nullif(cast(entry.said['family'] as string), ''), null) as family,
+            if(schema_of_variant(entry.said['qualifier']) = 'STRING', try_to_binary(cast(entry.said['qualifier'] as string), 'base64'), null) as qualifier,
+            if(schema_of_variant(entry.said['value']) = 'STRING', try_to_binary(cast(entry.said['value'] as string), 'base64'), null) as value,
+            if(cast(entry.said['timestamp_micros'] as string) rlike '^[0-9]{1,19}$', try_cast(cast(entry.said['timestamp_micros'] as string) as bigint), null) as time,
+            if(cast(entry.said['start_timestamp_micros'] as string) rlike '^[0-9]{1,19}$', try_cast(cast(entry.said['start_timestamp_micros'] as string) as bigint), null) as begins,
+            if(cast(entry.said['end_timestamp_micros'] as string) rlike '^[0-9]{1,19}$', try_cast(cast(entry.said['end_timestamp_micros'] as string) as bigint), null) as ends
+        )
+    )
+)) as read_entries
+from (
+select record, source, batch, origin, meant, data_change.*
+from (
+select record, source, batch, origin, case source
+            when 'spanner' then 'spanner_change_stream'
+            when 'datastream' then coalesce(concat('datastream_', transform(array(from_json(record, 'read_method string, source_metadata struct<scn string, row_id string, log_position string, binlog_position string, lsn string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), said -> case
+            when said.source_metadata.scn is not null or said.source_metadata.row_id is not null or said.read_method like 'oracle%' then 'oracle'
+            when said.source_metadata.lsn like '%/%' or said.read_method like 'postgres%' then 'postgresql'
+            when said.source_metadata.lsn like '%:%' or said.read_method like 'sqlserver%' then 'sqlserver'
+            when said.source_metadata.log_position is not null or said.source_metadata.binlog_position is not null or said.read_method like 'mysql%' then 'mysql'
+        end)[0]), 'one that begins with datastream_')
+        end as meant
+from `lake`.`shop_changes`
+where object = 'events'
+) as staged
+lateral view explode(array(
+    from_json(record, 'row_key variant, type string, source_cluster_id string, commit_timestamp string, tiebreaker string, entries array<variant>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
+)) as data_change
+) as data_changes
+) as read
+) as said
+) as placed
+) as judged
+lateral view posexplode(
+    if(source = 'bigtable' and cardinality(read_entries) > 0, read_entries, array(cast(null as struct<kind: string, is_object: boolean, family: string, qualifier: binary, value: binary, time: bigint, begins: bigint, ends: bigint>)))
+) as place, entry
+) as entries
+) as cells

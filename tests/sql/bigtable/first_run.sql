@@ -203,7 +203,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '1a283f275f6b3d8b73f9f7a5cb2895c5')
+tblproperties ('reconcile.definition' = 'ee2d098aa18267f2705d0acc82d2680e')
 as
 
 {the SELECT of bigtable/change_records.sql};

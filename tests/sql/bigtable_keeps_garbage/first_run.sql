@@ -266,7 +266,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e3a82a149c4de64ad44396f043cd6a47')
+tblproperties ('reconcile.definition' = 'd81bfc73e571dcd187fe328f232852e4')
 as
 
 {the SELECT of bigtable_keeps_garbage/change_records.sql};

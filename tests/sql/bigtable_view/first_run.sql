@@ -11,7 +11,7 @@ select mode(_change_macro, true) as meant, count(*) as records from (select _cha
 ) limit 1000) having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '5ba1c9b7e9ae798bd887e7a6ae39f412')
+tblproperties ('reconcile.definition' = '9c37ede775459b660ebbf3c8f9c696a3')
 as
 
 {the SELECT of bigtable/change_records.sql};

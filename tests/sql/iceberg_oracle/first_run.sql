@@ -312,7 +312,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '30f283270e3258a892a63da40919eba7')
+tblproperties ('reconcile.definition' = '8200f7f967271c9a2af0786c4ecb3bae')
 as
 
 {the SELECT of oracle/change_records.sql};

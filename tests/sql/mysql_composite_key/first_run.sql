@@ -279,7 +279,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c3ae30bce961236fd318b6d995961a40')
+tblproperties ('reconcile.definition' = '89209f79240b2bd2735332cbf7c5599a')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

@@ -281,7 +281,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b816ee42dfa7c062da272156a6797004')
+tblproperties ('reconcile.definition' = 'cf50c68a1aafb74ad3654fbfa73f2e96')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -280,7 +280,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'af5c9dd4d002fb7aab42c8789312bb93')
+tblproperties ('reconcile.definition' = '44f60ee8f5fdb6b42f218fd769f1a9b4')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -317,7 +317,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '79125b14af941d198513b762e148dd09')
+tblproperties ('reconcile.definition' = '02aec356fdb420c68acf4cce267dadb8')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

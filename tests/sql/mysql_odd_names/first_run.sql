@@ -285,7 +285,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '932dcb1a8dc5aff179931767246eac11')
+tblproperties ('reconcile.definition' = '7b470661a40c652a2905ebcf39117867')
 as
 
 {the SELECT of mysql_odd_names/change_records.sql};

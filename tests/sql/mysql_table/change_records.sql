@@ -1,166 +1,27 @@
-with staged as (
-    select record, source, batch, origin
-    from `lake`.`shop_changes`
-    where object in ('shop_orders', 'shop.orders')
-),
-
-events as (
-    select *
-    from staged
-    lateral view inline(array(
-        from_json(record, 'uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, log_file string, log_position string, binlog_file string, binlog_position string, scn string, row_id string, lsn string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
-    )) event
-    where coalesce(struct(coalesce(nullif(regexp_replace(source_metadata.schema, '^\\["|"\\]$', ''), ''), source_metadata.database), source_metadata.table) in (struct('shop', 'orders')), false)
-),
-
-said as (
-    select
-        *,
-        source_metadata as metadata,
-        case source
-            when 'spanner' then 'spanner_change_stream'
-            when 'bigtable' then 'bigtable_change_stream'
-            when 'datastream' then concat('datastream_', nullif(case
-            when source_metadata.log_position is not null or source_metadata.binlog_position is not null or read_method like 'mysql%' then 'mysql'
-            when source_metadata.scn is not null or source_metadata.row_id is not null or read_method like 'oracle%' then 'oracle'
-            when source_metadata.lsn like '%/%' or read_method like 'postgres%' then 'postgresql'
-            when source_metadata.lsn like '%:%' or read_method like 'sqlserver%' then 'sqlserver'
-        end, 'mysql'))
-        end as meant,
-        case when read_method rlike '(?i)backfill|_dump$' then true when read_method rlike '(?i)(^|[-_])cdc([-_]|$)|supplementation' then false end as is_backfill,
-        case
-            when upper(source_metadata.change_type) = 'INSERT' or is_backfill and nullif(source_metadata.change_type, '') is null then 'insert'
-            when upper(source_metadata.change_type) in ('UPDATE', 'UPDATE-INSERT') then 'update'
-            when upper(source_metadata.change_type) in ('DELETE', 'UPDATE-DELETE') then 'delete'
-        end as change_type,
-        if(source_timestamp rlike '^\\d{10,15}$', timestamp_millis(try_cast(source_timestamp as bigint)), case when source_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(source_timestamp as timestamp) when source_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(source_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', source_timestamp, concat(source_timestamp, if(source_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end) as changed_at,
-        if(is_backfill, if(read_timestamp rlike '^\\d{10,15}$', timestamp_millis(try_cast(read_timestamp as bigint)), case when read_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(read_timestamp as timestamp) when read_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(read_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', read_timestamp, concat(read_timestamp, if(read_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end), null) as read_at
-    from events
-),
-
-placed as (
-    select
-        *,
-        if(regexp_extract(coalesce(metadata.log_file, metadata.binlog_file), '(\\d+)\\s*$', 1) rlike '^\\s*\\d{1,18}\\s*$', lpad(hex(try_cast(regexp_extract(coalesce(metadata.log_file, metadata.binlog_file), '(\\d+)\\s*$', 1) as bigint)), 16, '0'), null) as `section log_file`,
-        if(coalesce(metadata.log_position, metadata.binlog_position) rlike '^\\s*\\d{1,18}\\s*$', lpad(hex(try_cast(coalesce(metadata.log_position, metadata.binlog_position) as bigint)), 16, '0'), null) as `section log_position`,
-        if(unix_millis(read_at) >= 0, lpad(hex(unix_millis(read_at)), 16, '0'), null) as `section read_timestamp`
-    from said
-),
-
--- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
-located as (
-    select
-        *,
-        array('id', 'status', 'total', 'placed_at', 'ratio') as names,
-        if(map_keys(payload) in (array('id', 'status', 'total', 'placed_at', 'ratio'), array('ID', 'STATUS', 'TOTAL', 'PLACED_AT', 'RATIO')), null, map_keys(payload)) as field_names,
-        transform(field_names, name -> lower(name)) as lower_names
-    from placed
-),
-
-fields as (
-    select
-        *,
-        if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields,
-        concat(
-            array_join(transform(map_values(payload), value -> coalesce(left(schema_of_variant(value), 2), 'VO')), ''),
-            if(field_names is null, concat(':', coalesce(map_keys(payload)[0], '')), concat('=', to_json(field_names)))
-        ) as fields_of_payload,
-        if(avro_types is null, null, transform(names, name -> coalesce(avro_types[name], get(map_values(avro_types), int(array_position(transform(map_keys(avro_types), key -> lower(key)), lower(name))) - 1)))) as kinds
-    from located
-),
-
--- every value as the text that was delivered, digit for digit
-texts as (
-    select
-        *,
-        if(
-            schema_of_variant(fields[0]) = 'DOUBLE' or schema_of_variant(fields[1]) like 'D%' or schema_of_variant(fields[2]) = 'DOUBLE' or schema_of_variant(fields[4]) = 'DOUBLE' and cast(fields[4] as string) like '%Infinity',
-            transform(fields, (field, i) -> case
-                when i in (0, 2) and schema_of_variant(field) = 'DOUBLE' then coalesce(
-            get(filter(
-                array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
-                digits -> try_cast(digits as double) = cast(field as double)
-            ), 0),
-            '{a number whose digits cannot be found in the record}'
-        )
-                when i in (1) and schema_of_variant(field) like 'D%' then coalesce(
-            get(filter(
-                array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
-                digits -> try_cast(digits as double) = cast(field as double)
-            ), 0),
-            '{a number whose digits cannot be found in the record}'
-        )
-                when i in (4) and schema_of_variant(field) = 'DOUBLE' and cast(field as string) like '%Infinity' then coalesce(
-            get(filter(
-                array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
-                digits -> try_cast(digits as double) = cast(field as double)
-            ), 0),
-            '{a number whose digits cannot be found in the record}'
-        )
-                else cast(field as string)
-            end),
-            cast(fields as array<string>)
-        ) as texts
-    from fields
-),
-
--- the text that each type is read from
-readable as (
-    select
-        *,
-        if(
-            kinds is not null or left(texts[1], 1) in ('{', '[', '+', '-') or left(texts[3], 1) in ('{', '[', '+', '-'),
-            transform(texts, (text, i) -> case
-                when i in (1) then case
-                    when get(kinds, i) is null or get(kinds, i) = 'bytes' then case
-                        when left(text, 1) not in ('{', '[') or schema_of_variant(fields[i]) = 'STRING' then case when left(text, 8) = '+294247-' then 'infinity' when left(text, 8) = '-290308-' then '-infinity' else text end
-                        when schema_of_variant(fields[i]) rlike '^(OBJECT|ARRAY)' then if(schema_of_variant(fields[i]) like '%DOUBLE%' and record rlike '(^|[:\\[,])\\s*-?[0-9][0-9.]{17}', null, to_json(fields[i]))
-                    end
-                    when get(kinds, i) = 'json' then if(ltrim(text) rlike '^[{\\[]', if(schema_of_variant(try_parse_json(text)) like '%DOUBLE%' and text rlike '(^|[:\\[,])\\s*-?[0-9][0-9.]{17}', null, to_json(try_parse_json(text))), null)
-                    when get(kinds, i) = 'varchar' then try_variant_get(fields[i], '$.value', 'string')
-                    when get(kinds, i) = 'time-interval-micros' then concat(if(text like '-%', '-', ''), if(abs(try_cast(text as bigint)) < 36000000000, '0', ''), abs(try_cast(text as bigint)) div 3600000000, ':', lpad(abs(try_cast(text as bigint)) div 60000000 % 60, 2, '0'), ':', lpad(abs(try_cast(text as bigint)) div 1000000 % 60, 2, '0'), '.', lpad(abs(try_cast(text as bigint)) % 1000000, 6, '0'))
-                    when get(kinds, i) = 'timestampTz' then case when left(try_variant_get(fields[i], '$.timestamp', 'string'), 8) = '+294247-' then 'infinity' when left(try_variant_get(fields[i], '$.timestamp', 'string'), 8) = '-290308-' then '-infinity' else try_variant_get(fields[i], '$.timestamp', 'string') end
-                    when get(kinds, i) = 'datetime' then concat(try_variant_get(fields[i], '$.date', 'string'), 'T', try_variant_get(fields[i], '$.time', 'string'))
-                    when get(kinds, i) = 'timeTz' then concat(try_variant_get(fields[i], '$.time', 'string'), if(try_variant_get(fields[i], '$.offset', 'string') like '-%', '', '+'), regexp_replace(try_variant_get(fields[i], '$.offset', 'string'), '(:00)?([.]0*)?$', ''))
-                    when get(kinds, i) = 'interval' then concat('P', try_variant_get(fields[i], '$.months', 'int'), 'MT', try_variant_get(fields[i], '$.hours', 'int'), 'H', cast(try_variant_get(fields[i], '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S')
-                end
-                when i in (3) then case when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '+294247-' then 'infinity' when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '-290308-' then '-infinity' else coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text) end
-                else text
-            end),
-            texts
-        ) as readable
-    from texts
-),
-
-typed as (
-    select
-        *,
-        coalesce(try_cast(readable[0] as bigint), try_cast(if(readable[0] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(readable[0]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(readable[0] as decimal(38,0)) as string)), 'E', 1), '+-. ', '')), try_cast(readable[0] as decimal(38,0)), null) as bigint)) as `value id`,
-        readable[1] as `value status`,
-        if(readable[2] rlike '^\\s*[-+]?\\d*\\.?\\d{0,10}\\s*$' or readable[2] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(readable[2]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(readable[2] as decimal(38,10)) as string)), 'E', 1), '+-. ', '')), try_cast(readable[2] as decimal(38,10)), null) as `value total`,
-        case when readable[3] rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(readable[3] as timestamp) when readable[3] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(readable[3] rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', readable[3], concat(readable[3], if(readable[3] like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as `value placed_at`,
-        if(readable[4] rlike '^[-+.0-9eE\\s]+$', nullif(nullif(try_cast(readable[4] as double), double('Infinity')), double('-Infinity')), if(lower(readable[4]) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast(readable[4] as double), null)) as `value ratio`
-    from readable
-),
-
--- whether a column's type cannot hold the value that was delivered
-checked as (
-    select
-        *,
-        array(
-            texts[0] is not null and `value id` is null,
-            texts[1] is not null and `value status` is null,
-            texts[2] is not null and `value total` is null,
-            texts[3] is not null and `value placed_at` is null,
-            texts[4] is not null and `value ratio` is null
-        ) as lost
-    from typed
-),
-
-judged as (
-    select *
-    from checked
-    lateral view inline(array(struct(
+select
+    `value id` as `id`,
+    `value status` as `status`,
+    `value total` as `total`,
+    `value placed_at` as `placed_at`,
+    `value ratio` as `ratio`,
+    change_type as _change_type,
+    sequence as _change_sequence,
+    uuid as _change_id,
+    changed_at as _change_time,
+    cast(null as string) as _change_transaction,
+    batch as _change_batch,
+    cast(null as array<string>) as _change_columns,
+    nullif(error, '') as _change_error,
+    fields_of_payload as _change_fields,
+    to_json(coalesce(if(cardinality(try_cast(metadata.primary_keys as array<string>)) > 0, try_cast(metadata.primary_keys as array<string>), null), try_cast(metadata.replication_index as array<string>), try_cast(metadata.primary_keys as array<string>))) as _change_key,
+    schema_key as _change_schema,
+    meant as _change_macro,
+    record as _change_record,
+    origin as _change_origin
+from (
+select
+    *,
+    inline(array(struct(
         concat_ws(
             '; ',
             case
@@ -240,27 +101,145 @@ judged as (
             if(is_backfill, concat('/0/', `section read_timestamp`), concat_ws('/', '/1', `section log_file`, `section log_position`)),
             '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value id` is null, `value id`, `value placed_at` is null, `value placed_at`, `value ratio` is null, cast(`value ratio` as string), `value status` is null, `value status`, `value total` is null, `value total`)), 16, '0'))
         ) as sequence
-    ))) verdict
-)
-
+    )))
+from (
+-- whether a column's type cannot hold the value that was delivered
 select
-    `value id` as `id`,
-    `value status` as `status`,
-    `value total` as `total`,
-    `value placed_at` as `placed_at`,
-    `value ratio` as `ratio`,
-    change_type as _change_type,
-    sequence as _change_sequence,
-    uuid as _change_id,
-    changed_at as _change_time,
-    cast(null as string) as _change_transaction,
-    batch as _change_batch,
-    cast(null as array<string>) as _change_columns,
-    nullif(error, '') as _change_error,
-    fields_of_payload as _change_fields,
-    to_json(coalesce(if(cardinality(try_cast(metadata.primary_keys as array<string>)) > 0, try_cast(metadata.primary_keys as array<string>), null), try_cast(metadata.replication_index as array<string>), try_cast(metadata.primary_keys as array<string>))) as _change_key,
-    schema_key as _change_schema,
-    meant as _change_macro,
-    record as _change_record,
-    origin as _change_origin
-from judged
+    *,
+    array(
+        texts[0] is not null and `value id` is null,
+        texts[1] is not null and `value status` is null,
+        texts[2] is not null and `value total` is null,
+        texts[3] is not null and `value placed_at` is null,
+        texts[4] is not null and `value ratio` is null
+    ) as lost
+from (
+select
+    *,
+    coalesce(try_cast(readable[0] as bigint), try_cast(if(readable[0] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(readable[0]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(readable[0] as decimal(38,0)) as string)), 'E', 1), '+-. ', '')), try_cast(readable[0] as decimal(38,0)), null) as bigint)) as `value id`,
+    readable[1] as `value status`,
+    if(readable[2] rlike '^\\s*[-+]?\\d*\\.?\\d{0,10}\\s*$' or readable[2] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(readable[2]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(readable[2] as decimal(38,10)) as string)), 'E', 1), '+-. ', '')), try_cast(readable[2] as decimal(38,10)), null) as `value total`,
+    case when readable[3] rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(readable[3] as timestamp) when readable[3] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(readable[3] rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', readable[3], concat(readable[3], if(readable[3] like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as `value placed_at`,
+    if(readable[4] rlike '^[-+.0-9eE\\s]+$', nullif(nullif(try_cast(readable[4] as double), double('Infinity')), double('-Infinity')), if(lower(readable[4]) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast(readable[4] as double), null)) as `value ratio`
+from (
+-- the text that each type is read from
+select
+    *,
+    if(
+        kinds is not null or left(texts[1], 1) in ('{', '[', '+', '-') or left(texts[3], 1) in ('{', '[', '+', '-'),
+        transform(texts, (text, i) -> case
+            when i in (1) then case
+                when get(kinds, i) is null or get(kinds, i) = 'bytes' then case
+                    when left(text, 1) not in ('{', '[') or schema_of_variant(fields[i]) = 'STRING' then case when left(text, 8) = '+294247-' then 'infinity' when left(text, 8) = '-290308-' then '-infinity' else text end
+                    when schema_of_variant(fields[i]) rlike '^(OBJECT|ARRAY)' then if(schema_of_variant(fields[i]) like '%DOUBLE%' and record rlike '(^|[:\\[,])\\s*-?[0-9][0-9.]{17}', null, to_json(fields[i]))
+                end
+                when get(kinds, i) = 'json' then if(ltrim(text) rlike '^[{\\[]', if(schema_of_variant(try_parse_json(text)) like '%DOUBLE%' and text rlike '(^|[:\\[,])\\s*-?[0-9][0-9.]{17}', null, to_json(try_parse_json(text))), null)
+                when get(kinds, i) = 'varchar' then try_variant_get(fields[i], '$.value', 'string')
+                when get(kinds, i) = 'time-interval-micros' then concat(if(text like '-%', '-', ''), if(abs(try_cast(text as bigint)) < 36000000000, '0', ''), abs(try_cast(text as bigint)) div 3600000000, ':', lpad(abs(try_cast(text as bigint)) div 60000000 % 60, 2, '0'), ':', lpad(abs(try_cast(text as bigint)) div 1000000 % 60, 2, '0'), '.', lpad(abs(try_cast(text as bigint)) % 1000000, 6, '0'))
+                when get(kinds, i) = 'timestampTz' then case when left(try_variant_get(fields[i], '$.timestamp', 'string'), 8) = '+294247-' then 'infinity' when left(try_variant_get(fields[i], '$.timestamp', 'string'), 8) = '-290308-' then '-infinity' else try_variant_get(fields[i], '$.timestamp', 'string') end
+                when get(kinds, i) = 'datetime' then concat(try_variant_get(fields[i], '$.date', 'string'), 'T', try_variant_get(fields[i], '$.time', 'string'))
+                when get(kinds, i) = 'timeTz' then concat(try_variant_get(fields[i], '$.time', 'string'), if(try_variant_get(fields[i], '$.offset', 'string') like '-%', '', '+'), regexp_replace(try_variant_get(fields[i], '$.offset', 'string'), '(:00)?([.]0*)?$', ''))
+                when get(kinds, i) = 'interval' then concat('P', try_variant_get(fields[i], '$.months', 'int'), 'MT', try_variant_get(fields[i], '$.hours', 'int'), 'H', cast(try_variant_get(fields[i], '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S')
+            end
+            when i in (3) then case when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '+294247-' then 'infinity' when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '-290308-' then '-infinity' else coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text) end
+            else text
+        end),
+        texts
+    ) as readable
+from (
+-- every value as the text that was delivered, digit for digit
+select
+    *,
+    if(
+        schema_of_variant(fields[0]) = 'DOUBLE' or schema_of_variant(fields[1]) like 'D%' or schema_of_variant(fields[2]) = 'DOUBLE' or schema_of_variant(fields[4]) = 'DOUBLE' and cast(fields[4] as string) like '%Infinity',
+        transform(fields, (field, i) -> case
+            when i in (0, 2) and schema_of_variant(field) = 'DOUBLE' then coalesce(
+        get(filter(
+            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+            digits -> try_cast(digits as double) = cast(field as double)
+        ), 0),
+        '{a number whose digits cannot be found in the record}'
+    )
+            when i in (1) and schema_of_variant(field) like 'D%' then coalesce(
+        get(filter(
+            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+            digits -> try_cast(digits as double) = cast(field as double)
+        ), 0),
+        '{a number whose digits cannot be found in the record}'
+    )
+            when i in (4) and schema_of_variant(field) = 'DOUBLE' and cast(field as string) like '%Infinity' then coalesce(
+        get(filter(
+            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+            digits -> try_cast(digits as double) = cast(field as double)
+        ), 0),
+        '{a number whose digits cannot be found in the record}'
+    )
+            else cast(field as string)
+        end),
+        cast(fields as array<string>)
+    ) as texts
+from (
+select
+    *,
+    if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields,
+    concat(
+        array_join(transform(map_values(payload), value -> coalesce(left(schema_of_variant(value), 2), 'VO')), ''),
+        if(field_names is null, concat(':', coalesce(map_keys(payload)[0], '')), concat('=', to_json(field_names)))
+    ) as fields_of_payload,
+    if(avro_types is null, null, transform(names, name -> coalesce(avro_types[name], get(map_values(avro_types), int(array_position(transform(map_keys(avro_types), key -> lower(key)), lower(name))) - 1)))) as kinds
+from (
+-- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
+select
+    *,
+    array('id', 'status', 'total', 'placed_at', 'ratio') as names,
+    if(map_keys(payload) in (array('id', 'status', 'total', 'placed_at', 'ratio'), array('ID', 'STATUS', 'TOTAL', 'PLACED_AT', 'RATIO')), null, map_keys(payload)) as field_names,
+    transform(field_names, name -> lower(name)) as lower_names
+from (
+select
+    *,
+    if(regexp_extract(coalesce(metadata.log_file, metadata.binlog_file), '(\\d+)\\s*$', 1) rlike '^\\s*\\d{1,18}\\s*$', lpad(hex(try_cast(regexp_extract(coalesce(metadata.log_file, metadata.binlog_file), '(\\d+)\\s*$', 1) as bigint)), 16, '0'), null) as `section log_file`,
+    if(coalesce(metadata.log_position, metadata.binlog_position) rlike '^\\s*\\d{1,18}\\s*$', lpad(hex(try_cast(coalesce(metadata.log_position, metadata.binlog_position) as bigint)), 16, '0'), null) as `section log_position`,
+    if(unix_millis(read_at) >= 0, lpad(hex(unix_millis(read_at)), 16, '0'), null) as `section read_timestamp`
+from (
+select
+    *,
+    source_metadata as metadata,
+    case source
+            when 'spanner' then 'spanner_change_stream'
+            when 'bigtable' then 'bigtable_change_stream'
+            when 'datastream' then concat('datastream_', nullif(case
+            when source_metadata.log_position is not null or source_metadata.binlog_position is not null or read_method like 'mysql%' then 'mysql'
+            when source_metadata.scn is not null or source_metadata.row_id is not null or read_method like 'oracle%' then 'oracle'
+            when source_metadata.lsn like '%/%' or read_method like 'postgres%' then 'postgresql'
+            when source_metadata.lsn like '%:%' or read_method like 'sqlserver%' then 'sqlserver'
+        end, 'mysql'))
+        end as meant,
+    case when read_method rlike '(?i)backfill|_dump$' then true when read_method rlike '(?i)(^|[-_])cdc([-_]|$)|supplementation' then false end as is_backfill,
+    case
+            when upper(source_metadata.change_type) = 'INSERT' or is_backfill and nullif(source_metadata.change_type, '') is null then 'insert'
+            when upper(source_metadata.change_type) in ('UPDATE', 'UPDATE-INSERT') then 'update'
+            when upper(source_metadata.change_type) in ('DELETE', 'UPDATE-DELETE') then 'delete'
+        end as change_type,
+    if(source_timestamp rlike '^\\d{10,15}$', timestamp_millis(try_cast(source_timestamp as bigint)), case when source_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(source_timestamp as timestamp) when source_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(source_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', source_timestamp, concat(source_timestamp, if(source_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end) as changed_at,
+    if(is_backfill, if(read_timestamp rlike '^\\d{10,15}$', timestamp_millis(try_cast(read_timestamp as bigint)), case when read_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(read_timestamp as timestamp) when read_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(read_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', read_timestamp, concat(read_timestamp, if(read_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end), null) as read_at
+from (
+select *
+from (
+select record, source, batch, origin
+from `lake`.`shop_changes`
+where object in ('shop_orders', 'shop.orders')
+) as staged
+lateral view inline(array(
+    from_json(record, 'uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, log_file string, log_position string, binlog_file string, binlog_position string, scn string, row_id string, lsn string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
+)) event
+where coalesce(struct(coalesce(nullif(regexp_replace(source_metadata.schema, '^\\["|"\\]$', ''), ''), source_metadata.database), source_metadata.table) in (struct('shop', 'orders')), false)
+) as events
+) as said
+) as payloads
+) as located
+) as fields
+) as texts
+) as readable
+) as typed
+) as checked
+) as judged

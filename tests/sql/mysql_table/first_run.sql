@@ -278,7 +278,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b923d4348935302b5846110d7ec29445')
+tblproperties ('reconcile.definition' = 'c9ea209c89b00ce7d543b9534712db83')
 as
 
 {the SELECT of mysql_table/change_records.sql};

@@ -13,7 +13,7 @@ select mode(_change_macro, true) as meant, count(*) as records from (select _cha
 ) limit 1000) having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '50035777e3b13394f329fbdfb656e222')
+tblproperties ('reconcile.definition' = 'bcfcc06f81e41a96f4a257bca0e6bd1a')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -287,7 +287,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '526464686695bf02e6315182cdcc62ab')
+tblproperties ('reconcile.definition' = 'd90f86c2c6d929c6533415c8ae3f91eb')
 as
 
 {the SELECT of mysql_zero_dates/change_records.sql};

@@ -285,7 +285,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '43346e0bad46fbfac79e7fbf3f62771e')
+tblproperties ('reconcile.definition' = '4d2be8c6c880e7d19af06485b3ba13e6')
 as
 
 {the SELECT of oracle_generations/change_records.sql};

@@ -348,7 +348,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c1669e9b4e2e20fbcd9e97f17eea7e4a')
+tblproperties ('reconcile.definition' = '12364fc5b4bc7cee1f8fdb77d37aba86')
 as
 
 {the SELECT of oracle/change_records.sql};

@@ -282,7 +282,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd4a4bf63b10e9c7c619bd6418fa27f04')
+tblproperties ('reconcile.definition' = 'e2fa8ccbe4ed4e02c08d1412c10d4339')
 as
 
 {the SELECT of oracle_key_is_the_row_id/change_records.sql};

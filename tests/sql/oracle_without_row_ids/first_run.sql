@@ -280,7 +280,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '415788c15881a87ea2d8350c1f0de37b')
+tblproperties ('reconcile.definition' = '1b0b94e565051e1d25cd099c1661e10c')
 as
 
 {the SELECT of oracle/change_records.sql};

@@ -280,7 +280,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd65d0b97456384fcb64a6cb90bc4e391')
+tblproperties ('reconcile.definition' = 'ddce1285fd097e936f8b7b3561a74748')
 as
 
 {the SELECT of postgresql/change_records.sql};

@@ -293,7 +293,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd15aad13c3b0bebd9902f951ffdebef0')
+tblproperties ('reconcile.definition' = '6392781deb80f87a350e060821a96dca')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};

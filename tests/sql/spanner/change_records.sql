@@ -1,117 +1,31 @@
-with staged as (
-    select record, source, batch, origin, case source
-            when 'bigtable' then 'bigtable_change_stream'
-            when 'datastream' then coalesce(concat('datastream_', transform(array(from_json(record, 'read_method string, source_metadata struct<scn string, row_id string, log_position string, binlog_position string, lsn string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), said -> case
-            when said.source_metadata.scn is not null or said.source_metadata.row_id is not null or said.read_method like 'oracle%' then 'oracle'
-            when said.source_metadata.lsn like '%/%' or said.read_method like 'postgres%' then 'postgresql'
-            when said.source_metadata.lsn like '%:%' or said.read_method like 'sqlserver%' then 'sqlserver'
-            when said.source_metadata.log_position is not null or said.source_metadata.binlog_position is not null or said.read_method like 'mysql%' then 'mysql'
-        end)[0]), 'one that begins with datastream_')
-        end as meant
-    from `lake`.`shop_changes`
-    where object = 'shop.orders'
-),
-
-data_change_records as (
-    select record, source, batch, origin, meant, data_change_record.*
-    from staged
-    lateral view explode(array(
-        from_json(record, 'commit_timestamp string, server_transaction_id string, record_sequence string, mod_type string, value_capture_type string, backfill string, mods array<variant>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
-    )) as data_change_record
-),
-
--- a record without mods, of another source, or that cannot be read, is one change record, which goes to quarantine
-mods as (
-    select *
-    from data_change_records
-    lateral view posexplode(
-        transform(if(source = 'spanner' and cardinality(mods) > 0, mods, array(cast(null as variant))), mod -> try_cast(mod as map<string, variant>))
-    ) as place, mod
-),
-
-said as (
-    select
-        *,
-        case mod_type when 'INSERT' then 'insert' when 'UPDATE' then 'update' when 'DELETE' then 'delete' end as change_type,
-        coalesce(backfill = 'true', false) as is_backfill,
-        case when commit_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(commit_timestamp as timestamp) when commit_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(commit_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', commit_timestamp, concat(commit_timestamp, if(commit_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as committed_at,
-        try_cast(if(schema_of_variant(mod['keys']) = 'STRING', try_parse_json(cast(mod['keys'] as string)), mod['keys']) as map<string, variant>) as key_values,
-        try_cast(if(schema_of_variant(mod['new_values']) = 'STRING', try_parse_json(cast(mod['new_values'] as string)), mod['new_values']) as map<string, variant>) as new_values
-    from mods
-),
-
-placed as (
-    select
-        *,
-        case
-            when change_type = 'delete' then key_values
-            when not arrays_overlap(map_keys(key_values), map_keys(new_values)) then map_concat(key_values, new_values)
-        end as payload,
-        if(unix_seconds(committed_at) between 0 and 9223372035, lpad(hex(unix_seconds(committed_at) * 1000000000 + bigint(rpad(regexp_extract(commit_timestamp, '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) as `section commit_timestamp`,
-        if(server_transaction_id <> '', lpad(hex(xxhash64(server_transaction_id)), 16, '0'), null) as `section server_transaction_id`,
-        if(record_sequence rlike '^[0-9a-fA-F]{1,16}$', lpad(upper(record_sequence), 16, '0'), null) as `section record_sequence`,
-        lpad(hex(place), 8, '0') as `section place`
-    from said
-),
-
--- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
-located as (
-    select
-        *,
-        array('id', 'status', 'total', 'placed_at', 'ratio') as names,
-        if(map_keys(payload) in (array('id', 'status', 'total', 'placed_at', 'ratio'), array('ID', 'STATUS', 'TOTAL', 'PLACED_AT', 'RATIO')), null, map_keys(payload)) as field_names,
-        transform(field_names, name -> lower(name)) as lower_names
-    from placed
-),
-
-fields as (
-    select
-        *,
-        if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields,
-        concat(
-            array_join(transform(map_values(payload), value -> coalesce(left(schema_of_variant(value), 2), 'VO')), ''),
-            if(field_names is null, concat(':', coalesce(map_keys(payload)[0], '')), concat('=', to_json(field_names)))
-        ) as fields_of_payload
-    from located
-),
-
--- every value as the text that was delivered, digit for digit
-texts as (
-    select
-        *,
-        cast(fields as array<string>) as texts
-    from fields
-),
-
-typed as (
-    select
-        *,
-        coalesce(try_cast(texts[0] as bigint), try_cast(if(texts[0] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[0]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[0] as decimal(38,0)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[0] as decimal(38,0)), null) as bigint)) as `value id`,
-        if(left(texts[1], 1) in ('{', '[') and schema_of_variant(fields[1]) <> 'STRING', null, texts[1]) as `value status`,
-        if(texts[2] rlike '^\\s*[-+]?\\d*\\.?\\d{0,10}\\s*$' or texts[2] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[2]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[2] as decimal(38,10)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[2] as decimal(38,10)), null) as `value total`,
-        case when texts[3] rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(texts[3] as timestamp) when texts[3] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(texts[3] rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', texts[3], concat(texts[3], if(texts[3] like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as `value placed_at`,
-        if(texts[4] rlike '^[-+.0-9eE\\s]+$', nullif(nullif(try_cast(texts[4] as double), double('Infinity')), double('-Infinity')), if(lower(texts[4]) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast(texts[4] as double), null)) as `value ratio`
-    from texts
-),
-
--- whether a column's type cannot hold the value that was delivered
-checked as (
-    select
-        *,
-        array(
-            texts[0] is not null and `value id` is null,
-            texts[1] is not null and `value status` is null,
-            texts[2] is not null and `value total` is null,
-            texts[3] is not null and `value placed_at` is null,
-            texts[4] is not null and `value ratio` is null
-        ) as lost
-    from typed
-),
-
-judged as (
-    select *
-    from checked
-    lateral view explode(array(
+select
+    `value id` as `id`,
+    `value status` as `status`,
+    `value total` as `total`,
+    `value placed_at` as `placed_at`,
+    `value ratio` as `ratio`,
+    change_type as _change_type,
+    concat(
+        `section commit_timestamp`,
+        if(is_backfill, '/1', concat_ws('/', '/0', `section server_transaction_id`, `section record_sequence`, `section place`)),
+        '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, coalesce(to_json(array_sort(nullif(verdict.carried, names))), ''), `value id` is null, `value id`, `value placed_at` is null, `value placed_at`, `value ratio` is null, cast(`value ratio` as string), `value status` is null, `value status`, `value total` is null, `value total`)), 16, '0'))
+    ) as _change_sequence,
+    concat_ws('/', commit_timestamp, if(is_backfill, concat('backfill/', to_json(key_values)), concat_ws('/', server_transaction_id, record_sequence, cast(place as string)))) as _change_id,
+    committed_at as _change_time,
+    nullif(server_transaction_id, '') as _change_transaction,
+    batch as _change_batch,
+    nullif(verdict.carried, names) as _change_columns,
+    nullif(verdict.error, '') as _change_error,
+    fields_of_payload as _change_fields,
+    to_json(map_keys(key_values)) as _change_key,
+    cast(null as string) as _change_schema,
+    meant as _change_macro,
+    record as _change_record,
+    origin as _change_origin
+from (
+select
+    *,
+    explode(array(
         struct(
             if(change_type = 'update', filter(names, name -> lower_names is null or array_contains(lower_names, lower(name))), null) as carried,
             concat_ws(
@@ -181,30 +95,95 @@ judged as (
             ) as error
         )
     )) as verdict
-)
-
+from (
+-- whether a column's type cannot hold the value that was delivered
 select
-    `value id` as `id`,
-    `value status` as `status`,
-    `value total` as `total`,
-    `value placed_at` as `placed_at`,
-    `value ratio` as `ratio`,
-    change_type as _change_type,
+    *,
+    array(
+        texts[0] is not null and `value id` is null,
+        texts[1] is not null and `value status` is null,
+        texts[2] is not null and `value total` is null,
+        texts[3] is not null and `value placed_at` is null,
+        texts[4] is not null and `value ratio` is null
+    ) as lost
+from (
+select
+    *,
+    coalesce(try_cast(texts[0] as bigint), try_cast(if(texts[0] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[0]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[0] as decimal(38,0)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[0] as decimal(38,0)), null) as bigint)) as `value id`,
+    if(left(texts[1], 1) in ('{', '[') and schema_of_variant(fields[1]) <> 'STRING', null, texts[1]) as `value status`,
+    if(texts[2] rlike '^\\s*[-+]?\\d*\\.?\\d{0,10}\\s*$' or texts[2] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[2]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[2] as decimal(38,10)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[2] as decimal(38,10)), null) as `value total`,
+    case when texts[3] rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(texts[3] as timestamp) when texts[3] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(texts[3] rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', texts[3], concat(texts[3], if(texts[3] like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as `value placed_at`,
+    if(texts[4] rlike '^[-+.0-9eE\\s]+$', nullif(nullif(try_cast(texts[4] as double), double('Infinity')), double('-Infinity')), if(lower(texts[4]) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast(texts[4] as double), null)) as `value ratio`
+from (
+-- every value as the text that was delivered, digit for digit
+select
+    *,
+    cast(fields as array<string>) as texts
+from (
+select
+    *,
+    if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields,
     concat(
-        `section commit_timestamp`,
-        if(is_backfill, '/1', concat_ws('/', '/0', `section server_transaction_id`, `section record_sequence`, `section place`)),
-        '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, coalesce(to_json(array_sort(nullif(verdict.carried, names))), ''), `value id` is null, `value id`, `value placed_at` is null, `value placed_at`, `value ratio` is null, cast(`value ratio` as string), `value status` is null, `value status`, `value total` is null, `value total`)), 16, '0'))
-    ) as _change_sequence,
-    concat_ws('/', commit_timestamp, if(is_backfill, concat('backfill/', to_json(key_values)), concat_ws('/', server_transaction_id, record_sequence, cast(place as string)))) as _change_id,
-    committed_at as _change_time,
-    nullif(server_transaction_id, '') as _change_transaction,
-    batch as _change_batch,
-    nullif(verdict.carried, names) as _change_columns,
-    nullif(verdict.error, '') as _change_error,
-    fields_of_payload as _change_fields,
-    to_json(map_keys(key_values)) as _change_key,
-    cast(null as string) as _change_schema,
-    meant as _change_macro,
-    record as _change_record,
-    origin as _change_origin
-from judged
+        array_join(transform(map_values(payload), value -> coalesce(left(schema_of_variant(value), 2), 'VO')), ''),
+        if(field_names is null, concat(':', coalesce(map_keys(payload)[0], '')), concat('=', to_json(field_names)))
+    ) as fields_of_payload
+from (
+-- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
+select
+    *,
+    array('id', 'status', 'total', 'placed_at', 'ratio') as names,
+    if(map_keys(payload) in (array('id', 'status', 'total', 'placed_at', 'ratio'), array('ID', 'STATUS', 'TOTAL', 'PLACED_AT', 'RATIO')), null, map_keys(payload)) as field_names,
+    transform(field_names, name -> lower(name)) as lower_names
+from (
+select
+    *,
+    case
+        when change_type = 'delete' then key_values
+        when not arrays_overlap(map_keys(key_values), map_keys(new_values)) then map_concat(key_values, new_values)
+    end as payload,
+    if(unix_seconds(committed_at) between 0 and 9223372035, lpad(hex(unix_seconds(committed_at) * 1000000000 + bigint(rpad(regexp_extract(commit_timestamp, '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) as `section commit_timestamp`,
+    if(server_transaction_id <> '', lpad(hex(xxhash64(server_transaction_id)), 16, '0'), null) as `section server_transaction_id`,
+    if(record_sequence rlike '^[0-9a-fA-F]{1,16}$', lpad(upper(record_sequence), 16, '0'), null) as `section record_sequence`,
+    lpad(hex(place), 8, '0') as `section place`
+from (
+select
+    *,
+    case mod_type when 'INSERT' then 'insert' when 'UPDATE' then 'update' when 'DELETE' then 'delete' end as change_type,
+    coalesce(backfill = 'true', false) as is_backfill,
+    case when commit_timestamp rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(commit_timestamp as timestamp) when commit_timestamp rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(commit_timestamp rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', commit_timestamp, concat(commit_timestamp, if(commit_timestamp like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as committed_at,
+    try_cast(if(schema_of_variant(mod['keys']) = 'STRING', try_parse_json(cast(mod['keys'] as string)), mod['keys']) as map<string, variant>) as key_values,
+    try_cast(if(schema_of_variant(mod['new_values']) = 'STRING', try_parse_json(cast(mod['new_values'] as string)), mod['new_values']) as map<string, variant>) as new_values
+from (
+-- a record without mods, of another source, or that cannot be read, is one change record, which goes to quarantine
+select *
+from (
+select record, source, batch, origin, meant, data_change_record.*
+from (
+select record, source, batch, origin, case source
+            when 'bigtable' then 'bigtable_change_stream'
+            when 'datastream' then coalesce(concat('datastream_', transform(array(from_json(record, 'read_method string, source_metadata struct<scn string, row_id string, log_position string, binlog_position string, lsn string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), said -> case
+            when said.source_metadata.scn is not null or said.source_metadata.row_id is not null or said.read_method like 'oracle%' then 'oracle'
+            when said.source_metadata.lsn like '%/%' or said.read_method like 'postgres%' then 'postgresql'
+            when said.source_metadata.lsn like '%:%' or said.read_method like 'sqlserver%' then 'sqlserver'
+            when said.source_metadata.log_position is not null or said.source_metadata.binlog_position is not null or said.read_method like 'mysql%' then 'mysql'
+        end)[0]), 'one that begins with datastream_')
+        end as meant
+from `lake`.`shop_changes`
+where object = 'shop.orders'
+) as staged
+lateral view explode(array(
+    from_json(record, 'commit_timestamp string, server_transaction_id string, record_sequence string, mod_type string, value_capture_type string, backfill string, mods array<variant>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
+)) as data_change_record
+) as data_change_records
+lateral view posexplode(
+    transform(if(source = 'spanner' and cardinality(mods) > 0, mods, array(cast(null as variant))), mod -> try_cast(mod as map<string, variant>))
+) as place, mod
+) as mods
+) as said
+) as payloads
+) as located
+) as fields
+) as texts
+) as typed
+) as checked
+) as judged

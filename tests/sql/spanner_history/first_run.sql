@@ -341,7 +341,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '94f774223af69447567d89aec7315de6')
+tblproperties ('reconcile.definition' = 'a3cf1abaa2671efe943fa1ef7680d65a')
 as
 
 {the SELECT of spanner/change_records.sql};

@@ -11,7 +11,7 @@ select mode(_change_macro, true) as meant, count(*) as records from (select _cha
 ) limit 1000) having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '990df8b7fe6957d144564b1b490aa628')
+tblproperties ('reconcile.definition' = '0990c64adf895fa8a684f08974c61b22')
 as
 
 {the SELECT of spanner/change_records.sql};

@@ -280,7 +280,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd0b75354712166242ec4f6821cb748f6')
+tblproperties ('reconcile.definition' = '8dfe605a2488076f00da611ca675844e')
 as
 
 {the SELECT of sqlserver/change_records.sql};
