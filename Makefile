@@ -5,7 +5,7 @@ export SPARK_CONF_DIR := $(CURDIR)/conf
 export DBT_PROFILES_DIR := $(CURDIR)
 export DBT_SEND_ANONYMOUS_USAGE_STATS := false
 
-.PHONY: setup demo check golden lint test soak matrix lock audit wheel clean
+.PHONY: setup demo check golden reference lint test soak matrix lock audit wheel clean
 
 setup: .venv/ready  ## make .venv with everything in it
 
@@ -37,6 +37,9 @@ check: setup  ## under a minute, without Spark: style, types, the SQL of every s
 
 golden: setup  ## accept the SQL that is rendered now as that of tests/sql
 	python -m pytest --quiet --accept-goldens tests/render/test_golden_sql.py
+
+reference: setup  ## write docs/reference from the code
+	@python docs/reference.py
 
 lint: setup
 	ruff check .

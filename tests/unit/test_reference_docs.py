@@ -1,0 +1,37 @@
+"""docs/reference/ says what the code says: the pages are those that docs/reference.py writes now."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "reference.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_pages_are_those_of_the_code(reference: ModuleType):
+    pages = reference.pages()
+    stale = [str(path) for path, text in pages.items() if (ROOT / path).read_text() != text]
+    assert not stale, f"run `make reference`, and review {', '.join(stale)}"
+    assert {path.name for path in (ROOT / reference.PAGES).iterdir()} == {path.name for path in pages}
+
+
+def test_what_is_not_described_and_what_is_not_in_the_code_is_named(reference: ModuleType):
+    with pytest.raises(LookupError, match=r"^variables: the code reads b, c; describe it in docs/reference.py$"):
+        reference.checked("variables", {"a": ""}, {"a", "b", "c"})
+    with pytest.raises(LookupError, match=r"^variables: docs/reference.py describes d, which the code does not read$"):
+        reference.checked("variables", {"a": "", "d": ""}, {"a"})
+
+
+def test_a_subcommand_that_has_no_section_is_named(reference: ModuleType):
+    with pytest.raises(LookupError, match=r"^job.py: its subcommands are one, two"):
+        reference._check_kinds("job", ["one"], "positional arguments:\n  KIND\n    one   the first\n    two\n  more\n")
