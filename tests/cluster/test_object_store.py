@@ -25,7 +25,7 @@ from truth import CAPTURE, COLUMNS, DECLARED, KEYS, object_of, true_rows
 pytestmark = pytest.mark.matrix
 
 BUCKET, REGION, SECRET = "lake", "us-east-1", "a-secret-of-the-store"
-# As docs/object_stores.md says.
+# As docs/operations/object_stores.md says.
 PACKAGES = "org.apache.hadoop:hadoop-aws:3.4.2 software.amazon.awssdk:bundle:2.29.52"
 
 
