@@ -5,7 +5,7 @@ export SPARK_CONF_DIR := $(CURDIR)/conf
 export DBT_PROFILES_DIR := $(CURDIR)
 export DBT_SEND_ANONYMOUS_USAGE_STATS := false
 
-.PHONY: setup demo check golden reference lint test soak matrix lock audit wheel clean
+.PHONY: setup demo check golden reference docs lint test soak matrix lock audit wheel clean
 
 setup: .venv/ready  ## make .venv with everything in it
 
@@ -40,6 +40,15 @@ golden: setup  ## accept the SQL that is rendered now as that of tests/sql
 
 reference: setup  ## write docs/reference from the code
 	@python docs/reference.py
+
+# In an environment of its own, as pip-audit has one.
+docs: target/docs/ready  ## the documentation as a site in target/site; a link that leads nowhere is an error
+	@NO_MKDOCS_2_WARNING=1 target/docs/bin/mkdocs build --strict && echo "docs: target/site/index.html"
+
+target/docs/ready: docs/requirements.txt
+	@test -x target/docs/bin/pip || $(PYTHON) -m venv target/docs
+	@target/docs/bin/pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	@touch $@
 
 lint: setup
 	ruff check .
