@@ -83,7 +83,7 @@ soak: setup target/classes.jsa  ## long variants: at most 10 minutes
 matrix: setup target/classes.jsa  ## the longest tests, by name: make matrix PART=kills; without PART, what there is and when it passed
 	@python tests/matrix.py $(PART)
 
-wheel: setup  ## the package reconcile_jobs as a wheel, for executors: see README
+wheel: setup  ## the package reconcile_jobs as a wheel, for executors: see docs/operations/cluster.md
 	@python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . && ls dist
 
 clean:
