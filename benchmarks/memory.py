@@ -1,8 +1,9 @@
 """Memory and time of an append and a merge of a landing area that holds what is large.
 
 A record of 200 MB, a line of 3 GB in a gzip file of 3 MB, a block of 2 GB in an Avro file of 2 MB, small files, and a
-file of 2 GB. `append.py` and `dbt run` are the commands of docs/quickstart.md, in processes of their own, with the memory of
-conf/spark-defaults.conf (4 GB for the driver). Memory is what all processes of a command have resident together.
+file of 2 GB. `append.py` and `dbt run` are the commands of docs/quickstart.md, in processes of their own, with the
+memory of conf/spark-defaults.conf (4 GB for the driver). Memory is what all processes of a command
+have resident together.
 
     python benchmarks/memory.py [--small-files 50000] [--gigabytes 2] [--directory DIR]
 """
