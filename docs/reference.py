@@ -46,11 +46,11 @@ MODEL_META = {
     "buckets": "a number, on Iceberg: the base table gets so many buckets of its first key column, and a MERGE does "
     "not shuffle it. Valid from the next `--full-refresh`",
     "partial_records": "whether records that carry only some columns are merged column by column (default: as the "
-    "source macro says; Spanner: `true`)",
-    "row_ids": "whether the base table keeps the address of each row, `_row_id` (default: as the source macro says; "
-    "Oracle: `true`). A SELECT of your own that has `_row_id` says `true`",
-    "range_deletes": "whether deletes name a range of cells, `_range` (default: as the source macro says; Bigtable: "
-    "`true`). A SELECT of your own that has `_range` says `true`",
+    "source macro has it; Spanner: `true`)",
+    "row_ids": "whether the base table keeps the address of each row, `_row_id` (default: as the source macro has it; "
+    "Oracle: `true`). A SELECT of your own that has `_row_id` needs `true`",
+    "range_deletes": "whether deletes name a range of cells, `_range` (default: as the source macro has it; Bigtable: "
+    "`true`). A SELECT of your own that has `_range` needs `true`",
 }
 COLUMN_META = {
     "round": "`true`: a value that is too fine for the type is rounded, and not quarantined",
@@ -192,11 +192,11 @@ def _tables() -> str:
         [
             "# Tables and views",
             NOTE,
-            "What the package makes beside your models. [Monitoring](../operations/monitoring.md) says when to look at "
-            "which; [Design](../design.md#base-tables-current_state) has the relations of one model, `orders__base` "
+            "What the package makes beside your models. [Monitoring](../operations/monitoring.md) has what each is for; "
+            "[Design](../design.md#base-tables-current_state) has the relations of one model, `orders__base` "
             "and its like.",
             "## Views",
-            "Models of the package, in its schema.",
+            "Models of the package.",
             *map(_relation, monitoring),
             "## Tables",
             "In the target schema, written by runs and tests.",
