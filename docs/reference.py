@@ -192,8 +192,8 @@ def _tables() -> str:
         [
             "# Tables and views",
             NOTE,
-            "What the package makes beside your models. [Monitoring](../operations/monitoring.md) has what each is for; "
-            "[Design](../design.md#base-tables-current_state) has the relations of one model, `orders__base` "
+            "What the package makes beside your models. [Monitoring](../operations/monitoring.md) has what each is "
+            "for; [Design](../design.md#base-tables-current_state) has the relations of one model, `orders__base` "
             "and its like.",
             "## Views",
             "Models of the package.",
