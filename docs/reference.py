@@ -247,9 +247,9 @@ def _importable() -> None:
 
 
 def helped(main: Callable[..., None], module: str, words: list[str]) -> str:
-    """Return what a job's parser prints for --help, 100 characters wide. Nothing else of the job runs."""
+    """Return what a job's parser prints for --help, 84 characters wide. Nothing else of the job runs."""
     out, width = io.StringIO(), os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = "100"
+    os.environ["COLUMNS"] = "84"
     # The console and the like, which --help never gets to.
     rest = [None, None] if module == "append" else [None]
     try:
