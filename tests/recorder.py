@@ -92,6 +92,17 @@ class Recorder:
     def relation_properties(self, schema: str, identifier: str) -> Mapping[str, str]:
         return self.properties[f"{schema}.{identifier}"]
 
+    def _facts(self, asked: str) -> Rows:
+        facts = {
+            "readable": 0 if self.meant else self.delivered,
+            "of_other_source": self.delivered if self.meant else 0,
+            "meant": self.meant,
+            "tables": ",".join(table.encode().hex().upper() for table in self.tables),
+            "zero_dates": len(self.zero_dates),
+        }
+        facts = {name: value for name, value in facts.items() if f" as {name}" in asked}
+        return Rows(tuple(facts), [facts.values()])
+
     def _make(self, type: str, schema: str, name: str, sql: str) -> None:
         if f"{schema}.{name}" not in self.relations or "if not exists" not in sql:
             self.relations[f"{schema}.{name}"] = type
@@ -143,13 +154,11 @@ class Recorder:
             return Rows(("tableName",), [(name[1],)] if f"{schema[0]}.{name[1]}" in self.relations else [])
         if asked.startswith("select distinct object, source from"):
             return Rows(("object", "source"), [(name, self.source) for name in self.objects])
-        if asked.startswith("select mode(_change_macro, true) as meant"):
-            return Rows(("meant", "records"), [(self.meant, self.delivered)] if self.meant else [])
+        if asked.startswith("select\n    ") and re.search(r" as (meant|tables|zero_dates)\nfrom ", asked):
+            return self._facts(asked)
         if asked.startswith("select relation, reason, records,"):
             columns = ("relation", "reason", "records", "first_batch", "last_batch", "example_key", "reasons")
             return Rows(columns, self.reasons)
-        if asked.startswith("select distinct hex(_change_table) from reconcile_changes_"):
-            return Rows(("table",), [(table.encode().hex().upper(),) for table in self.tables])
         if asked.startswith("select kind, name, is_declared, bool_or("):
             return Rows(("kind", "name", "is_declared", "is_missing", "was_present"), self.notes)
         if asked.startswith("select name, count(*) as zero_dates\n"):

@@ -1,13 +1,13 @@
 {#- What a run says of the zero dates that became NULL, as their columns declare it: a list of at most one sentence; and their number is put to the counts of the range, for the ledger.
     Counted are the values of all records but those in quarantine: of copies too, and of records that lost to newer ones. -#}
-{%- macro said_of_zero_dates(relations, settings, counts) -%}
-  {%- if '_change_zero_dates' not in settings.fields -%}{{ return([]) }}{%- endif -%}
+{%- macro said_of_zero_dates(relations, facts, counts) -%}
+  {%- if not facts.zero_dates -%}{{ return([]) }}{%- endif -%}
   {%- set columns = [] -%}
   {%- for name, values in run_query(reconcile._zero_dates_by_column(relations)) -%}
     {%- do columns.append(values ~ ' of ' ~ name) -%}
     {%- do counts.update({'zero_dates': counts.get('zero_dates', 0) + values}) -%}
   {%- endfor -%}
-  {{ return(['zero dates became NULL: ' ~ columns | join(', ')] if columns else []) }}
+  {{ return(['zero dates became NULL: ' ~ columns | join(', ')]) }}
 {%- endmacro %}
 
 {%- macro _zero_dates_by_column(relations) -%}

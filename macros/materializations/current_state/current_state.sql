@@ -8,8 +8,9 @@
   {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
   {%- if range.has_records or range.kind == 'rebuild' -%}
     {%- do reconcile.run_statements(reconcile.get_changes_statements(relations, settings, range)) -%}
-    {%- do reconcile.refuse_other_source(settings, relations.changes_cache) if range.has_records and not range.base_batch -%}
-    {%- do reconcile.refuse_doubtful_objects(relations, settings, range) -%}
+    {%- set facts = reconcile.facts_of_changes(relations, settings) -%}
+    {%- do reconcile.refuse_other_source(settings, facts) if not range.base_batch -%}
+    {%- do reconcile.refuse_doubtful_objects(settings, range, facts) -%}
     {%- set notes = reconcile.note_columns(relations, settings, range) -%}
     {%- do reconcile.run_statements(notes.statements) -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, reconcile.newest_rows(relations, settings, range))) -%}
@@ -22,7 +23,7 @@
       {%- set account = reconcile.column_counts if settings.partial_records else reconcile.change_counts -%}
       {%- set counts = reconcile.one_row(account(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
     {%- endif -%}
-    {%- do notes.said.extend(reconcile.said_of_records(relations, settings, range, counts)) -%}
+    {%- do notes.said.extend(reconcile.said_of_records(relations, settings, range, facts, counts)) -%}
     {%- do reconcile.run_statements(
           reconcile.get_rebuild_statements(relations, settings, range, reconcile.rebuilt_rows(relations, settings, range, columns)) if range.kind == 'rebuild'
           else reconcile.get_apply_statements(relations, settings, range, counts, reconcile.merge_newest(relations, settings, range, counts))) -%}

@@ -8,8 +8,9 @@
   {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
   {%- if range.has_records or range.kind == 'rebuild' -%}
     {%- do reconcile.run_statements(reconcile.get_changes_statements(relations, settings, range)) -%}
-    {%- do reconcile.refuse_other_source(settings, relations.changes_cache) if range.has_records and not range.base_batch -%}
-    {%- do reconcile.refuse_doubtful_objects(relations, settings, range) -%}
+    {%- set facts = reconcile.facts_of_changes(relations, settings) -%}
+    {%- do reconcile.refuse_other_source(settings, facts) if not range.base_batch -%}
+    {%- do reconcile.refuse_doubtful_objects(settings, range, facts) -%}
     {%- set notes = reconcile.note_columns(relations, settings, range) -%}
     {%- do reconcile.run_statements(notes.statements) -%}
     {%- set come = reconcile.come_keyless_deletes(relations, settings) -%}
@@ -17,7 +18,7 @@
     {%- set counts = reconcile.one_row(
           reconcile.version_counts_with_keyless_deletes(relations, settings, range) if come
           else reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
-    {%- do notes.said.extend(reconcile.said_of_records(relations, settings, range, counts)) -%}
+    {%- do notes.said.extend(reconcile.said_of_records(relations, settings, range, facts, counts)) -%}
     {%- if reconcile.has_keyless_deletes(settings, come) -%}
       {%- do reconcile.run_statements(reconcile.get_keyless_delete_statements(relations, settings, range, come)) -%}
     {%- endif -%}

@@ -63,6 +63,12 @@ from (
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
 
+select
+    count_if(_change_error is null) as readable,
+    count(_change_macro) as of_other_source,
+    mode(_change_macro, true) as meant
+from reconcile_changes_da2f7fd25744;
+
 cache table reconcile_fold_da2f7fd25744 as
 select *
 from (
@@ -277,8 +283,6 @@ from (
         group by _range, _change_sequence
     )
 );
-
-select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_da2f7fd25744 where _change_macro is not null having count(*) > 0;
 
 insert into `demo`.`orders__quarantine`
 replace where _change_batch between 4 and 5

@@ -66,7 +66,11 @@ from (
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
 
-select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_da2f7fd25744 having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
+select
+    count_if(_change_error is null) as readable,
+    count(_change_macro) as of_other_source,
+    mode(_change_macro, true) as meant
+from reconcile_changes_da2f7fd25744;
 
 select count(*) from reconcile_changes_da2f7fd25744 where (_change_error is null and `row_key` is null);
 

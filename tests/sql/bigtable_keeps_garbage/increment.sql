@@ -64,6 +64,12 @@ from (
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
 
+select
+    count_if(_change_error is null) as readable,
+    count(_change_macro) as of_other_source,
+    mode(_change_macro, true) as meant
+from reconcile_changes_da2f7fd25744;
+
 select count(*) from reconcile_changes_da2f7fd25744 where (_change_error is null and `row_key` is null);
 
 cache table reconcile_fold_da2f7fd25744 as
@@ -246,8 +252,6 @@ cross join (
         group by come._range, come._change_sequence, come._change_records
     )
 ) as keyless;
-
-select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_da2f7fd25744 where _change_macro is not null having count(*) > 0;
 
 drop view if exists reconcile_rows_da2f7fd25744;
 

@@ -70,9 +70,12 @@ from (
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
 
-select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_da2f7fd25744 having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
-
-select distinct hex(_change_table) from reconcile_changes_da2f7fd25744 where _change_table is not null;
+select
+    count_if(_change_error is null) as readable,
+    count(_change_macro) as of_other_source,
+    mode(_change_macro, true) as meant,
+    array_join(array_sort(collect_set(hex(_change_table))), ',') as tables
+from reconcile_changes_da2f7fd25744;
 
 cache lazy table reconcile_notes_da2f7fd25744 as
 select *

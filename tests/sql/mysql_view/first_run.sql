@@ -5,10 +5,14 @@ group by object;
 
 show tblproperties `lake`.`shop_changes`;
 
-select mode(_change_macro, true) as meant, count(*) as records from (select _change_macro, _change_error from (
+select
+    count_if(_change_error is null) as readable,
+    count(_change_macro) as of_other_source,
+    mode(_change_macro, true) as meant
+from (select _change_macro, _change_error from (
 
 {the SELECT of mysql_events/change_records.sql}
-) limit 1000) having count_if(_change_error is null) = 0 and count(_change_macro) > 0;
+) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
 tblproperties ('reconcile.definition' = 'bcfcc06f81e41a96f4a257bca0e6bd1a')

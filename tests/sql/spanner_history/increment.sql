@@ -68,6 +68,12 @@ from (
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
 
+select
+    count_if(_change_error is null) as readable,
+    count(_change_macro) as of_other_source,
+    mode(_change_macro, true) as meant
+from reconcile_changes_da2f7fd25744;
+
 cache lazy table reconcile_notes_da2f7fd25744 as
 select *
 from (
@@ -268,8 +274,6 @@ from (
         end as _change_effect
     from reconcile_fold_da2f7fd25744
 );
-
-select mode(_change_macro, true) as meant, count(*) as records from reconcile_changes_da2f7fd25744 where _change_macro is not null having count(*) > 0;
 
 insert into `demo`.`orders__quarantine`
 replace where _change_batch between 4 and 5
