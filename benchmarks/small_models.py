@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import datetime
 import os
 import re
 import statistics
@@ -159,26 +160,40 @@ class Race:
         print(f"rows that differ   {differ}")
 
 
-_STATEMENT = re.compile(
-    r"\[debug\] \[(?P<thread>[^\]]*?)\s*\]: "
-    r"(?:On \S+: (?P<sql>.*?)(?=^\S*\d\d:\d\d:\d\d)|SQL status: \S+ in (?P<seconds>[\d.]+) seconds)",
-    re.S | re.M,
-)
+_LINE = re.compile(r"^(?:\x1b\[0m)?(?P<time>\d\d:\d\d:\d\d\.\d{6}) \[\w+ *\] \[(?P<thread>.*?) *\]: (?P<said>.*)")
 
 
 def print_statements(log: str, models: int) -> None:
-    """Print the statements of a dbt log by their kinds: how many, and their milliseconds for each model."""
-    asked: dict[str, str] = {}
+    """Print the statements of a dbt log by their kinds: how many, and their milliseconds for each model.
+
+    A statement lasts until the same thread logs the next one or the end of its node: dbt logs its status before it
+    fetches rows, and Spark reads only then.
+    """
+    current: dict[str, list[str]] = {}
+    began: dict[str, datetime.datetime] = {}
     taken: dict[str, list[float]] = collections.defaultdict(list)
-    for found in _STATEMENT.finditer(log):
-        if found["sql"] is not None:
-            sql = re.sub(r"/\*.*?\*/", "", found["sql"], flags=re.S)
-            words = re.sub(r"\w*\d+\w*|`[^`]*`(\.`[^`]*`)*", "#", " ".join(sql.split()))
-            asked[found["thread"]] = words[:90]
-        elif found["thread"] in asked:
-            taken[asked.pop(found["thread"])].append(float(found["seconds"]))
+    thread = ""
+    for line in log.splitlines():
+        logged = _LINE.match(line)
+        if not logged:  # a statement goes on
+            if thread in current:
+                current[thread].append(line)
+            continue
+        thread, said = logged["thread"], logged["said"]
+        time = datetime.datetime.strptime(logged["time"], "%H:%M:%S.%f")
+        starts = re.match(r"On \S+: (/\*.*)", said)
+        if thread in current and (starts or said.startswith(("Timing info", "Finished running", "On "))):
+            taken[_kind_of_statement("\n".join(current.pop(thread)))].append((time - began[thread]).total_seconds())
+        if starts:
+            current[thread], began[thread] = [starts[1]], time
     for words, seconds in sorted(taken.items(), key=lambda of: -sum(of[1])):
         print(f"{len(seconds):>6} {1000 * sum(seconds) / models:>9.0f} ms a model   {words}")
+
+
+def _kind_of_statement(sql: str) -> str:
+    """Return the beginning of a statement, with neither names nor numbers."""
+    words = " ".join(re.sub(r"/\*.*?\*/", "", sql, flags=re.S).split())
+    return re.sub(r"\w*\d+\w*|`[^`]*`(\.`[^`]*`)*", "#", words)[:90]
 
 
 def main() -> None:
