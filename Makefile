@@ -5,7 +5,7 @@ export SPARK_CONF_DIR := $(CURDIR)/conf
 export DBT_PROFILES_DIR := $(CURDIR)
 export DBT_SEND_ANONYMOUS_USAGE_STATS := false
 
-.PHONY: setup demo check golden reference docs lint test soak matrix lock audit wheel clean
+.PHONY: setup demo check golden reference docs lint test soak soak-tables soak-processes matrix lock audit wheel clean
 
 setup: .venv/ready  ## make .venv with everything in it
 
@@ -76,8 +76,13 @@ test: setup target/classes.jsa  ## every rule: at most 8 minutes on two cores
 	$(PYTEST) -m "not soak and not matrix" $(LEVELS)
 	$(PYTEST) -m "not soak and not matrix" --file-format iceberg $(ON_ICEBERG)
 
-soak: setup target/classes.jsa  ## long variants: at most 10 minutes
-	$(PYTEST) -m "soak and not matrix" $(LEVELS)
+soak: soak-tables soak-processes  ## long variants: at most 10 minutes
+
+soak-tables: setup target/classes.jsa  # the half of it that folds and merges
+	$(PYTEST) -m "soak and not matrix" tests/fold tests/lifecycle
+
+soak-processes: setup target/classes.jsa  # the other half
+	$(PYTEST) -m "soak and not matrix" $(filter-out tests/fold tests/lifecycle,$(LEVELS))
 	$(PYTEST) -m "not soak and not matrix" --file-format iceberg tests/process/test_append_datastream.py -k "killed_at_each_place or purged or second_writer or append_of_nothing"
 
 matrix: setup target/classes.jsa  ## the longest tests, by name: make matrix PART=kills; without PART, what there is and when it passed
