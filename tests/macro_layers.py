@@ -13,7 +13,8 @@ MACROS = Path(__file__).parent.parent / "macros"
 # From the ground to the top: the macros of a folder call those of their own folder and of the folders before it.
 # fmt: off
 LAYERS = (
-    "change_records", "sources", "table_formats", "ledger", "drift", "materializations", "parity", "generic_tests",
+    "sql", "values", "table_formats", "model", "change_records", "keyless", "sources", "drift", "ledger",
+    "materializations", "parity", "generic_tests", "run",
 )
 # fmt: on
 

@@ -49,7 +49,7 @@ _NULLS = {
     ),
 }
 
-# Whether JSON lost digits as a variant: see _may_have_rounded in macros/change_records/datastream_texts.sql.
+# Whether JSON lost digits as a variant: see _may_have_rounded in macros/values/datastream_texts.sql.
 _ROUNDED = (
     "(schema_of_variant(try_parse_json({0})) like '%DOUBLE%' and {0} rlike r'(^|[:\\[,])\\s*-?[0-9][0-9.]{{17}}')"
 )

@@ -39,9 +39,3 @@ array_distinct(array_compact(concat(array({{ order.newest }}, {{ order.row }}), 
 {%- macro _or_none(columns) -%}
 coalesce({{ columns }}, cast(map() as map<string, string>))
 {%- endmacro %}
-
-{#- Whether a model takes records that carry only some columns: as its source macro has it, or its own `meta: {partial_records: ...}`. -#}
-{%- macro takes_partial_records(node) -%}
-  {%- set meta = node.config.get('meta') or {} -%}
-  {{ return(meta.get('partial_records', reconcile.model_inputs(node).objects.values() | selectattr('partial_records', 'defined') | list | length > 0)) }}
-{%- endmacro %}

@@ -10,7 +10,7 @@
 {%- endif -%}
 {%- set keys = reconcile.keys_of(node) -%}
 {%- set key = reconcile.key_columns(keys) -%}
-{%- set settings = reconcile._settings_of_node(node) -%}
+{%- set settings = reconcile.settings_of_node(node) -%}
 {%- set keyless, relations = settings.keyless, reconcile.model_relations(model) -%}
 {%- set has_keyless_deletes = keyless and load_relation(relations[keyless.kind]) -%}
 {%- set known = '_change_is_known' if reconcile.takes_partial_records(node) else "_change_type <> 'delete'" -%}

@@ -98,7 +98,3 @@ struct(coalesce(entry, 0) as entry, recorded_at)
   {%- set query = 'select max(_change_batch) from ' ~ reconcile.qualified(table) -%}
   {{ return(run_query(query ~ ' where _change_batch >= ' ~ known)[0][0] or run_query(query)[0][0] or 0) }}
 {%- endmacro %}
-
-{%- macro ledger_name(relation) -%}
-{{- relation.schema ~ '.' ~ relation.identifier -}}
-{%- endmacro %}

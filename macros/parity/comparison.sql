@@ -14,7 +14,7 @@
       'verdicts_cache': reconcile.comparison_cache('verdicts', relation)} -%}
   {%- if position -%}
     {%- set node = reconcile.node_of(relation) -%}
-    {%- set settings = reconcile._settings_of_node(node) -%}
+    {%- set settings = reconcile.settings_of_node(node) -%}
     {%- do found.update({'settings': settings, 'inputs': reconcile.model_inputs(node)}) -%}
     {%- do reconcile._raise_complaints_of_parity(reconcile._complaints_of_position(found)) -%}
   {%- endif -%}

@@ -150,11 +150,6 @@ from (
 ) as cells
 {%- endmacro %}
 
-{#- What becomes of what garbage collection deleted, where a model does not say it. -#}
-{%- macro garbage_collection_of(materialized, said) -%}
-  {{ return(said or ('keep' if materialized == 'history' else 'apply')) }}
-{%- endmacro %}
-
 {#- The columns that a model of cells may declare: {name: type}. -#}
 {%- macro _columns_of_cells() -%}
   {{ return({

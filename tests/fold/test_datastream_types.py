@@ -595,7 +595,7 @@ class Bug(NamedTuple):
     source: str = "postgresql"
 
 
-TEXTS, VALUES = "macros/change_records/datastream_texts.sql", "macros/change_records/typed_value.sql"
+TEXTS, VALUES = "macros/values/datastream_texts.sql", "macros/values/typed_value.sql"
 BUGS = [
     Bug("hex is read as base64", "macros/sources/datastream_mysql.sql", {", encoding='hex'": ", encoding='base64'"},
         "BYTES in hex", "mysql"),

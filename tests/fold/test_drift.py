@@ -218,7 +218,7 @@ def without_bugs(memory: Memory) -> dict[int, tuple[Any, ...]]:
     return {len(runs): named(memory, runs) for runs in (AT_ONCE, IN_TWO_RUNS)}
 
 
-SEEN, FIELDS = "macros/drift/columns_seen.sql", "macros/change_records/fields_of_payload.sql"
+SEEN, FIELDS = "macros/drift/columns_seen.sql", "macros/values/fields_of_payload.sql"
 KEY = "macros/generic_tests/key_is_the_sources.sql"
 BUGS: dict[str, Replaced] = {
     "what is not declared is not noted": {SEEN: {" or kind = 'column' and not is_declared": ""}},

@@ -18,7 +18,7 @@ from row_deletes import Rows, RowVersions
 STATE = "macros/materializations/current_state"
 RECORDS = "macros/change_records"
 SOURCE = "macros/sources/bigtable_change_stream.sql"
-KEYLESS = "macros/materializations/get_keyless_delete_statements.sql"
+KEYLESS = "macros/keyless/get_keyless_delete_statements.sql"
 VERSIONS = "macros/materializations/history/mended_versions.sql"
 REBUILD, INCREMENTS = "rebuild", "increments"
 
@@ -67,26 +67,26 @@ BUGS = [
     Bug("a row delete ends a version before it began", VERSIONS,
         "greatest(valid_from, least(valid_to, _change_undone.time))", "least(valid_to, _change_undone.time)",
         RowVersions, REBUILD, "not as replayed"),
-    Bug("a row that is undone counts as applied", f"{STATE}/rows_beside_keyless_deletes.sql",
+    Bug("a row that is undone counts as applied", "macros/keyless/rows_beside_keyless_deletes.sql",
         "_change_is_undone or _deleted and", "_deleted and", Rows, INCREMENTS, "counts"),
     Bug("any row delete is a duplicate", f"{STATE}/counts_with_keyless_deletes.sql",
         "select {{ place }}, _change_sequence, _change_records as records, false as is_known",
         "select {{ place }}, _change_sequence, _change_records as records, true as is_known",
         Rows, REBUILD, "counts"),
-    Bug("addresses of backfill rows", f"{RECORDS}/datastream_change_records.sql",
+    Bug("addresses of backfill rows", "macros/sources/datastream_change_records.sql",
         """else "if(is_backfill, null, nullif(" ~ row_id ~ ", ''))" }}""", "else row_id }}",
         Rows, REBUILD, "not as folded"),
     Bug("deletions hide what came later", f"{STATE}/live_rows.sql",
         " and keyless._change_sequence > base._change_sequence", "", Cells, REBUILD, "not the visible ones"),
-    Bug("the end is inclusive", f"{RECORDS}/keyless_deletes.sql",
+    Bug("the end is inclusive", "macros/keyless/keyless_deletes.sql",
         "{{ row }}.cell_time < {{ place }}.end_time)", "{{ row }}.cell_time <= {{ place }}.end_time)",
         Cells, REBUILD, "not the visible ones|counts"),
-    Bug("the start is exclusive", f"{RECORDS}/keyless_deletes.sql",
+    Bug("the start is exclusive", "macros/keyless/keyless_deletes.sql",
         "{{ place }}.start_time <= {{ row }}.cell_time", "{{ place }}.start_time < {{ row }}.cell_time",
         Cells, REBUILD, "not the visible ones|counts"),
     Bug("an end of 0 is an end", SOURCE, "nullif(entry.ends, 0)", "entry.ends",
         Cells, REBUILD, "not those delivered"),
-    Bug("a family is the column of no name", f"{RECORDS}/keyless_deletes.sql",
+    Bug("a family is the column of no name", "macros/keyless/keyless_deletes.sql",
         "({{ place }}.qualifier is null or {{ place }}.qualifier = {{ row }}.qualifier)",
         "coalesce({{ place }}.qualifier, binary('')) = {{ row }}.qualifier",
         Cells, REBUILD, "not the visible ones|counts"),
@@ -108,7 +108,7 @@ BUGS = [
         "    if(change_type is null, error, null) as _change_error,", Cells, REBUILD, "not as folded"),
     Bug("the first deletions are the last", KEYLESS,
         "when not matched then insert *", "", Cells, INCREMENTS, "deletions of ranges"),
-    Bug("what is hidden counts as applied", f"{STATE}/rows_beside_keyless_deletes.sql",
+    Bug("what is hidden counts as applied", "macros/keyless/rows_beside_keyless_deletes.sql",
         "_change_is_undone or _deleted and not _change_is_delete and coalesce(_change_base_deleted, true)", "false",
         Cells, REBUILD, "counts"),
     Bug("a deletion never takes a live cell", f"{STATE}/counts_with_keyless_deletes.sql",
@@ -124,8 +124,8 @@ BUGS = [
         "and found.place.qualifier = record.qualifier", CellVersions, REBUILD, "versions are not"),
     Bug("the last deletion ends a version", VERSIONS,
         "null, array_min(filter(", "null, array_max(filter(", CellVersions, REBUILD, "versions are not"),
-    Bug("garbage collection applied to a history", SOURCE, "'keep' if materialized == 'history'", "'apply' if true",
-        CellVersions, REBUILD, "counts|versions are not"),
+    Bug("garbage collection applied to a history", "macros/model/garbage_collection_of.sql",
+        "'keep' if materialized == 'history'", "'apply' if true", CellVersions, REBUILD, "counts|versions are not"),
 ]  # fmt: skip
 
 

@@ -537,7 +537,7 @@ def test_a_base_table_of_another_form_of_the_order_is_refused_until_it_is_rebuil
     def living() -> Life:
         life = Life(thing())
         life.project.run("orders")
-        form = {"macros/materializations/model_settings.sql": {"| list else 1) }}": "| list else 3) }}"}}
+        form = {"macros/model/model_settings.sql": {"| list else 1) }}": "| list else 3) }}"}}
         later = Life(thing(), replaced=form)
         later.warehouse.relations, later.warehouse.properties = life.warehouse.relations, life.warehouse.properties
         return later

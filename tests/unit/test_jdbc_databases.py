@@ -397,7 +397,7 @@ def test_how_columns_of_postgresql_are_read(name, declared, made_of, expression,
     )  # fmt: skip
 
 
-# A database's type, its text, and that of a model: macros/change_records/datastream_texts.sql.
+# A database's type, its text, and that of a model: macros/values/datastream_texts.sql.
 FORMS = [
     (Oracle, ("INTERVAL YEAR(2) TO MONTH", None, "0"), "+01-02", "P14MT0H0.000000S"),
     (Oracle, ("INTERVAL YEAR(2) TO MONTH", None, "0"), "-01-02", "P-14MT0H0.000000S"),

@@ -6,43 +6,7 @@ import pytest
 from macro_layers import LAYERS, MACROS, UnclearCall, calls, circles, upwards
 
 # Calls that go up, as `file: caller calls callee`. A call that goes up no more must leave this list.
-EXCEPTIONS: set[str] = {
-    "change_records/column_sequences.sql: takes_partial_records calls model_inputs",
-    "change_records/datastream_change_records.sql: datastream_change_records calls note_objects",
-    "change_records/joined_columns.sql: joined_columns calls stored_column",
-    "change_records/keyless_deletes.sql: takes_range_deletes calls model_inputs",
-    "change_records/keys.sql: keys_match calls stored_column",
-    "change_records/takes_row_ids.sql: takes_row_ids calls model_inputs",
-    "drift/columns_seen.sql: note_columns calls cached",
-    "ledger/account_findings.sql: account_findings calls model_relations",
-    "ledger/begin_run.sql: _begin_as_of calls as_of",
-    "ledger/begin_run.sql: _begin_as_of calls destination",
-    "ledger/begin_run.sql: begin_run calls as_of",
-    "ledger/begin_run.sql: begin_run calls get_create_columns_seen_statement",
-    "ledger/begin_run.sql: begin_run calls get_create_parity_statements",
-    "ledger/begin_run.sql: begin_run calls has_parity_tests",
-    "ledger/begin_run.sql: begin_run calls run_statements",
-    "ledger/end_run.sql: _show_new_models calls get_view_statement",
-    "ledger/end_run.sql: _show_new_models calls table_properties",
-    "ledger/end_run.sql: end_run calls as_of",
-    "ledger/get_ledger_statements.sql: _ledger_row calls not_overtaken",
-    "ledger/known_at_start.sql: _applies_batches calls as_of",
-    "ledger/known_at_start.sql: _applies_batches calls model_relations",
-    "ledger/known_at_start.sql: known_at_start calls model_relations",
-    "ledger/ledger.sql: applied_batches calls one_row",
-    "ledger/model_inputs.sql: built_nodes calls model_relations",
-    "ledger/purged_through.sql: _known_purges calls table_properties",
-    "ledger/quarantine_reasons.sql: quarantine_reasons calls model_relations",
-    "ledger/status.sql: _last_comparisons calls parity_runs",
-    "ledger/status.sql: status_of calls drift_of",
-    "ledger/status.sql: status_of calls parity_runs",
-    "ledger/status.sql: status_of calls rows_that_wait",
-    "parity/comparison.sql: comparison calls _settings_of_node",
-    "table_formats/file_format.sql: file_format_of_all calls reconciled_nodes",
-    "table_formats/insert_into_ledger.sql: insert_into_ledger calls ledger",
-    "table_formats/stored_columns.sql: base_columns calls current_state_columns",
-    "table_formats/stored_columns.sql: base_columns calls history_columns",
-}
+EXCEPTIONS: set[str] = {"table_formats/insert_into_ledger.sql: insert_into_ledger calls ledger"}
 
 
 def test_every_folder_of_macros_has_its_place_in_the_order():

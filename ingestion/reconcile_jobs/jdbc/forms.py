@@ -1,6 +1,6 @@
 """A database's texts in the form that a model has them in, which follows from what Datastream writes.
 
-What macros/change_records/datastream_texts.sql makes of a value of a type, these functions make of the text that a
+What macros/values/datastream_texts.sql makes of a value of a type, these functions make of the text that a
 database has of the same value, so that both sides of a comparison are equal. A text of no such form, as `infinity` or a
 day that does not exist, stays what it is.
 """

@@ -169,11 +169,6 @@ coalesce(
         array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), {{ form }})), ' ')),
         digits -> try_cast(digits as double) = cast({{ field }} as double)
     ), 0),
-    {{ reconcile._digits_not_found() }}
+    {{ reconcile.digits_not_found() }}
 )
-{%- endmacro %}
-
-{#- What stands for them, as SQL. -#}
-{%- macro _digits_not_found() -%}
-'{a number whose digits cannot be found in the record}'
 {%- endmacro %}

@@ -1,26 +1,3 @@
-{#- Of which kind the deletes of a model are that name no key, {kind, place}, or none where it takes none. They name a place, in a column of the change records:
-    `row_deletes` by the address of one row (LogMiner writes such a delete for an insert that was rolled back to a savepoint), `range_deletes` by a range of
-    cells (Bigtable's). They are kept in a table beside the base table that has the name of their kind. -#}
-{%- macro keyless_deletes_of(node) -%}
-  {%- if reconcile.takes_range_deletes(node) -%}
-    {{ return({'kind': 'range_deletes', 'place': '_range'}) }}
-  {%- elif reconcile.takes_row_ids(node) and '_row_id' not in reconcile.keys_of(node) and '_change_id' not in reconcile.keys_of(node) -%}
-    {{ return({'kind': 'row_deletes', 'place': '_row_id'}) }}
-  {%- endif -%}
-  {{ return(none) }}
-{%- endmacro %}
-
-{#- Whether the model's rows are cells, which are deleted by ranges: as its source macro has it, or its own `meta: {range_deletes: true}`. -#}
-{%- macro takes_range_deletes(node) -%}
-  {%- set meta = node.config.get('meta') or {} -%}
-  {{ return(meta.get('range_deletes', reconcile.model_inputs(node).objects.values() | selectattr('range_deletes', 'defined') | list | length > 0)) }}
-{%- endmacro %}
-
-{#- The key of a cell. -#}
-{%- macro key_of_cell() -%}
-  {{ return(['row_key', 'family', 'qualifier', 'cell_time']) }}
-{%- endmacro %}
-
 {#- Whether a delete whose place is `place` names the row `row`, as SQL. -#}
 {%- macro names_row(keyless, place, row) -%}
 {%- if keyless.kind == 'row_deletes' -%}

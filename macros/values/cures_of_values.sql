@@ -8,7 +8,7 @@
 {%- endfor -%}
 case
     {%- if readable %}
-    when texts[i] = {{ reconcile._digits_not_found() }} then cast(null as string)
+    when texts[i] = {{ reconcile.digits_not_found() }} then cast(null as string)
     {%- endif %}
     {%- for cure, of in numbers.items() if cure %}
     when i in ({{ of | join(', ') }}) then {{ cure | indent(4) }}

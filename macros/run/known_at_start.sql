@@ -66,21 +66,3 @@ select {{ reconcile.literal(name) }} as relation, coalesce(max(_change_batch), 0
     {%- endfor -%}
   {%- endfor -%}
 {%- endmacro %}
-
-{#- What `known_at_start` has of a model's relation; none where it was not asked for. -#}
-{%- macro known_of(relation) -%}
-  {{ return(graph.get('reconcile_known', {}).get(reconcile.ledger_name(relation))) }}
-{%- endmacro %}
-
-{#- Whether a model has nothing to apply, and its base table is as the ledger says. -#}
-{%- macro is_idle(relation) -%}
-  {%- set known = reconcile.known_of(relation) -%}
-  {{ return(known and known.base_batch is not undefined and known.base_batch == known.ledger_base_batch) }}
-{%- endmacro %}
-
-{#- The digest of what a view was made from, as dbt has read it with its relations, without a statement; none of a view of somebody else, or of an earlier moment. -#}
-{%- macro definition_that_dbt_knows(view) -%}
-  {%- set said = modules.re.search('^Table Properties: \\[(.*)\\]$', view.information or '', modules.re.MULTILINE) -%}
-  {%- set definition = modules.re.search('(?:^|[,] ?)reconcile[.]definition=([0-9a-f]{32})(?=,|$)', said.group(1)) if said and 'reconcile.as_of=' not in said.group(1) -%}
-  {{ return(definition.group(1) if definition else none) }}
-{%- endmacro %}

@@ -1,0 +1,26 @@
+{#- The last batch that is read for an earlier moment, none behind the batch that `begin_run` saw. -#}
+{%- macro batch_as_of(settings) -%}
+  {%- do reconcile.refuse_missing_staging(settings) -%}
+  {%- set last = reconcile._batch_as_of(settings, settings.as_of) -%}
+  {%- do settings.as_of.update({'last': last}) -%}
+  {{ return(last) }}
+{%- endmacro %}
+
+{%- macro _batch_as_of(settings, as_of) -%}
+  {%- set cut = reconcile._cut(settings) -%}
+  {%- if not settings.inputs.objects -%}
+    {%- if as_of.position == 'appended_at' -%}
+      {%- do reconcile.raise_complaints(['as_of: {appended_at: ...} asks when records were appended, and it reads no staging table by a source macro; name another position']) -%}
+    {%- endif -%}
+    {{ return(as_of.value | int if as_of.position == 'batch' else cut) }}
+  {%- endif -%}
+  {%- set staging = settings.inputs.relations[0] -%}
+  {%- set by_then = 'appended_at <= to_timestamp(' ~ reconcile.literal(as_of.value) ~ ')' if as_of.position == 'appended_at' else 'true' -%}
+  {%- set staged = reconcile.one_row('select max(batch) as last, max(if(' ~ by_then ~ ', batch, null)) as by_then from ' ~ reconcile.qualified(staging) ~ ' where batch <= ' ~ cut) -%}
+  {%- if as_of.position == 'batch' and as_of.value | int > staged.last | int(0) -%}
+    {%- do reconcile.raise_complaints(['as_of asks for ' ~ as_of.said ~ ', and the last one of ' ~ reconcile.ledger_name(staging) ~ ' is ' ~ staged.last | int(0)]) -%}
+  {%- elif staged.by_then is none -%}
+    {%- do reconcile.raise_complaints(['as_of asks for ' ~ as_of.said ~ ', and nothing had been appended to ' ~ reconcile.ledger_name(staging) ~ ' by then']) -%}
+  {%- endif -%}
+  {{ return(as_of.value | int if as_of.position == 'batch' else staged.by_then | int) }}
+{%- endmacro %}

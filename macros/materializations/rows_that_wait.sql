@@ -1,0 +1,39 @@
+{#- What the test `no_pending_rows` and `reconcile_status` show of a model: the rows of which only some columns are known, and the row deletes that came alone. -#}
+{%- macro rows_that_wait(node) -%}
+{%- set keys = reconcile.keys_of(node) -%}
+{%- set settings = reconcile.settings_of_node(node) -%}
+{%- set relations = reconcile.model_relations(reconcile.relation_of(node)) -%}
+{%- set base = reconcile.stored_rows(relations.base, settings) -%}
+{%- if settings.keyless.kind == 'row_deletes' and load_relation(relations.row_deletes) %}
+select *
+from {{ reconcile.stored_keyless_deletes(relations, settings) }} as row_delete
+where not exists (
+    select 1
+    from {{ reconcile.qualified(relations.changes) }} as change
+    where
+        change._row_id = row_delete._row_id
+        and change._change_sequence < row_delete._change_sequence
+        and change.{{ reconcile.identifier(keys[0]) }} is not null
+)
+and not exists (
+    select 1
+    from {{ base }} as base
+    where base._row_id = row_delete._row_id and base._change_sequence < row_delete._change_sequence
+)
+{%- elif node.config.materialized == 'current_view' %}
+{{ reconcile.pending_rows(relations, reconcile._settings_of_view(node)) }}
+{%- else %}
+{%- set pending = "not _change_is_known and _change_type <> 'delete'" if node.config.materialized == 'history' else reconcile.is_pending(reconcile.order_of('_change'), '_deleted') %}
+select *
+from {{ base }}
+where {{ pending if reconcile.takes_partial_records(node) else 'false' }}
+{%- endif %}
+{%- endmacro %}
+
+{#- What the rows of a `current_view` follow from, as it was last run. -#}
+{%- macro _settings_of_view(node) -%}
+  {%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) -%}
+  {%- set name = ((node.config.meta or {}).get('base_snapshot') or '').split('.') -%}
+  {{ return(dict(reconcile.settings_of_node(node), **{
+      'known': api.Relation.create(schema=name[0], identifier=name[1]) if purged and name[1] else none, 'batch': purged})) }}
+{%- endmacro %}

@@ -1,0 +1,37 @@
+{#- The earlier moment at which `dbt run --vars '{as_of: {batch: 17}}'` builds the models, or none: {position, value, said}. -#}
+{%- macro as_of() -%}
+  {%- if var('as_of', none) is not none and not modules.re.fullmatch('[A-Za-z0-9_]+', var('as_of_schema', none) or '_') -%}
+    {{ exceptions.raise_compiler_error("as_of_schema: '" ~ var('as_of_schema') ~ "' is no name of a schema that Spark's catalog takes; write it of ASCII letters, digits and _.") }}
+  {%- endif -%}
+  {{ return(reconcile.named_position(var('as_of', none), 'The variable as_of')) }}
+{%- endmacro %}
+
+{#- A position that somebody names, as {batch: 17}: {position, value, said}, or none. `where`: what names it, for the message. -#}
+{%- macro named_position(said, where) -%}
+  {%- if said is none -%}{{ return(none) }}{%- endif -%}
+  {%- set forms = {
+      'batch': ['[1-9][0-9]{0,17}', 'the number of a batch, as 17'],
+      'appended_at': [none, "a time with a zone, as '2026-11-21 11:33:14+00'"],
+      'commit_time': [none, "a time with a zone, as '2026-11-21 11:33:14+00'"],
+      'sequence': ['[0-9A-F]+(/[0-9A-F]+)*', 'a _change_sequence, or its first sections'],
+      'pg_snapshot': ['[0-9]+:[0-9]+:([0-9]+(,[0-9]+)*)?', "what PostgreSQL's pg_current_snapshot() gives, as '18642:18650:18644'"]} -%}
+  {%- if said is not mapping or said | length != 1 or said.keys() | list | first not in forms -%}
+    {{ exceptions.raise_compiler_error(where ~ " names one position, as {batch: 17}: one of " ~ forms.keys() | join(', ') ~ ", and not '" ~ said ~ "'.") }}
+  {%- endif -%}
+  {%- set position, value = said.items() | list | first -%}
+  {%- if not (modules.re.fullmatch(forms[position][0], value | string) if forms[position][0] else reconcile.moment(value | string)) -%}
+    {{ exceptions.raise_compiler_error("as_of: {" ~ position ~ ": " ~ value ~ "} is not " ~ forms[position][1] ~ ".") }}
+  {%- endif -%}
+  {{ return({'position': position, 'value': value | string, 'said': position ~ ' ' ~ value}) }}
+{%- endmacro %}
+
+{#- The relation that a model is built as: itself, or at an earlier moment the one of its name in a schema that is for that. -#}
+{%- macro destination(relation) -%}
+  {%- if not reconcile.as_of() -%}{{ return(relation) }}{%- endif -%}
+  {{ return(relation.incorporate(path={'schema': var('as_of_schema', none) or relation.schema ~ '_as_of'})) }}
+{%- endmacro %}
+
+{#- The property by which what was built of an earlier moment is known, as SQL to go behind others. -#}
+{%- macro as_of_property(settings) -%}
+{{ ", 'reconcile.as_of' = " ~ reconcile.literal(settings.as_of.said) if settings.as_of }}
+{%- endmacro %}
