@@ -2,7 +2,7 @@
 {%- macro get_ledger_statements(relations, settings, range, counts) -%}
   {%- if range.last < range.first and not range.snapshot or settings.as_of -%}{{ return([]) }}{%- endif -%}
   {%- set row = reconcile._ledger_row(relations, settings, range, counts) -%}
-  {{ return([reconcile.insert_into_ledger(row, reconcile.ledger_name(relations.live), settings.file_format)]) }}
+  {{ return([reconcile.insert_into_ledger(row, reconcile.ledger_name(relations.live), settings.file_format, reconcile.ledger())]) }}
 {%- endmacro %}
 
 {#- The ledger is partitioned by relation, so that the rows of other models, at the same moment, do not matter.

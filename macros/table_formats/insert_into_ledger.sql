@@ -1,8 +1,8 @@
 {#- One statement that inserts a relation's row into the ledger, and fails where another run has inserted one since it began. Delta sees to that where the row itself asks
     what the ledger has of the relation. An append to Iceberg conflicts with nothing; a MERGE does, with whatever came of the relation that
     its condition names: so it is one, although the row is never there. -#}
-{%- macro insert_into_ledger(row, relation, file_format) -%}
-{%- set ledger = reconcile.qualified(reconcile.ledger()) -%}
+{%- macro insert_into_ledger(row, relation, file_format, ledger) -%}
+{%- set ledger = reconcile.qualified(ledger) -%}
 {%- if file_format == 'iceberg' -%}
 merge into {{ ledger }} as known
 using (
