@@ -99,14 +99,17 @@ class Race:
 
     def __init__(self, spark: SparkSession, project: Project, arguments: argparse.Namespace) -> None:
         self.spark, self.project, self.arguments = spark, project, arguments
-        self.batch = 0
+        self.batch, self.is_last = 0, False
         self.seconds: dict[str, list[float]] = collections.defaultdict(list)
 
     def round(self, number: int) -> None:
         """Let each side have its turn."""
+        self.is_last = number + 1 == self.arguments.warm_up + self.arguments.repeats
         self.stage()
-        self.run("one thread", "ours")
-        self.run("dbt-spark", "theirs")
+        # Who comes first is the first to read what was staged.
+        sides = [("one thread", "ours"), ("dbt-spark", "theirs")]
+        for side, tag in sides if number % 2 else reversed(sides):
+            self.run(side, tag)
         self.run("nothing new", "ours")
         self.run("no-op", "noop")
         self.stage()
@@ -128,7 +131,7 @@ class Race:
         log.unlink(missing_ok=True)
         words = ["--select", f"tag:{tag}", "--threads", str(threads), "--log-level-file", "debug"]
         self.seconds[side].append(float(self.project.dbt("run", *words).result.elapsed_time))
-        if self.arguments.statements and len(self.seconds[side]) == self.arguments.repeats:
+        if self.arguments.statements and self.is_last:
             print(f"\n{side}")
             print_statements(log.read_text(), self.arguments.models)
 

@@ -3,7 +3,7 @@
     The property is `settings.tables`, none where it stays as it is. `facts`: see `facts_of_changes`. -#}
 {%- macro refuse_doubtful_objects(settings, range, facts) -%}
   {%- set objects = settings.inputs.objects.values() | rejectattr('tables', 'defined') | list -%}
-  {%- if objects and '_change_table' in settings.fields -%}
+  {%- if facts.tables is defined -%}
     {%- set known = settings.built.tables.split(',') if settings.built.tables and range.kind != 'rebuild' else [] -%}
     {%- set tables = known + [] -%}
     {%- for table in (facts.tables.split(',') if facts.tables else []) if table not in known -%}{%- do tables.append(table) -%}{%- endfor -%}

@@ -41,6 +41,9 @@
   {%- elif 'encoding' in meta and type.ddl not in of_type[meta.encoding] -%}
     {%- do complaints.append("column " ~ name ~ ": encoding " ~ meta.encoding ~ " is for columns of type " ~ of_type[meta.encoding] | join(' or ') ~ ", and this one is a " ~ type.said ~ "; remove it") -%}
   {%- endif -%}
+  {%- if 'round' in meta and meta.round is not boolean -%}
+    {%- do complaints.append("column " ~ name ~ ": round is true or false, and not '" ~ meta.round ~ "'") -%}
+  {%- endif -%}
   {%- if 'infinity_is_null' in meta and (meta.infinity_is_null is not boolean or type.name not in ['timestamp', 'timestamp_ntz']) -%}
     {%- do complaints.append("column " ~ name ~ ": infinity_is_null is true or false, of a timestamp or timestamp_ntz; a string column keeps infinity as text") -%}
   {%- endif -%}

@@ -52,6 +52,9 @@
       {%- do complaints.append('meta ' ~ name ~ ' is of models of materialization ' ~ of ~ ', and this one is a ' ~ materialized ~ '; remove it') -%}
     {%- endif -%}
   {%- endfor -%}
+  {%- for name in ['partial_records', 'row_ids', 'range_deletes'] if name in meta and meta[name] is not boolean -%}
+    {%- do complaints.append('meta ' ~ name ~ ": '" ~ meta[name] ~ "' is neither true nor false") -%}
+  {%- endfor -%}
   {%- if meta.get('base_snapshot') and not modules.re.fullmatch('[^.]+[.][^.]+', meta.base_snapshot | string) -%}
     {%- do complaints.append("meta base_snapshot: '" ~ meta.base_snapshot ~ "' is no table; write it as schema.table") -%}
   {%- endif -%}

@@ -93,6 +93,9 @@ if(octet_length({{ cell }}) = {{ bytes }}, cast(conv(lpad(hex({{ cell }}), 16, i
     {%- elif encoding == 'big_endian' and type.name not in reconcile._bytes_of_integers() -%}
       {%- do complaints.append(said ~ 'a big_endian number is a tinyint, smallint, int or bigint, and not a ' ~ type.said) -%}
     {%- endif -%}
+    {%- if column.round is defined and column.round is not boolean -%}
+      {%- do complaints.append(said ~ "round is true or false, and not '" ~ column.round ~ "'") -%}
+    {%- endif -%}
     {%- do names.append(column.name | lower) -%}
     {%- if cell and type -%}
       {%- do read.append({

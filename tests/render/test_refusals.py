@@ -121,6 +121,15 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
          "yours another name" for name, option, meant in (
              ("a", "zero_dates", "zero_date"), ("b", "Encoding", "encoding"), ("b", "rund", "round"))],
     ),
+    "a rounding that is neither on nor off": (
+        thing(columns={"id": "bigint", "ratio": {"data_type": "decimal(9,2)", "meta": {"round": "no"}}}),
+        ["column ratio: round is true or false, and not 'no'"],
+    ),
+    "kinds of records that are neither on nor off": (
+        thing(meta={"partial_records": "", "row_ids": 0, "range_deletes": 0}),
+        [f"meta {name}: '{value}' is neither true nor false"
+         for name, value in (("partial_records", ""), ("row_ids", 0), ("range_deletes", 0))],
+    ),
     "no table": (
         thing(object=""),
         ["it names no table; write table='shop.orders', or object='shop_orders' as it stands in the records"],
@@ -1129,6 +1138,7 @@ OF_ROWS: list[tuple[dict[str, Any], str]] = [
      "column half: qualifier_hex 'f' stands in for the qualifier; write {'cell': 'f:', 'qualifier_hex': '00ff'}"),
     ({"data_type": "array<int>"},
      "column array: data_type 'array<int>' is not supported; use a scalar type of Spark but interval or time"),
+    ({"encoding": "text", "round": "no"}, "column rounded: round is true or false, and not 'no'"),
     ({"encoding": "utf-8"}, "column utf: encoding 'utf-8' is none of text, big_endian and raw"),
     ({"data_type": "binary"},
      "column binary: bytes as they are, raw, are binary, and binary is raw; it is declared as binary in text"),

@@ -66,8 +66,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant,
-    array_join(array_sort(collect_set(hex(_change_table))), ',') as tables
+    mode(_change_macro, true) as meant
 from reconcile_changes_da2f7fd25744;
 
 cache lazy table reconcile_notes_da2f7fd25744 as
