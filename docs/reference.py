@@ -180,7 +180,7 @@ def _macro(entry: dict[str, Any]) -> str:
         raise LookupError(f"macros: {name} has a YAML entry, and no {kind} in macros/")
     text = [f"### `{name}`", f"```jinja\nreconcile.{name}({signature[1]})\n```", _text(entry["description"])]
     if arguments := entry.get("arguments"):
-        cells = [[a["name"], f"`{a['type']}`", _text(a.get("description", ""))] for a in arguments]
+        cells = [[a["name"], f"`{a['type'].replace('|', ' or ')}`", _text(a.get("description", ""))] for a in arguments]
         text.append(_table(["argument", "type", "meaning"], cells))
     return "\n\n".join(text)
 
@@ -304,7 +304,14 @@ def _table(heads: list[str], rows: Iterable[list[str]]) -> str:
     lines = [heads, ["---"] * len(heads)]
     # A name stands for itself.
     lines += [[name if name.startswith("`") else f"`{name}`", *cells] for name, *cells in rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """Escape what ends a cell. Raises LookupError where it stands as code: the site would show the backslash too."""
+    if any("|" in code for code in text.split("`")[1::2]):
+        raise LookupError(f"tables: GitHub and the site differ on a | within backticks; word this otherwise: {text}")
+    return text.replace("|", r"\|")
 
 
 def main() -> None:

@@ -35,3 +35,9 @@ def test_what_is_not_described_and_what_is_not_in_the_code_is_named(reference: M
 def test_a_subcommand_that_has_no_section_is_named(reference: ModuleType):
     with pytest.raises(LookupError, match=r"^job.py: its subcommands are one, two"):
         reference._check_kinds("job", ["one"], "positional arguments:\n  KIND\n    one   the first\n    two\n  more\n")
+
+
+def test_a_bar_in_a_cell_is_escaped_and_refused_within_backticks(reference: ModuleType):
+    assert reference._table(["one"], [["`a`", "b | `c`"]]).splitlines()[-1] == r"| `a` | b \| `c` |"
+    with pytest.raises(LookupError, match=r"^tables: .* word this otherwise: `b\|c`$"):
+        reference._table(["one"], [["`a`", "`b|c`"]])
