@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from jinja2 import Environment
+from jinja2.nodes import Macro
 
 ROOT = Path(__file__).resolve().parents[1]
 MACROS = ROOT / "macros"
@@ -84,6 +86,8 @@ INTERNAL = {"RECONCILE_TERMINAL", "RECONCILE_FAILPOINT"}
 # Of the macros beside source macros and tests, what users call.
 OPERATIONS = ["tables_as_sources", "get_purge_statements"]
 NOT_CALLED = {"datastream_change_records"}  # of macros/sources
+# What stands for the arguments that a generic test must be given.
+EXAMPLES = {"compare_to": "source('lake', 'orders_source')", "key": "id"}
 
 
 def pages() -> dict[Path, str]:
@@ -148,9 +152,10 @@ def _macros() -> str:
             "They return change records, or rows, as a SELECT: the SQL of a model.",
             *_source_macros(),
             "## Generic tests",
-            "Under `data_tests:` of a model, or of a staging table as a source; arguments stand under `arguments:`. "
+            "Under `data_tests:` of a model, or of a staging table as a source. An argument that is shown with its "
+            "default may be left out. "
             "[Tests](../tests.md) has what each one fails on.",
-            *map(_macro, tests),
+            *map(_test, tests),
             "## Other macros",
             *(_macro(others[name]) for name in OPERATIONS),
         ]
@@ -172,17 +177,56 @@ def _source_macros() -> list[str]:
 
 
 def _macro(entry: dict[str, Any]) -> str:
-    test = entry["name"].startswith("test_")
+    name = entry["name"]
+    call = f"```jinja\nreconcile.{name}({_signature('macro', name)})\n```"
+    text = [f"### `{name}`", call, _text(entry["description"])]
+    if arguments := entry.get("arguments"):
+        text.append(_arguments(arguments))
+    return "\n\n".join(text)
+
+
+def _test(entry: dict[str, Any]) -> str:
+    """Return the section of a generic test. dbt gives it `model`: where the test stands."""
     name = entry["name"].removeprefix("test_")
-    kind = "test" if test else "macro"
+    (model,) = (argument for argument in entry["arguments"] if argument["name"] == "model")
+    text = [f"### `{name}`", f"```yaml\n{_declared(name)}\n```", _text(entry["description"])]
+    text.append(f"On: {_text(model['description'])}.")
+    if arguments := [argument for argument in entry["arguments"] if argument is not model]:
+        text.append(_arguments(arguments))
+    return "\n\n".join(text)
+
+
+def _declared(test: str) -> str:
+    """Return the YAML that declares a generic test, with all its arguments."""
+    parsed = Environment().parse(f"{{% macro test({_signature('test', test)}) %}}{{% endmacro %}}").body[0]
+    assert isinstance(parsed, Macro)
+    names = [argument.name for argument in parsed.args]
+    defaults = [default.as_const() for default in parsed.defaults]
+    needed = [name for name in names[: len(names) - len(defaults)] if name != "model"]
+    if missing := [name for name in needed if name not in EXAMPLES]:
+        raise LookupError(f"macros: {test} needs {', '.join(missing)}; give an example in docs/reference.py")
+    lines = [_line(name, EXAMPLES[name]) for name in needed]
+    if defaults:
+        lines.append(f"# the default{'s' if len(defaults) > 1 else ''}")
+        lines += map(_line, names[-len(defaults) :], defaults)
+    head = f"data_tests:\n  - reconcile.{test}"
+    return "\n        ".join([f"{head}:\n      arguments:", *lines]) if lines else head
+
+
+def _line(name: str, value: Any) -> str:
+    return yaml.safe_dump({name: value}).strip()
+
+
+def _signature(kind: str, name: str) -> str:
     signature = re.search(rf"{{%-?\s*{kind} {name}\(([^%]*)\)\s*-?%}}", _code("macros"))
     if not signature:
         raise LookupError(f"macros: {name} has a YAML entry, and no {kind} in macros/")
-    text = [f"### `{name}`", f"```jinja\nreconcile.{name}({signature[1]})\n```", _text(entry["description"])]
-    if arguments := entry.get("arguments"):
-        cells = [[a["name"], f"`{a['type'].replace('|', ' or ')}`", _text(a.get("description", ""))] for a in arguments]
-        text.append(_table(["argument", "type", "meaning"], cells))
-    return "\n\n".join(text)
+    return signature[1]
+
+
+def _arguments(arguments: list[dict[str, Any]]) -> str:
+    cells = [[a["name"], f"`{a['type'].replace('|', ' or ')}`", _text(a.get("description", ""))] for a in arguments]
+    return _table(["argument", "type", "meaning"], cells)
 
 
 def _tables() -> str:

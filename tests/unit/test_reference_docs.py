@@ -5,6 +5,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,3 +42,17 @@ def test_a_bar_in_a_cell_is_escaped_and_refused_within_backticks(reference: Modu
     assert reference._table(["one"], [["`a`", "b | `c`"]]).splitlines()[-1] == r"| `a` | b \| `c` |"
     with pytest.raises(LookupError, match=r"^tables: .* word this otherwise: `b\|c`$"):
         reference._table(["one"], [["`a`", "`b|c`"]])
+
+
+def test_a_generic_test_is_declared_as_dbt_reads_it(reference: ModuleType):
+    (parity,) = yaml.safe_load(reference._declared("parity"))["data_tests"]
+    arguments = parity["reconcile.parity"]["arguments"]
+    assert list(arguments)[:2] == ["compare_to", "key"]
+    assert (arguments["columns"], arguments["allowance"], arguments["recheck"]) == (None, "10 minutes", 0)
+    assert yaml.safe_load(reference._declared("no_drift")) == {"data_tests": ["reconcile.no_drift"]}
+
+
+def test_an_argument_without_an_example_is_named(reference: ModuleType, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reference, "EXAMPLES", {"key": "id"})
+    with pytest.raises(LookupError, match=r"^macros: parity needs compare_to; give an example in docs/reference.py$"):
+        reference._declared("parity")
