@@ -56,18 +56,18 @@ MODEL_META = {
 }
 COLUMN_META = {
     "round": "`true`: a value that is too fine for the type is rounded, and not quarantined",
-    "encoding": "how the text of a value is read: `hex` or `base64` (`binary`), `json`, `microseconds` or `interval` "
-    "(`string`)",
+    "encoding": "how the text of a value is read: `hex` or `base64` (`binary`, `array<binary>`), `json`, "
+    "`microseconds` or `interval` (`string`)",
     "infinity_is_null": "`true`: PostgreSQL's infinity becomes NULL (`timestamp`, `timestamp_ntz`)",
     "zero_date": "`'null'`: MySQL's zero dates become NULL (`date`, `timestamp`, `timestamp_ntz`), and are counted",
 }
 VARIABLES = {
-    "as_of": "none | a position, as `{batch: 17}`: build the models as they were then, into a schema of its own. See "
+    "as_of": "a position, as `{batch: 17}`: build the models as they were then, into a schema of its own. See "
     "[Any earlier moment](../materializations.md#any-earlier-moment)",
-    "as_of_schema": "the target schema and `_as_of` | the schema for `as_of`",
-    "reconcile_broadcast_records": "100000 | up to so many records Spark broadcasts the records to the base table. "
-    "They must fit in memory",
-    "reconcile_stalled_after": "10 minutes | `reconcile_lag` calls a watermark stalled that stands still for so long",
+    "as_of_schema": "the schema for `as_of`; `none`: the model's own schema with `_as_of` behind its name",
+    "reconcile_broadcast_records": "up to so many records Spark broadcasts the records to the base table. They must "
+    "fit in memory",
+    "reconcile_stalled_after": "`reconcile_lag` calls a watermark stalled that stands still for so long",
 }
 ENVIRONMENT = {
     "RECONCILE_WAREHOUSE": "`conf/shared`: the warehouse directory, or its address in an object store",
@@ -75,10 +75,10 @@ ENVIRONMENT = {
     "RECONCILE_METASTORE_USER": "`conf/shared`: the user of the metastore's database",
     "RECONCILE_METASTORE_PASSWORD": "`conf/shared`: the password",
     "RECONCILE_PACKAGES": "more jars, as Maven coordinates with spaces between: a JDBC driver, a connector",
-    "RECONCILE_JARS": "the directory of fetched jars (default: `~/.cache/dbt-reconcile/jars`)",
+    "RECONCILE_JARS": "the directory of fetched jars",
     "RECONCILE_JDBC_USER": "`snapshot.py jdbc`: the user of the database",
     "RECONCILE_JDBC_PASSWORD": "`snapshot.py jdbc`: the password",
-    "RECONCILE_PATIENCE": "for so many seconds a process waits until the embedded metastore is free (default: 5)",
+    "RECONCILE_PATIENCE": "for so many seconds a process waits until the embedded metastore is free",
     "RECONCILE_TRACEBACK": "`1`: a job that fails also shows the Python traceback",
 }
 # Set by one part of the package for another, or by tests.
@@ -119,22 +119,33 @@ def _meta() -> str:
 
 
 def _variables() -> str:
-    variables = set(re.findall(r"\bvar\('(\w+)'", _code("macros") + _code("models")))
-    rows = checked("variables", VARIABLES, variables)
-    environment = set(re.findall(r"\bRECONCILE_[A-Z_]*[A-Z]\b", _code("ingestion") + _code("conf"))) - INTERNAL
+    code, conf = _code("macros") + _code("models"), _code("conf")
+    variables = checked("variables", VARIABLES, re.findall(r"\bvar\('(\w+)'", code))
+    environment = set(re.findall(r"\bRECONCILE_[A-Z_]*[A-Z]\b", _code("ingestion") + conf)) - INTERNAL
+    places = checked("environment variables", ENVIRONMENT, environment)
+    heads = ["variable", "default", "meaning"]
     return "\n\n".join(
         [
             "# Variables",
             NOTE,
             "## Of dbt",
             "In `vars:` of `dbt_project.yml`, or `--vars` of a command.",
-            _table(["variable", "default", "meaning"], [[name, *text.split(" | ")] for name, text in rows]),
+            _table(heads, with_defaults(variables, r"\bvar\('(\w+)', '?([^()']+)'?\)", code)),
             "## Of the environment",
             "Spark is configured by `SPARK_CONF_DIR`, which points at the package's `conf/` or a copy of it. Emulators "
             "are named by `SPANNER_EMULATOR_HOST` and `BIGTABLE_EMULATOR_HOST`.",
-            _table(["variable", "meaning"], checked("environment variables", ENVIRONMENT, environment)),
+            _table(heads, with_defaults(places, r"\${(\w+):?-((?:\${[^{}]*}|[^{}])+)}", conf)),
         ]
     )
+
+
+def with_defaults(rows: list[list[str]], pattern: str, code: str) -> list[list[str]]:
+    """Put behind each name its default in the code, if any. Raises LookupError unless it is the same everywhere."""
+    defaults: dict[str, str] = {}
+    for name, default in re.findall(pattern, code):
+        if defaults.setdefault(f"`{name}`", f"`{default}`") != f"`{default}`":
+            raise LookupError(f"variables: of {name} the code has the defaults {defaults[f'`{name}`']} and `{default}`")
+    return [[name, defaults.get(name, ""), text] for name, text in rows]
 
 
 def _macros() -> str:

@@ -56,3 +56,13 @@ def test_an_argument_without_an_example_is_named(reference: ModuleType, monkeypa
     monkeypatch.setattr(reference, "EXAMPLES", {"key": "id"})
     with pytest.raises(LookupError, match=r"^macros: parity needs compare_to; give an example in docs/reference.py$"):
         reference._declared("parity")
+
+
+def test_defaults_are_those_of_the_code_and_the_same_everywhere(reference: ModuleType):
+    rows, pattern = [["`a`", "one"], ["`b`", "two"]], r"var\('(\w+)', (\w+)\)"
+    assert reference.with_defaults(rows, pattern, "var('a', 1) var('b') var('a', 1)") == [
+        ["`a`", "`1`", "one"],
+        ["`b`", "", "two"],
+    ]
+    with pytest.raises(LookupError, match=r"^variables: of a the code has the defaults `1` and `2`$"):
+        reference.with_defaults(rows, pattern, "var('a', 1) var('a', 2)")
