@@ -83,6 +83,8 @@ ENVIRONMENT = {
 }
 # Set by one part of the package for another, or by tests.
 INTERNAL = {"RECONCILE_TERMINAL", "RECONCILE_FAILPOINT"}
+# Of files that are read as code; an editor leaves others beside them.
+SUFFIXES = {".conf", ".properties", ".py", ".sh", ".sql", ".yml"}
 # Of the macros beside source macros and tests, what users call.
 OPERATIONS = ["tables_as_sources", "get_purge_statements"]
 NOT_CALLED = {"datastream_change_records"}  # of macros/sources
@@ -336,7 +338,7 @@ def _options(macro: str) -> list[str]:
 
 @lru_cache
 def _code(directory: str) -> str:
-    files = sorted(path for path in (ROOT / directory).rglob("*") if path.is_file() and path.suffix != ".pyc")
+    files = sorted(path for path in (ROOT / directory).rglob("*") if path.is_file() and path.suffix in SUFFIXES)
     return "\n".join(path.read_text() for path in files)
 
 

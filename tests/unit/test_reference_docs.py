@@ -66,3 +66,17 @@ def test_defaults_are_those_of_the_code_and_the_same_everywhere(reference: Modul
     ]
     with pytest.raises(LookupError, match=r"^variables: of a the code has the defaults `1` and `2`$"):
         reference.with_defaults(rows, pattern, "var('a', 1) var('a', 2)")
+
+
+def test_what_an_editor_leaves_beside_the_code_is_not_read(
+    reference: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "one.sql").write_text("one")
+    (tmp_path / "conf" / ".one.sql.swp").write_bytes(b"b0VIM\xff\xfe")
+    monkeypatch.setattr(reference, "ROOT", tmp_path)
+    reference._code.cache_clear()
+    try:
+        assert reference._code("conf") == "one"
+    finally:
+        reference._code.cache_clear()
