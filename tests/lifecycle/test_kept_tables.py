@@ -13,7 +13,10 @@ from tables import commits
 # Of each materialization one; of each source in `make matrix`.
 QUICK = ("oracle_orders_past", "mysql_order_lines")
 OTHERS = ("mysql_orders_past", "oracle_customers", "postgresql_orders", "sqlserver_order_lines")
-SETS = [pytest.param(QUICK, id="two-models"), pytest.param(OTHERS, id="four-others", marks=pytest.mark.matrix)]
+SETS = [
+    pytest.param(QUICK, id="two-models", marks=pytest.mark.soak),
+    pytest.param(OTHERS, id="four-others", marks=pytest.mark.matrix),
+]
 
 
 def wants_a_rebuild(model: str) -> bool:

@@ -93,6 +93,7 @@ def export(file: Path) -> None:
     file.write_text(header + "".join(row for row in rows if in_the_share(row.split(",")[0].strip('"'))))
 
 
+@pytest.mark.soak
 def test_append_run_test_and_parity_do_what_the_readme_has_though_append_and_run_were_killed_once(
     consumer: Consumer, spark: SparkSession
 ) -> None:
