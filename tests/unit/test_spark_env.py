@@ -122,9 +122,9 @@ def test_progress_is_for_a_terminal_that_shows_the_messages(configuration: Confi
 def test_what_is_said_of_ctrl_c_still_passes(configuration: Configuration):
     """A terminal sends it to all processes of the job, the one that its messages pass through among them."""
     configuration.start(1, meet=1)
-    script = (
-        f'trap "echo stopped >&2; exit 4" INT; . "{configuration.directory}/spark-env.sh"; echo begun >&2; sleep 60'
-    )
+    # Of a child that has just begun Ctrl-C may be lost; what waits for one in the background hears it itself.
+    waits = "sleep 60 >/dev/null 2>&1 & wait"
+    script = f'trap "echo stopped >&2; exit 4" INT; . "{configuration.directory}/spark-env.sh"; echo begun >&2; {waits}'
     words = ["bash", "-c", script]
     environment = os.environ | {"RECONCILE_JARS": str(configuration.jars), "RECONCILE_PACKAGES": ""}
     job = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
