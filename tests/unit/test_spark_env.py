@@ -119,6 +119,11 @@ def test_progress_is_for_a_terminal_that_shows_the_messages(configuration: Confi
     assert told.read_text() == ("1\n" if terminal == "stderr" else "none\n")
 
 
+def _hears_ctrl_c() -> None:
+    """Tests that run in the background are deaf to it, and a shell cannot undo that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_what_is_said_of_ctrl_c_still_passes(configuration: Configuration):
     """A terminal sends it to all processes of the job, the one that its messages pass through among them."""
     configuration.start(1, meet=1)
@@ -127,7 +132,9 @@ def test_what_is_said_of_ctrl_c_still_passes(configuration: Configuration):
     script = f'trap "echo stopped >&2; exit 4" INT; . "{configuration.directory}/spark-env.sh"; echo begun >&2; {waits}'
     words = ["bash", "-c", script]
     environment = os.environ | {"RECONCILE_JARS": str(configuration.jars), "RECONCILE_PACKAGES": ""}
-    job = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    job = subprocess.Popen(
+        words, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=_hears_ctrl_c
+    )
     assert job.stderr is not None
     assert job.stderr.readline() == "begun\n"
     os.killpg(job.pid, signal.SIGINT)
