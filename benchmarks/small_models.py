@@ -172,23 +172,23 @@ def print_statements(log: str, models: int) -> None:
     A statement lasts until the same thread logs the next one or the end of its node: dbt logs its status before it
     fetches rows, and Spark reads only then.
     """
-    current: dict[str, list[str]] = {}
-    began: dict[str, datetime.datetime] = {}
+    current: dict[str, tuple[datetime.datetime, list[str]]] = {}  # by thread: when its statement began, and its lines
     taken: dict[str, list[float]] = collections.defaultdict(list)
     thread = ""
     for line in log.splitlines():
         logged = _LINE.match(line)
         if not logged:  # a statement goes on
             if thread in current:
-                current[thread].append(line)
+                current[thread][1].append(line)
             continue
         thread, said = logged["thread"], logged["said"]
         time = datetime.datetime.strptime(logged["time"], "%H:%M:%S.%f")
         starts = re.match(r"On \S+: (/\*.*)", said)
         if thread in current and (starts or said.startswith(("Timing info", "Finished running", "On "))):
-            taken[_kind_of_statement("\n".join(current.pop(thread)))].append((time - began[thread]).total_seconds())
+            began, lines = current.pop(thread)
+            taken[_kind_of_statement("\n".join(lines))].append((time - began).total_seconds())
         if starts:
-            current[thread], began[thread] = [starts[1]], time
+            current[thread] = time, [starts[1]]
     for words, seconds in sorted(taken.items(), key=lambda of: -sum(of[1])):
         print(f"{len(seconds):>6} {1000 * sum(seconds) / models:>9.0f} ms a model   {words}")
 

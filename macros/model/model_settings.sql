@@ -45,15 +45,12 @@
   {%- set keyless = reconcile.keyless_deletes_of(model) if keys else none -%}
   {%- set meta = model.config.get('meta') or {} -%}
   {%- do complaints.extend(reconcile._complaints_of_options(meta)) -%}
-  {%- for name, of in [('fresh', 'current_state'), ('fold_unchanged', 'history')] if name in meta -%}
+  {%- for name, of in [('fresh', 'current_state'), ('fold_unchanged', 'history'), ('partial_records', none), ('row_ids', none), ('range_deletes', none)] if name in meta -%}
     {%- if meta[name] is not boolean -%}
       {%- do complaints.append('meta ' ~ name ~ ": '" ~ meta[name] ~ "' is neither true nor false") -%}
-    {%- elif materialized != of -%}
+    {%- elif of and materialized != of -%}
       {%- do complaints.append('meta ' ~ name ~ ' is of models of materialization ' ~ of ~ ', and this one is a ' ~ materialized ~ '; remove it') -%}
     {%- endif -%}
-  {%- endfor -%}
-  {%- for name in ['partial_records', 'row_ids', 'range_deletes'] if name in meta and meta[name] is not boolean -%}
-    {%- do complaints.append('meta ' ~ name ~ ": '" ~ meta[name] ~ "' is neither true nor false") -%}
   {%- endfor -%}
   {%- if meta.get('base_snapshot') and not modules.re.fullmatch('[^.]+[.][^.]+', meta.base_snapshot | string) -%}
     {%- do complaints.append("meta base_snapshot: '" ~ meta.base_snapshot ~ "' is no table; write it as schema.table") -%}
