@@ -5,7 +5,7 @@ export SPARK_CONF_DIR := $(CURDIR)/conf
 export DBT_PROFILES_DIR := $(CURDIR)
 export DBT_SEND_ANONYMOUS_USAGE_STATS := false
 
-.PHONY: setup demo check golden reference docs lint test soak soak-tables soak-processes matrix lock audit wheel clean
+.PHONY: setup demo check golden reference docs lint test test-delta test-iceberg soak soak-fold soak-lifecycle soak-process soak-functional soak-iceberg matrix lock audit wheel clean
 
 setup: .venv/ready  ## make .venv with everything in it
 
@@ -72,17 +72,23 @@ target/classes.jsa: .venv/ready conf/log4j2.properties conf/package-reconcile.or
 # Two workers, each with a Spark session, since the driver plans on one core.
 PYTEST := python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10
 
-test: setup target/classes.jsa  ## every rule: at most 8 minutes on two cores
+test: test-delta test-iceberg  ## every rule: at most 8 minutes on two cores
+
+test-delta: setup target/classes.jsa
 	$(PYTEST) -m "not soak and not matrix" $(LEVELS)
+
+test-iceberg: setup target/classes.jsa
 	$(PYTEST) -m "not soak and not matrix" --file-format iceberg $(ON_ICEBERG)
 
-soak: soak-tables soak-processes  ## long variants: at most 10 minutes
+soak: soak-fold soak-lifecycle soak-process soak-functional soak-iceberg  ## long variants: at most 10 minutes
 
-soak-tables: setup target/classes.jsa  # the half of it that folds and merges
-	$(PYTEST) -m "soak and not matrix" tests/fold tests/lifecycle
+soak-fold soak-lifecycle soak-process: setup target/classes.jsa
+	$(PYTEST) -m "soak and not matrix" tests/$(subst soak-,,$@)
 
-soak-processes: setup target/classes.jsa  # the other half
-	$(PYTEST) -m "soak and not matrix" $(filter-out tests/fold tests/lifecycle,$(LEVELS))
+soak-functional: setup target/classes.jsa
+	$(PYTEST) -m "soak and not matrix" tests/functional tests/cluster
+
+soak-iceberg: setup target/classes.jsa
 	$(PYTEST) -m "not soak and not matrix" --file-format iceberg tests/process/test_append_datastream.py -k "killed_at_each_place or purged or second_writer or append_of_nothing"
 
 matrix: setup target/classes.jsa  ## the longest tests, by name: make matrix PART=kills; without PART, what there is and when it passed

@@ -16,7 +16,7 @@ BEFORE = {"id": "bigint", "note": "string"}
 NOW = {"id": "bigint", "a b": "string", "at": "timestamp_ntz", "list": "array<timestamp_ntz>"}
 
 
-@pytest.mark.parametrize("materialized", ["current_state", "history"])
+@pytest.mark.parametrize("materialized", ["current_state", pytest.param("history", marks=pytest.mark.soak)])
 def test_a_full_refresh_replaces_the_columns(spark: SparkSession, materialized: str) -> None:
     schema = f"new_columns_{materialized}"
     warehouse = SparkWarehouse(spark)

@@ -144,6 +144,7 @@ def check_rounds(rows: list[Any]) -> None:
     assert sorted(cuts) == [(number, number) for number in range(1, len(cuts) + 1)]
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(file_format() == "iceberg", reason="these tables are in memory")
 def test_what_a_dying_job_stages_comes_to_the_cells_and_rows_of_the_server(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
