@@ -1,0 +1,164 @@
+"""Snapshots of a table that also has a log, in plain Python: the model that docs/decisions/0037 decides on.
+
+A change has a place in the log, by which the changes of one key are ordered, and belongs to a transaction. A snapshot
+has all rows of one moment: what it contains is told by its `place`, up to which the log was written then, and by
+`sees`, the transactions that it sees. Of two snapshots at one place, `taken` tells which is the later one: a
+transaction may have ended between them, which writes no change. A source that does not tell transactions has
+`sees=None`: then a snapshot contains surely what lies at or before its place, and that place is chosen early enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+Values = str | None  # None: the row is deleted
+Rank = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of a row."""
+
+    key: int
+    place: int
+    transaction: int
+    values: Values
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All rows of a moment."""
+
+    place: int
+    taken: int
+    rows: tuple[tuple[int, str], ...]
+    sees: frozenset[int] | None = None
+
+    def contains(self, change: Change) -> bool:
+        """Whether the rows have this change."""
+        return change.place <= self.place and (self.sees is None or change.transaction in self.sees)
+
+
+Record = Change | Snapshot
+
+# Below every rank.
+NOTHING: Rank = (-1, 0, 0, 0)
+
+
+def rank_of_snapshot(snapshot: Snapshot) -> Rank:
+    """Return where the rows of a snapshot stand in the order: above all changes at its place that it contains."""
+    return (snapshot.place, snapshot.taken, 1, 0)
+
+
+def rank(change: Change, snapshots: Iterable[Snapshot]) -> Rank:
+    """Return where a change stands in the order.
+
+    That is its own place, unless a snapshot does not contain it although it was written before: its transaction was
+    open. Then it stands above the rows of that snapshot.
+    """
+    above = [(s.place, s.taken) for s in snapshots if change.place <= s.place and not s.contains(change)]
+    return (*max(above), 2, change.place) if above else (change.place, 0, 0, 0)
+
+
+def fold(records: Iterable[Record]) -> dict[int, str]:
+    """Return the rows that a set of records makes: the newest snapshot, and the changes above it."""
+    known = set(records)
+    snapshots = [record for record in known if isinstance(record, Snapshot)]
+    newest = max(snapshots, key=rank_of_snapshot, default=None)
+    rows: dict[int, tuple[Rank, Values]] = {}
+    if newest is not None:
+        rows = {key: (rank_of_snapshot(newest), values) for key, values in newest.rows}
+    floor = NOTHING if newest is None else rank_of_snapshot(newest)
+    for change in known:
+        if isinstance(change, Change):
+            place = rank(change, snapshots)
+            if place > max(floor, rows.get(change.key, (floor, None))[0]):
+                rows[change.key] = (place, change.values)
+    return {key: values for key, (_, values) in rows.items() if values is not None}
+
+
+@dataclass
+class BaseTable:
+    """What a run keeps: a row per key with its rank, tombstones too, and the snapshots that were applied."""
+
+    rows: dict[int, tuple[Rank, Values]] = field(default_factory=dict)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    written: int = 0  # rows that the last run has written
+
+    def apply(self, batch: Sequence[Record], staged: Sequence[Record]) -> None:
+        """Apply a batch; `staged` are all records that staging has by then.
+
+        A new snapshot changes the rank of few changes of before, those of transactions that were open when it was
+        taken. They are read again from staging; no other row is ranked anew. A row that the snapshot has as it is is
+        not written: the floor, and not its own rank, keeps older changes away.
+        """
+        known = set(self.snapshots)
+        new = {record for record in batch if isinstance(record, Snapshot)} - known
+        snapshots = [*self.snapshots, *new]
+        before = dict(self.rows)
+        ranked_anew = [
+            c for c in staged if isinstance(c, Change) and new and rank(c, snapshots) != rank(c, self.snapshots)
+        ]
+        newest = max(snapshots, key=rank_of_snapshot, default=None)
+        floor = NOTHING if newest is None else rank_of_snapshot(newest)
+        for change in [*(c for c in batch if isinstance(c, Change)), *ranked_anew]:
+            place = rank(change, snapshots)
+            if place > floor and place > self.rows.get(change.key, (NOTHING, None))[0]:
+                self.rows[change.key] = (place, change.values)
+        if newest in new:
+            here = dict(newest.rows)
+            for key in here.keys() | self.rows.keys():
+                known_rank, values = self.rows.get(key, (NOTHING, None))
+                if known_rank < floor and values != here.get(key):
+                    self.rows[key] = (floor, here.get(key))
+        self.snapshots = snapshots
+        self.written = sum(self.rows[key] != before.get(key) for key in self.rows)
+
+    def live(self) -> dict[int, str]:
+        """Return the rows that people read."""
+        return {key: values for key, (_, values) in self.rows.items() if values is not None}
+
+
+@dataclass
+class Database:
+    """A database with row locks, a log, and snapshots that see what was committed."""
+
+    changes: list[Change] = field(default_factory=list)
+    committed: dict[int, Values] = field(default_factory=dict)
+    locked: dict[int, int] = field(default_factory=dict)  # key -> the open transaction that has changed it
+    open: dict[int, dict[int, Values]] = field(default_factory=dict)
+    finished: set[int] = field(default_factory=set)
+    place: int = 0
+    taken: int = 0
+
+    def change(self, transaction: int, key: int, values: Values) -> bool:
+        """Let a transaction change a row, unless another has it locked."""
+        if self.locked.get(key, transaction) != transaction or transaction in self.finished:
+            return False
+        self.locked[key] = transaction
+        self.place += 1
+        self.open.setdefault(transaction, {})[key] = values
+        self.changes.append(Change(key, self.place, transaction, values))
+        return True
+
+    def commit(self, transaction: int) -> None:
+        self.committed |= self.open.pop(transaction, {})
+        self.finished.add(transaction)
+        self.locked = {key: by for key, by in self.locked.items() if by != transaction}
+
+    def snapshot(self, tells_transactions: bool = True) -> Snapshot:
+        """Take a snapshot; where transactions are not told, its place lies before the changes of all open ones."""
+        rows = tuple(sorted((key, values) for key, values in self.committed.items() if values is not None))
+        self.taken += 1
+        if tells_transactions:
+            return Snapshot(self.place, self.taken, rows, frozenset(self.finished))
+        still_open = [change.place for change in self.changes if change.transaction in self.open]
+        return Snapshot(min(still_open, default=self.place + 1) - 1, self.taken, rows)
+
+    def delivered(self) -> list[Change]:
+        """Return the changes of transactions that were committed: a log gives out no others."""
+        return [change for change in self.changes if change.transaction in self.finished]
+
+    def rows(self) -> Mapping[int, str]:
+        return {key: values for key, values in self.committed.items() if values is not None}

@@ -1,0 +1,147 @@
+"""The model of snapshots beside a log: whatever is lost before a snapshot, and in whatever order the rest comes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+import snapshot_model
+from snapshot_model import BaseTable, Change, Database, Record, Snapshot, fold
+
+HISTORIES = 200
+
+
+def history(chance: random.Random, tells_transactions: bool) -> tuple[Database, list[Snapshot], list[Change]]:
+    """Return a database after a life with snapshots at random moments, and those of its changes that were not lost."""
+    database, snapshots = Database(), []
+    transaction = 0
+    for _ in range(chance.randrange(20, 60)):
+        what = chance.random()
+        running = list(database.open)
+        if what < 0.6:
+            transaction += 1
+            by = chance.choice([transaction, *running])
+            values = None if chance.random() < 0.3 else f"v{database.place}"
+            database.change(by, chance.randrange(6), values)
+        elif what < 0.85 and running:
+            database.commit(chance.choice(running))
+        elif what > 0.92:
+            snapshots.append(database.snapshot(tells_transactions))
+    for running in list(database.open):
+        database.commit(running)
+    newest = max(snapshots, key=lambda s: s.taken, default=None)
+    kept = [c for c in database.delivered() if not (newest and newest.contains(c)) or chance.random() < 0.6]
+    return database, snapshots, kept
+
+
+def batches(chance: random.Random, records: Sequence[Record]) -> list[list[Record]]:
+    """Return the records in any order, some of them twice, in batches."""
+    shuffled = [*records, *(record for record in records if chance.random() < 0.3)]
+    chance.shuffle(shuffled)
+    found: list[list[Record]] = [[]]
+    for record in shuffled:
+        if chance.random() < 0.3:
+            found.append([])
+        found[-1].append(record)
+    return found
+
+
+def wrong(tells_transactions: bool) -> int:
+    """Return in how many histories the increments or the fold do not give the rows of the database."""
+    bad = 0
+    for seed in range(HISTORIES):
+        chance = random.Random(seed)
+        database, snapshots, kept = history(chance, tells_transactions)
+        records = [*kept, *snapshots]
+        base, staged = BaseTable(), []
+        for batch in batches(chance, records):
+            staged += batch
+            base.apply(batch, staged)
+            if base.live() != snapshot_model.fold(staged):
+                bad += 1
+                break
+        else:
+            bad += base.live() != database.rows()
+    return bad
+
+
+@pytest.mark.parametrize("tells_transactions", [True, False])
+def test_what_is_lost_before_a_snapshot_is_repaired_by_it_in_any_order(tells_transactions: bool):
+    assert wrong(tells_transactions) == 0
+
+
+def test_a_change_of_a_transaction_that_was_open_wins_over_the_snapshot():
+    database = Database()
+    database.change(1, 7, "old")
+    database.commit(1)
+    database.change(2, 7, "new")
+    snapshot = database.snapshot()
+    database.commit(2)
+    assert dict(snapshot.rows) == {7: "old"}
+    assert fold([snapshot, *database.delivered()]) == {7: "new"}
+
+
+def test_a_late_change_from_before_a_snapshot_changes_nothing():
+    database = Database()
+    database.change(1, 7, "gone")
+    database.change(2, 8, "stays")
+    database.commit(1)
+    database.commit(2)
+    late = database.delivered()[0]
+    database.change(3, 7, None)
+    database.commit(3)
+    base = BaseTable()
+    snapshot = database.snapshot()
+    base.apply([snapshot], [snapshot])
+    base.apply([late], [snapshot, late])
+    assert base.live() == {8: "stays"}
+
+
+def test_a_snapshot_that_is_equal_writes_no_row_and_a_second_one_neither():
+    database = Database()
+    for key in range(4):
+        database.change(key, key, f"v{key}")
+        database.commit(key)
+    base, staged = BaseTable(), list[Record](database.delivered())
+    base.apply(staged, staged)
+    for _ in range(2):
+        snapshot = database.snapshot()
+        staged.append(snapshot)
+        base.apply([snapshot], staged)
+        assert base.written == 0
+
+
+def replaced(monkeypatch: pytest.MonkeyPatch, name: str, by: Callable[..., object]) -> None:
+    monkeypatch.setattr(snapshot_model, name, by)
+
+
+BUGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "an open transaction counts as contained": lambda patch: replaced(
+        patch, "rank", lambda change, snapshots: (change.place, 0, 0, 0)
+    ),
+    "a change above one snapshot is not above the next": lambda patch: replaced(
+        patch,
+        "rank",
+        lambda change, snapshots: (
+            (*min(above), 2, change.place)
+            if (above := [(s.place, s.taken) for s in snapshots if change.place <= s.place and not s.contains(change)])
+            else (change.place, 0, 0, 0)
+        ),
+    ),
+    "a snapshot stands below changes that it contains": lambda patch: replaced(
+        patch, "rank_of_snapshot", lambda snapshot: (snapshot.place - 6, snapshot.taken, 1, 0)
+    ),
+    "of two snapshots at one place any is the later one": lambda patch: replaced(
+        patch, "rank_of_snapshot", lambda snapshot: (snapshot.place, -snapshot.taken, 1, 0)
+    ),
+    "a snapshot deletes what came after it": lambda patch: replaced(
+        patch, "rank_of_snapshot", lambda snapshot: (snapshot.place + 3, snapshot.taken, 1, 0)
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch, bug: str):
+    BUGS[bug](monkeypatch)
+    assert wrong(True) > 0
