@@ -276,8 +276,8 @@ def _commands() -> str:
         "[Exit codes](../operations/exit_codes.md) are common to all.",
     ]
     for module, kinds in [
-        ("append", ["datastream", "spanner", "bigtable"]),
-        ("snapshot", ["csv", "jdbc", "spanner"]),
+        ("append", ["datastream", "spanner", "bigtable", "snapshot"]),
+        ("snapshot", ["csv", "jdbc", "spanner", "table", "files"]),
         ("parity", []),
         ("status", []),
         ("metastore", []),

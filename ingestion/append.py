@@ -1,4 +1,7 @@
-"""Append a source's change records to a staging table: `spark-submit append.py datastream|spanner|bigtable --help`."""
+"""Append a source's change records to a staging table: `spark-submit append.py datastream --help`.
+
+The other sources: spanner, bigtable, snapshot.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ JOBS = {
     "datastream": "reconcile_jobs.datastream",
     "spanner": "reconcile_jobs.spanner.job",
     "bigtable": "reconcile_jobs.bigtable.job",
+    "snapshot": "reconcile_jobs.snapshot_differences",
 }
 
 

@@ -1,4 +1,7 @@
-"""Load a source's own rows into a snapshot table: `spark-submit snapshot.py csv --help`, or jdbc, spanner."""
+"""Load a source's own rows into a snapshot table: `spark-submit snapshot.py csv --help`.
+
+The other kinds: jdbc, spanner, table, files.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,10 @@ from reconcile_jobs.jdbc.connection import Source, secret_properties
 from reconcile_jobs.jdbc.harmless_properties import check_properties
 from reconcile_jobs.jdbc.kinds import database_of
 from reconcile_jobs.snapshot_csv import columns_of, load_csv
+from reconcile_jobs.snapshot_files import FORMATS, load_files, load_table
 from reconcile_jobs.snapshot_jdbc import Partitions, Snapshot, load_jdbc
 from reconcile_jobs.staging import TableName
+from reconcile_jobs.timestamps import as_text, asked_moment
 
 CSV_HELP = r"""
 The files are CSV as RFC 4180 and PostgreSQL's COPY have it, in UTF-8: values that hold a separator, a quote or a
@@ -68,6 +73,17 @@ does not hold exactly, nanoseconds in a timestamp, ends the job with exit code 1
 The credentials are Google's application default ones, or none for an emulator at SPANNER_EMULATOR_HOST.
 """
 
+TABLE_HELP = r"""
+Columns and types are those of the table, or of the view: a view can leave columns out, or give them other types. The
+rows have no position in a log. The snapshot table says when they were taken: --at, or the time of this command.
+"""
+
+FILES_HELP = r"""
+Columns and types are those of the files; a directory like day=1 is a column. CSV, which has no types, is read by
+snapshot.py csv. The rows have no position in a log. The snapshot table says when they were taken: --at, or the time of
+this command.
+"""
+
 
 def main(arguments: list[str], console: Console) -> None:
     """Load what the arguments name, and print one line of JSON: rows, into, seconds, and of a database the position."""
@@ -84,6 +100,7 @@ def main(arguments: list[str], console: Console) -> None:
         "--null", default="", metavar="MARKER", help=r"what means NULL, unquoted, as \N (default: nothing)"
     )
     csv.add_argument("--delimiter", default=",", metavar="CHARACTER", help=r"between values; \t is a tab (default: ,)")
+    _add_moment(csv)
     csv.add_argument("--no-header", action="store_true", help="files begin with a row, in the order of the schema")
     jdbc = kinds.add_parser(
         "jdbc", help="a table of a database", epilog=JDBC_HELP, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -120,11 +137,32 @@ def main(arguments: list[str], console: Console) -> None:
         "--at", default="now", metavar="TIME", help="now (default), or as 2026-05-01T09:00:00.123456789Z"
     )
     spanner.add_argument("--columns", metavar="LIST", help="those to take (default: all), some with a type")
+    table = kinds.add_parser(
+        "table",
+        help="a table or view of the session",
+        epilog=TABLE_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    table.add_argument("--table", required=True, metavar="SCHEMA.TABLE", help="the table or view to copy")
+    table.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
+    _add_moment(table)
+    files = kinds.add_parser(
+        "files",
+        help="files of a format with types, such as Parquet",
+        epilog=FILES_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    files.add_argument("--path", required=True, help="a file or a directory")
+    files.add_argument("--format", required=True, choices=FORMATS, help="the format of the files")
+    files.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
+    _add_moment(files)
     options = parser.parse_args(arguments)
     if options.kind == "jdbc":
         _jdbc(options, console, started)
     elif options.kind == "spanner":
         _spanner(options, console, started)
+    elif options.kind in ("table", "files"):
+        _copy(options, console, started)
     else:
         _csv(options, console, started)
 
@@ -146,8 +184,28 @@ def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
         columns_of(options.schema),
         Dialect(delimiter, options.null),
         header=not options.no_header,
+        taken_at=_moment(options.at),
     )
     console.result({"rows": rows, "into": str(into), "seconds": round(time.monotonic() - started, 1)})
+
+
+def _copy(options: argparse.Namespace, console: Console, started: float) -> None:
+    into, taken_at = TableName.parse(options.into, "--into"), _moment(options.at)
+    table = TableName.parse(options.table, "--table") if options.kind == "table" else None
+    spark = session.start(f"snapshot {into}")
+    if table is not None:
+        rows = load_table(spark, table, into, taken_at)
+    else:
+        rows = load_files(spark, options.path, options.format, into, taken_at)
+    console.result({"rows": rows, "into": str(into), "seconds": round(time.monotonic() - started, 1)})
+
+
+def _add_moment(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--at", metavar="TIME", help="when the rows were taken, as 2026-05-01T09:00:00Z (default: now)")
+
+
+def _moment(at: str | None) -> str:
+    return as_text(time.time_ns() if at is None else asked_moment("--at", at))
 
 
 def _jdbc(options: argparse.Namespace, console: Console, started: float) -> None:

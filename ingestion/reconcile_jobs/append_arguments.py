@@ -53,6 +53,20 @@ and with --expect expectations. Exit codes: 0 done; 1 records are not as expecte
 that a retry may cure.
 """
 
+SNAPSHOT_HELP = """
+For a table that has no log: a reference table, or an export each night. The rows are compared with the snapshot of the
+same object that was staged before, and what differs is appended: a key that is new is an insert, one that is gone a
+delete. A snapshot that equals the one before appends no record. Models read them with the macro snapshots.
+
+The snapshot table is one that snapshot.py has finished. Snapshots of an object are staged in the order in which they
+were taken: the moment is that of the snapshot table, or --at. The same snapshot is staged once. One staging table holds
+the snapshots of many objects; the records of a log go to another one.
+
+Standard output is one line of JSON: rows, inserted, updated, deleted, unchanged, taken_at, first_batch, last_batch,
+seconds. Exit codes: 0 done; 1 the snapshot is empty, or the key is none; 2 usage or configuration; 4 a fault that a
+retry may cure.
+"""
+
 
 def _positive(text: str) -> int:
     if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
@@ -75,6 +89,13 @@ def _factor(text: str) -> float:
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) <= 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number above 1")
     return float(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names) or len({name.lower() for name in names}) < len(names):
+        raise argparse.ArgumentTypeError(f"{text!r} names no columns, or one twice; write id or order_id,line")
+    return names
 
 
 def _short(text: str) -> str:
@@ -177,6 +198,36 @@ def arguments(
         there="the cells that are there already",
     )
     bigtable.add_argument("--every", type=seconds_of, metavar="10s", help="keep going, with a round so often")
+    snapshot = sources.add_parser(
+        "snapshot",
+        help="a snapshot of a table that has no log",
+        description="Append the differences of a snapshot from the one before it to a staging table, each once.",
+        epilog=SNAPSHOT_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    snapshot.add_argument(
+        "--table",
+        type=lambda text: TableName.parse(text, "--table"),
+        required=True,
+        metavar="SCHEMA.TABLE",
+        help="the snapshot table, as snapshot.py has made it",
+    )
+    _add_staging_table(snapshot)
+    snapshot.add_argument(
+        "--key", type=_names, required=True, metavar="NAME,...", help="the columns that tell rows apart, never NULL"
+    )
+    snapshot.add_argument("--object", metavar="NAME", help="the table's name in staging (default: that of --table)")
+    snapshot.add_argument(
+        "--at", metavar="TIME", help="when the snapshot was taken, as 2026-05-01T09:00:00Z (default: as its table says)"
+    )
+    snapshot.add_argument(
+        "--allow-empty", action="store_true", help="take a snapshot without rows, which deletes every row"
+    )
+    snapshot.add_argument(
+        "--allow-new-columns",
+        action="store_true",
+        help="take a snapshot with more columns, or other types, than before; each row then counts as updated",
+    )
     asked = vars(parser.parse_args(words))
     expected = _expected(asked)  # which still sees an interval that is dbt's
     return asked.pop("source"), asked, _dbt(asked), expected
@@ -187,7 +238,7 @@ def _dbt(asked: dict[str, Any]) -> tuple[str, float | None] | None:
     command = asked.pop("dbt")
     if command is None:
         return None
-    if asked["every"] is None:
+    if asked.get("every") is None:
         return command, None
     if asked.get("end") is not None:
         raise UsageError("--dbt with --every has no end: leave --end or --every out.")
@@ -273,8 +324,8 @@ def _add_expectations(parser: argparse.ArgumentParser) -> None:
 
 def _expected(asked: dict[str, Any]) -> Expected | None:
     """Take the expectations out of what was asked for. Raises UsageError."""
-    on_failure = asked.pop("expect")
-    given = {name: asked.pop(name) for name in ("expect_object", "expect_lag", "expect_volume", "data_docs")}
+    on_failure = asked.pop("expect", None)
+    given = {name: asked.pop(name, None) for name in ("expect_object", "expect_lag", "expect_volume", "data_docs")}
     if on_failure is None:
         if any(given.values()):
             name = next(name for name, value in given.items() if value).replace("_", "-")

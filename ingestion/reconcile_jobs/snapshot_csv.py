@@ -78,11 +78,18 @@ def columns_of(schema: str) -> list[Column]:
 
 
 def load_csv(
-    spark: SparkSession, path: str, into: TableName, columns: Sequence[Column], dialect: Dialect, header: bool = True
+    spark: SparkSession,
+    path: str,
+    into: TableName,
+    columns: Sequence[Column],
+    dialect: Dialect,
+    header: bool = True,
+    taken_at: str | None = None,
 ) -> int:
     """Create or replace the table with the rows of the files, in one commit, and return how many there are.
 
     `path` is a file, a directory (searched recursively) or a pattern; compressed files are read by their ending.
+    `taken_at`: the moment of the export, RFC 3339.
     Raises UsageError where there is no file, or the table is there and no snapshot; DataError where a file is no CSV or
     a value is not exactly one of its type; other JobErrors for what else fails. The table is then as it was.
     """
@@ -114,7 +121,8 @@ def load_csv(
         rows,
         into,
         "A source's own rows, from its CSV export; each load replaces them all",
-        {"reconcile.snapshot": "csv", "reconcile.snapshot.path": path},
+        {"reconcile.snapshot": "csv", "reconcile.snapshot.path": path}
+        | ({"reconcile.snapshot.taken_at": taken_at} if taken_at else {}),
     )
     try:
         snapshot_table.prepare(spark, into)

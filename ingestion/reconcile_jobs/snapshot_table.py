@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,8 @@ def prepare(spark: SparkSession, into: TableName) -> None:
 
 
 def writer(rows: DataFrame, into: TableName, comment: str, properties: Mapping[str, str]) -> DataFrameWriterV2:
-    """Return what creates or replaces the table with these rows."""
+    """Return what creates or replaces the table with these rows; each load has an id of its own."""
+    properties = {"reconcile.snapshot.id": str(uuid.uuid4()), **properties}
     table_format = format_of(rows.sparkSession)
     # Parquet has no such names; the table then keeps its own.
     odd = any(re.search(r"[ ,;{}()\n\t=]", name) for name in rows.columns)

@@ -19,7 +19,7 @@ case
 
 {#- The source macro of each `source` of staging that has one alone. -#}
 {%- macro source_macros() -%}
-  {{ return({'spanner': 'spanner_change_stream', 'bigtable': 'bigtable_change_stream'}) }}
+  {{ return({'spanner': 'spanner_change_stream', 'bigtable': 'bigtable_change_stream', 'snapshot': 'snapshots'}) }}
 {%- endmacro %}
 
 {%- macro _macro_of_event() -%}

@@ -2,7 +2,7 @@
     record `carries` mods or entries: as many as there are, and one where there are none, which goes to quarantine. What a model keeps that garbage collection
     deleted, it does not take. -#}
 {%- macro delivered_records(objects) -%}
-{%- set carried = objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | unique | list -%}
+{%- set carried = objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | select('in', ['mods', 'entries']) | unique | list -%}
 {%- set keeping = [] -%}
 {%- for object, said in objects.items() if said.garbage_collection == 'keep' -%}{%- do keeping.append(reconcile.literal(object)) -%}{%- endfor -%}
 {%- if not carried -%}

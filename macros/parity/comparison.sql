@@ -12,6 +12,10 @@
       'relations': reconcile.model_relations(relation), 'settings': none, 'inputs': none, 'test': model.name,
       'recent_cache': reconcile.comparison_cache('recent', relation), 'touched_cache': reconcile.comparison_cache('touched', relation),
       'verdicts_cache': reconcile.comparison_cache('verdicts', relation)} -%}
+  {%- if as_of is none and position and reconcile._is_kept_by_snapshots(relation) -%}
+    {#- Such a model has the rows of the snapshot that was staged last, whatever the position of another one. -#}
+    {%- set position = none -%}
+  {%- endif -%}
   {%- if position -%}
     {%- set node = reconcile.node_of(relation) -%}
     {%- set settings = reconcile.settings_of_node(node) -%}
@@ -19,6 +23,14 @@
     {%- do reconcile._raise_complaints_of_parity(reconcile._complaints_of_position(found)) -%}
   {%- endif -%}
   {{ return(found) }}
+{%- endmacro %}
+
+{#- Whether a model of this package keeps a table that has no log. -#}
+{%- macro _is_kept_by_snapshots(relation) -%}
+  {%- for node in reconcile.reconciled_nodes() if node.schema == relation.schema and node.alias == relation.identifier -%}
+    {{ return(reconcile.model_inputs(node).objects.values() | selectattr('carries', 'equalto', 'differences') | list | length > 0) }}
+  {%- endfor -%}
+  {{ return(false) }}
 {%- endmacro %}
 
 {#- The name of a view that a comparison of a relation keeps in the session while it lasts. -#}

@@ -13,13 +13,7 @@
 {%- do reconcile.note_objects({object: {'coordinates': coordinates, 'carries': 'mods', 'partial_records': true}}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- set columns = reconcile.declared_columns(columns) -%}
-{%- set complaints = [] -%}
-{%- for option in ['encoding', 'infinity_is_null'] -%}
-  {%- for column in columns if column[option] -%}
-    {%- do complaints.append('column ' ~ column.name ~ ': its meta has ' ~ option ~ ', which is for Datastream; Spanner writes each type in one way, so remove it') -%}
-  {%- endfor -%}
-{%- endfor -%}
-{%- do reconcile.raise_complaints(complaints) -%}
+{%- do reconcile.refuse_options_of_datastream(columns, 'Spanner') -%}
 {%- set staged -%}
 select record, source, batch, origin, {{ reconcile.macro_meant('spanner') }} as meant
 from {{ reconcile.qualified(relation) }}

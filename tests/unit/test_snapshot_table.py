@@ -36,6 +36,7 @@ def properties(monkeypatch: pytest.MonkeyPatch, file_format: str, **types: str) 
     rows: Any = Frame(**types)
     snapshot_table.writer(rows, TableName.parse("lake.orders"), "a comment", {"reconcile.snapshot": "csv"})
     found: dict[str, str] = rows.properties
+    assert found.pop("reconcile.snapshot.id")
     assert (found.pop("comment"), found.pop("reconcile.snapshot")) == ("a comment", "csv")
     return found
 

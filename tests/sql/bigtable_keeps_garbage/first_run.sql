@@ -270,7 +270,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd81bfc73e571dcd187fe328f232852e4')
+tblproperties ('reconcile.definition' = 'acbdfa54521a1fe55c9e0416441bcc24')
 as
 
 {the SELECT of bigtable_keeps_garbage/change_records.sql};

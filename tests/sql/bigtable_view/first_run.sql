@@ -15,7 +15,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '9c37ede775459b660ebbf3c8f9c696a3')
+tblproperties ('reconcile.definition' = 'd5b3f49cc8a479152e3c4488b756832b')
 as
 
 {the SELECT of bigtable/change_records.sql};

@@ -327,7 +327,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '44f60ee8f5fdb6b42f218fd769f1a9b4')
+tblproperties ('reconcile.definition' = '2fd3b6abd5d086300f1c7c48113297eb')
 as
 
 {the SELECT of mysql_events/change_records.sql};

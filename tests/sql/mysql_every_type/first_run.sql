@@ -308,7 +308,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '6411bd76325b7b6244349ca8f40f274c')
+tblproperties ('reconcile.definition' = '40a25881d538a5163640ccc69aa071f0')
 as
 
 {the SELECT of mysql_every_type/change_records.sql};

@@ -346,7 +346,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '5ff1f91dad33a6036ea921309fdf2ac1')
+tblproperties ('reconcile.definition' = '91e489056a30505c7a4dc59cf5bf1864')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -282,7 +282,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '3c2b2a0fa0a8d2f2b7ed976a90e53206')
+tblproperties ('reconcile.definition' = 'b699503440b9eb037660e3e9bc33de51')
 as
 
 {the SELECT of mysql_tables/change_records.sql};

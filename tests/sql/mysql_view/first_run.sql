@@ -15,7 +15,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'bcfcc06f81e41a96f4a257bca0e6bd1a')
+tblproperties ('reconcile.definition' = 'c553faea1ae3c052d351bac4467eae2c')
 as
 
 {the SELECT of mysql_events/change_records.sql};

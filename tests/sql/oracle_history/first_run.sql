@@ -351,7 +351,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '12364fc5b4bc7cee1f8fdb77d37aba86')
+tblproperties ('reconcile.definition' = 'cd0bbb9b879061a7934872399b650501')
 as
 
 {the SELECT of oracle/change_records.sql};

@@ -296,7 +296,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '6392781deb80f87a350e060821a96dca')
+tblproperties ('reconcile.definition' = '6e0d98e066cfc01ceadbfa3bd31ea5cc')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};

@@ -205,6 +205,7 @@ select
     case source
             when 'spanner' then 'spanner_change_stream'
             when 'bigtable' then 'bigtable_change_stream'
+            when 'snapshot' then 'snapshots'
             when 'datastream' then concat('datastream_', nullif(case
             when source_metadata.lsn like '%:%' or read_method like 'sqlserver%' then 'sqlserver'
             when source_metadata.scn is not null or source_metadata.row_id is not null or read_method like 'oracle%' then 'oracle'

@@ -283,7 +283,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '8dfe605a2488076f00da611ca675844e')
+tblproperties ('reconcile.definition' = 'c010ea463fa846025fb8d37a57480d08')
 as
 
 {the SELECT of sqlserver/change_records.sql};

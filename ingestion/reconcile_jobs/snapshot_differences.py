@@ -1,0 +1,342 @@
+"""A snapshot table becomes an append to a staging table: its differences from the snapshot before it, exactly once.
+
+For tables that have no log: reference tables, an export each night. What staging holds of a batch (`source` is
+snapshot, `object` the name that the job was given, `origin` the snapshot table and the id of its load):
+
+- one record for each key that differs: `{"snapshot": ..., "taken_at": ..., "change": "insert" | "update" | "delete",
+  "key": {...}, "row": {...}, "digest": ...}`. `row` has the key alone if the snapshot lacks the key; `digest` is the
+  SHA-256 of the text of `row`, by which the next snapshot is compared. Numbers and moments are texts, binary is base64.
+- one row with object `#cut`, whose record says which snapshot it was: see `_Cut`.
+
+A snapshot that equals the one before it leaves its cut alone. Snapshots of one object are staged in the order of their
+moments; so the records of a key need no other order than `taken_at`. Differences and cut are one append, and the next
+run goes on from the newest cut in the table, as the job of Bigtable does: there is no checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from reconcile_jobs.caller import Caller
+from reconcile_jobs.errors import DataError, Fault, UsageError, in_sentences
+from reconcile_jobs.long_records import LONGEST
+from reconcile_jobs.staging import JSON_LIMITS, Staging, TableName, literal, quoted
+from reconcile_jobs.table_formats import format_of
+from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Job", "Totals", "run"]
+
+SOURCE = "snapshot"
+
+# An object that is no table: one whose name begins with # is refused.
+_CUT = "#cut"
+
+# The id of the job's appends, which it keeps with its table.
+_APPENDS = "snapshots"
+
+# What a snapshot must say of itself: macros/parity and snapshot_table.py write and read the same properties.
+_OF_SNAPSHOT = "reconcile.snapshot"
+
+# JSON as text, whatever the session: every field is there, and a moment has its microseconds.
+_JSON = (
+    "map('ignoreNullFields', 'false', 'timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSX', "
+    "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS')"
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the command line asks for. `at` is RFC 3339: the moment of the snapshot, where its table does not say it."""
+
+    table: TableName
+    staging: TableName
+    key: tuple[str, ...]
+    object: str | None = None
+    at: str | None = None
+    allow_empty: bool = False
+    allow_new_columns: bool = False
+    longest_record: int = LONGEST
+
+
+@dataclass
+class Totals:
+    """What one run has appended: the rows of the snapshot, and how many keys differ from the snapshot before it."""
+
+    rows: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    taken_at: str | None = None
+    first_batch: int | None = None
+    last_batch: int | None = None
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """What staging says of a snapshot; `number`: of all snapshots in the table, from 1 on."""
+
+    number: int
+    snapshot: str
+    object: str
+    taken_at: str
+    key: list[str]
+    columns: dict[str, str]
+    rows: int
+
+
+def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
+    """Append the differences of one snapshot from the one before it, and return their counts. Raises JobError."""
+    with in_sentences():
+        return _Run(spark, job, caller or Caller()).run()
+
+
+class _Run:
+    def __init__(self, spark: SparkSession, job: Job, caller: Caller) -> None:
+        self.spark, self.job, self.say, self.progress = spark, job, caller.say, caller.progress
+        self.object = job.table.parts[-1] if job.object is None else job.object
+        if not self.object or self.object.startswith("#"):
+            raise UsageError(f"--object {self.object!r} is no name of a table: give it another one.")
+
+    def run(self) -> Totals:
+        said = self._said_of_snapshot()
+        # Of Iceberg and Delta both: the rows of one version, whatever is written to the table meanwhile.
+        rows = self.spark.table(self.job.table.sql)
+        key, columns = self._key_of(rows), dict(rows.dtypes)
+        self.staging = Staging(self.spark, self.job.staging, SOURCE)
+        newest, known = self._cuts()
+        moment = self._moment_of(said)
+        totals = Totals(taken_at=moment)
+        if known is not None and known.snapshot == said[f"{_OF_SNAPSHOT}.id"]:
+            self.say(f"this snapshot of {self.object} is in {self.job.staging} already, and nothing was appended")
+            return totals
+        self._refuse(known, moment, key, columns)
+        cut = _Cut(
+            number=1 + (newest.number if newest else 0),
+            snapshot=said[f"{_OF_SNAPSHOT}.id"],
+            object=self.object,
+            taken_at=moment,
+            key=key,
+            columns=columns,
+            rows=0,
+        )
+        self.progress(f"comparing {self.job.table} with the snapshot before it")
+        with self._compared(rows, cut) as compared:
+            self._count(compared, totals, key)
+            if totals.rows == 0 and not self.job.allow_empty:
+                raise DataError(
+                    f"{self.job.table} has no rows, which would delete every row of {self.object}; if the source's "
+                    "table is empty, give --allow-empty."
+                )
+            if self._said_of_snapshot()[f"{_OF_SNAPSHOT}.id"] != cut.snapshot:
+                raise Fault(f"{self.job.table} was loaded anew while it was read: run the same command again.")
+            self._append(compared, cut, totals)
+        return totals
+
+    def _said_of_snapshot(self) -> dict[str, str]:
+        """Return the properties of the snapshot table. Raises UsageError where it is none, or is not finished."""
+        table = self.job.table
+        if not self.spark.catalog.tableExists(table.sql):
+            raise UsageError(f"There is no table {table}: load it with snapshot.py, or name another with --table.")
+        try:
+            said = format_of(self.spark).properties(self.spark, table.sql)
+        except UsageError:  # a table of another format, which snapshot.py does not write
+            said = {}
+        kind = said.get(_OF_SNAPSHOT)
+        if kind is None:
+            raise UsageError(
+                f"{table} is no snapshot, so nothing says that it is complete: load it with snapshot.py, which also "
+                "takes any table of the session (snapshot.py table)."
+            )
+        if kind in ("jdbc", "spanner") and f"{_OF_SNAPSHOT}.position" not in said:
+            raise UsageError(f"{table} has no position: the job that took it did not come to its end. Take it again.")
+        if f"{_OF_SNAPSHOT}.id" not in said:
+            raise UsageError(f"{table} was taken by an earlier version of snapshot.py: take it again.")
+        return said
+
+    def _moment_of(self, said: Mapping[str, str]) -> str:
+        """Return the moment of the snapshot, to the nanosecond. Raises UsageError."""
+        if self.job.at is not None:
+            return as_text(asked_moment("--at", self.job.at))
+        is_time = said.get(f"{_OF_SNAPSHOT}.position_kind") == "read_timestamp"
+        told = said.get(f"{_OF_SNAPSHOT}.{'position' if is_time else 'taken_at'}")
+        try:
+            return as_text(nanoseconds(told or ""))
+        except ValueError:
+            raise UsageError(f"{self.job.table} does not say when it was taken: say it with --at.") from None
+
+    def _key_of(self, rows: DataFrame) -> list[str]:
+        """Return the columns of the key as the table spells them. Raises UsageError."""
+        names = {name.lower(): name for name in rows.columns}
+        if unknown := [name for name in self.job.key if name.lower() not in names]:
+            raise UsageError(
+                f"--key: {self.job.table} has no column {', '.join(unknown)}; it has {', '.join(rows.columns)}."
+            )
+        return [names[name.lower()] for name in self.job.key]
+
+    def _cuts(self) -> tuple[_Cut | None, _Cut | None]:
+        """Return the newest cut of the staging table, and the newest of this object."""
+        cuts = self.spark.table(self.job.staging.sql).where(f"object = '{_CUT}'").select("record").collect()
+        found = sorted((_Cut(**json.loads(row.record)) for row in cuts), key=lambda cut: cut.number)
+        of_object = [cut for cut in found if cut.object == self.object]
+        return (found[-1] if found else None, of_object[-1] if of_object else None)
+
+    def _refuse(self, known: _Cut | None, moment: str, key: list[str], columns: dict[str, str]) -> None:
+        """Raise UsageError where this snapshot cannot follow the one before it."""
+        if known is None:
+            return
+        staging = self.job.staging
+        if moment <= known.taken_at:
+            raise UsageError(
+                f"This snapshot of {self.object} is of {moment}, and {staging} has one of {known.taken_at} already: "
+                "snapshots are staged in the order in which they were taken. If its moment is wrong, give --at."
+            )
+        if key != known.key:
+            raise UsageError(
+                f"The key of {self.object} in {staging} is {', '.join(known.key)}, and not {', '.join(key)}: give the "
+                "same --key, or another --object or --staging."
+            )
+        if gone := [name for name in known.columns if name not in columns]:
+            raise UsageError(
+                f"This snapshot of {self.object} lacks the column {', '.join(gone)}, which {staging} has: take it with "
+                "that column, or stage it as another --object."
+            )
+        changed = [f"{name} {known.columns[name]}" for name in known.columns if columns[name] != known.columns[name]]
+        new = [name for name in columns if name not in known.columns]
+        if (new or changed) and not self.job.allow_new_columns:
+            what = [f"new columns: {', '.join(new)}"] if new else []
+            what += [f"other types than before: {', '.join(changed)}"] if changed else []
+            raise UsageError(
+                f"This snapshot of {self.object} has {' and '.join(what)}. With --allow-new-columns it is staged, and "
+                "each row counts as updated."
+            )
+
+    @contextmanager
+    def _compared(self, rows: DataFrame, cut: _Cut) -> Iterator[DataFrame]:
+        """Yield a row for each key of this snapshot or the one before it, kept while it is counted and appended."""
+        from pyspark import StorageLevel
+        from pyspark.sql import functions as f
+
+        now = rows.select(
+            f.expr(_as_json(rows, cut.key)).alias("key"),
+            f.expr(_as_json(rows, rows.columns)).alias("row"),
+            f.expr(" or ".join(f"{quoted(name)} is null" for name in cut.key)).alias("has_no_key"),
+        ).withColumn("digest", f.sha2("row", 256))
+        staged = f"from_json(record, 'change string, key string, digest string', {JSON_LIMITS})"
+        before = (
+            self.spark.table(self.job.staging.sql)
+            .where(f"object = {literal(self.object)}")
+            .select("batch", f.expr(staged).alias("said"))
+            .groupBy("said.key")
+            .agg(f.max_by("said", "batch").alias("said"))
+            .where("said.change <> 'delete'")
+            .selectExpr("key as known_key", "said.digest as known_digest")
+        )
+        # A text that went through the reader once, as the texts of staging did.
+        now = now.withColumn("key", f.expr("from_json(concat('{\"key\":', key, '}'), 'key string').key"))
+        now = now.withColumn("copies", f.expr("count(*) over (partition by key)"))
+        both = now.join(before, f.expr("key = known_key"), "full_outer")
+        compared = both.selectExpr(
+            "coalesce(key, known_key) as key",
+            "coalesce(row, known_key) as row",
+            "digest",
+            "coalesce(has_no_key, false) as has_no_key",
+            "coalesce(copies, 1) as copies",
+            "case when key is null then 'delete' when known_key is null then 'insert' "
+            "when digest <> known_digest then 'update' else 'unchanged' end as change",
+        ).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            yield compared
+        finally:
+            compared.unpersist()
+
+    def _count(self, compared: DataFrame, totals: Totals, key: list[str]) -> None:
+        """Count what differs. Raises DataError for a key that is none, and a row that staging does not take."""
+        counts = compared.selectExpr(
+            *(f"count_if(change = '{change}')" for change in ("insert", "update", "delete", "unchanged")),
+            "count_if(has_no_key)",
+            "max_by(key, copies)",
+            "max(copies)",
+            "max_by(key, octet_length(row))",
+            "coalesce(max(octet_length(row)), 0)",
+        ).collect()[0]
+        totals.inserted, totals.updated, totals.deleted, totals.unchanged = counts[:4]
+        totals.rows = totals.inserted + totals.updated + totals.unchanged
+        without_key, repeated, copies, longest, size = counts[4:]
+        name = ", ".join(key)
+        if without_key:
+            raise DataError(f"{without_key} rows of {self.job.table} have no {name}: the key of a row is never NULL.")
+        if copies > 1:
+            raise DataError(f"{name} is no key of {self.job.table}: {copies} rows have {repeated}. Give another --key.")
+        if size > self.job.longest_record:
+            raise DataError(
+                f"The row {longest} of {self.job.table} has {size} bytes: give --longest-record, up to 1g, or leave "
+                "the column out of the snapshot."
+            )
+
+    def _append(self, compared: DataFrame, cut: _Cut, totals: Totals) -> None:
+        from pyspark.sql import functions as f
+
+        identity = self.staging.kept(_APPENDS)
+        if identity is None or self.staging.was_set_back():
+            # A table that was set back knows of fewer appends than the format: they go on under another name.
+            identity = str(uuid.uuid4())
+            self.staging.keep(_APPENDS, identity)
+            self.staging.number_behind_all_appends()
+        origin = f"{self.job.table}/{cut.snapshot}"
+        head = f'{{"snapshot":{json.dumps(cut.snapshot)},"taken_at":{json.dumps(cut.taken_at)},"change":"'
+        records = compared.where("change <> 'unchanged'").select(
+            f.concat(
+                f.lit(head),
+                "change",
+                f.lit('","key":'),
+                "key",
+                f.lit(',"row":'),
+                "row",
+                f.expr("coalesce(concat(',\"digest\":\"', digest, '\"'), '')"),
+                f.lit("}"),
+            ).alias("record"),
+            f.lit(self.object).alias("object"),
+            f.lit(origin).alias("origin"),
+        )
+        mark = json.dumps(asdict(cut) | {"rows": totals.rows}, separators=(",", ":"), ensure_ascii=False)
+        marks = self.spark.range(1).select(
+            f.lit(mark).alias("record"), f.lit(_CUT).alias("object"), f.lit(origin).alias("origin")
+        )
+        appended = self.staging.append(
+            records.unionByName(marks), SOURCE, identity, "", cut.number, [f"snapshot {cut.number}"]
+        )
+        newest, _ = self._cuts()
+        if newest is None or newest.number < cut.number:
+            self.staging.keep(_APPENDS, str(uuid.uuid4()))
+            raise Fault(
+                f"{self.job.staging} was set back to an older version, and nothing was appended: run the same command "
+                "again, and it goes on from there."
+            )
+        totals.first_batch = totals.last_batch = appended.batch
+        self.say(
+            f"{self.object}: {totals.rows:,} rows, {totals.inserted:,} inserted, {totals.updated:,} updated, "
+            f"{totals.deleted:,} deleted, {totals.unchanged:,} as before"
+        )
+
+
+def _as_json(rows: DataFrame, names: list[str]) -> str:
+    """Return SQL for the text of these columns as a JSON object, which no two different rows share."""
+    kinds = dict(rows.dtypes)
+    fields = (f"{_in_json(quoted(name), kinds[name])} as {quoted(name)}" for name in names)
+    return f"to_json(struct({', '.join(fields)}), {_JSON})"
+
+
+def _in_json(column: str, kind: str) -> str:
+    """Return SQL for a column as JSON is to hold it: a number as text, with all its digits."""
+    if kind.startswith("decimal") or kind in ("tinyint", "smallint", "int", "bigint", "float", "double"):
+        return f"cast({column} as string)"
+    return column

@@ -1,0 +1,62 @@
+"""A table of the session, or files of a format with types, become a snapshot table, every column as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconcile_jobs import session, snapshot_table
+from reconcile_jobs.errors import UsageError, explained, in_sentences
+from reconcile_jobs.staging import TableName
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["FORMATS", "load_files", "load_table"]
+
+# Formats that hold types, and so need no schema.
+FORMATS = ("parquet", "orc", "avro", "delta", "iceberg")
+
+# Some clusters are set to pass over what cannot be read; here those rows would be missing in silence.
+_WHOLE = {"spark.sql.files.ignoreCorruptFiles": "false", "spark.sql.files.ignoreMissingFiles": "false"}
+
+
+def load_table(spark: SparkSession, table: TableName, into: TableName, taken_at: str) -> int:
+    """Create or replace the snapshot table with the rows of a table or view, and return how many there are.
+
+    `taken_at`: the moment of the rows, RFC 3339. Raises UsageError where there is no such table; other JobErrors.
+    """
+    if table == into:
+        raise UsageError(f"--table and --into both name {into}: name another table with --into.")
+    if not spark.catalog.tableExists(table.sql):
+        raise UsageError(f"There is no table or view {table} in this session; name another with --table.")
+    with in_sentences():
+        return _load(spark, spark.table(table.sql), into, {"table": str(table)}, taken_at)
+
+
+def load_files(spark: SparkSession, path: str, file_format: str, into: TableName, taken_at: str) -> int:
+    """Create or replace the snapshot table with the rows at a path, and return how many there are.
+
+    Directories like `day=1` are columns, as Spark has it. Raises UsageError where there is nothing; other JobErrors.
+    """
+    from pyspark.errors import AnalysisException
+
+    with in_sentences(), session.settings(spark, _WHOLE):
+        try:
+            rows = spark.read.format(file_format).load(path)
+        except AnalysisException as problem:
+            if problem.getCondition() not in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
+                raise explained(problem) from None
+            raise UsageError(f"There is nothing of {file_format} at {path}; name a file or a directory.") from None
+        return _load(spark, rows, into, {"path": path}, taken_at)
+
+
+def _load(spark: SparkSession, rows: DataFrame, into: TableName, of: dict[str, str], taken_at: str) -> int:
+    lower = [name.lower() for name in rows.columns]
+    if twice := sorted({name for name in rows.columns if lower.count(name.lower()) > 1}):
+        raise UsageError(f"Columns {' and '.join(twice)} differ in case alone: take a view that names them apart.")
+    snapshot_table.prepare(spark, into)
+    properties = {"reconcile.snapshot": "table", "reconcile.snapshot.taken_at": taken_at}
+    properties |= {f"reconcile.snapshot.{name}": value for name, value in of.items()}
+    comment = "A source's own rows, from another table or from files; each load replaces them all"
+    snapshot_table.writer(rows, into, comment, properties).createOrReplace()
+    return spark.table(into.sql).count()

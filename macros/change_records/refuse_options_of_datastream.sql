@@ -1,0 +1,10 @@
+{#- Refuses options of columns that say how Datastream writes a type. `writer`: who writes the records, in one form for each type. -#}
+{%- macro refuse_options_of_datastream(columns, writer) -%}
+  {%- set complaints = [] -%}
+  {%- for option in ['encoding', 'infinity_is_null'] -%}
+    {%- for column in columns if column[option] -%}
+      {%- do complaints.append('column ' ~ column.name ~ ': its meta has ' ~ option ~ ', which is for Datastream; ' ~ writer ~ ' writes each type in one way, so remove it') -%}
+    {%- endfor -%}
+  {%- endfor -%}
+  {%- do reconcile.raise_complaints(complaints) -%}
+{%- endmacro %}
