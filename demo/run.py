@@ -25,7 +25,7 @@ from dbt.cli.main import dbtRunner  # noqa: E402
 from pyspark.sql import Row, SparkSession  # noqa: E402
 from reconcile_jobs import datastream, session  # noqa: E402
 from reconcile_jobs.csv_records import Dialect  # noqa: E402
-from reconcile_jobs.errors import JobError  # noqa: E402
+from reconcile_jobs.process.errors import JobError  # noqa: E402
 from reconcile_jobs.snapshot_csv import columns_of, load_csv  # noqa: E402
 from reconcile_jobs.staging import TableName  # noqa: E402
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from reconcile_jobs import expectations
 from reconcile_jobs.append_arguments import arguments
-from reconcile_jobs.caller import Caller
-from reconcile_jobs.console import Console
-from reconcile_jobs.dbt_runs import DbtRuns, append_and_run
-from reconcile_jobs.errors import Fault
-from reconcile_jobs.shutdown import Shutdown
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.console import Console
+from reconcile_jobs.process.dbt_runs import DbtRuns, append_and_run
+from reconcile_jobs.process.errors import Fault
+from reconcile_jobs.process.shutdown import Shutdown
 
 # Imported when they are asked for: each has a Job, whose fields are its options, and run.
 JOBS = {

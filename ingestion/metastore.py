@@ -9,9 +9,9 @@ import sys
 import time
 from typing import Any
 
-from reconcile_jobs.command_line import Parser
-from reconcile_jobs.console import Console, jvm
-from reconcile_jobs.errors import Fault, UsageError
+from reconcile_jobs.process.command_line import Parser
+from reconcile_jobs.process.console import Console, jvm
+from reconcile_jobs.process.errors import Fault, UsageError
 
 _EPILOG = """
 The environment says where: RECONCILE_METASTORE_URL (jdbc:postgresql://host:5432/database), RECONCILE_METASTORE_USER,

@@ -7,9 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from reconcile_jobs import session
-from reconcile_jobs.command_line import Parser
-from reconcile_jobs.console import Console
-from reconcile_jobs.errors import DataError, Fault, Undecided, UsageError
+from reconcile_jobs.process.command_line import Parser
+from reconcile_jobs.process.console import Console
+from reconcile_jobs.process.errors import DataError, Fault, Undecided, UsageError
 from reconcile_jobs.staging import TableName, literal
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs import session
-from reconcile_jobs.command_line import Parser, seconds_of
-from reconcile_jobs.console import Console
-from reconcile_jobs.errors import DataError, Fault, JobError, Undecided, UsageError
+from reconcile_jobs.process.command_line import Parser, seconds_of
+from reconcile_jobs.process.console import Console
+from reconcile_jobs.process.errors import DataError, Fault, JobError, Undecided, UsageError
 from reconcile_jobs.staging import TableName
 
 if TYPE_CHECKING:

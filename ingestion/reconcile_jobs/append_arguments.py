@@ -6,10 +6,10 @@ import argparse
 import re
 from typing import Any
 
-from reconcile_jobs.command_line import Parser, in_seconds, interval, seconds_of
-from reconcile_jobs.errors import UsageError
 from reconcile_jobs.expectations import Expected
 from reconcile_jobs.long_records import LONGEST
+from reconcile_jobs.process.command_line import Parser, in_seconds, interval, seconds_of
+from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.staging import TableName
 
 __all__ = ["arguments"]

@@ -9,8 +9,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reconcile_jobs import failpoints
-from reconcile_jobs.caller import Caller
 from reconcile_jobs.datastream_files import (
     Files,
     Versions,
@@ -22,7 +20,6 @@ from reconcile_jobs.datastream_files import (
     versions,
 )
 from reconcile_jobs.datastream_records import WHOLE_FILES, Reading, line_of_first, object_of_path, unreadable
-from reconcile_jobs.errors import DataError, JobError, explained, in_sentences
 from reconcile_jobs.landing_area import (
     HiddenFiles,
     broken_links,
@@ -33,6 +30,9 @@ from reconcile_jobs.landing_area import (
     local_tops,
 )
 from reconcile_jobs.long_records import LONGEST, LongRecord
+from reconcile_jobs.process import failpoints
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.errors import DataError, JobError, explained, in_sentences
 from reconcile_jobs.session import settings, ship_by_value
 from reconcile_jobs.staging import Appended, Staging, TableName
 

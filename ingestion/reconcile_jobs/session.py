@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from reconcile_jobs.errors import UsageError, explained
+from reconcile_jobs.process.errors import UsageError, explained
 from reconcile_jobs.table_formats import configured_format
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from reconcile_jobs import failpoints
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process import failpoints
+from reconcile_jobs.process.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,7 +13,7 @@ import pytest
 from file_formats import file_format
 from reconcile_jobs import session, snapshot_csv
 from reconcile_jobs.csv_records import Dialect
-from reconcile_jobs.errors import DataError, UsageError
+from reconcile_jobs.process.errors import DataError, UsageError
 from reconcile_jobs.staging import TableName
 
 ROOT = Path(__file__).resolve().parents[2]

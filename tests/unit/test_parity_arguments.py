@@ -6,7 +6,7 @@ from typing import Any
 import parity
 import pytest
 from reconcile_jobs import session
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process.errors import UsageError
 
 
 @pytest.mark.parametrize(

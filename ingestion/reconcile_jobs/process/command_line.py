@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import NoReturn
 
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process.errors import UsageError
 
 __all__ = ["Parser", "in_seconds", "interval", "seconds_of"]
 

@@ -1,0 +1,1 @@
+"""How a job meets the world: its command line, console, clock, signals and errors, and dbt in its process."""
