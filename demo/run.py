@@ -26,7 +26,7 @@ from pyspark.sql import Row, SparkSession  # noqa: E402
 from reconcile_jobs import datastream, session  # noqa: E402
 from reconcile_jobs.csv_records import Dialect  # noqa: E402
 from reconcile_jobs.process.errors import JobError  # noqa: E402
-from reconcile_jobs.snapshot_csv import columns_of, load_csv  # noqa: E402
+from reconcile_jobs.snapshots.snapshot_csv import columns_of, load_csv  # noqa: E402
 from reconcile_jobs.staging import TableName  # noqa: E402
 
 DATA = Path("tests/data")

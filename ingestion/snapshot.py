@@ -14,8 +14,8 @@ from reconcile_jobs.jdbc.kinds import database_of
 from reconcile_jobs.process.command_line import Parser
 from reconcile_jobs.process.console import Console
 from reconcile_jobs.process.errors import UsageError
-from reconcile_jobs.snapshot_csv import columns_of, load_csv
-from reconcile_jobs.snapshot_jdbc import Partitions, Snapshot, load_jdbc
+from reconcile_jobs.snapshots.snapshot_csv import columns_of, load_csv
+from reconcile_jobs.snapshots.snapshot_jdbc import Partitions, Snapshot, load_jdbc
 from reconcile_jobs.staging import TableName
 
 CSV_HELP = r"""
@@ -177,7 +177,7 @@ def _jdbc(options: argparse.Namespace, console: Console, started: float) -> None
 
 
 def _spanner(options: argparse.Namespace, console: Console, started: float) -> None:
-    from reconcile_jobs.snapshot_spanner import load_spanner
+    from reconcile_jobs.snapshots.snapshot_spanner import load_spanner
     from reconcile_jobs.spanner.queries import DatabaseName
 
     database = DatabaseName.here(options.project, options.instance, options.database)
