@@ -33,7 +33,7 @@ def main(words: list[str], console: Console, shutdown: Shutdown) -> None:
     command, every = with_dbt or (None, None)
     dbt = DbtRuns(command, shutdown.stop, console.err) if command else None
 
-    from reconcile_jobs import session
+    from reconcile_jobs.process import session
 
     staging = asked["staging"]
     try:

@@ -154,7 +154,7 @@ def _classes_of_model() -> list[str]:
 
 
 def _first_session() -> None:
-    from reconcile_jobs import session
+    from reconcile_jobs.process import session
 
     spark = session.start("metastore")
     spark.sql("show schemas").collect()

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from reconcile_jobs import session
+from reconcile_jobs.process import session
 from reconcile_jobs.process.command_line import Parser
 from reconcile_jobs.process.console import Console
 from reconcile_jobs.process.errors import DataError, Fault, Undecided, UsageError

@@ -6,11 +6,11 @@ import argparse
 import sys
 import time
 
-from reconcile_jobs import session
 from reconcile_jobs.csv_records import Dialect
 from reconcile_jobs.jdbc.connection import Source, secret_properties
 from reconcile_jobs.jdbc.harmless_properties import check_properties
 from reconcile_jobs.jdbc.kinds import database_of
+from reconcile_jobs.process import session
 from reconcile_jobs.process.command_line import Parser
 from reconcile_jobs.process.console import Console
 from reconcile_jobs.process.errors import UsageError

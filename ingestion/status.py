@@ -7,7 +7,7 @@ import sys
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from reconcile_jobs import session
+from reconcile_jobs.process import session
 from reconcile_jobs.process.command_line import Parser, seconds_of
 from reconcile_jobs.process.console import Console
 from reconcile_jobs.process.errors import DataError, Fault, JobError, Undecided, UsageError

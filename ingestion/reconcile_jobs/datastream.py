@@ -33,7 +33,7 @@ from reconcile_jobs.long_records import LONGEST, LongRecord
 from reconcile_jobs.process import failpoints
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import DataError, JobError, explained, in_sentences
-from reconcile_jobs.session import settings, ship_by_value
+from reconcile_jobs.process.session import settings, ship_by_value
 from reconcile_jobs.staging import Appended, Staging, TableName
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Any
 
 import parity
 import pytest
-from reconcile_jobs import session
+from reconcile_jobs.process import session
 from reconcile_jobs.process.errors import UsageError
 
 

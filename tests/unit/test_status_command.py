@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import status
-from reconcile_jobs import session
+from reconcile_jobs.process import session
 from reconcile_jobs.process.errors import DataError, Fault, JobError, Undecided, UsageError
 
 NOW = datetime(2026, 11, 26, 12)

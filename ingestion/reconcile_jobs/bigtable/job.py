@@ -50,7 +50,7 @@ from reconcile_jobs.bigtable.partitions import (
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import Fault, UsageError, in_sentences
-from reconcile_jobs.session import settings, ship_by_value
+from reconcile_jobs.process.session import settings, ship_by_value
 from reconcile_jobs.staging import RAW_ROWS, Staging, TableName, raw_rows
 from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds
 

@@ -1,1 +1,1 @@
-"""How a job meets the world: its command line, console, clock, signals and errors, and dbt in its process."""
+"""How a job meets the world: command line, console, clock, signals, errors, the Spark session, and runs of dbt."""

@@ -24,7 +24,7 @@ from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process import failpoints
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import Fault, UsageError, in_sentences
-from reconcile_jobs.session import settings, ship_by_value
+from reconcile_jobs.process.session import settings, ship_by_value
 from reconcile_jobs.spanner.backfill import Table, backfill_frame, watched_tables
 from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start, window_length
 from reconcile_jobs.spanner.queries import Client, DatabaseName
