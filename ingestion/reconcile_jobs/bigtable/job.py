@@ -31,6 +31,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reconcile_jobs.append_run import AppendRun
 from reconcile_jobs.bigtable.backfill import backfill_frame
 from reconcile_jobs.bigtable.calls import Client, SourceTable
 from reconcile_jobs.bigtable.partition_reader import Finished, Limits, read_partitions
@@ -50,7 +51,7 @@ from reconcile_jobs.bigtable.partitions import (
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import Fault, UsageError, in_sentences
-from reconcile_jobs.process.session import settings, ship_by_value
+from reconcile_jobs.process.session import settings
 from reconcile_jobs.staging import RAW_ROWS, Staging, TableName, raw_rows
 from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds
 
@@ -146,19 +147,16 @@ def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """
     source = SourceTable.here(job.project, job.instance, job.table, job.app_profile)
     with in_sentences(), Client(source) as client, settings(spark, _SETTINGS):
-        return _Run(spark, client, job, caller or Caller()).run()
+        return _Run(spark, client, job, caller).run()
 
 
-class _Run:
-    def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller) -> None:
-        self.spark, self.client, self.job = spark, client, job
-        self.stop, self.say, self.progress, self.clock = caller.stop, caller.say, caller.progress, caller.clock
-        self.refuse_early_end = caller.refuse_early_end
-        self.totals, self.started = Totals(), self.clock.seconds()
+class _Run(AppendRun[Totals]):
+    def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller | None) -> None:
+        super().__init__(spark, caller, Totals())
+        self.client, self.job = client, job
         self.appended_at = self.started
         self.low_watermark = 0  # the highest that the lowest has been in this run
         self.has_more = True  # whether there may be: the last round was out of time, or ended with other partitions
-        ship_by_value()
 
     def run(self) -> Totals:
         job = self.job
@@ -315,15 +313,14 @@ class _Run:
             self.staging.keep(_BEGUN, json.dumps(self.begun))
         self.appended_at = self.clock.seconds()
         self.low_watermark = max(self.low_watermark, lowest_watermark(last.partitions))
+        self.count(appended.batch)
         total = self.totals
         total.rounds += 1
         # Counted in the table: what a killed run had written of this round may have been published instead.
         total.records += last.records
         total.backfill_records += max(0, appended.rows - last.records - last.tasks) if backfill else 0
-        total.first_batch = total.first_batch or appended.batch
-        total.last_batch = appended.batch or total.last_batch
         total.low_watermark = as_text(lowest_watermark(last.partitions))
-        self._show()
+        self.show()
         return last
 
     def _frame(self, shares: list[list[Request]], limits: Limits, number: int) -> DataFrame:
@@ -339,12 +336,10 @@ class _Run:
         numbered = self.spark.range(0, len(shares), 1, len(shares))
         return numbered.mapInArrow(read, RAW_ROWS)  # type: ignore[arg-type]
 
-    def _show(self) -> None:
-        total = self.totals
-        passed = self.clock.seconds() - self.started
-        text = f"{total.rounds:,} rounds, {total.records:,} records, {total.records / passed:,.0f}/s"
-        if total.low_watermark is not None:
-            text += f"; low watermark {total.low_watermark[:19]}Z"
+    def show(self) -> None:
+        text = self.so_far(f"{self.totals.rounds:,} rounds")
+        if self.totals.low_watermark is not None:
+            text += f"; low watermark {self.totals.low_watermark[:19]}Z"
         self.progress(text)
 
 

@@ -14,17 +14,15 @@ have it, `record` one data change record as in `stream_decoder`, `origin` stream
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reconcile_jobs.append_run import AppendRun
 from reconcile_jobs.long_records import LONGEST
-from reconcile_jobs.process import failpoints
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import Fault, UsageError, in_sentences
-from reconcile_jobs.process.session import settings, ship_by_value
+from reconcile_jobs.process.session import settings
 from reconcile_jobs.spanner.backfill import Table, backfill_frame, watched_tables
 from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start, window_length
 from reconcile_jobs.spanner.queries import Client, DatabaseName
@@ -34,6 +32,7 @@ from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 __all__ = ["Job", "Totals", "run"]
 
@@ -92,20 +91,15 @@ def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """
     database = DatabaseName.here(job.project, job.instance, job.database)
     with in_sentences(), Client(database) as client, settings(spark, _SETTINGS):
-        return _Run(spark, client, job, caller or Caller()).run()
+        return _Run(spark, client, job, caller).run()
 
 
-class _Run:
-    def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller) -> None:
-        self.spark, self.client, self.job = spark, client, job
-        self.stop, self.say, self.progress = caller.stop, caller.say, caller.progress
-        self.refuse_early_end = caller.refuse_early_end
-        self.totals, self.started = Totals(), time.monotonic()
-        self.failure: Exception | None = None
-        self.epoch = -1  # of the last window appended
-        self.behind = False  # whether it ended before Spanner's now, being as long as a window can be
+class _Run(AppendRun[Totals]):
+    def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller | None) -> None:
+        super().__init__(spark, caller, Totals())
+        self.client, self.job = client, job
+        self.behind: int | None = None  # the last window, if it ended before Spanner's now, being as long as one can be
         self.last_cut: int | None = None
-        ship_by_value()
 
     def run(self) -> Totals:
         end = None if self.job.end is None else asked_moment("--end", self.job.end)
@@ -126,7 +120,7 @@ class _Run:
         until = _NEVER if end is None else end
         while self.job.every is not None and not self.stop.is_set() and not self._reached(until):
             self._follow(until, self.job.every)
-            if self.behind and not self.stop.is_set():
+            if self.behind is not None and not self.stop.is_set():
                 self._follow(min(self.client.now(), until), None)
         return self.totals
 
@@ -223,28 +217,18 @@ class _Run:
         """
         if self._reached(target):
             return
-        self.target, self.behind = target, False
+        self.target, self.behind = target, None
         self.spark.dataSource.register(SpannerChangeStream)
-        self._known = threading.Event()
-        query = self._query(every)
-        self.query_id = str(query.id)
-        self._known.set()
-        try:
-            while not query.awaitTermination(0.2):
-                self._show()
-                if self.stop.is_set() or self._done(query) or (every is not None and self._falls_behind(query)):
-                    query.stop()
-                    break
-        except Exception as problem:
-            # What went wrong inside a batch comes back wrapped; here is what it was.
-            raise self.failure or problem from None
-        finally:
-            query.stop()
-        failpoints.reach("after_checkpoint")
+        query = self.follow(
+            self._writer(every),
+            self.checkpoint,
+            self._append,
+            lambda query: self.stop.is_set() or self._done(query) or (every is not None and self._falls_behind(query)),
+        )
         if self.stop.is_set() and self.job.every is None and not self._done(query):
             self.refuse_early_end()
 
-    def _query(self, every: str | None) -> Any:
+    def _writer(self, every: str | None) -> DataStreamWriter:
         job = self.job
         source = (
             self.spark.readStream.format("spanner_change_stream")
@@ -263,13 +247,7 @@ class _Run:
         )
         if self.target != _NEVER:
             source = source.option("end", as_text(self.target))
-        return (
-            source.load()
-            .writeStream.foreachBatch(self._append)
-            .option("checkpointLocation", self.checkpoint)
-            .trigger(processingTime=every or "0 seconds")
-            .start()
-        )
+        return source.load().writeStream.trigger(processingTime=every or "0 seconds")
 
     def _done(self, query: Any) -> bool:
         """Whether the checkpoint says that the target is reached."""
@@ -280,21 +258,10 @@ class _Run:
 
     def _falls_behind(self, query: Any) -> bool:
         """Whether a window as long as can be was appended, and is in the checkpoint."""
-        last = query._jsq.lastProgress()
-        return self.behind and last is not None and last.batchId() >= self.epoch
+        last, behind = query._jsq.lastProgress(), self.behind
+        return behind is not None and last is not None and last.batchId() >= behind
 
     def _append(self, found: DataFrame, epoch: int) -> None:
-        try:
-            if self.totals.windows:
-                failpoints.reach("after_checkpoint")  # of the batch before
-            self._known.wait()
-            self._append_window(found, epoch)
-            failpoints.reach("before_checkpoint")
-        except Exception as problem:
-            self.failure = problem
-            raise
-
-    def _append_window(self, found: DataFrame, epoch: int) -> None:
         from pyspark import StorageLevel
 
         # Read once, to be looked at before it is appended.
@@ -319,23 +286,19 @@ class _Run:
             # What a killed run had begun is ended, whatever it was worth: it has its number.
             if worth_a_batch or self.staging.has_begun(self.query_id, epoch):
                 appended = self.staging.append(rows, SOURCE, self.query_id, self.checkpoint, epoch, content)
-                self._count(appended.batch, 0 if not backfill else appended.rows - records - 1)
+                self.count(appended.batch)
+                if backfill:
+                    self.totals.backfill_records += max(0, appended.rows - records - 1)
                 self.last_cut = last
                 if not self.begun["appended"]:
                     self.begun["appended"] = True
                     self.staging.keep(_BEGUN, json.dumps(self.begun))
-            self.epoch, self.behind = epoch, last - first + 1 >= window_length(self.job.window)
+            self.behind = epoch if last - first + 1 >= window_length(self.job.window) else None
             self.totals.windows += 1
             self.totals.records += records
             self.totals.cut_time = cut["cut_time"]
         finally:
             window.unpersist()
-
-    def _count(self, batch: int | None, backfilled: int) -> None:
-        total = self.totals
-        total.backfill_records += max(0, backfilled)
-        total.first_batch = total.first_batch or batch
-        total.last_batch = batch or total.last_batch
 
     def _checked(self, window: DataFrame) -> tuple[dict[str, str], int]:
         """Return the window's cut and its number of records, once its partitions fit. Raises Fault if they never do."""
@@ -368,14 +331,13 @@ class _Run:
         # One that ends in the nanosecond after the window is alive at its end, and not at the next window's start.
         return any(leaves == set(list_partitions(self.client, self.stream, at, at).tokens) for at in (end, end + 1))
 
-    def _show(self) -> None:
+    def show(self) -> None:
         total = self.totals
         if total.cut_time is None:
             self.progress("reading the first window")
             return
-        passed = time.monotonic() - self.started
-        text = f"{total.windows:,} windows, {total.records:,} records, {total.records / passed:,.0f}/s"
-        text += f"; up to {total.cut_time[:19]}Z"
+        text = f"{self.so_far(f'{total.windows:,} windows')}; up to {total.cut_time[:19]}Z"
+        passed = self.clock.seconds() - self.started
         behind = (min(self.target, self.now + int(passed * 10**9)) - nanoseconds(total.cut_time)) // 10**9
         if behind > 60:
             text += f", {_duration(behind)} behind"
