@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from reconcile_jobs.append_run import AppendRun
+from reconcile_jobs.beginning import Beginning, first_start
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import Fault, UsageError, in_sentences
@@ -37,11 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["Job", "Totals", "run"]
 
 SOURCE = "spanner"
-
-# What a job keeps with its table: {"start", "backfill", "backfilled", "checkpoint", "appended"}; where its first window
-# begins, whether the first batch brings the rows that were there, when those of the table were read, null for never,
-# the checkpoint of the beginning, and whether a batch has been appended since.
-_BEGUN = "spanner"
 
 # A stream that is silent still leaves a cut so often, in nanoseconds: the ledger knows how new the tables are, and a
 # job that lost its checkpoint goes on from there.
@@ -84,6 +80,18 @@ class Totals:
     cut_time: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Beginning(Beginning):
+    source: ClassVar[str] = SOURCE
+
+    backfilled: str | None  # when the rows were read that were there, None: never
+    checkpoint: str  # that of the beginning
+
+    @property
+    def is_backfilled(self) -> bool:
+        return self.backfilled is not None
+
+
 def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """Append every record committed up to now, or up to the job's `end`, and return the counts of this run.
 
@@ -112,9 +120,9 @@ class _Run(AppendRun[Totals]):
         self.checkpoint, lost = self.staging.open_checkpoint(self.job.checkpoint)
         self.begun = self._begin(lost)
         now = self.now if end is None else min(self.now, end)
-        if self._committed() is None and now < nanoseconds(self.begun["start"]):
-            late = "--start lies in the future" if end is None or end > now else "--end lies before --start"
-            raise UsageError(f"{late}: it is {as_text(self.now)} in Spanner, and the start {self.begun['start']}.")
+        if self._committed() is None:
+            is_end = end is not None and end <= self.now
+            self.begun.refuse_late(now, is_end, f"{as_text(self.now)} in Spanner")
         # Behind by more than a window, windows follow each other at once; only then is there an interval between them.
         self._follow(now, None)
         until = _NEVER if end is None else end
@@ -135,46 +143,31 @@ class _Run(AppendRun[Totals]):
                 )
         return watched
 
-    def _begin(self, lost: bool) -> dict[str, Any]:
+    def _begin(self, lost: bool) -> _Beginning:
         """Return where the checkpoint's first window begins, kept with the table before anything is read from there."""
-        kept = json.loads(self.staging.kept(_BEGUN) or "null")
+        kept, name, backfill = _Beginning.of(self.staging), self.staging.name, self.job.backfill
         asked = None if self.job.start is None else asked_moment("--start", self.job.start)
         started = last_commit(self.spark, self.checkpoint) is not None
         if not started and (kept is None or self.staging.last_batch == 0):
             # A run that ended before it appended anything: what it began is begun anew. Without the rows that were
             # there, at the same moment, so that nothing since then is missing.
-            if kept is not None and kept["checkpoint"] == self.checkpoint:
+            if kept is not None and kept.checkpoint == self.checkpoint:
                 forget_checkpoint(self.spark, self.checkpoint)
-            start = asked or (nanoseconds(kept["start"]) if kept and not self.job.backfill else self.now)
-            begun: dict[str, Any] = {
-                "start": as_text(start),
-                "backfill": self.job.backfill,
-                "backfilled": None,
-                "checkpoint": self.checkpoint,
-                "appended": False,
-            }
-            if self.job.backfill:
-                begun["backfilled"] = begun["start"]
-            if kept is not None and asked is None and not self.job.backfill:
-                self.say(f"{self.staging.name} begins at {begun['start']}, when it was first tried")
-        elif lost and not started:
-            begun = kept | self._after_loss(kept, asked)
-        else:
-            begun = kept
-            if asked is not None and asked != nanoseconds(kept["start"]) and not kept.get("lost"):
-                raise UsageError(
-                    f"{self.staging.name} was begun at {kept['start']} and goes on where it ended: leave --start out, "
-                    "or name a new table with --staging."
-                )
-        if self.job.backfill and begun["backfilled"] is None:
-            raise UsageError(
-                f"{self.staging.name} was begun without --backfill: leave it out, or name a new table with --staging."
+            start = first_start(None if backfill else kept, asked, self.now, name, self.say)
+            begun = _Beginning(
+                start=start,
+                backfill=backfill,
+                backfilled=as_text(start) if backfill else None,
+                checkpoint=self.checkpoint,
+                appended=False,
             )
-        if begun != kept:
-            self.staging.keep(_BEGUN, json.dumps(begun))
-        return dict(begun)
+        else:
+            assert kept is not None, "who appends has begun"
+            begun = self._after_loss(kept, asked) if lost and not started else kept
+        begun.resume(name, asked, backfill)
+        return begun.keep(self.staging)
 
-    def _after_loss(self, kept: dict[str, Any], asked: int | None) -> dict[str, Any]:
+    def _after_loss(self, kept: _Beginning, asked: int | None) -> _Beginning:
         """Return where to go on without a checkpoint: where staging ends."""
         cut = (
             self.spark.table(self.staging.name.sql)
@@ -183,20 +176,10 @@ class _Run(AppendRun[Totals]):
             .collect()[0]
             .cut_time
         )
-        if cut is None and kept["appended"]:
-            raise UsageError(
-                f"The checkpoint of {self.staging.name} is lost, and no batch there says any more up to when it holds "
-                "everything: name a new table with --staging."
-            )
-        start = nanoseconds(kept["start"]) if cut is None else nanoseconds(cut) + 1
-        if asked is not None and asked > start and not kept.get("lost"):
-            raise UsageError(
-                f"{self.staging.name} ends at {as_text(start)}, and records from there to --start would be missing: "
-                "leave --start out."
-            )
-        self.say(f"the checkpoint of {self.staging.name} is lost: the job goes on at {as_text(start)}, where it ended")
-        # The rows that were there are in staging already, unless not even the first batch is.
-        return {"start": as_text(start), "backfill": bool(kept["backfill"] and cut is None), "lost": True}
+        begun = kept.without_checkpoint(self.staging.name, asked, None if cut is None else nanoseconds(cut))
+        at = as_text(begun.start)
+        self.say(f"the checkpoint of {self.staging.name} is lost: the job goes on at {at}, where it ended")
+        return begun
 
     def _reached(self, target: int) -> bool:
         at = self._committed()
@@ -237,7 +220,7 @@ class _Run(AppendRun[Totals]):
             .option("database", job.database)
             .option("stream", job.stream)
             .option("emulatorHost", self.client.database.emulator or "")
-            .option("start", self.begun["start"])
+            .option("start", as_text(self.begun.start))
             .option("window", job.window)
             .option("heartbeat", job.heartbeat)
             .option("readers", 2 * self.spark.sparkContext.defaultParallelism)
@@ -270,15 +253,13 @@ class _Run(AppendRun[Totals]):
             cut, records = self._checked(window)
             rows = window.where(f"object != '{READ}'")
             content = [f"{cut['start']} {cut['cut_time']}"]
-            backfill = epoch == 0 and self.begun["backfill"]
+            backfill = epoch == 0 and self.begun.backfill
             if backfill:
                 content.append("backfill")
                 readers = 2 * self.spark.sparkContext.defaultParallelism
-                start = nanoseconds(self.begun["start"])
+                start, longest = self.begun.start, self.job.longest_record
                 rows = rows.unionByName(
-                    backfill_frame(
-                        self.spark, self.client, self.stream, self.watched, start, readers, self.job.longest_record
-                    )
+                    backfill_frame(self.spark, self.client, self.stream, self.watched, start, readers, longest)
                 )
             first, last = nanoseconds(cut["start"]), nanoseconds(cut["cut_time"])
             self.last_cut = self.last_cut or first
@@ -290,9 +271,7 @@ class _Run(AppendRun[Totals]):
                 if backfill:
                     self.totals.backfill_records += max(0, appended.rows - records - 1)
                 self.last_cut = last
-                if not self.begun["appended"]:
-                    self.begun["appended"] = True
-                    self.staging.keep(_BEGUN, json.dumps(self.begun))
+                self.begun = replace(self.begun, appended=True).keep(self.staging)
             self.behind = epoch if last - first + 1 >= window_length(self.job.window) else None
             self.totals.windows += 1
             self.totals.records += records
