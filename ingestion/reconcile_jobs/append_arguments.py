@@ -97,35 +97,21 @@ def arguments(
     """
     parser = Parser(prog="append.py", description=description)
     sources = parser.add_subparsers(dest="source", required=True, metavar="SOURCE")
-    files = sources.add_parser(
-        "datastream",
-        help="files that Datastream wrote",
-        description="Append Datastream's files to a staging table, each once.",
-        epilog=DATASTREAM_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    files = _source(sources, "datastream", "files that Datastream wrote", "Datastream's files", DATASTREAM_HELP)
     files.add_argument("--path", required=True, help="a directory (searched recursively), a file or a pattern")
     _add_staging(files)
-    _add_expectations(files)
     files.add_argument("--format", choices=["auto", "json", "avro"], default="auto", help="(default: auto, by name)")
     files.add_argument("--max-files", type=_positive, metavar="N", help="at most so many files in one batch")
     files.add_argument("--every", type=interval, metavar="30s", help="keep going, looking for files so often")
     files.add_argument(
         "--skip-corrupt-files", action="store_true", help="record the name of a file that cannot be read, and go on"
     )
-    spanner = sources.add_parser(
-        "spanner",
-        help="a Spanner change stream",
-        description="Append a change stream's records to a staging table, each once.",
-        epilog=SPANNER_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    spanner = _source(sources, "spanner", "a Spanner change stream", "a change stream's records", SPANNER_HELP)
     spanner.add_argument("--project", required=True, help="the Google Cloud project of the instance")
     spanner.add_argument("--instance", required=True, help="the Spanner instance")
     spanner.add_argument("--database", required=True, help="the database, of either dialect")
     spanner.add_argument("--stream", required=True, help="the change stream, by its name in the database")
     _add_staging(spanner)
-    _add_expectations(spanner)
     _add_extent(
         spanner,
         within="the stream's retention period, and with --backfill the database's",
@@ -157,19 +143,13 @@ def arguments(
         default="fail",
         help="what happens where the partitions that were read are not those that Spanner names (default: fail)",
     )
-    bigtable = sources.add_parser(
-        "bigtable",
-        help="a Bigtable table's change stream",
-        description="Append a change stream's data changes to a staging table, each once.",
-        epilog=BIGTABLE_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    streams = "a Bigtable table's change stream"
+    bigtable = _source(sources, "bigtable", streams, "a change stream's data changes", BIGTABLE_HELP)
     bigtable.add_argument("--project", required=True, help="the Google Cloud project of the instance")
     bigtable.add_argument("--instance", required=True, help="the Bigtable instance")
     bigtable.add_argument("--table", required=True, help="the table, whose change stream is enabled")
     bigtable.add_argument("--app-profile", required=True, help="an app profile with single-cluster routing")
-    _add_staging_table(bigtable)
-    _add_expectations(bigtable)
+    _add_staging(bigtable, has_checkpoint=False)
     _add_extent(
         bigtable,
         within="the change stream's retention period",
@@ -180,6 +160,16 @@ def arguments(
     asked = vars(parser.parse_args(words))
     expected = _expected(asked)  # which still sees an interval that is dbt's
     return asked.pop("source"), asked, _dbt(asked), expected
+
+
+def _source(sources: Any, name: str, help: str, records: str, epilog: str) -> argparse.ArgumentParser:
+    return sources.add_parser(  # type: ignore[no-any-return]
+        name,
+        help=help,
+        description=f"Append {records} to a staging table, each once.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def _dbt(asked: dict[str, Any]) -> tuple[str, float | None] | None:
@@ -195,7 +185,7 @@ def _dbt(asked: dict[str, Any]) -> tuple[str, float | None] | None:
     return command, every
 
 
-def _add_staging_table(parser: argparse.ArgumentParser) -> None:
+def _add_staging(parser: argparse.ArgumentParser, has_checkpoint: bool = True) -> None:
     parser.add_argument(
         "--staging",
         type=TableName.parse,
@@ -215,13 +205,10 @@ def _add_staging_table(parser: argparse.ArgumentParser) -> None:
         metavar="32m",
         help="of a longer record staging holds a note, and models put it into quarantine (1m to 1g, default: 32m)",
     )
-
-
-def _add_staging(parser: argparse.ArgumentParser) -> None:
-    _add_staging_table(parser)
-    parser.add_argument(
-        "--checkpoint", metavar="DIR", help="what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
-    )
+    if has_checkpoint:
+        where = "what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
+        parser.add_argument("--checkpoint", metavar="DIR", help=where)
+    _add_expectations(parser)
 
 
 def _add_extent(parser: argparse.ArgumentParser, within: str, end: str, there: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import ClassVar, Self
 
 from reconcile_jobs.process.errors import UsageError
@@ -16,9 +16,9 @@ __all__ = ["Beginning", "first_start"]
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning:
-    """What the jobs of all change streams keep, as JSON; a field with a default only where it has another value."""
+    """What the jobs of all change streams keep, under the name of the source."""
 
-    source: ClassVar[str]  # the name under which it is kept
+    source: ClassVar[str]
 
     start: int  # where the stream is read from, in nanoseconds since 1970; in JSON RFC 3339
     backfill: bool  # whether the first batch brings what was there
@@ -35,23 +35,17 @@ class Beginning:
         """Keep it with the table, unless the table has it, and return it."""
         if self != self.of(staging):
             values = asdict(self) | {"start": as_text(self.start)}
-            needed = {of.name: values[of.name] for of in fields(self) if getattr(self, of.name) != of.default}
-            staging.keep(self.source, json.dumps(needed))
+            staging.keep(self.source, json.dumps({key: values[key] for key in values if key != "lost" or self.lost}))
         return self
 
-    @property
-    def is_backfilled(self) -> bool:
-        """Whether some batch has brought, or will bring, what was there."""
-        return self.backfill
-
-    def resume(self, table: TableName, asked: int | None, backfill: bool) -> None:
-        """Raise UsageError where `--start` or `--backfill` ask for another beginning."""
+    def resume(self, table: TableName, asked: int | None, lacks_backfill: bool) -> None:
+        """Raise UsageError where `--start`, or a `--backfill` that it lacks, ask for another beginning."""
         if asked is not None and asked != self.start and not self.lost:
             raise UsageError(
                 f"{table} was begun at {as_text(self.start)} and goes on where it ended: leave --start out, or name a "
                 "new table with --staging."
             )
-        if backfill and not self.is_backfilled:
+        if lacks_backfill:
             raise UsageError(f"{table} was begun without --backfill: leave it out, or name a new table with --staging.")
 
     def refuse_unknown_end(self, why: str) -> None:

@@ -108,7 +108,12 @@ class _Run(AppendRun[Totals]):
         pattern, path = landing_area(self.spark, self.job.path)
         self._name_broken_links(pattern)
         self.staging = Staging(self.spark, self.job.staging, f"{SOURCE} {path}")
-        self.checkpoint = self._checkpoint()
+        self.checkpoint, lost = self.staging.open_checkpoint(self.job.checkpoint)
+        if lost:
+            self.say(
+                f"the checkpoint of {self.job.staging} is lost: every file under the path is appended again, "
+                "under new batch numbers"
+            )
         self.hidden = HiddenFiles(self.spark, pattern)
         self.follow(self._writer(pattern), self.checkpoint, self._append, self._ends)
         if self.stop.is_set() and self.job.every is None:
@@ -123,15 +128,6 @@ class _Run(AppendRun[Totals]):
         # Or its end would wait for that of the batch. An append is there whole or not at all.
         self.spark.sparkContext.cancelAllJobs()
         return True
-
-    def _checkpoint(self) -> str:
-        location, lost = self.staging.open_checkpoint(self.job.checkpoint)
-        if lost:
-            self.say(
-                f"the checkpoint of {self.job.staging} is lost: every file under the path is appended again, "
-                "under new batch numbers"
-            )
-        return location
 
     def _name_broken_links(self, pattern: str) -> None:
         found = broken_links(local_tops(self.spark, pattern), encoding_of_names(self.spark))

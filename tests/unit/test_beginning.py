@@ -63,7 +63,7 @@ def test_the_form_of_bigtable_is_that_of_the_tables_that_are_there():
     assert OfBigtable(start=START, backfill=False, appended=True).id != bigtable.id
 
 
-@pytest.mark.parametrize("begun", [replace(spanner, backfilled=None), bigtable])
+@pytest.mark.parametrize("begun", [spanner, bigtable])
 def test_a_beginning_is_not_another_one_later(begun: OfSpanner | OfBigtable):
     begun.resume(TABLE, None, False)
     begun.resume(TABLE, START, False)
@@ -72,11 +72,6 @@ def test_a_beginning_is_not_another_one_later(begun: OfSpanner | OfBigtable):
     with pytest.raises(UsageError, match=r"^lake\.changes was begun without --backfill: leave it out, or name a new t"):
         begun.resume(TABLE, START, True)
     replace(begun, lost=True).resume(TABLE, START + 1, False)
-
-
-def test_what_was_there_is_known_to_have_been_read_also_after_a_loss():
-    spanner.resume(TABLE, None, True)
-    replace(spanner, backfill=False).resume(TABLE, None, True)
 
 
 def test_without_its_checkpoint_a_table_goes_on_after_its_last_cut():

@@ -216,14 +216,14 @@ class _Run(AppendRun[Totals]):
             # A run that ended before it appended anything: what it began is begun anew, at the same moment, so that
             # nothing since then is missing.
             start = first_start(kept, asked, now, name, self.say) // 1000 * 1000
-            begun = _Beginning(start=start, backfill=backfill, appended=False)
-            if kept is not None:
-                begun = replace(begun, id=kept.id)  # the number that was given to its append is used
+            fresh = _Beginning(start=start, backfill=backfill, appended=False)
+            # With the id of before: the number that was given to its append is used.
+            begun = replace(fresh, id=kept.id) if kept else fresh
             last = _Cut(0, initial(ranges, start))
         else:
             copied = _Beginning(start=lowest_watermark(last.partitions), backfill=backfill, appended=True)
             begun = kept or copied  # by hand, without what was kept with the table
-            begun.resume(name, asked, backfill)
+            begun.resume(name, asked, backfill and not begun.backfill)
             known = any(self.staging.has_begun(begun.id, number) for number in (last.round, last.round + 1))
             if not known or self.staging.was_set_back():
                 # What comes is appended by another name than what the format still knows of.

@@ -87,10 +87,6 @@ class _Beginning(Beginning):
     backfilled: str | None  # when the rows were read that were there, None: never
     checkpoint: str  # that of the beginning
 
-    @property
-    def is_backfilled(self) -> bool:
-        return self.backfilled is not None
-
 
 def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """Append every record committed up to now, or up to the job's `end`, and return the counts of this run.
@@ -154,17 +150,14 @@ class _Run(AppendRun[Totals]):
             if kept is not None and kept.checkpoint == self.checkpoint:
                 forget_checkpoint(self.spark, self.checkpoint)
             start = first_start(None if backfill else kept, asked, self.now, name, self.say)
+            read = as_text(start) if backfill else None
             begun = _Beginning(
-                start=start,
-                backfill=backfill,
-                backfilled=as_text(start) if backfill else None,
-                checkpoint=self.checkpoint,
-                appended=False,
+                start=start, backfill=backfill, backfilled=read, checkpoint=self.checkpoint, appended=False
             )
         else:
             assert kept is not None, "who appends has begun"
             begun = self._after_loss(kept, asked) if lost and not started else kept
-        begun.resume(name, asked, backfill)
+        begun.resume(name, asked, backfill and begun.backfilled is None)
         return begun.keep(self.staging)
 
     def _after_loss(self, kept: _Beginning, asked: int | None) -> _Beginning:
@@ -212,21 +205,15 @@ class _Run(AppendRun[Totals]):
             self.refuse_early_end()
 
     def _writer(self, every: str | None) -> DataStreamWriter:
-        job = self.job
-        source = (
-            self.spark.readStream.format("spanner_change_stream")
-            .option("project", job.project)
-            .option("instance", job.instance)
-            .option("database", job.database)
-            .option("stream", job.stream)
-            .option("emulatorHost", self.client.database.emulator or "")
-            .option("start", as_text(self.begun.start))
-            .option("window", job.window)
-            .option("heartbeat", job.heartbeat)
-            .option("readers", 2 * self.spark.sparkContext.defaultParallelism)
-            .option("partitionCheck", job.partition_check)
-            .option("control", True)
-            .option("longestRecord", job.longest_record)
+        names = ("project", "instance", "database", "stream", "window", "heartbeat")
+        source = self.spark.readStream.format("spanner_change_stream").options(
+            **{name: getattr(self.job, name) for name in names},
+            emulatorHost=self.client.database.emulator or "",
+            start=as_text(self.begun.start),
+            readers=2 * self.spark.sparkContext.defaultParallelism,
+            partitionCheck=self.job.partition_check,
+            control=True,
+            longestRecord=self.job.longest_record,
         )
         if self.target != _NEVER:
             source = source.option("end", as_text(self.target))
