@@ -61,10 +61,8 @@ def ship_by_value() -> None:
     """
     from pyspark import cloudpickle
 
-    package = __name__.partition(".")[0]
-    for name, module in list(sys.modules.items()):
-        if name == package or name.startswith(f"{package}."):
-            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    package = sys.modules[__name__.partition(".")[0]]  # and all that is in it
+    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
 
 
 @contextmanager
