@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import sys
@@ -32,10 +31,7 @@ _LOCK = 7_031_877
 def main(words: list[str], console: Console) -> None:
     """Make the metastore unless it is there; the outcome is one line of JSON on standard output. Raises JobError."""
     started = time.monotonic()
-    parser = Parser(
-        prog="metastore.py", description=__doc__, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.parse_args(words)
+    Parser(prog="metastore.py", description=__doc__, epilog=_EPILOG).parse_args(words)
     names = ["URL", "USER", "PASSWORD"]
     url, user, password = (_environment(f"RECONCILE_METASTORE_{name}") for name in names)
     _environment("RECONCILE_WAREHOUSE")

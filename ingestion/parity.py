@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import TYPE_CHECKING
 
@@ -33,9 +32,7 @@ _COUNTS = ["compared", "matched", "confirmed", "unprovable", "in_flight"]
 
 def main(words: list[str], console: Console) -> None:
     """Print what the comparisons came to. Raises JobError unless every row matched."""
-    parser = Parser(
-        prog="parity.py", description=__doc__, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="parity.py", description=__doc__, epilog=_EPILOG)
     parser.add_argument(
         "--results", required=True, metavar="SCHEMA.TABLE", help="the table reconcile_parity of the project"
     )

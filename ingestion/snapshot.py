@@ -72,11 +72,9 @@ The credentials are Google's application default ones, or none for an emulator a
 def main(arguments: list[str], console: Console) -> None:
     """Load what the arguments name, and print one line of JSON: rows, into, seconds, and of a database the position."""
     started = time.monotonic()
-    parser = Parser(prog="snapshot.py", description=__doc__)
+    parser = Parser(prog="snapshot.py", description=__doc__, formatter_class=argparse.HelpFormatter)
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
-    csv = kinds.add_parser(
-        "csv", help="CSV files", epilog=CSV_HELP, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    csv = kinds.add_parser("csv", help="CSV files", epilog=CSV_HELP)
     csv.add_argument("--path", required=True, help="a file, a directory (searched recursively) or a pattern")
     csv.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
     csv.add_argument("--schema", required=True, metavar="DDL", help="columns and types: 'id bigint, name string'")
@@ -85,9 +83,7 @@ def main(arguments: list[str], console: Console) -> None:
     )
     csv.add_argument("--delimiter", default=",", metavar="CHARACTER", help=r"between values; \t is a tab (default: ,)")
     csv.add_argument("--no-header", action="store_true", help="files begin with a row, in the order of the schema")
-    jdbc = kinds.add_parser(
-        "jdbc", help="a table of a database", epilog=JDBC_HELP, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    jdbc = kinds.add_parser("jdbc", help="a table of a database", epilog=JDBC_HELP)
     jdbc.add_argument("--url", required=True, help="jdbc:postgresql://host:5432/shop, without a password")
     jdbc.add_argument("--table", required=True, metavar="SCHEMA.TABLE", help="the table, quoted as the database does")
     jdbc.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
@@ -105,12 +101,7 @@ def main(arguments: list[str], console: Console) -> None:
     )
     # Named on the command line a password has been seen; it is not shown again in the complaint.
     jdbc.add_argument("--password", "--user", dest="secret", help=argparse.SUPPRESS)
-    spanner = kinds.add_parser(
-        "spanner",
-        help="a table of Spanner",
-        epilog=SPANNER_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    spanner = kinds.add_parser("spanner", help="a table of Spanner", epilog=SPANNER_HELP)
     spanner.add_argument("--project", required=True, help="the Google Cloud project of the instance")
     spanner.add_argument("--instance", required=True, help="the Spanner instance")
     spanner.add_argument("--database", required=True, help="the database, of either dialect")

@@ -95,7 +95,7 @@ def arguments(
 
     Where dbt runs with the appends, it is not the job that keeps going. Raises UsageError.
     """
-    parser = Parser(prog="append.py", description=description)
+    parser = Parser(prog="append.py", description=description, formatter_class=argparse.HelpFormatter)
     sources = parser.add_subparsers(dest="source", required=True, metavar="SOURCE")
     files = _source(sources, "datastream", "files that Datastream wrote", "Datastream's files", DATASTREAM_HELP)
     files.add_argument("--path", required=True, help="a directory (searched recursively), a file or a pattern")
@@ -163,13 +163,8 @@ def arguments(
 
 
 def _source(sources: Any, name: str, help: str, records: str, epilog: str) -> argparse.ArgumentParser:
-    return sources.add_parser(  # type: ignore[no-any-return]
-        name,
-        help=help,
-        description=f"Append {records} to a staging table, each once.",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    description = f"Append {records} to a staging table, each once."
+    return sources.add_parser(name, help=help, description=description, epilog=epilog)  # type: ignore[no-any-return]
 
 
 def _dbt(asked: dict[str, Any]) -> tuple[str, float | None] | None:
