@@ -22,8 +22,7 @@ __all__ = ["AppendRun"]
 _POLL = 0.2
 
 
-class _Counts(Protocol):
-    # What the totals of each job have.
+class _Counts(Protocol):  # what the totals of each job have
     records: int
     first_batch: int | None
     last_batch: int | None

@@ -19,7 +19,6 @@ class Beginning:
     """What the jobs of all change streams keep, under the name of the source."""
 
     source: ClassVar[str]
-
     start: int  # where the stream is read from, in nanoseconds since 1970; in JSON RFC 3339
     backfill: bool  # whether the first batch brings what was there
     appended: bool  # whether a batch has been appended since
@@ -54,10 +53,7 @@ class Beginning:
             raise UsageError(f"{why}: name a new table with --staging.")
 
     def without_checkpoint(self, table: TableName, asked: int | None, end: int | None) -> Self:
-        """Return where to go on after `end`, up to which the table has everything; None: no batch says so.
-
-        Raises UsageError where records would be missing.
-        """
+        """Return where to go on after `end`, up to which the table has everything (None: no batch says)."""
         if end is None:
             self.refuse_unknown_end(
                 f"The checkpoint of {table} is lost, and no batch there says any more up to when it holds everything"

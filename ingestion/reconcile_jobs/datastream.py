@@ -36,7 +36,6 @@ from reconcile_jobs.staging import Appended, Staging, TableName
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from reconcile_jobs.datastream_records import Found
@@ -121,13 +120,12 @@ class _Run(AppendRun[Totals]):
         self._name_hidden(self.hidden.found(0 if self.stop.is_set() or self.comes_back else _SEARCH))
         return self.totals
 
-    def _ends(self, query: StreamingQuery) -> bool:
+    def _ends(self, query: Any) -> bool:
         self._name_hidden(self.hidden.found(0))
-        if not self.stop.is_set():
-            return False
-        # Or its end would wait for that of the batch. An append is there whole or not at all.
-        self.spark.sparkContext.cancelAllJobs()
-        return True
+        if is_stopped := self.stop.is_set():
+            # Or its end would wait for that of the batch. An append is there whole or not at all.
+            self.spark.sparkContext.cancelAllJobs()
+        return is_stopped
 
     def _name_broken_links(self, pattern: str) -> None:
         found = broken_links(local_tops(self.spark, pattern), encoding_of_names(self.spark))
@@ -147,10 +145,7 @@ class _Run(AppendRun[Totals]):
         found = (
             self.spark.readStream.format("binaryFile")
             .schema("path string, modificationTime timestamp, length bigint, content binary")
-            .option("recursiveFileLookup", True)
-            .option("maxFileAge", _FILE_AGE)
-            .option("ignoreCorruptFiles", False)
-            .option("ignoreMissingFiles", False)
+            .options(recursiveFileLookup=True, maxFileAge=_FILE_AGE, ignoreCorruptFiles=False, ignoreMissingFiles=False)
         )
         if self.job.max_files is not None:
             found = found.option("maxFilesPerTrigger", self.job.max_files)

@@ -73,7 +73,6 @@ _SILENCE = 300
 # Rounds in a row in which nothing came and no watermark moved, before a job without --every gives up waiting for one.
 _STALLED = 5
 
-
 _SETTINGS = {
     # A file of each object is open at a time; otherwise all rows would be sorted by object before one is written.
     "spark.sql.maxConcurrentOutputFileWriters": "2",
@@ -116,7 +115,6 @@ class Totals:
 @dataclass(frozen=True, kw_only=True)
 class _Beginning(Beginning):
     source: ClassVar[str] = SOURCE
-
     id: str = field(default_factory=lambda: str(uuid.uuid4()))  # of the appends
 
 

@@ -83,7 +83,6 @@ class Totals:
 @dataclass(frozen=True, kw_only=True)
 class _Beginning(Beginning):
     source: ClassVar[str] = SOURCE
-
     backfilled: str | None  # when the rows were read that were there, None: never
     checkpoint: str  # that of the beginning
 
@@ -117,8 +116,7 @@ class _Run(AppendRun[Totals]):
         self.begun = self._begin(lost)
         now = self.now if end is None else min(self.now, end)
         if self._committed() is None:
-            is_end = end is not None and end <= self.now
-            self.begun.refuse_late(now, is_end, f"{as_text(self.now)} in Spanner")
+            self.begun.refuse_late(now, end is not None and end <= self.now, f"{as_text(self.now)} in Spanner")
         # Behind by more than a window, windows follow each other at once; only then is there an interval between them.
         self._follow(now, None)
         until = _NEVER if end is None else end
@@ -162,13 +160,8 @@ class _Run(AppendRun[Totals]):
 
     def _after_loss(self, kept: _Beginning, asked: int | None) -> _Beginning:
         """Return where to go on without a checkpoint: where staging ends."""
-        cut = (
-            self.spark.table(self.staging.name.sql)
-            .where(f"object = '{CUT}'")
-            .selectExpr("max(get_json_object(record, '$.cut_time')) AS cut_time")
-            .collect()[0]
-            .cut_time
-        )
+        cuts = self.spark.table(self.staging.name.sql).where(f"object = '{CUT}'")
+        cut = cuts.selectExpr("max(get_json_object(record, '$.cut_time')) AS cut_time").collect()[0].cut_time
         begun = kept.without_checkpoint(self.staging.name, asked, None if cut is None else nanoseconds(cut))
         at = as_text(begun.start)
         self.say(f"the checkpoint of {self.staging.name} is lost: the job goes on at {at}, where it ended")
@@ -195,12 +188,7 @@ class _Run(AppendRun[Totals]):
             return
         self.target, self.behind = target, None
         self.spark.dataSource.register(SpannerChangeStream)
-        query = self.follow(
-            self._writer(every),
-            self.checkpoint,
-            self._append,
-            lambda query: self.stop.is_set() or self._done(query) or (every is not None and self._falls_behind(query)),
-        )
+        query = self.follow(self._writer(every), self.checkpoint, self._append, lambda query: self._ends(query, every))
         if self.stop.is_set() and self.job.every is None and not self._done(query):
             self.refuse_early_end()
 
@@ -226,10 +214,12 @@ class _Run(AppendRun[Totals]):
         offset = json.loads(last.json())["sources"][0]["endOffset"] if last else None
         return offset is not None and next_start(offset) > self.target
 
-    def _falls_behind(self, query: Any) -> bool:
-        """Whether a window as long as can be was appended, and is in the checkpoint."""
+    def _ends(self, query: Any, every: str | None) -> bool:
+        if self.stop.is_set() or self._done(query):
+            return True
+        # With an interval, when a window as long as can be was appended, and is in the checkpoint.
         last, behind = query._jsq.lastProgress(), self.behind
-        return behind is not None and last is not None and last.batchId() >= behind
+        return every is not None and behind is not None and last is not None and last.batchId() >= behind
 
     def _append(self, found: DataFrame, epoch: int) -> None:
         from pyspark import StorageLevel
@@ -245,9 +235,8 @@ class _Run(AppendRun[Totals]):
                 content.append("backfill")
                 readers = 2 * self.spark.sparkContext.defaultParallelism
                 start, longest = self.begun.start, self.job.longest_record
-                rows = rows.unionByName(
-                    backfill_frame(self.spark, self.client, self.stream, self.watched, start, readers, longest)
-                )
+                there = backfill_frame(self.spark, self.client, self.stream, self.watched, start, readers, longest)
+                rows = rows.unionByName(there)
             first, last = nanoseconds(cut["start"]), nanoseconds(cut["cut_time"])
             self.last_cut = self.last_cut or first
             worth_a_batch = records or epoch == 0 or last >= self.target or last - self.last_cut >= _SILENCE
