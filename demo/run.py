@@ -23,10 +23,11 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:Reserved
 
 from dbt.cli.main import dbtRunner  # noqa: E402
 from pyspark.sql import Row, SparkSession  # noqa: E402
-from reconcile_jobs import datastream, session  # noqa: E402
+from reconcile_jobs import datastream  # noqa: E402
 from reconcile_jobs.csv_records import Dialect  # noqa: E402
-from reconcile_jobs.errors import JobError  # noqa: E402
-from reconcile_jobs.snapshot_csv import columns_of, load_csv  # noqa: E402
+from reconcile_jobs.process import session  # noqa: E402
+from reconcile_jobs.process.errors import JobError  # noqa: E402
+from reconcile_jobs.snapshots.snapshot_csv import columns_of, load_csv  # noqa: E402
 from reconcile_jobs.staging import TableName  # noqa: E402
 
 DATA = Path("tests/data")

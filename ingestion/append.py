@@ -14,11 +14,11 @@ from typing import Any
 
 from reconcile_jobs import expectations
 from reconcile_jobs.append_arguments import arguments
-from reconcile_jobs.caller import Caller
-from reconcile_jobs.console import Console
-from reconcile_jobs.dbt_runs import DbtRuns, append_and_run
-from reconcile_jobs.errors import Fault
-from reconcile_jobs.shutdown import Shutdown
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.console import Console
+from reconcile_jobs.process.dbt_runs import DbtRuns, append_and_run
+from reconcile_jobs.process.errors import Fault
+from reconcile_jobs.process.shutdown import Shutdown
 
 # Imported when they are asked for: each has a Job, whose fields are its options, and run.
 JOBS = {
@@ -37,7 +37,7 @@ def main(words: list[str], console: Console, shutdown: Shutdown) -> None:
     command, every = with_dbt or (None, None)
     dbt = DbtRuns(command, shutdown.stop, console.err) if command else None
 
-    from reconcile_jobs import session
+    from reconcile_jobs.process import session
 
     staging = asked["staging"]
     try:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import sys
 import time
 from typing import Any
 
-from reconcile_jobs.command_line import Parser
-from reconcile_jobs.console import Console, jvm
-from reconcile_jobs.errors import Fault, UsageError
+from reconcile_jobs.process.command_line import Parser
+from reconcile_jobs.process.console import Console, jvm
+from reconcile_jobs.process.errors import Fault, UsageError
 
 _EPILOG = """
 The environment says where: RECONCILE_METASTORE_URL (jdbc:postgresql://host:5432/database), RECONCILE_METASTORE_USER,
@@ -32,10 +31,7 @@ _LOCK = 7_031_877
 def main(words: list[str], console: Console) -> None:
     """Make the metastore unless it is there; the outcome is one line of JSON on standard output. Raises JobError."""
     started = time.monotonic()
-    parser = Parser(
-        prog="metastore.py", description=__doc__, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.parse_args(words)
+    Parser(prog="metastore.py", description=__doc__, epilog=_EPILOG).parse_args(words)
     names = ["URL", "USER", "PASSWORD"]
     url, user, password = (_environment(f"RECONCILE_METASTORE_{name}") for name in names)
     _environment("RECONCILE_WAREHOUSE")
@@ -154,7 +150,7 @@ def _classes_of_model() -> list[str]:
 
 
 def _first_session() -> None:
-    from reconcile_jobs import session
+    from reconcile_jobs.process import session
 
     spark = session.start("metastore")
     spark.sql("show schemas").collect()

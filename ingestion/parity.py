@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from reconcile_jobs import session
-from reconcile_jobs.command_line import Parser
-from reconcile_jobs.console import Console
-from reconcile_jobs.errors import DataError, Fault, Undecided, UsageError
+from reconcile_jobs.process import session
+from reconcile_jobs.process.command_line import Parser
+from reconcile_jobs.process.console import Console
+from reconcile_jobs.process.errors import DataError, Fault, Undecided, UsageError
 from reconcile_jobs.staging import TableName, literal
 
 if TYPE_CHECKING:
@@ -33,9 +32,7 @@ _COUNTS = ["compared", "matched", "confirmed", "unprovable", "in_flight"]
 
 def main(words: list[str], console: Console) -> None:
     """Print what the comparisons came to. Raises JobError unless every row matched."""
-    parser = Parser(
-        prog="parity.py", description=__doc__, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="parity.py", description=__doc__, epilog=_EPILOG)
     parser.add_argument(
         "--results", required=True, metavar="SCHEMA.TABLE", help="the table reconcile_parity of the project"
     )

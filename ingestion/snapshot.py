@@ -9,17 +9,17 @@ import argparse
 import sys
 import time
 
-from reconcile_jobs import session
-from reconcile_jobs.command_line import Parser
-from reconcile_jobs.console import Console
 from reconcile_jobs.csv_records import Dialect
-from reconcile_jobs.errors import UsageError
 from reconcile_jobs.jdbc.connection import Source, secret_properties
 from reconcile_jobs.jdbc.harmless_properties import check_properties
 from reconcile_jobs.jdbc.kinds import database_of
-from reconcile_jobs.snapshot_csv import columns_of, load_csv
-from reconcile_jobs.snapshot_files import FORMATS, load_files, load_table
-from reconcile_jobs.snapshot_jdbc import Partitions, Snapshot, load_jdbc
+from reconcile_jobs.process import session
+from reconcile_jobs.process.command_line import Parser
+from reconcile_jobs.process.console import Console
+from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.snapshots.snapshot_csv import columns_of, load_csv
+from reconcile_jobs.snapshots.snapshot_files import FORMATS, load_files, load_table
+from reconcile_jobs.snapshots.snapshot_jdbc import Partitions, Snapshot, load_jdbc
 from reconcile_jobs.staging import TableName
 from reconcile_jobs.timestamps import as_text, asked_moment
 
@@ -88,11 +88,9 @@ this command.
 def main(arguments: list[str], console: Console) -> None:
     """Load what the arguments name, and print one line of JSON: rows, into, seconds, and of a database the position."""
     started = time.monotonic()
-    parser = Parser(prog="snapshot.py", description=__doc__)
+    parser = Parser(prog="snapshot.py", description=__doc__, formatter_class=argparse.HelpFormatter)
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
-    csv = kinds.add_parser(
-        "csv", help="CSV files", epilog=CSV_HELP, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    csv = kinds.add_parser("csv", help="CSV files", epilog=CSV_HELP)
     csv.add_argument("--path", required=True, help="a file, a directory (searched recursively) or a pattern")
     csv.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
     csv.add_argument("--schema", required=True, metavar="DDL", help="columns and types: 'id bigint, name string'")
@@ -102,9 +100,7 @@ def main(arguments: list[str], console: Console) -> None:
     csv.add_argument("--delimiter", default=",", metavar="CHARACTER", help=r"between values; \t is a tab (default: ,)")
     _add_moment(csv)
     csv.add_argument("--no-header", action="store_true", help="files begin with a row, in the order of the schema")
-    jdbc = kinds.add_parser(
-        "jdbc", help="a table of a database", epilog=JDBC_HELP, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    jdbc = kinds.add_parser("jdbc", help="a table of a database", epilog=JDBC_HELP)
     jdbc.add_argument("--url", required=True, help="jdbc:postgresql://host:5432/shop, without a password")
     jdbc.add_argument("--table", required=True, metavar="SCHEMA.TABLE", help="the table, quoted as the database does")
     jdbc.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
@@ -122,12 +118,7 @@ def main(arguments: list[str], console: Console) -> None:
     )
     # Named on the command line a password has been seen; it is not shown again in the complaint.
     jdbc.add_argument("--password", "--user", dest="secret", help=argparse.SUPPRESS)
-    spanner = kinds.add_parser(
-        "spanner",
-        help="a table of Spanner",
-        epilog=SPANNER_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    spanner = kinds.add_parser("spanner", help="a table of Spanner", epilog=SPANNER_HELP)
     spanner.add_argument("--project", required=True, help="the Google Cloud project of the instance")
     spanner.add_argument("--instance", required=True, help="the Spanner instance")
     spanner.add_argument("--database", required=True, help="the database, of either dialect")
@@ -137,21 +128,11 @@ def main(arguments: list[str], console: Console) -> None:
         "--at", default="now", metavar="TIME", help="now (default), or as 2026-05-01T09:00:00.123456789Z"
     )
     spanner.add_argument("--columns", metavar="LIST", help="those to take (default: all), some with a type")
-    table = kinds.add_parser(
-        "table",
-        help="a table or view of the session",
-        epilog=TABLE_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    table = kinds.add_parser("table", help="a table or view of the session", epilog=TABLE_HELP)
     table.add_argument("--table", required=True, metavar="SCHEMA.TABLE", help="the table or view to copy")
     table.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
     _add_moment(table)
-    files = kinds.add_parser(
-        "files",
-        help="files of a format with types, such as Parquet",
-        epilog=FILES_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    files = kinds.add_parser("files", help="files of a format with types, such as Parquet", epilog=FILES_HELP)
     files.add_argument("--path", required=True, help="a file or a directory")
     files.add_argument("--format", required=True, choices=FORMATS, help="the format of the files")
     files.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
@@ -235,7 +216,7 @@ def _jdbc(options: argparse.Namespace, console: Console, started: float) -> None
 
 
 def _spanner(options: argparse.Namespace, console: Console, started: float) -> None:
-    from reconcile_jobs.snapshot_spanner import load_spanner
+    from reconcile_jobs.snapshots.snapshot_spanner import load_spanner
     from reconcile_jobs.spanner.queries import DatabaseName
 
     database = DatabaseName.here(options.project, options.instance, options.database)

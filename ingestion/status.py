@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from reconcile_jobs import session
-from reconcile_jobs.command_line import Parser, seconds_of
-from reconcile_jobs.console import Console
-from reconcile_jobs.errors import DataError, Fault, JobError, Undecided, UsageError
+from reconcile_jobs.process import session
+from reconcile_jobs.process.command_line import Parser, seconds_of
+from reconcile_jobs.process.console import Console
+from reconcile_jobs.process.errors import DataError, Fault, JobError, Undecided, UsageError
 from reconcile_jobs.staging import TableName
 
 if TYPE_CHECKING:
@@ -36,9 +35,7 @@ _WORDS = {1: "wrong", 3: "look", 4: "wait"}
 
 def main(words: list[str], console: Console) -> None:
     """Print what is not right, worst first. Raises JobError for the worst of it."""
-    parser = Parser(
-        prog="status.py", description=__doc__, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="status.py", description=__doc__, epilog=_EPILOG)
     parser.add_argument(
         "--status", required=True, metavar="SCHEMA.VIEW", help="the view reconcile_status of the project"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from reconcile_jobs.clock import Clock
+from reconcile_jobs.process.clock import Clock
 
 
 class MovedClock(Clock):

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconcile_jobs import failpoints
+from reconcile_jobs.process import failpoints
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

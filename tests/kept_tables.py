@@ -74,7 +74,7 @@ class KeptTables:
     def deliver(self, *deliveries: int) -> None:
         """Append the share of these deliveries, each as a batch."""
         from reconcile_jobs import datastream
-        from reconcile_jobs.caller import Caller, silence
+        from reconcile_jobs.process.caller import Caller, silence
         from reconcile_jobs.staging import TableName
 
         for source in sorted({MODELS[name][0] for name in self.models}):

@@ -343,6 +343,11 @@ class _Stream:
         self.options[name] = str(value).lower() if isinstance(value, bool) else str(value)
         return self
 
+    def options(self, **options: Any) -> _Stream:
+        for name, value in options.items():
+            self.option(name, value)
+        return self
+
     def load(self) -> _Stream:
         return self
 

@@ -6,10 +6,10 @@ import argparse
 import re
 from typing import Any
 
-from reconcile_jobs.command_line import Parser, in_seconds, interval, seconds_of
-from reconcile_jobs.errors import UsageError
 from reconcile_jobs.expectations import Expected
 from reconcile_jobs.long_records import LONGEST
+from reconcile_jobs.process.command_line import Parser, in_seconds, interval, seconds_of
+from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.staging import TableName
 
 __all__ = ["arguments"]
@@ -116,37 +116,23 @@ def arguments(
 
     Where dbt runs with the appends, it is not the job that keeps going. Raises UsageError.
     """
-    parser = Parser(prog="append.py", description=description)
+    parser = Parser(prog="append.py", description=description, formatter_class=argparse.HelpFormatter)
     sources = parser.add_subparsers(dest="source", required=True, metavar="SOURCE")
-    files = sources.add_parser(
-        "datastream",
-        help="files that Datastream wrote",
-        description="Append Datastream's files to a staging table, each once.",
-        epilog=DATASTREAM_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    files = _source(sources, "datastream", "files that Datastream wrote", "Datastream's files", DATASTREAM_HELP)
     files.add_argument("--path", required=True, help="a directory (searched recursively), a file or a pattern")
     _add_staging(files)
-    _add_expectations(files)
     files.add_argument("--format", choices=["auto", "json", "avro"], default="auto", help="(default: auto, by name)")
     files.add_argument("--max-files", type=_positive, metavar="N", help="at most so many files in one batch")
     files.add_argument("--every", type=interval, metavar="30s", help="keep going, looking for files so often")
     files.add_argument(
         "--skip-corrupt-files", action="store_true", help="record the name of a file that cannot be read, and go on"
     )
-    spanner = sources.add_parser(
-        "spanner",
-        help="a Spanner change stream",
-        description="Append a change stream's records to a staging table, each once.",
-        epilog=SPANNER_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    spanner = _source(sources, "spanner", "a Spanner change stream", "a change stream's records", SPANNER_HELP)
     spanner.add_argument("--project", required=True, help="the Google Cloud project of the instance")
     spanner.add_argument("--instance", required=True, help="the Spanner instance")
     spanner.add_argument("--database", required=True, help="the database, of either dialect")
     spanner.add_argument("--stream", required=True, help="the change stream, by its name in the database")
     _add_staging(spanner)
-    _add_expectations(spanner)
     _add_extent(
         spanner,
         within="the stream's retention period, and with --backfill the database's",
@@ -178,19 +164,13 @@ def arguments(
         default="fail",
         help="what happens where the partitions that were read are not those that Spanner names (default: fail)",
     )
-    bigtable = sources.add_parser(
-        "bigtable",
-        help="a Bigtable table's change stream",
-        description="Append a change stream's data changes to a staging table, each once.",
-        epilog=BIGTABLE_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    streams = "a Bigtable table's change stream"
+    bigtable = _source(sources, "bigtable", streams, "a change stream's data changes", BIGTABLE_HELP)
     bigtable.add_argument("--project", required=True, help="the Google Cloud project of the instance")
     bigtable.add_argument("--instance", required=True, help="the Bigtable instance")
     bigtable.add_argument("--table", required=True, help="the table, whose change stream is enabled")
     bigtable.add_argument("--app-profile", required=True, help="an app profile with single-cluster routing")
-    _add_staging_table(bigtable)
-    _add_expectations(bigtable)
+    _add_staging(bigtable, has_checkpoint=False)
     _add_extent(
         bigtable,
         within="the change stream's retention period",
@@ -198,13 +178,8 @@ def arguments(
         there="the cells that are there already",
     )
     bigtable.add_argument("--every", type=seconds_of, metavar="10s", help="keep going, with a round so often")
-    snapshot = sources.add_parser(
-        "snapshot",
-        help="a snapshot of a table that has no log",
-        description="Append the differences of a snapshot from the one before it to a staging table, each once.",
-        epilog=SNAPSHOT_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    differences = "the differences of a snapshot from the one before it"
+    snapshot = _source(sources, "snapshot", "a snapshot of a table that has no log", differences, SNAPSHOT_HELP)
     snapshot.add_argument(
         "--table",
         type=lambda text: TableName.parse(text, "--table"),
@@ -212,7 +187,7 @@ def arguments(
         metavar="SCHEMA.TABLE",
         help="the snapshot table, as snapshot.py has made it",
     )
-    _add_staging_table(snapshot)
+    _add_staging(snapshot, has_checkpoint=False, is_log=False)
     snapshot.add_argument(
         "--key", type=_names, required=True, metavar="NAME,...", help="the columns that tell rows apart, never NULL"
     )
@@ -233,6 +208,11 @@ def arguments(
     return asked.pop("source"), asked, _dbt(asked), expected
 
 
+def _source(sources: Any, name: str, help: str, records: str, epilog: str) -> argparse.ArgumentParser:
+    description = f"Append {records} to a staging table, each once."
+    return sources.add_parser(name, help=help, description=description, epilog=epilog)  # type: ignore[no-any-return]
+
+
 def _dbt(asked: dict[str, Any]) -> tuple[str, float | None] | None:
     """Take dbt out of what was asked for, and the interval with it. Raises UsageError."""
     command = asked.pop("dbt")
@@ -246,7 +226,8 @@ def _dbt(asked: dict[str, Any]) -> tuple[str, float | None] | None:
     return command, every
 
 
-def _add_staging_table(parser: argparse.ArgumentParser) -> None:
+def _add_staging(parser: argparse.ArgumentParser, has_checkpoint: bool = True, is_log: bool = True) -> None:
+    longer = "of a longer record staging holds a note, and models put it into quarantine"
     parser.add_argument(
         "--staging",
         type=TableName.parse,
@@ -264,15 +245,13 @@ def _add_staging_table(parser: argparse.ArgumentParser) -> None:
         type=_size,
         default=LONGEST,
         metavar="32m",
-        help="of a longer record staging holds a note, and models put it into quarantine (1m to 1g, default: 32m)",
+        help=f"{longer if is_log else 'a longer row ends the job'} (1m to 1g, default: 32m)",
     )
-
-
-def _add_staging(parser: argparse.ArgumentParser) -> None:
-    _add_staging_table(parser)
-    parser.add_argument(
-        "--checkpoint", metavar="DIR", help="what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
-    )
+    if has_checkpoint:
+        where = "what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
+        parser.add_argument("--checkpoint", metavar="DIR", help=where)
+    if is_log:
+        _add_expectations(parser)
 
 
 def _add_extent(parser: argparse.ArgumentParser, within: str, end: str, there: str) -> None:

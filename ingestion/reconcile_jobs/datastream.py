@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reconcile_jobs import failpoints
-from reconcile_jobs.caller import Caller
+from reconcile_jobs.append_run import AppendRun
 from reconcile_jobs.datastream_files import (
     Files,
     Versions,
@@ -22,7 +19,6 @@ from reconcile_jobs.datastream_files import (
     versions,
 )
 from reconcile_jobs.datastream_records import WHOLE_FILES, Reading, line_of_first, object_of_path, unreadable
-from reconcile_jobs.errors import DataError, JobError, explained, in_sentences
 from reconcile_jobs.landing_area import (
     HiddenFiles,
     broken_links,
@@ -33,11 +29,14 @@ from reconcile_jobs.landing_area import (
     local_tops,
 )
 from reconcile_jobs.long_records import LONGEST, LongRecord
-from reconcile_jobs.session import settings, ship_by_value
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.errors import DataError, JobError, explained, in_sentences
+from reconcile_jobs.process.session import settings
 from reconcile_jobs.staging import Appended, Staging, TableName
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from reconcile_jobs.datastream_records import Found
 
@@ -94,57 +93,39 @@ def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     then appended), UsageError, or Fault.
     """
     with in_sentences(), settings(spark, _SETTINGS):
-        return _Run(spark, job, caller or Caller()).run()
+        return _Run(spark, job, caller).run()
 
 
-class _Run:
-    def __init__(self, spark: SparkSession, job: Job, caller: Caller) -> None:
-        self.spark, self.job = spark, job
-        self.stop, self.say, self.progress = caller.stop, caller.say, caller.progress
-        self.refuse_early_end, self.comes_back = caller.refuse_early_end, caller.comes_back
-        self.totals, self.started = Totals(), time.monotonic()
-        self.failure: Exception | None = None
+class _Run(AppendRun[Totals]):
+    def __init__(self, spark: SparkSession, job: Job, caller: Caller | None) -> None:
+        super().__init__(spark, caller, Totals())
+        self.job = job
         self.has_named_unreadable = False
         self.reading = 0  # files of the batch being appended
-        ship_by_value()
 
     def run(self) -> Totals:
         pattern, path = landing_area(self.spark, self.job.path)
         self._name_broken_links(pattern)
         self.staging = Staging(self.spark, self.job.staging, f"{SOURCE} {path}")
-        self.checkpoint = self._checkpoint()
-        hidden = HiddenFiles(self.spark, pattern)
-        query = self._query(pattern)
-        self.query_id = str(query.id)
-        self._known.set()
-        try:
-            while not query.awaitTermination(0.5):
-                self._show()
-                self._name_hidden(hidden.found(0))
-                if self.stop.is_set():
-                    # Or its end would wait for that of the batch. An append is there whole or not at all.
-                    self.spark.sparkContext.cancelAllJobs()
-                    query.stop()
-                    break
-        except Exception as problem:
-            # What went wrong inside a batch comes back wrapped; here is what it was.
-            raise self.failure or problem from None
-        finally:
-            query.stop()
-        if self.stop.is_set() and self.job.every is None:
-            self.refuse_early_end()
-        failpoints.reach("after_checkpoint")
-        self._name_hidden(hidden.found(0 if self.stop.is_set() or self.comes_back else _SEARCH))
-        return self.totals
-
-    def _checkpoint(self) -> str:
-        location, lost = self.staging.open_checkpoint(self.job.checkpoint)
+        self.checkpoint, lost = self.staging.open_checkpoint(self.job.checkpoint)
         if lost:
             self.say(
                 f"the checkpoint of {self.job.staging} is lost: every file under the path is appended again, "
                 "under new batch numbers"
             )
-        return location
+        self.hidden = HiddenFiles(self.spark, pattern)
+        self.follow(self._writer(pattern), self.checkpoint, self._append, self._ends)
+        if self.stop.is_set() and self.job.every is None:
+            self.refuse_early_end()
+        self._name_hidden(self.hidden.found(0 if self.stop.is_set() or self.comes_back else _SEARCH))
+        return self.totals
+
+    def _ends(self, query: Any) -> bool:
+        self._name_hidden(self.hidden.found(0))
+        if is_stopped := self.stop.is_set():
+            # Or its end would wait for that of the batch. An append is there whole or not at all.
+            self.spark.sparkContext.cancelAllJobs()
+        return is_stopped
 
     def _name_broken_links(self, pattern: str) -> None:
         found = broken_links(local_tops(self.spark, pattern), encoding_of_names(self.spark))
@@ -159,41 +140,20 @@ class _Run:
         if found:
             self.say(f"hidden, and not read: {found[0]} (names that begin with . or _){_more_than_one(found)}")
 
-    def _query(self, pattern: str) -> Any:
-        self._known = threading.Event()
+    def _writer(self, pattern: str) -> DataStreamWriter:
         # This source only finds the files; reading them is a matter of each batch, which then can leave one out.
         found = (
             self.spark.readStream.format("binaryFile")
             .schema("path string, modificationTime timestamp, length bigint, content binary")
-            .option("recursiveFileLookup", True)
-            .option("maxFileAge", _FILE_AGE)
-            .option("ignoreCorruptFiles", False)
-            .option("ignoreMissingFiles", False)
+            .options(recursiveFileLookup=True, maxFileAge=_FILE_AGE, ignoreCorruptFiles=False, ignoreMissingFiles=False)
         )
         if self.job.max_files is not None:
             found = found.option("maxFilesPerTrigger", self.job.max_files)
-        writer = (
-            found.load(pattern)
-            .select("path", "length", "modificationTime")
-            .writeStream.foreachBatch(self._append)
-            .option("checkpointLocation", self.checkpoint)
-        )
-        if self.job.every is None:
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=self.job.every).start()
+        writer = found.load(pattern).select("path", "length", "modificationTime").writeStream
+        every = self.job.every
+        return writer.trigger(availableNow=True) if every is None else writer.trigger(processingTime=every)
 
     def _append(self, found: DataFrame, epoch: int) -> None:
-        try:
-            if self.totals.last_batch is not None:
-                failpoints.reach("after_checkpoint")  # of the batch before
-            self._known.wait()
-            self._append_files(found, epoch)
-            failpoints.reach("before_checkpoint")
-        except Exception as problem:
-            self.failure = problem
-            raise
-
-    def _append_files(self, found: DataFrame, epoch: int) -> None:
         paths = files_of_batch(self.spark, self.checkpoint, epoch)
         files = Files()
         for path in paths:
@@ -292,8 +252,7 @@ class _Run:
         total.unreadable += without_object - aside
         total.corrupt_files += len(files.corrupt)
         total.ignored_files += len(files.ignored)
-        total.first_batch = total.first_batch or batch
-        total.last_batch = batch or total.last_batch
+        self.count(batch)
         for what, named in (("cannot be read", files.corrupt), ("ignored", files.ignored)):
             if named:
                 path, why = next(iter(named.items()))
@@ -320,10 +279,8 @@ class _Run:
             "object, and reconcile_unrouted counts them"
         )
 
-    def _show(self) -> None:
-        total = self.totals
-        seconds = time.monotonic() - self.started
-        text = f"{total.files} files, {total.records:,} records, {total.records / seconds:,.0f}/s"
+    def show(self) -> None:
+        text = self.so_far(f"{self.totals.files} files")
         if self.reading:
             tracker = self.spark.sparkContext.statusTracker()
             stages = [tracker.getStageInfo(i) for i in tracker.getActiveStageIds()]

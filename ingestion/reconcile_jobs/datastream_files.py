@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from reconcile_jobs.errors import causes
 from reconcile_jobs.json_lines import long_lines
 from reconcile_jobs.landing_area import escaped
 from reconcile_jobs.long_records import LongRecord
+from reconcile_jobs.process.errors import causes
 from reconcile_jobs.staging import hadoop_path
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from urllib.parse import quote, unquote
 
 from reconcile_jobs.avro_json import AvroError, json_records
 from reconcile_jobs.datastream_files import Files, kinds, names, reader, same_name
-from reconcile_jobs.errors import Fault, UsageError, causes, explained
 from reconcile_jobs.json_lines import PackedError, packed_lines
 from reconcile_jobs.long_records import LONGEST, LongRecord, if_long
+from reconcile_jobs.process.errors import Fault, UsageError, causes, explained
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs import data_docs
-from reconcile_jobs.errors import DataError
+from reconcile_jobs.process.errors import DataError
 from reconcile_jobs.staging import JSON_LIMITS, TableName, keep, kept, literal
 
 if TYPE_CHECKING:

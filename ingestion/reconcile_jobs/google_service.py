@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Self, TypeVar
 import grpc
 from grpc.experimental import ChannelOptions
 
-from reconcile_jobs.clock import Clock
-from reconcile_jobs.errors import Fault, JobError, UsageError
+from reconcile_jobs.process.clock import Clock
+from reconcile_jobs.process.errors import Fault, JobError, UsageError
 
 __all__ = ["STREAMS_PER_CHANNEL", "Call", "GoogleService", "Retries", "code_of", "details_of", "without_credentials"]
 

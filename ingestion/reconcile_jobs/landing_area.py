@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from reconcile_jobs.errors import UsageError, explained
+from reconcile_jobs.process.errors import UsageError, explained
 from reconcile_jobs.staging import hadoop_path, read_text
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from reconcile_jobs.caller import Caller
-from reconcile_jobs.errors import DataError, Fault, UsageError, in_sentences
 from reconcile_jobs.long_records import LONGEST
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.errors import DataError, Fault, UsageError, in_sentences
 from reconcile_jobs.staging import JSON_LIMITS, Staging, TableName, literal, quoted
 from reconcile_jobs.table_formats import format_of
 from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds

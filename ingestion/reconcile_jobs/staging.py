@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from reconcile_jobs import failpoints
-from reconcile_jobs.errors import Fault, UsageError, explained
 from reconcile_jobs.long_records import if_long
+from reconcile_jobs.process import failpoints
+from reconcile_jobs.process.errors import Fault, UsageError, explained
 from reconcile_jobs.table_formats import format_of
 
 if TYPE_CHECKING:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from reconcile_jobs import failpoints
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process import failpoints
+from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.process.session import configured_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["TableFormat", "configured_format", "format_of"]
+__all__ = ["TableFormat", "format_of"]
 
 
 class TableFormat(Protocol):
@@ -232,17 +233,8 @@ def _staged(spark: SparkSession, table: str, append: str, batch: int) -> int | N
     return None
 
 
-def configured_format(setting: Callable[[str, str], str | None]) -> TableFormat | None:
-    """Return the format that a configuration gives to Spark's own catalog, None where that is neither."""
-    catalog = (setting("spark.sql.catalog.spark_catalog", "") or "").lower()
-    extensions = (setting("spark.sql.extensions", "") or "").lower()
-    if "delta" in catalog and "delta" in extensions:
-        return Delta()
-    return Iceberg() if "iceberg" in catalog else None
-
-
 def format_of(spark: SparkSession) -> TableFormat:
     """Return the format of a session's tables."""
     found = configured_format(spark.conf.get)
     assert found, "session.start refuses others"
-    return found
+    return Delta() if found == Delta.name else Iceberg()

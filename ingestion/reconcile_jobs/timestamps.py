@@ -6,7 +6,7 @@ import calendar
 import re
 from datetime import UTC, datetime, timedelta
 
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process.errors import UsageError
 
 __all__ = ["as_text", "asked_moment", "nanoseconds", "sort_key", "zulu"]
 

@@ -19,9 +19,9 @@ from typing import Any
 from logical_decoding import Change, Slot
 from projects import PACKAGE, Project
 from pyspark.sql import SparkSession
-from reconcile_jobs import snapshot_jdbc
 from reconcile_jobs.jdbc.connection import Source
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
+from reconcile_jobs.snapshots import snapshot_jdbc
 from reconcile_jobs.staging import TableName
 
 ROWS, WRITERS, SNAPSHOTS = 2000, 4, int(os.environ["LIVE_SNAPSHOTS"])

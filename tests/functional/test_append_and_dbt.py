@@ -7,7 +7,7 @@ import pytest
 from datastream import event
 from process.landings import Landing
 from projects import Project
-from reconcile_jobs.dbt_runs import DbtRuns, append_and_run
+from reconcile_jobs.process.dbt_runs import DbtRuns, append_and_run
 
 ORDERS = (
     "{{ config(materialized='current_state', unique_key='id') }}"

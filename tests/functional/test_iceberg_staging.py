@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from file_formats import file_format
 from pyspark.sql import DataFrame, SparkSession
-from reconcile_jobs import failpoints, table_formats
-from reconcile_jobs.errors import Fault, UsageError, explained
+from reconcile_jobs import table_formats
+from reconcile_jobs.process import failpoints
+from reconcile_jobs.process.errors import Fault, UsageError, explained
 from reconcile_jobs.staging import Staging, TableName
 
 pytestmark = pytest.mark.skipif(file_format() != "iceberg", reason="run with --file-format iceberg")

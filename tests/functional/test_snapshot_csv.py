@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from file_formats import file_format
-from reconcile_jobs import session, snapshot_csv
 from reconcile_jobs.csv_records import Dialect
-from reconcile_jobs.errors import DataError, UsageError
+from reconcile_jobs.process import session
+from reconcile_jobs.process.errors import DataError, UsageError
+from reconcile_jobs.snapshots import snapshot_csv
 from reconcile_jobs.staging import TableName
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from memory import Memory, MemoryProject
 from pyspark.sql import DataFrame, SparkSession
-from reconcile_jobs import failpoints
-from reconcile_jobs.caller import Caller
-from reconcile_jobs.errors import DataError, Fault, UsageError
+from reconcile_jobs.process import failpoints
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.errors import DataError, Fault, UsageError
 from reconcile_jobs.snapshot_differences import Job, Totals, run
-from reconcile_jobs.snapshot_files import load_files, load_table
+from reconcile_jobs.snapshots.snapshot_files import load_files, load_table
 from reconcile_jobs.staging import TableName
 
 COLUMNS = {

@@ -16,14 +16,14 @@ import pytest
 from avro_files import DATE, JSON, MICROS, NUMBER, OFFSET, TIME, array, decimal, nested, record
 from both_sides import Digits, Kind, Value, differences, inserts, meta
 from postgres import Postgres, free_port
-from reconcile_jobs import snapshot_csv, snapshot_jdbc
 from reconcile_jobs.csv_records import Dialect
-from reconcile_jobs.errors import DataError, Fault, UsageError
 from reconcile_jobs.exact_text import NotExact
 from reconcile_jobs.jdbc.connection import Source
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
 from reconcile_jobs.jdbc.sqlserver import SQLServer
-from reconcile_jobs.snapshot_jdbc import Partitions, _target, typed_rows
+from reconcile_jobs.process.errors import DataError, Fault, UsageError
+from reconcile_jobs.snapshots import snapshot_csv, snapshot_jdbc
+from reconcile_jobs.snapshots.snapshot_jdbc import Partitions, _target, typed_rows
 from reconcile_jobs.staging import TableName
 
 ROOT = Path(__file__).resolve().parents[2]

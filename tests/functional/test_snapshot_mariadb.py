@@ -8,11 +8,11 @@ import pytest
 from avro_files import JSON, MICROS, NUMBER, TIME_INTERVAL, decimal
 from both_sides import Digits, Kind, Value, differences, inserts, meta
 from mariadb import MariaDB
-from reconcile_jobs import snapshot_jdbc
-from reconcile_jobs.errors import DataError, UsageError
 from reconcile_jobs.jdbc.connection import Source
 from reconcile_jobs.jdbc.mysql import MySQL
-from reconcile_jobs.snapshot_jdbc import Partitions
+from reconcile_jobs.process.errors import DataError, UsageError
+from reconcile_jobs.snapshots import snapshot_jdbc
+from reconcile_jobs.snapshots.snapshot_jdbc import Partitions
 from reconcile_jobs.staging import TableName
 
 

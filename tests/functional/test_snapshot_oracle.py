@@ -5,11 +5,11 @@ from datetime import datetime
 from decimal import Decimal
 
 import pytest
-from reconcile_jobs import snapshot_jdbc
-from reconcile_jobs.errors import DataError
 from reconcile_jobs.jdbc.connection import Source, connected
 from reconcile_jobs.jdbc.oracle import Oracle
-from reconcile_jobs.snapshot_jdbc import Partitions
+from reconcile_jobs.process.errors import DataError
+from reconcile_jobs.snapshots import snapshot_jdbc
+from reconcile_jobs.snapshots.snapshot_jdbc import Partitions
 from reconcile_jobs.staging import TableName
 
 

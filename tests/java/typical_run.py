@@ -9,8 +9,8 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / 
 
 import append  # noqa: E402
 from projects import PACKAGE, Project  # noqa: E402
-from reconcile_jobs.console import Console  # noqa: E402
-from reconcile_jobs.shutdown import Shutdown  # noqa: E402
+from reconcile_jobs.process.console import Console  # noqa: E402
+from reconcile_jobs.process.shutdown import Shutdown  # noqa: E402
 
 LANDING = PACKAGE / "tests" / "data" / "table1"
 append.main(["datastream", "--path", str(LANDING), "--staging", "lake.changes"], Console("append"), Shutdown())

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from avro_files import avro_file, record
 from pyspark.sql import Row, SparkSession
-from reconcile_jobs import datastream, failpoints
-from reconcile_jobs.caller import Caller, silence
+from reconcile_jobs import datastream
 from reconcile_jobs.datastream import Job, Totals
+from reconcile_jobs.process import failpoints
+from reconcile_jobs.process.caller import Caller, silence
 from reconcile_jobs.staging import TableName
 
 _numbers = itertools.count()

@@ -21,12 +21,12 @@ from clocks import MovedClock
 from fake_bigtable import FakeBigtable, Fault, set_cell
 from file_formats import failpoints_of_an_append, file_format
 from pyspark.sql import Row
-from reconcile_jobs import errors, failpoints
 from reconcile_jobs.bigtable import job as bigtable_job
 from reconcile_jobs.bigtable.job import CUT, Job, Totals, run
-from reconcile_jobs.caller import Caller
-from reconcile_jobs.clock import Clock
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process import errors, failpoints
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.clock import Clock
+from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.staging import Staging, TableName
 from reconcile_jobs.timestamps import as_text
 

@@ -18,9 +18,9 @@ import pytest
 from fake_spanner import FakeSpanner, Fault
 from file_formats import failpoints_of_an_append, file_format, table_at
 from pyspark.sql import Row, SparkSession
-from reconcile_jobs import errors, failpoints
-from reconcile_jobs.caller import Caller
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process import errors, failpoints
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.spanner.data_source import CUT, SpannerChangeStream
 from reconcile_jobs.spanner.job import Job, Totals, run
 from reconcile_jobs.staging import TableName

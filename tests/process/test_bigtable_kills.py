@@ -21,8 +21,8 @@ from file_formats import file_format
 from memory import Memory
 from projects import Project
 from pyspark.sql import DataFrame, SparkSession
-from reconcile_jobs import errors, failpoints
 from reconcile_jobs.bigtable.job import Job, run
+from reconcile_jobs.process import errors, failpoints
 from reconcile_jobs.staging import TableName
 from reconcile_jobs.timestamps import as_text
 

@@ -15,7 +15,6 @@ from bigtable_workload import advanced
 from clocks import MovedClock
 from fake_bigtable import FakeBigtable, Fault, delete_column, delete_family, delete_row, set_cell
 from google.cloud.bigtable_v2 import types as T
-from reconcile_jobs import errors
 from reconcile_jobs.bigtable.backfill import parts_of, read_rows
 from reconcile_jobs.bigtable.calls import Client, SourceTable
 from reconcile_jobs.bigtable.partition_reader import Finished, Limits, read_partition, read_partitions
@@ -30,6 +29,7 @@ from reconcile_jobs.bigtable.partitions import (
     to_json,
 )
 from reconcile_jobs.google_service import Retries
+from reconcile_jobs.process import errors
 
 FIVE = Retries(limit=5)
 TABLE = RowRange(b"", b"")

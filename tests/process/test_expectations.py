@@ -15,8 +15,8 @@ import append
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from reconcile_jobs.errors import DataError
 from reconcile_jobs.expectations import Expected, Outcome, check, envelopes, volumes
+from reconcile_jobs.process.errors import DataError
 from reconcile_jobs.staging import Staging, TableName
 from truth import CAPTURE, SOURCES, delivered
 

@@ -9,7 +9,7 @@ import parity
 import pytest
 from file_formats import file_format
 from pyspark.sql import SparkSession
-from reconcile_jobs.errors import DataError, Fault, JobError, Undecided, UsageError
+from reconcile_jobs.process.errors import DataError, Fault, JobError, Undecided, UsageError
 
 RESULTS = "parity_command.reconcile_parity"
 COLUMNS = (

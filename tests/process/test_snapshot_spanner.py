@@ -11,8 +11,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from reconcile_jobs import snapshot_spanner
-from reconcile_jobs.errors import DataError, Undecided, UsageError
+from reconcile_jobs.process.errors import DataError, Undecided, UsageError
+from reconcile_jobs.snapshots import snapshot_spanner
 from reconcile_jobs.staging import TableName
 from reconcile_jobs.timestamps import as_text, nanoseconds
 from spanner_emulator import EVERY_TYPE, Emulator, Workload, ddl, delete, write

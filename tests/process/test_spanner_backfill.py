@@ -8,7 +8,7 @@ import grpc
 import pytest
 from clocks import MovedClock
 from fake_spanner import FakeSpanner, Fault
-from reconcile_jobs import errors
+from reconcile_jobs.process import errors
 from reconcile_jobs.spanner import backfill
 from reconcile_jobs.spanner.backfill import Column, Table, read_rows, shares_of
 from reconcile_jobs.spanner.queries import Client, DatabaseName, Retries

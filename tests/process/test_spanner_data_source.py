@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from fake_spanner import FakeSpanner
 from pyspark import cloudpickle
-from reconcile_jobs.errors import UsageError
-from reconcile_jobs.session import ship_by_value
+from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.process.session import ship_by_value
 from reconcile_jobs.spanner import data_source
 from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start
 from reconcile_jobs.timestamps import as_text

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.spanner.backfill import read_rows, shares_of, watched_tables
 from reconcile_jobs.spanner.queries import Client
 from reconcile_jobs.spanner.windows import Leaf, described, list_partitions, read_partitions

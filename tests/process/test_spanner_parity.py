@@ -23,7 +23,7 @@ from file_formats import failpoints_of_an_append, file_format
 from memory import Memory
 from projects import PACKAGE, Project
 from pyspark.sql import DataFrame, SparkSession
-from reconcile_jobs.snapshot_spanner import load_spanner
+from reconcile_jobs.snapshots.snapshot_spanner import load_spanner
 from reconcile_jobs.spanner.job import Job, Totals, run
 from reconcile_jobs.staging import TableName
 from spanner_emulator import INSTANCE, PROJECT, TABLES, Database, Emulator, Workload, ddl, events_of

@@ -15,8 +15,8 @@ from fake_spanner import FakeSpanner, Fault, chunks, wait_until
 from google.api_core import grpc_helpers
 from google.auth.exceptions import RefreshError
 from google.auth.transport.grpc import AuthMetadataPlugin
-from reconcile_jobs import errors
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process import errors
+from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.spanner.queries import Client, DatabaseName, Retries
 from reconcile_jobs.spanner.windows import Leaf, described, list_partitions, read_partitions
 from reconcile_jobs.timestamps import as_text

@@ -7,11 +7,12 @@ from typing import Any
 
 import append
 import pytest
-from reconcile_jobs import datastream, session
+from reconcile_jobs import datastream
 from reconcile_jobs.append_arguments import arguments
 from reconcile_jobs.bigtable import job as bigtable_job
-from reconcile_jobs.errors import Fault, UsageError
 from reconcile_jobs.expectations import Expected
+from reconcile_jobs.process import session
+from reconcile_jobs.process.errors import Fault, UsageError
 from reconcile_jobs.spanner import job
 from reconcile_jobs.staging import TableName, literal, quoted
 

@@ -12,8 +12,8 @@ from reconcile_jobs.bigtable import job
 from reconcile_jobs.bigtable.change_decoder import TornChange
 from reconcile_jobs.bigtable.partition_reader import Finished, _Reading
 from reconcile_jobs.bigtable.partitions import Moved
-from reconcile_jobs.caller import Caller
-from reconcile_jobs.errors import Fault
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.errors import Fault
 
 
 class Rounds:

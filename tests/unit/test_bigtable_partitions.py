@@ -22,7 +22,7 @@ from reconcile_jobs.bigtable.partitions import (
     to_json,
     whole_table,
 )
-from reconcile_jobs.errors import Fault
+from reconcile_jobs.process.errors import Fault
 
 
 def rows(text: str) -> RowRange:

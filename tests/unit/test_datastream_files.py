@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from reconcile_jobs.datastream import _Run
 from reconcile_jobs.datastream_files import _NEVER_EMPTY, Files, format_of_file
-from reconcile_jobs.errors import DataError
+from reconcile_jobs.process.errors import DataError
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from reconcile_jobs.datastream_records import (
     _why_unreadable,
     object_of_path,
 )
-from reconcile_jobs.errors import Fault, UsageError
 from reconcile_jobs.long_records import LONGEST
+from reconcile_jobs.process.errors import Fault, UsageError
 
 PATH = "s3://bucket/incorrect.gz/zip.avro"
 LANDED = "gs://bucket/shop/SHOP_ORDERS/2026/05/01/09/00/a%20b_0"

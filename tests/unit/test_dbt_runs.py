@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from threading import Event
 
 import pytest
-from reconcile_jobs.caller import Caller
-from reconcile_jobs.dbt_runs import DbtRuns, append_and_run
-from reconcile_jobs.errors import DataError, Fault, UsageError
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.dbt_runs import DbtRuns, append_and_run
+from reconcile_jobs.process.errors import DataError, Fault, UsageError
 
 
 @dataclass

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import grpc
 import pytest
-from reconcile_jobs.errors import DataError, Fault, UsageError, explained
 from reconcile_jobs.google_service import details_of
 from reconcile_jobs.jdbc.connection import Source, _other
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
+from reconcile_jobs.process.errors import DataError, Fault, UsageError, explained
 
 modules_and_packages = pytest.mark.parametrize(
     ("module", "package"),
@@ -72,7 +72,7 @@ def test_a_failure_keeps_its_kind_on_the_way_from_an_executor(kind: type):
     class Crossed(Exception):
         pass
 
-    told = explained(Crossed(f"Traceback\n  File\nreconcile_jobs.errors.{kind.__name__}: What it is.\n\tat org.apache"))
+    told = explained(Crossed(f"Traceback\n  File\n{kind.__module__}.{kind.__name__}: What it is.\n\tat org.apache"))
     assert (type(told), str(told)) == (kind, "What it is.")
 
 

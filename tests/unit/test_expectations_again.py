@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from reconcile_jobs import expectations
-from reconcile_jobs.caller import silence
 from reconcile_jobs.expectations import Expected, Outcome
+from reconcile_jobs.process.caller import silence
 from reconcile_jobs.staging import TableName
 
 

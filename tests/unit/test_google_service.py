@@ -8,8 +8,8 @@ from typing import Any
 import grpc
 import pytest
 from grpc import StatusCode as Code
-from reconcile_jobs.errors import Fault, JobError, UsageError
 from reconcile_jobs.google_service import _NO_TOKEN, Retries, _may_pass, without_credentials
+from reconcile_jobs.process.errors import Fault, JobError, UsageError
 from reconcile_jobs.spanner.queries import Client, DatabaseName
 
 

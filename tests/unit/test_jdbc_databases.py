@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 import sqlglot
-from reconcile_jobs.errors import Fault, Undecided, UsageError
 from reconcile_jobs.jdbc.database import Column, Cut, decimal_type
 from reconcile_jobs.jdbc.forms import TEXT_FORMS, microseconds_of_span
 from reconcile_jobs.jdbc.mysql import MySQL
 from reconcile_jobs.jdbc.oracle import Oracle
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
 from reconcile_jobs.jdbc.sqlserver import SQLServer
+from reconcile_jobs.process.errors import Fault, Undecided, UsageError
 
 DIALECTS = {Oracle: "oracle", MySQL: "mysql", SQLServer: "tsql", PostgreSQL: "postgres"}
 

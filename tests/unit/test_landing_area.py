@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from reconcile_jobs.errors import UsageError
 from reconcile_jobs.landing_area import broken_links, escaped, is_hidden
+from reconcile_jobs.process.errors import UsageError
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import metastore
 import pytest
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process.errors import UsageError
 
 
 @pytest.mark.parametrize(

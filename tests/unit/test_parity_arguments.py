@@ -5,8 +5,8 @@ from typing import Any
 
 import parity
 import pytest
-from reconcile_jobs import session
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process import session
+from reconcile_jobs.process.errors import UsageError
 
 
 @pytest.mark.parametrize(

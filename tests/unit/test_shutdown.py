@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from reconcile_jobs.shutdown import Shutdown
+from reconcile_jobs.process.shutdown import Shutdown
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import types as t
 from reconcile_jobs.csv_records import Dialect
 from reconcile_jobs.exact_text import reader_of
-from reconcile_jobs.snapshot_csv import Column, Complaint, typed_rows
+from reconcile_jobs.snapshots.snapshot_csv import Column, Complaint, typed_rows
 
 
 def column(name: str, data_type: t.DataType, required: bool = False) -> Column:

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 import snapshot
 from py4j.protocol import Py4JJavaError
-from reconcile_jobs.errors import DataError, Fault, UsageError
 from reconcile_jobs.exact_text import ExactText, reader_of
 from reconcile_jobs.jdbc.connection import Source, connected, read_properties, secret_properties
 from reconcile_jobs.jdbc.database import Column
@@ -21,9 +20,10 @@ from reconcile_jobs.jdbc.harmless_properties import check_properties
 from reconcile_jobs.jdbc.kinds import database_of
 from reconcile_jobs.jdbc.mysql import MySQL
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
-from reconcile_jobs.snapshot_jdbc import _NULLS as NULLS
-from reconcile_jobs.snapshot_jdbc import Target, named_columns, predicates, typed_rows
-from reconcile_jobs.snapshot_jdbc import _told as told_position
+from reconcile_jobs.process.errors import DataError, Fault, UsageError
+from reconcile_jobs.snapshots.snapshot_jdbc import _NULLS as NULLS
+from reconcile_jobs.snapshots.snapshot_jdbc import Target, named_columns, predicates, typed_rows
+from reconcile_jobs.snapshots.snapshot_jdbc import _told as told_position
 from reconcile_jobs.staging import TableName
 
 CANARY = "canary-51c9"

@@ -7,10 +7,10 @@ import pytest
 from google.cloud.spanner_v1 import types as T
 from google.protobuf.struct_pb2 import ListValue, Value
 from pyspark.sql import types
-from reconcile_jobs import snapshot_spanner
-from reconcile_jobs.errors import DataError, UsageError
 from reconcile_jobs.exact_text import reader_of
-from reconcile_jobs.snapshot_spanner import Field, _fields
+from reconcile_jobs.process.errors import DataError, UsageError
+from reconcile_jobs.snapshots import snapshot_spanner
+from reconcile_jobs.snapshots.snapshot_spanner import Field, _fields
 
 NULL = Value(null_value=0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from reconcile_jobs import snapshot_table
+from reconcile_jobs.snapshots import snapshot_table
 from reconcile_jobs.staging import TableName
 from reconcile_jobs.table_formats import Delta, Iceberg
 

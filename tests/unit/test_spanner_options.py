@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.spanner.data_source import Options, _StreamReader, next_start, seconds
 
 SECOND = 10**9

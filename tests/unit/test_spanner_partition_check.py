@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from reconcile_jobs.errors import Fault
+from reconcile_jobs.process.errors import Fault
 from reconcile_jobs.spanner import job
 from reconcile_jobs.spanner.data_source import CUT, READ
 

@@ -9,7 +9,7 @@ import pytest
 from fake_spanner import COLUMN_TYPES, RECORD, chunks, cuts, encoded, list_of, spanner_type
 from google.cloud.spanner_v1 import types as T
 from google.protobuf.struct_pb2 import Struct, Value
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.spanner import stream_decoder
 from reconcile_jobs.spanner.stream_decoder import (
     ChildPartitions,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from reconcile_jobs import staging
-from reconcile_jobs.errors import Fault
+from reconcile_jobs.process.errors import Fault
 from reconcile_jobs.staging import Staging, TableName
 
 RACE = "[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] The associated location is not empty. SQLSTATE: 42601"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import status
-from reconcile_jobs import session
-from reconcile_jobs.errors import DataError, Fault, JobError, Undecided, UsageError
+from reconcile_jobs.process import session
+from reconcile_jobs.process.errors import DataError, Fault, JobError, Undecided, UsageError
 
 NOW = datetime(2026, 11, 26, 12)
 ORDERS, STAGING = "demo.orders", "lake.changes"

@@ -15,9 +15,9 @@ from urllib.parse import quote
 import grpc
 from google.cloud.bigtable_v2 import types
 
-from reconcile_jobs.clock import Clock
-from reconcile_jobs.errors import Fault, JobError, UsageError
 from reconcile_jobs.google_service import Call, GoogleService, Retries, code_of, details_of, without_credentials
+from reconcile_jobs.process.clock import Clock
+from reconcile_jobs.process.errors import Fault, JobError, UsageError
 
 __all__ = ["Client", "SourceTable"]
 

@@ -28,9 +28,11 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
 
+from reconcile_jobs.append_run import AppendRun
+from reconcile_jobs.beginning import Beginning, first_start
 from reconcile_jobs.bigtable.backfill import backfill_frame
 from reconcile_jobs.bigtable.calls import Client, SourceTable
 from reconcile_jobs.bigtable.partition_reader import Finished, Limits, read_partitions
@@ -47,12 +49,12 @@ from reconcile_jobs.bigtable.partitions import (
     to_json,
     whole_table,
 )
-from reconcile_jobs.caller import Caller
-from reconcile_jobs.errors import Fault, UsageError, in_sentences
 from reconcile_jobs.long_records import LONGEST
-from reconcile_jobs.session import settings, ship_by_value
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.errors import Fault, in_sentences
+from reconcile_jobs.process.session import settings
 from reconcile_jobs.staging import RAW_ROWS, Staging, TableName, raw_rows
-from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds
+from reconcile_jobs.timestamps import as_text, asked_moment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,16 +67,11 @@ SOURCE = "bigtable"
 # An object that is no table: a table's id has no #.
 CUT = "#cut"
 
-# What a job keeps with its table: {"id", "start", "backfill", "appended"}: the id of its appends, where its streams
-# begin, whether the first batch brings the cells that were there, and whether a batch has been appended since.
-_BEGUN = "bigtable"
-
 # Rounds that bring nothing new leave a batch so often, in seconds: tokens must not grow old.
 _SILENCE = 300
 
 # Rounds in a row in which nothing came and no watermark moved, before a job without --every gives up waiting for one.
 _STALLED = 5
-
 
 _SETTINGS = {
     # A file of each object is open at a time; otherwise all rows would be sorted by object before one is written.
@@ -115,6 +112,12 @@ class Totals:
     low_watermark: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Beginning(Beginning):
+    source: ClassVar[str] = SOURCE
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))  # of the appends
+
+
 @dataclass(frozen=True)
 class _Cut:
     """Where a batch ends, and what is in it: `tasks` rows say so. Round 0: where the first one begins."""
@@ -146,19 +149,16 @@ def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """
     source = SourceTable.here(job.project, job.instance, job.table, job.app_profile)
     with in_sentences(), Client(source) as client, settings(spark, _SETTINGS):
-        return _Run(spark, client, job, caller or Caller()).run()
+        return _Run(spark, client, job, caller).run()
 
 
-class _Run:
-    def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller) -> None:
-        self.spark, self.client, self.job = spark, client, job
-        self.stop, self.say, self.progress, self.clock = caller.stop, caller.say, caller.progress, caller.clock
-        self.refuse_early_end = caller.refuse_early_end
-        self.totals, self.started = Totals(), self.clock.seconds()
+class _Run(AppendRun[Totals]):
+    def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller | None) -> None:
+        super().__init__(spark, caller, Totals())
+        self.client, self.job = client, job
         self.appended_at = self.started
         self.low_watermark = 0  # the highest that the lowest has been in this run
         self.has_more = True  # whether there may be: the last round was out of time, or ended with other partitions
-        ship_by_value()
 
     def run(self) -> Totals:
         job = self.job
@@ -169,9 +169,8 @@ class _Run:
         self.staging = Staging(self.spark, job.staging, f"{SOURCE} {self.client.source}")
         self.begun, cut = self._begin(ranges, now)
         target = end if end is not None else now
-        if cut.round == 0 and target < nanoseconds(self.begun["start"]):
-            late = "--start lies in the future" if end is None else "--end lies before --start"
-            raise UsageError(f"{late}: it is {as_text(now)}, and the start {self.begun['start']}.")
+        if cut.round == 0:
+            self.begun.refuse_late(target, end is not None, as_text(now))
         if job.every is None:
             self._pass(cut, target)
         else:
@@ -204,49 +203,31 @@ class _Run:
             if not self.has_more:
                 self.clock.wait(self.stop, max(0.0, every - (self.clock.seconds() - began)))
 
-    def _begin(self, ranges: Sequence[RowRange], now: int) -> tuple[dict[str, Any], _Cut]:
+    def _begin(self, ranges: Sequence[RowRange], now: int) -> tuple[_Beginning, _Cut]:
         """Return what the job keeps with its table, kept before anything is read, and where its first round begins."""
-        kept = json.loads(self.staging.kept(_BEGUN) or "null")
-        asked = None if self.job.start is None else asked_moment("--start", self.job.start)
-        last = self._last_cut()
-        name = self.staging.name
+        kept, last, name, backfill = _Beginning.of(self.staging), self._last_cut(), self.staging.name, self.job.backfill
+        # Bigtable takes microseconds.
+        asked = None if self.job.start is None else asked_moment("--start", self.job.start) // 1000 * 1000
         if last is None:
-            if kept is not None and kept["appended"]:
-                raise UsageError(
-                    f"No batch in {name} says any more how far the change stream was read: name a new table with "
-                    "--staging."
-                )
+            if kept is not None:
+                kept.refuse_unknown_end(f"No batch in {name} says any more how far the change stream was read")
             # A run that ended before it appended anything: what it began is begun anew, at the same moment, so that
             # nothing since then is missing.
-            again = kept is not None and asked is None
-            start = nanoseconds(kept["start"]) if again else asked or now
-            if again:
-                self.say(f"{name} begins at {as_text(start)}, when it was first tried")
-            # Bigtable takes microseconds.
-            start = start // 1000 * 1000
+            start = first_start(kept, asked, now, name, self.say) // 1000 * 1000
+            fresh = _Beginning(start=start, backfill=backfill, appended=False)
             # With the id of before: the number that was given to its append is used.
-            begun = _begun(start, self.job.backfill) | ({} if kept is None else {"id": kept["id"]})
+            begun = replace(fresh, id=kept.id) if kept else fresh
             last = _Cut(0, initial(ranges, start))
         else:
-            copied = _begun(lowest_watermark(last.partitions), self.job.backfill) | {"appended": True}
+            copied = _Beginning(start=lowest_watermark(last.partitions), backfill=backfill, appended=True)
             begun = kept or copied  # by hand, without what was kept with the table
-            if asked is not None and asked // 1000 * 1000 != nanoseconds(begun["start"]):
-                raise UsageError(
-                    f"{name} was begun at {begun['start']} and goes on where it ended: leave --start out, or name a "
-                    "new table with --staging."
-                )
-            if self.job.backfill and not begun["backfill"]:
-                raise UsageError(
-                    f"{name} was begun without --backfill: leave it out, or name a new table with --staging."
-                )
-            known = any(self.staging.has_begun(begun["id"], number) for number in (last.round, last.round + 1))
+            begun.resume(name, asked, backfill and not begun.backfill)
+            known = any(self.staging.has_begun(begun.id, number) for number in (last.round, last.round + 1))
             if not known or self.staging.was_set_back():
                 # What comes is appended by another name than what the format still knows of.
-                begun = begun | {"id": str(uuid.uuid4())}
+                begun = replace(begun, id=str(uuid.uuid4()))
                 self.staging.number_behind_all_appends()
-        if begun != kept:
-            self.staging.keep(_BEGUN, json.dumps(begun))
-        return begun, last
+        return begun.keep(self.staging), last
 
     def _last_cut(self) -> _Cut | None:
         """Return where the table's last batch ends."""
@@ -286,7 +267,7 @@ class _Run:
                 or (until is not None and _reached(found, until))
                 or self.clock.seconds() - self.appended_at >= _SILENCE
                 # What a killed run had begun is ended, whatever it was worth: it has its number.
-                or self.staging.has_begun(self.begun["id"], found.round)
+                or self.staging.has_begun(self.begun.id, found.round)
             ):
                 return self._append(rows, found.round)
             return cut
@@ -295,35 +276,31 @@ class _Run:
 
     def _append(self, rows: DataFrame, number: int) -> _Cut:
         """Append a round, and return where the table ends now. Raises JobError."""
-        backfill = number == 1 and self.begun["backfill"]
+        backfill = number == 1 and self.begun.backfill
         if backfill:
             readers = 4 * self.spark.sparkContext.defaultParallelism
-            start = nanoseconds(self.begun["start"])
-            source, longest = self.client.source, self.job.longest_record
+            source, start, longest = self.client.source, self.begun.start, self.job.longest_record
             rows = rows.unionByName(backfill_frame(self.spark, self.client, source, start, readers, longest))
-        appended = self.staging.append(rows, SOURCE, self.begun["id"], "", number, [f"round {number}"])
+        appended = self.staging.append(rows, SOURCE, self.begun.id, "", number, [f"round {number}"])
         last = self._last_cut()
         if last is None or last.round < number:
             # The format remembers this append, and the table does not have it.
-            self.staging.keep(_BEGUN, json.dumps(self.begun | {"id": str(uuid.uuid4())}))
+            replace(self.begun, id=str(uuid.uuid4())).keep(self.staging)
             raise Fault(
                 f"{self.staging.name} was set back to an older version, and nothing was appended: run the same command "
                 "again, and it goes on from there."
             )
-        if not self.begun["appended"]:
-            self.begun["appended"] = True
-            self.staging.keep(_BEGUN, json.dumps(self.begun))
+        self.begun = replace(self.begun, appended=True).keep(self.staging)
         self.appended_at = self.clock.seconds()
         self.low_watermark = max(self.low_watermark, lowest_watermark(last.partitions))
+        self.count(appended.batch)
         total = self.totals
         total.rounds += 1
         # Counted in the table: what a killed run had written of this round may have been published instead.
         total.records += last.records
         total.backfill_records += max(0, appended.rows - last.records - last.tasks) if backfill else 0
-        total.first_batch = total.first_batch or appended.batch
-        total.last_batch = appended.batch or total.last_batch
         total.low_watermark = as_text(lowest_watermark(last.partitions))
-        self._show()
+        self.show()
         return last
 
     def _frame(self, shares: list[list[Request]], limits: Limits, number: int) -> DataFrame:
@@ -339,12 +316,10 @@ class _Run:
         numbered = self.spark.range(0, len(shares), 1, len(shares))
         return numbered.mapInArrow(read, RAW_ROWS)  # type: ignore[arg-type]
 
-    def _show(self) -> None:
-        total = self.totals
-        passed = self.clock.seconds() - self.started
-        text = f"{total.rounds:,} rounds, {total.records:,} records, {total.records / passed:,.0f}/s"
-        if total.low_watermark is not None:
-            text += f"; low watermark {total.low_watermark[:19]}Z"
+    def show(self) -> None:
+        text = self.so_far(f"{self.totals.rounds:,} rounds")
+        if self.totals.low_watermark is not None:
+            text += f"; low watermark {self.totals.low_watermark[:19]}Z"
         self.progress(text)
 
 
@@ -383,11 +358,6 @@ def _rows_of(
         "partitions": to_json(ends),
     }
     yield raw_rows([json.dumps(cut, separators=(",", ":"))], [CUT], [SOURCE], longest=LONGEST)
-
-
-def _begun(start: int, backfill: bool) -> dict[str, Any]:
-    """Return what a job keeps with its table from the beginning."""
-    return {"id": str(uuid.uuid4()), "start": as_text(start), "backfill": backfill, "appended": False}
 
 
 def _shape(partitions: Sequence[Partition]) -> list[tuple[RowRange, list[RowRange]]]:

@@ -14,8 +14,8 @@ from google.cloud.bigtable_v2 import types
 from reconcile_jobs.bigtable.calls import Client
 from reconcile_jobs.bigtable.change_decoder import Change, ChangeDecoder, TornChange
 from reconcile_jobs.bigtable.partitions import Closed, Moved, Outcome, Partition, Position, RowRange
-from reconcile_jobs.errors import Fault
 from reconcile_jobs.google_service import STREAMS_PER_CHANNEL, Call
+from reconcile_jobs.process.errors import Fault
 
 __all__ = ["Finished", "Limits", "read_partition", "read_partitions"]
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reconcile_jobs.errors import Fault
+from reconcile_jobs.process.errors import Fault
 from reconcile_jobs.timestamps import as_text, nanoseconds
 
 __all__ = [

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reconcile_jobs.errors import Fault, JobError, UsageError, causes
 from reconcile_jobs.jdbc.database import Database
+from reconcile_jobs.process.errors import Fault, JobError, UsageError, causes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from reconcile_jobs.errors import Fault, JobError, UsageError
+from reconcile_jobs.process.errors import Fault, JobError, UsageError
 
 __all__ = ["Column", "Cut", "Database", "Failures", "Rows", "Table", "bad_position", "decimal_type"]
 

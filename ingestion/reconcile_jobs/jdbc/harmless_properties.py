@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from reconcile_jobs.errors import UsageError
 from reconcile_jobs.jdbc.database import Database
+from reconcile_jobs.process.errors import UsageError
 
 __all__ = ["check_properties"]
 

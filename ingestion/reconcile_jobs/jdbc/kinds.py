@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from reconcile_jobs.errors import UsageError
 from reconcile_jobs.jdbc.database import Database
 from reconcile_jobs.jdbc.mysql import MySQL
 from reconcile_jobs.jdbc.oracle import Oracle
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
 from reconcile_jobs.jdbc.sqlserver import SQLServer
+from reconcile_jobs.process.errors import UsageError
 
 __all__ = ["database_of"]
 

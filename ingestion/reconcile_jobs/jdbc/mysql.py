@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from reconcile_jobs.errors import Fault, UsageError
 from reconcile_jobs.jdbc.database import Column, Cut, Database, Rows, Table, bad_position, decimal_type
+from reconcile_jobs.process.errors import Fault, UsageError
 
 __all__ = ["MySQL"]
 

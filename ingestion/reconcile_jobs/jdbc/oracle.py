@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from reconcile_jobs.errors import Fault, Undecided, UsageError
 from reconcile_jobs.jdbc.database import Column, Cut, Database, Rows, Table, decimal_type
+from reconcile_jobs.process.errors import Fault, Undecided, UsageError
 
 __all__ = ["Oracle"]
 

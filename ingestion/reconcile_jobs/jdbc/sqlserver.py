@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reconcile_jobs.errors import Fault, UsageError
 from reconcile_jobs.jdbc.database import Column, Cut, Database, Rows, Table, bad_position, decimal_type
+from reconcile_jobs.process.errors import Fault, UsageError
 
 __all__ = ["SQLServer"]
 

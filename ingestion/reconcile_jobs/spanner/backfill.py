@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import grpc
 from google.cloud.spanner_v1 import types
 
-from reconcile_jobs.errors import Fault, UsageError
 from reconcile_jobs.long_records import LONGEST
+from reconcile_jobs.process.errors import Fault, UsageError
 from reconcile_jobs.spanner.queries import Client
 from reconcile_jobs.spanner.stream_decoder import Rows, TornResult, compact_json
 from reconcile_jobs.spanner.windows import ChangeStream

@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from reconcile_jobs.errors import UsageError
 from reconcile_jobs.long_records import LONGEST
+from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.spanner.queries import Client, DatabaseName
 from reconcile_jobs.spanner.stream_decoder import DataChange, compact_json
 from reconcile_jobs.spanner.windows import ChangeStream, Leaf, described, list_partitions, read_partitions

@@ -14,17 +14,16 @@ have it, `record` one data change record as in `stream_decoder`, `origin` stream
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from reconcile_jobs import failpoints
-from reconcile_jobs.caller import Caller
-from reconcile_jobs.errors import Fault, UsageError, in_sentences
+from reconcile_jobs.append_run import AppendRun
+from reconcile_jobs.beginning import Beginning, first_start
 from reconcile_jobs.long_records import LONGEST
-from reconcile_jobs.session import settings, ship_by_value
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.errors import Fault, UsageError, in_sentences
+from reconcile_jobs.process.session import settings
 from reconcile_jobs.spanner.backfill import Table, backfill_frame, watched_tables
 from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start, window_length
 from reconcile_jobs.spanner.queries import Client, DatabaseName
@@ -34,15 +33,11 @@ from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 __all__ = ["Job", "Totals", "run"]
 
 SOURCE = "spanner"
-
-# What a job keeps with its table: {"start", "backfill", "backfilled", "checkpoint", "appended"}; where its first window
-# begins, whether the first batch brings the rows that were there, when those of the table were read, null for never,
-# the checkpoint of the beginning, and whether a batch has been appended since.
-_BEGUN = "spanner"
 
 # A stream that is silent still leaves a cut so often, in nanoseconds: the ledger knows how new the tables are, and a
 # job that lost its checkpoint goes on from there.
@@ -85,6 +80,13 @@ class Totals:
     cut_time: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Beginning(Beginning):
+    source: ClassVar[str] = SOURCE
+    backfilled: str | None  # when the rows were read that were there, None: never
+    checkpoint: str  # that of the beginning
+
+
 def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """Append every record committed up to now, or up to the job's `end`, and return the counts of this run.
 
@@ -92,20 +94,15 @@ def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """
     database = DatabaseName.here(job.project, job.instance, job.database)
     with in_sentences(), Client(database) as client, settings(spark, _SETTINGS):
-        return _Run(spark, client, job, caller or Caller()).run()
+        return _Run(spark, client, job, caller).run()
 
 
-class _Run:
-    def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller) -> None:
-        self.spark, self.client, self.job = spark, client, job
-        self.stop, self.say, self.progress = caller.stop, caller.say, caller.progress
-        self.refuse_early_end = caller.refuse_early_end
-        self.totals, self.started = Totals(), time.monotonic()
-        self.failure: Exception | None = None
-        self.epoch = -1  # of the last window appended
-        self.behind = False  # whether it ended before Spanner's now, being as long as a window can be
+class _Run(AppendRun[Totals]):
+    def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller | None) -> None:
+        super().__init__(spark, caller, Totals())
+        self.client, self.job = client, job
+        self.behind: int | None = None  # the last window, if it ended before Spanner's now, being as long as one can be
         self.last_cut: int | None = None
-        ship_by_value()
 
     def run(self) -> Totals:
         end = None if self.job.end is None else asked_moment("--end", self.job.end)
@@ -118,15 +115,14 @@ class _Run:
         self.checkpoint, lost = self.staging.open_checkpoint(self.job.checkpoint)
         self.begun = self._begin(lost)
         now = self.now if end is None else min(self.now, end)
-        if self._committed() is None and now < nanoseconds(self.begun["start"]):
-            late = "--start lies in the future" if end is None or end > now else "--end lies before --start"
-            raise UsageError(f"{late}: it is {as_text(self.now)} in Spanner, and the start {self.begun['start']}.")
+        if self._committed() is None:
+            self.begun.refuse_late(now, end is not None and end <= self.now, f"{as_text(self.now)} in Spanner")
         # Behind by more than a window, windows follow each other at once; only then is there an interval between them.
         self._follow(now, None)
         until = _NEVER if end is None else end
         while self.job.every is not None and not self.stop.is_set() and not self._reached(until):
             self._follow(until, self.job.every)
-            if self.behind and not self.stop.is_set():
+            if self.behind is not None and not self.stop.is_set():
                 self._follow(min(self.client.now(), until), None)
         return self.totals
 
@@ -141,68 +137,35 @@ class _Run:
                 )
         return watched
 
-    def _begin(self, lost: bool) -> dict[str, Any]:
+    def _begin(self, lost: bool) -> _Beginning:
         """Return where the checkpoint's first window begins, kept with the table before anything is read from there."""
-        kept = json.loads(self.staging.kept(_BEGUN) or "null")
+        kept, name, backfill = _Beginning.of(self.staging), self.staging.name, self.job.backfill
         asked = None if self.job.start is None else asked_moment("--start", self.job.start)
         started = last_commit(self.spark, self.checkpoint) is not None
         if not started and (kept is None or self.staging.last_batch == 0):
             # A run that ended before it appended anything: what it began is begun anew. Without the rows that were
             # there, at the same moment, so that nothing since then is missing.
-            if kept is not None and kept["checkpoint"] == self.checkpoint:
+            if kept is not None and kept.checkpoint == self.checkpoint:
                 forget_checkpoint(self.spark, self.checkpoint)
-            start = asked or (nanoseconds(kept["start"]) if kept and not self.job.backfill else self.now)
-            begun: dict[str, Any] = {
-                "start": as_text(start),
-                "backfill": self.job.backfill,
-                "backfilled": None,
-                "checkpoint": self.checkpoint,
-                "appended": False,
-            }
-            if self.job.backfill:
-                begun["backfilled"] = begun["start"]
-            if kept is not None and asked is None and not self.job.backfill:
-                self.say(f"{self.staging.name} begins at {begun['start']}, when it was first tried")
-        elif lost and not started:
-            begun = kept | self._after_loss(kept, asked)
+            start = first_start(None if backfill else kept, asked, self.now, name, self.say)
+            read = as_text(start) if backfill else None
+            begun = _Beginning(
+                start=start, backfill=backfill, backfilled=read, checkpoint=self.checkpoint, appended=False
+            )
         else:
-            begun = kept
-            if asked is not None and asked != nanoseconds(kept["start"]) and not kept.get("lost"):
-                raise UsageError(
-                    f"{self.staging.name} was begun at {kept['start']} and goes on where it ended: leave --start out, "
-                    "or name a new table with --staging."
-                )
-        if self.job.backfill and begun["backfilled"] is None:
-            raise UsageError(
-                f"{self.staging.name} was begun without --backfill: leave it out, or name a new table with --staging."
-            )
-        if begun != kept:
-            self.staging.keep(_BEGUN, json.dumps(begun))
-        return dict(begun)
+            assert kept is not None, "who appends has begun"
+            begun = self._after_loss(kept, asked) if lost and not started else kept
+        begun.resume(name, asked, backfill and begun.backfilled is None)
+        return begun.keep(self.staging)
 
-    def _after_loss(self, kept: dict[str, Any], asked: int | None) -> dict[str, Any]:
+    def _after_loss(self, kept: _Beginning, asked: int | None) -> _Beginning:
         """Return where to go on without a checkpoint: where staging ends."""
-        cut = (
-            self.spark.table(self.staging.name.sql)
-            .where(f"object = '{CUT}'")
-            .selectExpr("max(get_json_object(record, '$.cut_time')) AS cut_time")
-            .collect()[0]
-            .cut_time
-        )
-        if cut is None and kept["appended"]:
-            raise UsageError(
-                f"The checkpoint of {self.staging.name} is lost, and no batch there says any more up to when it holds "
-                "everything: name a new table with --staging."
-            )
-        start = nanoseconds(kept["start"]) if cut is None else nanoseconds(cut) + 1
-        if asked is not None and asked > start and not kept.get("lost"):
-            raise UsageError(
-                f"{self.staging.name} ends at {as_text(start)}, and records from there to --start would be missing: "
-                "leave --start out."
-            )
-        self.say(f"the checkpoint of {self.staging.name} is lost: the job goes on at {as_text(start)}, where it ended")
-        # The rows that were there are in staging already, unless not even the first batch is.
-        return {"start": as_text(start), "backfill": bool(kept["backfill"] and cut is None), "lost": True}
+        cuts = self.spark.table(self.staging.name.sql).where(f"object = '{CUT}'")
+        cut = cuts.selectExpr("max(get_json_object(record, '$.cut_time')) AS cut_time").collect()[0].cut_time
+        begun = kept.without_checkpoint(self.staging.name, asked, None if cut is None else nanoseconds(cut))
+        at = as_text(begun.start)
+        self.say(f"the checkpoint of {self.staging.name} is lost: the job goes on at {at}, where it ended")
+        return begun
 
     def _reached(self, target: int) -> bool:
         at = self._committed()
@@ -223,53 +186,26 @@ class _Run:
         """
         if self._reached(target):
             return
-        self.target, self.behind = target, False
+        self.target, self.behind = target, None
         self.spark.dataSource.register(SpannerChangeStream)
-        self._known = threading.Event()
-        query = self._query(every)
-        self.query_id = str(query.id)
-        self._known.set()
-        try:
-            while not query.awaitTermination(0.2):
-                self._show()
-                if self.stop.is_set() or self._done(query) or (every is not None and self._falls_behind(query)):
-                    query.stop()
-                    break
-        except Exception as problem:
-            # What went wrong inside a batch comes back wrapped; here is what it was.
-            raise self.failure or problem from None
-        finally:
-            query.stop()
-        failpoints.reach("after_checkpoint")
+        query = self.follow(self._writer(every), self.checkpoint, self._append, lambda query: self._ends(query, every))
         if self.stop.is_set() and self.job.every is None and not self._done(query):
             self.refuse_early_end()
 
-    def _query(self, every: str | None) -> Any:
-        job = self.job
-        source = (
-            self.spark.readStream.format("spanner_change_stream")
-            .option("project", job.project)
-            .option("instance", job.instance)
-            .option("database", job.database)
-            .option("stream", job.stream)
-            .option("emulatorHost", self.client.database.emulator or "")
-            .option("start", self.begun["start"])
-            .option("window", job.window)
-            .option("heartbeat", job.heartbeat)
-            .option("readers", 2 * self.spark.sparkContext.defaultParallelism)
-            .option("partitionCheck", job.partition_check)
-            .option("control", True)
-            .option("longestRecord", job.longest_record)
+    def _writer(self, every: str | None) -> DataStreamWriter:
+        names = ("project", "instance", "database", "stream", "window", "heartbeat")
+        source = self.spark.readStream.format("spanner_change_stream").options(
+            **{name: getattr(self.job, name) for name in names},
+            emulatorHost=self.client.database.emulator or "",
+            start=as_text(self.begun.start),
+            readers=2 * self.spark.sparkContext.defaultParallelism,
+            partitionCheck=self.job.partition_check,
+            control=True,
+            longestRecord=self.job.longest_record,
         )
         if self.target != _NEVER:
             source = source.option("end", as_text(self.target))
-        return (
-            source.load()
-            .writeStream.foreachBatch(self._append)
-            .option("checkpointLocation", self.checkpoint)
-            .trigger(processingTime=every or "0 seconds")
-            .start()
-        )
+        return source.load().writeStream.trigger(processingTime=every or "0 seconds")
 
     def _done(self, query: Any) -> bool:
         """Whether the checkpoint says that the target is reached."""
@@ -278,23 +214,14 @@ class _Run:
         offset = json.loads(last.json())["sources"][0]["endOffset"] if last else None
         return offset is not None and next_start(offset) > self.target
 
-    def _falls_behind(self, query: Any) -> bool:
-        """Whether a window as long as can be was appended, and is in the checkpoint."""
-        last = query._jsq.lastProgress()
-        return self.behind and last is not None and last.batchId() >= self.epoch
+    def _ends(self, query: Any, every: str | None) -> bool:
+        if self.stop.is_set() or self._done(query):
+            return True
+        # With an interval, when a window as long as can be was appended, and is in the checkpoint.
+        last, behind = query._jsq.lastProgress(), self.behind
+        return every is not None and behind is not None and last is not None and last.batchId() >= behind
 
     def _append(self, found: DataFrame, epoch: int) -> None:
-        try:
-            if self.totals.windows:
-                failpoints.reach("after_checkpoint")  # of the batch before
-            self._known.wait()
-            self._append_window(found, epoch)
-            failpoints.reach("before_checkpoint")
-        except Exception as problem:
-            self.failure = problem
-            raise
-
-    def _append_window(self, found: DataFrame, epoch: int) -> None:
         from pyspark import StorageLevel
 
         # Read once, to be looked at before it is appended.
@@ -303,39 +230,30 @@ class _Run:
             cut, records = self._checked(window)
             rows = window.where(f"object != '{READ}'")
             content = [f"{cut['start']} {cut['cut_time']}"]
-            backfill = epoch == 0 and self.begun["backfill"]
+            backfill = epoch == 0 and self.begun.backfill
             if backfill:
                 content.append("backfill")
                 readers = 2 * self.spark.sparkContext.defaultParallelism
-                start = nanoseconds(self.begun["start"])
-                rows = rows.unionByName(
-                    backfill_frame(
-                        self.spark, self.client, self.stream, self.watched, start, readers, self.job.longest_record
-                    )
-                )
+                start, longest = self.begun.start, self.job.longest_record
+                there = backfill_frame(self.spark, self.client, self.stream, self.watched, start, readers, longest)
+                rows = rows.unionByName(there)
             first, last = nanoseconds(cut["start"]), nanoseconds(cut["cut_time"])
             self.last_cut = self.last_cut or first
             worth_a_batch = records or epoch == 0 or last >= self.target or last - self.last_cut >= _SILENCE
             # What a killed run had begun is ended, whatever it was worth: it has its number.
             if worth_a_batch or self.staging.has_begun(self.query_id, epoch):
                 appended = self.staging.append(rows, SOURCE, self.query_id, self.checkpoint, epoch, content)
-                self._count(appended.batch, 0 if not backfill else appended.rows - records - 1)
+                self.count(appended.batch)
+                if backfill:
+                    self.totals.backfill_records += max(0, appended.rows - records - 1)
                 self.last_cut = last
-                if not self.begun["appended"]:
-                    self.begun["appended"] = True
-                    self.staging.keep(_BEGUN, json.dumps(self.begun))
-            self.epoch, self.behind = epoch, last - first + 1 >= window_length(self.job.window)
+                self.begun = replace(self.begun, appended=True).keep(self.staging)
+            self.behind = epoch if last - first + 1 >= window_length(self.job.window) else None
             self.totals.windows += 1
             self.totals.records += records
             self.totals.cut_time = cut["cut_time"]
         finally:
             window.unpersist()
-
-    def _count(self, batch: int | None, backfilled: int) -> None:
-        total = self.totals
-        total.backfill_records += max(0, backfilled)
-        total.first_batch = total.first_batch or batch
-        total.last_batch = batch or total.last_batch
 
     def _checked(self, window: DataFrame) -> tuple[dict[str, str], int]:
         """Return the window's cut and its number of records, once its partitions fit. Raises Fault if they never do."""
@@ -368,14 +286,13 @@ class _Run:
         # One that ends in the nanosecond after the window is alive at its end, and not at the next window's start.
         return any(leaves == set(list_partitions(self.client, self.stream, at, at).tokens) for at in (end, end + 1))
 
-    def _show(self) -> None:
+    def show(self) -> None:
         total = self.totals
         if total.cut_time is None:
             self.progress("reading the first window")
             return
-        passed = time.monotonic() - self.started
-        text = f"{total.windows:,} windows, {total.records:,} records, {total.records / passed:,.0f}/s"
-        text += f"; up to {total.cut_time[:19]}Z"
+        text = f"{self.so_far(f'{total.windows:,} windows')}; up to {total.cut_time[:19]}Z"
+        passed = self.clock.seconds() - self.started
         behind = (min(self.target, self.now + int(passed * 10**9)) - nanoseconds(total.cut_time)) // 10**9
         if behind > 60:
             text += f", {_duration(behind)} behind"

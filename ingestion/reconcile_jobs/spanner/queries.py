@@ -17,9 +17,9 @@ import grpc
 from google.cloud.spanner_v1 import types
 from google.protobuf.struct_pb2 import Struct, Value
 
-from reconcile_jobs.clock import Clock
-from reconcile_jobs.errors import Fault, JobError, UsageError
 from reconcile_jobs.google_service import Call, GoogleService, Retries, code_of, details_of, without_credentials
+from reconcile_jobs.process.clock import Clock
+from reconcile_jobs.process.errors import Fault, JobError, UsageError
 from reconcile_jobs.spanner.stream_decoder import Rows, TornResult
 
 __all__ = ["Client", "DatabaseName", "Retries", "explain", "text_value"]

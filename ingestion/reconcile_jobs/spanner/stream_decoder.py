@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from google.cloud.spanner_v1 import TypeCode
 
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.timestamps import sort_key, zulu
 
 __all__ = [

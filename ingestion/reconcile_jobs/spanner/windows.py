@@ -18,7 +18,7 @@ import grpc
 from google.cloud.spanner_v1 import types
 from google.protobuf.struct_pb2 import Struct
 
-from reconcile_jobs.errors import Fault, UsageError
+from reconcile_jobs.process.errors import Fault, UsageError
 from reconcile_jobs.spanner.queries import Client, DatabaseName, text_value
 from reconcile_jobs.spanner.stream_decoder import (
     MUTABLE_KEY_RANGE,

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from reconcile_jobs.errors import explained
+from reconcile_jobs.process.errors import explained
 
 __all__ = ["Console", "jvm"]
 

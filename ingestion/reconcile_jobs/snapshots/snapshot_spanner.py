@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from google.cloud.spanner_v1 import types
 
-from reconcile_jobs import session, snapshot_table
-from reconcile_jobs.errors import JobError, Undecided, UsageError, explained
 from reconcile_jobs.exact_text import ExactText, NotExact
-from reconcile_jobs.snapshot_jdbc import Snapshot, named_columns, not_exact, reader_of_type
+from reconcile_jobs.process import session
+from reconcile_jobs.process.errors import JobError, Undecided, UsageError, explained
+from reconcile_jobs.snapshots import snapshot_table
+from reconcile_jobs.snapshots.snapshot_jdbc import Snapshot, named_columns, not_exact, reader_of_type
 from reconcile_jobs.spanner.backfill import Column, Table, rows_of, shares_of
 from reconcile_jobs.spanner.queries import Client, DatabaseName
 from reconcile_jobs.spanner.stream_decoder import Rows

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-from reconcile_jobs import session, snapshot_table
 from reconcile_jobs.csv_records import Broken, Dialect, records
-from reconcile_jobs.errors import DataError, UsageError, explained
 from reconcile_jobs.exact_text import ExactText, NotExact, reader_of, shown
+from reconcile_jobs.process import session
+from reconcile_jobs.process.errors import DataError, UsageError, explained
+from reconcile_jobs.snapshots import snapshot_table
 from reconcile_jobs.staging import TableName, quoted
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.staging import TableName
 from reconcile_jobs.table_formats import format_of
 

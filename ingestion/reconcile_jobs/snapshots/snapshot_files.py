@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconcile_jobs import session, snapshot_table
-from reconcile_jobs.errors import UsageError, explained, in_sentences
+from reconcile_jobs.process import session
+from reconcile_jobs.process.errors import UsageError, explained, in_sentences
+from reconcile_jobs.snapshots import snapshot_table
 from reconcile_jobs.staging import TableName
 
 if TYPE_CHECKING:

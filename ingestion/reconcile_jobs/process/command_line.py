@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from reconcile_jobs.errors import UsageError
+from reconcile_jobs.process.errors import UsageError
 
 __all__ = ["Parser", "in_seconds", "interval", "seconds_of"]
 
@@ -15,6 +15,10 @@ _SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600}
 
 class Parser(argparse.ArgumentParser):
     """A parser that raises UsageError: argparse writes to what spark-submit turns into its standard output."""
+
+    def __init__(self, **given: Any) -> None:
+        # Longer texts keep their lines.
+        super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter} | given)
 
     def error(self, message: str) -> NoReturn:
         """Refuse, and name unknown arguments without their values."""

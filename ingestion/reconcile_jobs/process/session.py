@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from reconcile_jobs.errors import UsageError, explained
-from reconcile_jobs.table_formats import configured_format
+from reconcile_jobs.process.errors import UsageError, explained
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["settings", "ship_by_value", "start"]
+__all__ = ["configured_format", "settings", "ship_by_value", "start"]
 
 
 def start(name: str, has_context: Callable[[], None] = lambda: None) -> SparkSession:
@@ -46,6 +45,15 @@ _NO_FORMAT = (
 )
 
 
+def configured_format(setting: Callable[[str, str], str | None]) -> str | None:
+    """Return the table format that a configuration gives to Spark's own catalog, delta or iceberg; None: neither."""
+    catalog = (setting("spark.sql.catalog.spark_catalog", "") or "").lower()
+    extensions = (setting("spark.sql.extensions", "") or "").lower()
+    if "delta" in catalog and "delta" in extensions:
+        return "delta"
+    return "iceberg" if "iceberg" in catalog else None
+
+
 def ship_by_value() -> None:
     """Let executors have this package's functions without having the package: what they run travels whole.
 
@@ -53,9 +61,8 @@ def ship_by_value() -> None:
     """
     from pyspark import cloudpickle
 
-    for name, module in list(sys.modules.items()):
-        if name == __package__ or name.startswith(f"{__package__}."):
-            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    package = sys.modules[__name__.partition(".")[0]]  # and all that is in it
+    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
 
 
 @contextmanager

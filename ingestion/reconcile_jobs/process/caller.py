@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from reconcile_jobs.clock import Clock
-from reconcile_jobs.errors import Fault
+from reconcile_jobs.process.clock import Clock
+from reconcile_jobs.process.errors import Fault
 
 __all__ = ["Caller", "silence"]
 

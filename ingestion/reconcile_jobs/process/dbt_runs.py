@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, fields, replace
 from threading import Event
 from typing import Any, TextIO, TypeVar
 
-from reconcile_jobs.clock import Clock
-from reconcile_jobs.errors import DataError, Fault, UsageError
+from reconcile_jobs.process.clock import Clock
+from reconcile_jobs.process.errors import DataError, Fault, UsageError
 
 __all__ = ["DbtRuns", "DbtTotals", "append_and_run"]
 

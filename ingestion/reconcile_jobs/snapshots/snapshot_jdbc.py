@@ -10,12 +10,13 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
-from reconcile_jobs import session, snapshot_table
-from reconcile_jobs.errors import DataError, Fault, UsageError, explained
 from reconcile_jobs.exact_text import ExactText, NotExact, reader_of, shown
 from reconcile_jobs.jdbc.connection import Connection, Source, connected
 from reconcile_jobs.jdbc.database import Column, Cut, Database, Table
 from reconcile_jobs.jdbc.forms import TEXT_FORMS, microseconds_of_span
+from reconcile_jobs.process import session
+from reconcile_jobs.process.errors import DataError, Fault, UsageError, explained
+from reconcile_jobs.snapshots import snapshot_table
 from reconcile_jobs.staging import TableName, literal, quoted
 
 if TYPE_CHECKING:

@@ -60,7 +60,7 @@ def explained(problem: BaseException) -> JobError:
         return problem
     chain = list(causes(problem))
     story = "\n".join(f"{kind}: {message}" for kind, message in chain)
-    if found := re.search(r"reconcile_jobs\.errors\.(DataError|UsageError|Fault): ([^\n]+)", story):
+    if found := re.search(r"reconcile_jobs\.process\.errors\.(DataError|UsageError|Fault): ([^\n]+)", story):
         # It came from another process, an executor's or the driver's second Python, as a text.
         return {"DataError": DataError, "UsageError": UsageError, "Fault": Fault}[found[1]](found[2].strip())
     if found := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", story):
