@@ -22,7 +22,7 @@
   {{ return({'relations': [target_relation, relations.changes, relations.quarantine.incorporate(type='view')]}) }}
 {%- endmaterialization %}
 
-{#- As the quarantine table has them. -#}
+{#- The quarantined records, with the columns of a quarantine table. -#}
 {%- macro _quarantined_rows(relations, settings, fields, last) -%}
 {%- set changes = reconcile.checked_records(
       'select * from ' ~ reconcile.qualified(relations.changes), fields, settings, 1, last) -%}
