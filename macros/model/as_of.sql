@@ -6,7 +6,8 @@
   {{ return(reconcile.named_position(var('as_of', none), 'The variable as_of')) }}
 {%- endmacro %}
 
-{#- A position that somebody names, as {batch: 17}: {position, value, said}, or none. `where`: what names it, for the message. -#}
+{#- A position that a user names, as {batch: 17}: {position, value, said}, or none. `where`: what names the position,
+    for the message. -#}
 {%- macro named_position(said, where) -%}
   {%- if said is none -%}{{ return(none) }}{%- endif -%}
   {%- set forms = {
@@ -25,13 +26,14 @@
   {{ return({'position': position, 'value': value | string, 'said': position ~ ' ' ~ value}) }}
 {%- endmacro %}
 
-{#- The relation that a model is built as: itself, or at an earlier moment the one of its name in a schema that is for that. -#}
+{#- The relation that a model builds: its own or, at an earlier moment, the relation of the same name in a schema for
+    that moment. -#}
 {%- macro destination(relation) -%}
   {%- if not reconcile.as_of() -%}{{ return(relation) }}{%- endif -%}
   {{ return(relation.incorporate(path={'schema': var('as_of_schema', none) or relation.schema ~ '_as_of'})) }}
 {%- endmacro %}
 
-{#- The property by which what was built of an earlier moment is known, as SQL to go behind others. -#}
+{#- The property that marks what was built as of an earlier moment, as SQL to go after other properties. -#}
 {%- macro as_of_property(settings) -%}
 {{ ", 'reconcile.as_of' = " ~ reconcile.literal(settings.as_of.said) if settings.as_of }}
 {%- endmacro %}
