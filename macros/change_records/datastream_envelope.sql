@@ -1,8 +1,9 @@
 {#- How a Datastream event describes itself, in every spelling that was seen; each macro gives SQL over the fields of an
     event. An old stream and a new one may write into one table, so the spellings mix. -#}
 
-{#- Whether the event is a row of a backfill (true), a change (false), or unknown (NULL): `backfill`, `mysql-backfill-fulldump`, `oracle_dump`;
-    `cdc`, `mysql-cdc-binlog`, `oracle-supplementation`. The words do not tell the source. -#}
+{#- Whether the event is a row of a backfill (true), a change (false), or unknown (NULL). Backfills: `backfill`,
+    `mysql-backfill-fulldump`, `oracle_dump`. Changes: `cdc`, `mysql-cdc-binlog`, `oracle-supplementation`. The words do
+    not show the source. -#}
 {%- macro is_backfill() -%}
 case when read_method rlike '(?i)backfill|_dump$' then true when read_method rlike '(?i)(^|[-_])cdc([-_]|$)|supplementation' then false end
 {%- endmacro %}

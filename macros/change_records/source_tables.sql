@@ -3,7 +3,8 @@
     `table` is [database, schema, table] or none. A model's `object` names all tables of an object;
     `refuse_doubtful_objects` refuses it if there are several. A model's `table` names one of them. -#}
 
-{#- The routes of a source macro. `object` and `table` are each a name, or a list of the names that one table has had. -#}
+{#- The routes of a source macro. `object` and `table` are each a name, or a list of the names that one table has
+    had. -#}
 {%- macro routes_of(object, table) -%}
   {%- set routes, complaints = [], [] -%}
   {%- for name in ([object] if object is string else object or []) -%}

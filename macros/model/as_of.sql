@@ -1,4 +1,5 @@
-{#- The earlier moment at which `dbt run --vars '{as_of: {batch: 17}}'` builds the models, or none: {position, value, said}. -#}
+{#- The earlier moment as of which `dbt run --vars '{as_of: {batch: 17}}'` builds the models, or none: {position, value,
+    said}. -#}
 {%- macro as_of() -%}
   {%- if var('as_of', none) is not none and not modules.re.fullmatch('[A-Za-z0-9_]+', var('as_of_schema', none) or '_') -%}
     {{ exceptions.raise_compiler_error("as_of_schema: '" ~ var('as_of_schema') ~ "' is no name of a schema that Spark's catalog takes; write it of ASCII letters, digits and _.") }}

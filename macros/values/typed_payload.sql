@@ -98,7 +98,8 @@ if(
 )
 {%- endmacro %}
 
-{#- Whether the fields of a payload are the columns, one by one: by their names as declared, or all in capitals, as Oracle has them. -#}
+{#- Whether the fields of a payload are the columns, one by one: by their names as declared, or all in capitals, as
+    Oracle has them. -#}
 {%- macro _in_place(columns) -%}
 {%- set names = columns | map(attribute='name') | list -%}
 {%- set capitals = names | map('upper') | list -%}

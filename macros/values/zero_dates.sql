@@ -4,7 +4,8 @@
 {{ text }} rlike {{ reconcile.literal('^0000-00-00([T ]00:00(:00([.]0*)?)?\\s*(Z|[-+]00(:?00)?)?)?$') }}
 {%- endmacro %}
 
-{#- The columns of a record whose zero dates became NULL, as SQL for an array of their names; NULL where there is none. -#}
+{#- The columns of a record whose zero dates became NULL, as SQL for an array of their names; NULL if there are
+    none. -#}
 {%- macro zero_dates_of(columns) -%}
 {%- set names = [] -%}
 {%- for column in columns if column.zero_date -%}{%- do names.append(reconcile.literal(column.name)) -%}{%- endfor -%}

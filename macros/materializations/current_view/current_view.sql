@@ -1,4 +1,5 @@
-{#- The rows of a table as its source has them, folded from all of staging whenever they are read: see "Base tables" in docs/design.md. -#}
+{#- The rows of a table as its source has them, folded from all of staging whenever they are read: see "Base tables" in
+    docs/design.md. -#}
 {%- materialization current_view, adapter='spark' -%}
   {%- set settings = reconcile.model_settings() -%}
   {%- set relations = reconcile.model_relations(this) -%}
