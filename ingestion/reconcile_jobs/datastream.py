@@ -122,12 +122,12 @@ class _Run:
                 self._show()
                 self._name_hidden(hidden.found(0))
                 if self.stop.is_set():
-                    # Or its end would wait for that of the batch. An append is there whole or not at all.
+                    # Otherwise the query would end only after the batch. An append is there whole or not at all.
                     self.spark.sparkContext.cancelAllJobs()
                     query.stop()
                     break
         except Exception as problem:
-            # What went wrong inside a batch comes back wrapped; here is what it was.
+            # Spark wraps a failure inside a batch; `self.failure` is the original.
             raise self.failure or problem from None
         finally:
             query.stop()

@@ -10,7 +10,7 @@ change as in `change_decoder`, `origin` bigtable/first key-end of the partition,
   bigtable/backfill.
 
 A round begins where the last batch in the table ends, by its cuts and nothing else; so its changes and the positions
-behind them are one append, and either both are there or neither. There is no checkpoint. What makes a second append of
+after them are one append, and either both are there or neither. There is no checkpoint. What makes a second append of
 one round impossible: rounds are numbered in their cuts, and an append is known to the format by the id that the job
 keeps with its table and the number of its round. A job that was killed before its data were committed leaves the cuts
 of the round before, so the round is read anew; one that was killed afterwards leaves this round's, so the next one is
@@ -20,7 +20,7 @@ note of the append that was published last, and Iceberg publishes a WAP id once.
 and goes on from what the first one left in the table.
 
 A part of a round that is read again, because an executor was lost, is not the same part: more has come since. So a
-task's changes and the positions behind them are rows of one partition of a data frame, and come or go together.
+task's changes and the positions after them are rows of one partition of a data frame, and come or go together.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class _Run:
         job = self.job
         now = self.clock.now()
         end = None if job.end is None else asked_moment("--end", job.end)
-        # Before the staging table is made: what is wrong with the source is said first.
+        # Before the staging table is made, so that what is wrong with the source is reported first.
         ranges = [RowRange(*rows) for rows in self.client.partitions()]
         self.staging = Staging(self.spark, job.staging, f"{SOURCE} {self.client.source}")
         self.begun, cut = self._begin(ranges, now)
@@ -216,15 +216,15 @@ class _Run:
                     f"No batch in {name} says any more how far the change stream was read: name a new table with "
                     "--staging."
                 )
-            # A run that ended before it appended anything: what it began is begun anew, at the same moment, so that
-            # nothing since then is missing.
+            # A run ended before it appended anything: this run begins anew at the same moment, so that no change since
+            # then is missing.
             again = kept is not None and asked is None
             start = nanoseconds(kept["start"]) if again else asked or now
             if again:
                 self.say(f"{name} begins at {as_text(start)}, when it was first tried")
             # Bigtable takes microseconds.
             start = start // 1000 * 1000
-            # With the id of before: the number that was given to its append is used.
+            # With the earlier run's id, so that the batch number that was given to its append is used.
             begun = _begun(start, self.job.backfill) | ({} if kept is None else {"id": kept["id"]})
             last = _Cut(0, initial(ranges, start))
         else:

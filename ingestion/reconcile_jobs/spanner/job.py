@@ -147,8 +147,8 @@ class _Run:
         asked = None if self.job.start is None else asked_moment("--start", self.job.start)
         started = last_commit(self.spark, self.checkpoint) is not None
         if not started and (kept is None or self.staging.last_batch == 0):
-            # A run that ended before it appended anything: what it began is begun anew. Without the rows that were
-            # there, at the same moment, so that nothing since then is missing.
+            # A run ended before it appended anything: this run begins anew. Without a backfill it begins at the same
+            # moment, so that no change since then is missing.
             if kept is not None and kept["checkpoint"] == self.checkpoint:
                 forget_checkpoint(self.spark, self.checkpoint)
             start = asked or (nanoseconds(kept["start"]) if kept and not self.job.backfill else self.now)
@@ -219,7 +219,7 @@ class _Run:
     def _follow(self, target: int, every: str | None) -> None:
         """Append window after window until everything up to `target` is in staging, or the job is to stop.
 
-        With an interval, ends too when it is more than a window behind.
+        With an interval, the job also ends when it is more than a window late.
         """
         if self._reached(target):
             return
@@ -236,7 +236,7 @@ class _Run:
                     query.stop()
                     break
         except Exception as problem:
-            # What went wrong inside a batch comes back wrapped; here is what it was.
+            # Spark wraps a failure inside a batch; `self.failure` is the original.
             raise self.failure or problem from None
         finally:
             query.stop()
@@ -316,7 +316,8 @@ class _Run:
             first, last = nanoseconds(cut["start"]), nanoseconds(cut["cut_time"])
             self.last_cut = self.last_cut or first
             worth_a_batch = records or epoch == 0 or last >= self.target or last - self.last_cut >= _SILENCE
-            # What a killed run had begun is ended, whatever it was worth: it has its number.
+            # An append that a killed run had begun has its batch number. So it is finished even if it is not worth a
+            # batch.
             if worth_a_batch or self.staging.has_begun(self.query_id, epoch):
                 appended = self.staging.append(rows, SOURCE, self.query_id, self.checkpoint, epoch, content)
                 self._count(appended.batch, 0 if not backfill else appended.rows - records - 1)
