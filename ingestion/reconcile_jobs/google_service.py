@@ -175,7 +175,7 @@ class GoogleService(ABC):
     def stream(
         self, method: str, request: Any, response: Any, metadata: Sequence[tuple[str, str]], patience: float
     ) -> Call:
-        """Start a streaming call. It is cancelled if the next message does not come within `patience` seconds."""
+        """Start a streaming call. It is cancelled after a wait of `patience` seconds for one message."""
         channel = self._free_channel()
         call = channel.grpc.unary_stream(
             method,

@@ -420,7 +420,7 @@ def _reader(
 
 
 def _delivered(target: Target, place: int) -> str:
-    """Return SQL for what Python is given of a column: JSON is read by Spark, as models have it read."""
+    """Return SQL for the value of a column that goes to Python. Spark parses JSON before, as it does for models."""
     if target.source.form != "json" or target.text is None:
         return f"c{place}"
     return (_JSON_OF_VARIANT if target.is_variant else _JSON_AS_TEXT).format(f"c{place}")

@@ -46,7 +46,7 @@ class TableFormat(Protocol):
         ...
 
     def appends(self, spark: SparkSession, table: str) -> int:
-        """Return the largest possible number of appends, including those that the table's properties no longer have."""
+        """Return the most appends that the table can have had, if a restore sets its properties back, and 0 if not."""
         ...
 
 

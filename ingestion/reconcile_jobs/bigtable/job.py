@@ -251,7 +251,7 @@ class _Run:
     def _last_cut(self) -> _Cut | None:
         """Return where the table's last batch ends."""
         cuts = self.spark.table(self.staging.name.sql).where(f"object = '{CUT}'")
-        # Nearly always it is one of the last two numbers; files of other batches are then not read.
+        # The last cut is nearly always in one of the last two batches; files of other batches are then not read.
         for where in (f"batch >= {self.staging.last_batch - 1}", "true"):
             batches = cuts.where(where).groupBy("batch").agg({"record": "collect_list"})
             for _, records in batches.orderBy("batch", ascending=False).limit(1).collect():
