@@ -22,7 +22,7 @@ Render = Callable[[Any], str]
 
 # fastavro does not decode logical types but in Python's, which lack nanoseconds, the year 0 and a union's branch. So a
 # file is decoded under a schema of the same bytes on the wire: without logical types and, where a union has several
-# branches, each branch a record of one field, which adds no byte and tells the branch.
+# branches, each branch a record of one field, which adds no byte and names the branch.
 _HEADER: Any = fastavro.parse_schema(
     {
         "type": "record",
@@ -48,9 +48,9 @@ def json_records(content: bytes) -> Iterator[str]:
 
     Decimals are numbers with all digits of their scale (text beyond 38 digits), timestamps and dates ISO 8601 with all
     digits of their unit (Z unless local; years beyond 0000 to 9999 with a sign), bytes and fixed base64, NaN and
-    infinities text, unions the value alone. What JSON does not tell of the fields of a record `payload` is added to
-    each record as `avro_types` (see `_payload_types`). A file that was cut between two blocks cannot be told from a
-    whole one, as Avro has no mark at its end; and without checksums a value that changed is a value. Raises AvroError.
+    infinities text, unions the value alone. What JSON does not show about the fields of a record `payload` is added to
+    each record as `avro_types` (see `_payload_types`). A file that was cut between two blocks looks like a whole one,
+    as Avro has no mark at its end. Without checksums, a value that was damaged looks like a value. Raises AvroError.
     """
     place = 0
     try:
@@ -113,10 +113,10 @@ def _compiled(schema: bytes) -> tuple[bytes, Render]:
 
 
 def _payload_types(schema: Any) -> dict[str, str]:
-    """Return, for the fields of the record `payload`, what their JSON would not tell.
+    """Return, for the fields of the record `payload`, the types that their JSON would not show.
 
     `bytes`, which JSON has in base64; `json`, a text that is JSON; `time-interval-micros`, a number; and the names of
-    records, as `timestampTz`. Of a `multidimensionalArray_<column>` it is what is told of its elements, then `[]`.
+    records, as `timestampTz`. For a `multidimensionalArray_<column>` it is the type of its elements, then `[]`.
     """
     fields = {field["name"]: field["type"] for field in schema["fields"]} if _is_record(schema) else {}
     payload = _without_null(fields.get("payload"))
@@ -146,7 +146,7 @@ def _is_record(type_: Any) -> bool:
 
 
 def _without_null(type_: Any) -> Any:
-    # A union of null and one type is that type; any other union tells no type.
+    # A union of null and one type is that type; any other union names no one type.
     if not isinstance(type_, list):
         return type_
     real = [branch for branch in type_ if not _is_null(branch)]

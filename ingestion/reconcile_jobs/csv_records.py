@@ -1,4 +1,4 @@
-"""CSV as RFC 4180 has it: quoted and unquoted values are told apart, and nothing is guessed."""
+"""CSV as RFC 4180 has it: quoted and unquoted values are distinguished, and nothing is guessed."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ _PAGES.filters |= {"word": {True: "passed", False: "failed"}.get, "number": "{:,
 
 @dataclass(frozen=True)
 class Run:
-    """What a run looked at and when, in UTC; `found` is what Great Expectations says of each expectation, as JSON."""
+    """What a run looked at and when, in UTC; `found` is Great Expectations' result for each expectation, as JSON."""
 
     staging: str
     first_batch: int

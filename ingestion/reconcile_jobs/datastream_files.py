@@ -32,7 +32,7 @@ __all__ = [
     "versions",
 ]
 
-# By the end of their names; everything else is said to be neither.
+# By the end of their names; any other file is reported as neither.
 _JSON = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2))?$")
 _AVRO = re.compile(r"\.avro$")
 _PACKED = re.compile(r"\.(gz|bz2)$")
@@ -65,7 +65,7 @@ _NAMED_WITH_COLON = {
 }
 
 
-# What tells a file from what it was: bytes, and when it was written last.
+# What shows that a file has changed: its bytes, and when it was written last.
 _Version = tuple[int, datetime]
 # By the names of files, as `_same_name` writes them.
 Versions = dict[str, _Version]
@@ -90,7 +90,7 @@ def _version(spark: SparkSession, path: str) -> _Version | None:
 
 
 def _present(spark: SparkSession, files: Files) -> dict[str, _Version | None]:
-    """Return the versions that files have now; Spark looks at many at a time, but at none if one is gone."""
+    """Return the versions that files have now. Spark lists many at a time; if one is gone, each is looked up alone."""
     from pyspark.errors import AnalysisException
 
     found: dict[str, _Version | None] = {}
@@ -105,7 +105,7 @@ def _present(spark: SparkSession, files: Files) -> dict[str, _Version | None]:
 
 
 def missing(spark: SparkSession, paths: Sequence[str], listed: Versions) -> dict[str, str]:
-    """Return the files that Spark leaves out without a word, and why: what has vanished, and what has no bytes."""
+    """Return the files that Spark silently leaves out, and why: they have vanished, or they have no bytes."""
     gone = {}
     for path in paths:
         if same_name(path) in listed:
@@ -120,7 +120,7 @@ def missing(spark: SparkSession, paths: Sequence[str], listed: Versions) -> dict
 def changed_since(spark: SparkSession, files: Files, listed: Versions) -> list[str]:
     """Return the files that were written to since they were listed.
 
-    Spark reads as many bytes as there were when it looked, and never comes back to a file.
+    Spark reads as many bytes as a file had when Spark listed it, and never reads the file again.
     """
     now = _present(spark, files)
     read = [*files.json, *files.avro]

@@ -26,7 +26,7 @@ __all__ = ["WHOLE_FILES", "Reading", "line_of_first", "object_of_path", "unreada
 # Rows that Python hands back to Spark at a time.
 _ARROW_ROWS = 2000
 
-# Spark is not to split these files: what it reads of a line that goes beyond a part is not the line.
+# Spark must not split these files: of a line that goes beyond a part, it would read only a piece.
 WHOLE_FILES = {"spark.sql.files.maxPartitionBytes": str(2**62), "spark.sql.files.minPartitionNum": "1"}
 
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Expected", "Outcome", "check", "envelopes", "refusal", "volumes"]
 
-# A property of the staging table: its last batch that met what was expected, or was let pass. A run that only comes
-# again must not make bad records good.
+# A property of the staging table: its last batch that met what was expected, or was let pass. A run that is only
+# repeated must not make bad records good.
 _THROUGH = "expected_through"
 
-# Days before the last one that volumes are compared with, and the fewest that can be told to be usual.
+# The days before the last one with which volumes are compared, and the fewest days that show what is usual.
 _DAYS, _FEWEST_DAYS = 7, 3
 
 _CHANGE_TYPES = {

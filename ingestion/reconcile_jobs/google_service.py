@@ -1,8 +1,8 @@
 """Calls of a Google service over its bare gRPC methods: retried with a limit, cancelled when they hang, closed at once.
 
-What the client libraries' own calls do otherwise (retries without pause or limit, streams that cannot be cancelled,
-clients that take minutes to close) is said where a service is used. Here are only their message types, their
-credentials and their channels.
+The client libraries' own calls retry without pause or limit, have streams that cannot be cancelled, and clients that
+take minutes to close: the module that uses a service describes it. This module uses only the libraries' message types,
+credentials and channels.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class GoogleService(ABC):
     def stream(
         self, method: str, request: Any, response: Any, metadata: Sequence[tuple[str, str]], patience: float
     ) -> Call:
-        """Start a streaming call, which is cancelled when a message is awaited for `patience` seconds."""
+        """Start a streaming call. It is cancelled after a wait of `patience` seconds for one message."""
         channel = self._free_channel()
         call = channel.grpc.unary_stream(
             method,
@@ -247,7 +247,7 @@ def code_of(problem: grpc.RpcError) -> str:
 
 
 def details_of(problem: grpc.RpcError) -> str:
-    """Return the first line of what the service says of a failure."""
+    """Return the first line of the service's message about a failure."""
     line = (problem.details() or "").strip().partition("\n")[0].rstrip(".: ")
     # A session's name is nobody's business.
     line = re.sub(r"/sessions/\S+", "/sessions/...", line)

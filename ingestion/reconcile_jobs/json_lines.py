@@ -27,11 +27,11 @@ class PackedError(ValueError):
 def packed_lines(content: bytes, name: str, longest: int) -> Iterator[list[bytes | LongRecord]]:
     """Yield the lines of a file in gzip or bzip2, many at a time.
 
-    Of a line with more bytes than the longest may have (its line feed counts), what is known of it. Raises PackedError.
+    For a line with more bytes than the longest may have (its line feed counts), a LongRecord. Raises PackedError.
     """
     chunks = _decompressed(content, name)
     chunk = next(chunks, b"")
-    place = len(_BOM) if chunk.startswith(_BOM) else 0  # where the line begins that is not yet whole
+    place = len(_BOM) if chunk.startswith(_BOM) else 0  # where the unfinished line begins
     chunk = chunk[place:] or next(chunks, b"")
     begun, long = b"", None
     while chunk:
@@ -73,7 +73,7 @@ def _decompressed(content: bytes, name: str) -> Iterator[bytes]:
 
 
 def _bunzip2(packed: BinaryIO) -> Iterator[bytes]:
-    # Not bz2.BZ2File, which takes a damaged stream behind the first one for the end of the file.
+    # Not bz2.BZ2File, which takes a damaged stream after the first one for the end of the file.
     piece = packed.read(_CHUNK)
     while piece:
         stream = bz2.BZ2Decompressor()

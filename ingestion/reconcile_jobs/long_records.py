@@ -8,10 +8,10 @@ from typing import Any
 
 __all__ = ["LONGEST", "LongRecord", "if_long"]
 
-# Bytes, where nothing else is said. A record is held some ten times over while a model reads it.
+# The default, in bytes. While a model reads a record, memory holds it some ten times.
 LONGEST = 32 * 2**20
 
-# How much of a record is read for what it says of itself.
+# How many bytes of a record are searched for its first members.
 _HEAD = 64 * 2**10
 
 
@@ -35,9 +35,9 @@ class LongRecord:
             self._head += piece[: _HEAD - len(self._head)]
 
     def note(self, object_of_path: str | None = None) -> str:
-        """Return what staging holds in place of the record: JSON, with what the record's beginning says of it.
+        """Return what staging holds in place of the record: JSON, with the first members of the record.
 
-        `object_of_path`: the object where the record itself does not tell it.
+        `object_of_path`: the object, for a record that does not name it.
         """
         said = {"bytes": self.bytes, "sha256": self._digest.hexdigest(), "place": self.place}
         # First, since a model looks there.

@@ -40,9 +40,9 @@ _JOB = "reconcile.job"  # kind of source and path: who may append
 _CHECKPOINT = "reconcile.checkpoint"  # query id and place of the checkpoint that appends
 _LAST_BATCH = "reconcile.last_batch"  # the largest number that was given out
 _APPEND = "reconcile.append"  # query id, micro-batch and files that it was given to
-_EMPTY = " was empty"  # behind an append that had nothing, and gave its number back
+_EMPTY = " was empty"  # after an append that had nothing, and gave its number back
 
-# What follows each record while it is parsed: were there a second document behind it, this would not come second.
+# Follows each record while it is parsed. If the record held a second document, this text would not come second.
 _AFTER = "<after the record>"
 
 # The reader's own limits are shorter than what databases hold: macros/change_records/parsed_record.sql.
@@ -160,9 +160,9 @@ class Staging:
             self._last = spark.table(name.sql).selectExpr("max(batch)").collect()[0][0] or 0
 
     def open_checkpoint(self, location: str | None) -> tuple[str, bool]:
-        """Return the full name of the checkpoint (None: the table's own), and whether what was in it is lost.
+        """Return the full name of the checkpoint (None: the table's own), and whether its content was lost.
 
-        Raises UsageError for a stranger's.
+        Raises UsageError for the checkpoint of another table.
         """
         path = hadoop_path(self._spark, location or f"lakehouse/_checkpoints/{self.name.file_name}")
         files = path.getFileSystem(self._spark._jsc.hadoopConfiguration())
@@ -176,10 +176,11 @@ class Staging:
         return location, self.check_checkpoint(location, checkpoint_id(self._spark, location), committed)
 
     def check_checkpoint(self, location: str, query_id: str | None, committed: int | None) -> bool:
-        """Return whether a checkpoint was lost: its files then come again. Raises UsageError for a stranger's.
+        """Return whether a checkpoint was lost, so that its files come again.
 
         `query_id` is the id in the checkpoint, None if it is new; `committed`: its last finished micro-batch, if any.
-        Raises UsageError, too, where the table was set back to a version of before appends that the checkpoint has.
+        Raises UsageError for the checkpoint of another table. Raises UsageError, too, if the table was set back to a
+        version without appends that the checkpoint has as done.
         """
         known_id, _, known_location = self._properties.get(_CHECKPOINT, "").partition(" ")
         if query_id is not None and query_id == known_id:
@@ -191,7 +192,7 @@ class Staging:
                 )
             return False
         if committed is not None:
-            # It takes files for delivered that this table never saw.
+            # For this checkpoint, files are delivered that this table never received.
             raise UsageError(
                 f"The checkpoint {location} has appended to another table than {self.name}, or to one since dropped: "
                 f"name another with --checkpoint, or delete it to {self._without_checkpoint}."
@@ -207,10 +208,10 @@ class Staging:
         return True
 
     def was_set_back(self, committed: int | None = None) -> bool:
-        """Return whether the table was restored to a version of before its last append.
+        """Return whether the table was restored to a version from before its last append.
 
-        `committed`: the last micro-batch that the checkpoint has as done. A table that was copied back as files knows
-        of nothing that came later; but the checkpoint does.
+        `committed`: the last micro-batch that the checkpoint has as done. A table that was copied back as files has
+        no trace of later appends; but the checkpoint has.
         """
         query_id, _, append = self._properties.get(_APPEND, "//").partition("/")
         if not query_id:
@@ -221,7 +222,7 @@ class Staging:
         return self._format.was_set_back(self._spark, self.name.sql, query_id, epoch)
 
     def number_behind_all_appends(self) -> None:
-        """Let numbers go on behind all that were ever given out: a table that was restored knows of fewer."""
+        """Continue the numbers after all that were ever given out: a table that was restored knows fewer."""
         self._last = max(self._last, self._format.appends(self._spark, self.name.sql))
 
     def kept(self, name: str) -> str | None:
@@ -229,7 +230,7 @@ class Staging:
         return self._properties.get(f"reconcile.{name}")
 
     def keep(self, name: str, value: str) -> None:
-        """Keep a text with the table, which outlives its rows and its checkpoint."""
+        """Keep a text with the table. The text outlives the table's rows and its checkpoint."""
         self._set({f"reconcile.{name}": value})
 
     @property
@@ -344,7 +345,7 @@ class Staging:
             self._wait_until_made(problem)
 
     def _wait_until_made(self, problem: Exception) -> None:
-        """Let another job finish what both began: which of them may append is asked of the table. Raises Fault."""
+        """Wait until another job has made the table that both began; the table shows who may append. Raises Fault."""
         for _ in range(_PATIENCE):
             if self._spark.catalog.tableExists(self.name.sql):
                 return

@@ -43,11 +43,11 @@ class TableFormat(Protocol):
         ...
 
     def was_set_back(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
-        """Return whether the table was restored to a version of before an append; this one it knows as its last."""
+        """Return whether the table was restored to a version from before an append, the last one in its properties."""
         ...
 
     def appends(self, spark: SparkSession, table: str) -> int:
-        """Return how many appends there were at most of which the table's properties do not speak any more."""
+        """Return the most appends that the table can have had, if a restore sets its properties back, and 0 if not."""
         ...
 
 
@@ -73,7 +73,7 @@ class Delta:
         return dict(detail.properties)
 
     def append(self, spark: SparkSession, rows: DataFrame, table: str, query_id: str, epoch: int, batch: int) -> None:
-        """Append rows; Delta's log knows the last micro-batch of each query, and Delta drops what it has seen."""
+        """Append rows. Delta's log has the last micro-batch of each query, and Delta drops one that it already has."""
         writer = _if_number_is_free(rows, table, batch).write.format("delta").mode("append")
         writer.option("txnAppId", query_id).option("txnVersion", epoch).saveAsTable(table)
 
@@ -220,8 +220,8 @@ def _other_format(table: str, session: str) -> UsageError:
 def _staged(spark: SparkSession, table: str, append: str, batch: int) -> int | None:
     """Return the snapshot that an append has written under this number, None if there is none.
 
-    Snapshots stand as they were written. The append before was published before this one was written, so that none of
-    the thousands behind it needs to be looked at.
+    Snapshots are in the order in which they were written. The previous append was published before this one was
+    written, so the thousands of snapshots before it need not be looked at.
     """
     for snapshot in reversed(_iceberg_table(spark, table).snapshots()):
         summary = snapshot.summary()

@@ -1,6 +1,7 @@
-{#- The account of a range, before it is merged: `newest` as `newest_records` gives it, with the base table's `_change_base_sequence` and
-    `_change_base_deleted`, NULL where the base has no such key. `lost` is SQL for the rows whose record the base takes and which it yet does not set, as
-    a row delete undoes it. Each count has a predicate of its own; none is a difference. -#}
+{#- The account of a range, before its MERGE. `newest`: as `newest_records` gives it, with the base table's
+    `_change_base_sequence` and `_change_base_deleted`, which are NULL if the base table has no such key. `lost`: SQL
+    for the rows whose record the base table takes but which the record does not set, because a row delete undoes it.
+    Each count has a predicate of its own; none is a difference. -#}
 {%- macro change_counts(changes, newest, delivered, lost=none) -%}
 select
     {{ delivered }} as delivered,

@@ -1,7 +1,9 @@
-{#- The change records of some batches, or of all from `first` on where `last` is none, with what every materialization asks of them whatever the source: a key, a place in the
-    order, whole rows. `sql` is the model's SELECT, `fields` the columns it has. Where partial records are taken, `_change_columns` are the
-    columns beside the key that an update carries, in one order; NULL for what sets the whole row, as an insert, a delete and an update of all do. Of a history a record must have a time.
-    A delete that names a place instead of a key needs none (see `keyless_deletes_of`). `beside`: columns of the SELECT that are kept as they are. -#}
+{#- The change records of some batches, checked for what every materialization requires: a key, a place in the order,
+    whole rows. The batches are `first` to `last`, or all from `first` on if `last` is none. `sql` is the model's
+    SELECT, and `fields` are its columns. If the model takes partial records, `_change_columns` names the columns beside
+    the key that an update carries, in a fixed order. It is NULL if the record sets the whole row: an insert, a delete,
+    or an update of all columns. A record of a history must have a time. A delete that names a place instead of a key
+    needs no key (see `keyless_deletes_of`). `beside`: columns of the SELECT that are passed on unchanged. -#}
 {%- macro checked_records(sql, fields, settings, first, last, beside=[]) -%}
 {%- set columns, keys = settings.columns, settings.unique_key -%}
 {%- set partial_records, row_ids, keyless = settings.partial_records, settings.row_ids, settings.keyless -%}

@@ -1,6 +1,6 @@
-{#- As `change_counts`, for a model that takes records which carry only some columns: `newest` as `newest_columns` gives it, beside the base
-    table, with what `columns_beside_base` adds. Of the records that a row consists of, those that the base table did not have are applied; but an update
-    of some columns is pending while the row is. -#}
+{#- As `change_counts`, for a model that takes partial records. `newest`: as `newest_columns` gives it, beside the base
+    table, with the columns that `columns_beside_base` adds. Of the records that a row consists of, those that the base
+    table did not have are applied. But an update of some columns is pending as long as its row is pending. -#}
 {%- macro column_counts(changes, newest, delivered) -%}
 select
     {{ delivered }} as delivered,

@@ -1,6 +1,7 @@
-{#- What orders a row whose columns change apart: the sequence of its newest record, of the record that last set the whole row (NULL where
-    none is known), and of each column that was changed since. Two such orders, of the base table and of a range of batches, are joined by taking the
-    greater of each: in whatever order and however often. `one` and `other` are {newest, row, columns}, SQL for each. -#}
+{#- The order of a row from partial records: the sequence of its newest record, the sequence of the record that last set
+    the whole row (NULL if none is known), and the sequence of each column that changed since. Two such orders, of the
+    base table and of a range of batches, are joined: of each sequence, the greater one counts. So neither the order of
+    the joins nor a repetition matters. `one` and `other` are {newest, row, columns}, SQL for each. -#}
 {%- macro joined_order(one, other) -%}
   {%- set row = 'greatest(' ~ one.row ~ ', ' ~ other.row ~ ')' -%}
   {{ return({
@@ -11,12 +12,13 @@
   }) }}
 {%- endmacro %}
 
-{#- The order of a row of a table or subquery that has the base table's columns; `prefix` goes before their names. -#}
+{#- The order of a row, for a table or a subquery with the base table's columns; `prefix` goes before their names. -#}
 {%- macro order_of(prefix) -%}
   {{ return({'newest': prefix ~ '_sequence', 'row': prefix ~ '_row_sequence', 'columns': prefix ~ '_column_sequences'}) }}
 {%- endmacro %}
 
-{#- The sequence of the record that a column has its value from; '' lies below all, where none is known. -#}
+{#- The sequence of the record from which a column has its value. If none is known, it is '', which is less than every
+    sequence. -#}
 {%- macro sequence_of_column(order, column) -%}
 coalesce({{ order.columns }}[{{ reconcile.literal(column) }}], {{ order.row }}, '')
 {%- endmacro %}
@@ -26,8 +28,8 @@ coalesce({{ order.columns }}[{{ reconcile.literal(column) }}], {{ order.row }}, 
 array_distinct(array_compact(concat(array({{ order.newest }}, {{ order.row }}), map_values({{ reconcile._or_none(order.columns) }}))))
 {%- endmacro %}
 
-{#- While an update of some columns has come and nothing that says what the row was before, no record of the whole row or only a delete,
-    the row is neither live nor deleted. -#}
+{#- A row is pending if an update of some columns has come, but no record that shows what the row was before: either no
+    record of the whole row, or only a delete. A pending row is neither live nor deleted. -#}
 {%- macro is_pending(order, deleted) -%}
 ({{ order.row }} is null or ({{ deleted }} and {{ order.newest }} > {{ order.row }}))
 {%- endmacro %}

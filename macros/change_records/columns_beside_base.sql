@@ -1,6 +1,7 @@
-{#- What `newest_columns` gives beside the base table's row, NULL where there is none: the order of the joined row (`_change_newest_after`,
-    `_change_row_after`, `_change_columns_after`); the sequences of the records that the base table's row consists of, `_change_known`; and of those
-    that the joined row consists of the ones that the base table did not have, `_change_writers`. -#}
+{#- Adds columns to what `newest_columns` gives, beside the base table's row (NULL if there is none).
+    `_change_newest_after`, `_change_row_after` and `_change_columns_after` are the order of the joined row.
+    `_change_known` has the sequences of the records that the base table's row consists of. `_change_writers` has those
+    records of the joined row that the base table did not have. -#}
 {%- macro columns_beside_base(newest) -%}
 {%- set known = reconcile.order_of('_change_base') -%}
 {%- set joined = reconcile.joined_order(known, reconcile.order_of('_change')) -%}

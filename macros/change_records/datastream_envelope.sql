@@ -1,14 +1,16 @@
-{#- What a Datastream event says of itself, in every spelling that it was seen in; each is SQL over the fields of an event.
-    An old stream and a new one may write into one table, so the spellings mix. -#}
+{#- How a Datastream event describes itself, in every spelling that was seen; each macro gives SQL over the fields of an
+    event. An old stream and a new one may write into one table, so the spellings mix. -#}
 
-{#- Whether the event is a row of a backfill (true), a change (false), or unknown (NULL): `backfill`, `mysql-backfill-fulldump`, `oracle_dump`;
-    `cdc`, `mysql-cdc-binlog`, `oracle-supplementation`. The words do not tell the source. -#}
+{#- Whether the event is a row of a backfill (true), a change (false), or unknown (NULL). Backfills: `backfill`,
+    `mysql-backfill-fulldump`, `oracle_dump`. Changes: `cdc`, `mysql-cdc-binlog`, `oracle-supplementation`. The words do
+    not show the source. -#}
 {%- macro is_backfill() -%}
 case when read_method rlike '(?i)backfill|_dump$' then true when read_method rlike '(?i)(^|[-_])cdc([-_]|$)|supplementation' then false end
 {%- endmacro %}
 
-{#- Which of Datastream's sources an event is of, as SQL; NULL where nothing tells. The fields of the metadata tell it, and the word for the reading where it names a source: `cdc`
-    and `backfill` do not. `first` is the one that an event is of if it says so, whatever else it says. -#}
+{#- The Datastream source of an event, as SQL; NULL if nothing shows it. The fields of the metadata show the source, and
+    `read_method` does if it names one: `cdc` and `backfill` do not. `first` is checked first: an event that looks like
+    an event of `first` is one, whatever else the event says. -#}
 {%- macro source_of_event(read_method, metadata, first='oracle') -%}
 {%- set says = {
       'oracle': metadata ~ '.scn is not null or ' ~ metadata ~ ".row_id is not null or " ~ read_method ~ " like 'oracle%'",
@@ -28,7 +30,7 @@ case
   {{ return(['scn', 'row_id', 'log_position', 'binlog_position', 'lsn']) }}
 {%- endmacro %}
 
-{#- The rows of a backfill are inserts, whether they say so or not. -#}
+{#- A row of a backfill is an insert even if it has no change type. -#}
 {%- macro datastream_change_type() -%}
 case
             when upper(source_metadata.change_type) = 'INSERT' or is_backfill and nullif(source_metadata.change_type, '') is null then 'insert'
@@ -42,7 +44,8 @@ case
 if({{ field }} rlike {{ reconcile.literal('^\\d{10,15}$') }}, timestamp_millis(try_cast({{ field }} as bigint)), {{ reconcile.typed_value(field, {'name': 'timestamp'}, round=true) }})
 {%- endmacro %}
 
-{#- What `is_deleted` says against the type of change; NULL where they agree or it says nothing. Oracle's UPDATE-DELETE was seen with false. -#}
+{#- A complaint if `is_deleted` contradicts the type of change; NULL if they agree or `is_deleted` is missing. Oracle's
+    UPDATE-DELETE was seen with `is_deleted` false. -#}
 {%- macro is_deleted_complaint() -%}
 if(
                 lower(metadata.is_deleted) = 'true' and change_type <> 'delete' or lower(metadata.is_deleted) = 'false' and upper(metadata.change_type) = 'DELETE',
@@ -50,7 +53,8 @@ if(
             )
 {%- endmacro %}
 
-{#- The key columns that a record names, as a list in JSON: SQL Server has them as `replication_index`; `[]` is a table without a key. -#}
+{#- The key columns that a record names, as a list in JSON. SQL Server has them as `replication_index`; `[]` means a
+    table without a key. -#}
 {%- macro key_of_record() -%}
 to_json(coalesce(if(cardinality(try_cast(metadata.primary_keys as array<string>)) > 0, try_cast(metadata.primary_keys as array<string>), null), try_cast(metadata.replication_index as array<string>), try_cast(metadata.primary_keys as array<string>)))
 {%- endmacro %}

@@ -1,6 +1,8 @@
-{#- How many of the generations a record has reached: a section of `_change_sequence`. One that is a time begins a log; one that is a
-    position lies in the log that the last time before it began, so that every record of a later log is behind it, and none of an
-    earlier log. A backfill row has no coordinates, but the time when it was read. Beside what `datastream_change_records` makes of a record. -#}
+{#- How many of the generations a record has reached: a section of `_change_sequence`. A generation that is a time
+    begins a log. A generation that is a position lies in the log that the last time before it began. So every record of
+    a later log is after the position, and every record of an earlier log is before it. A backfill row has no
+    coordinates; it is placed by the time when it was read. The SQL is over the columns that `datastream_change_records`
+    makes of a record. -#}
 {%- macro hex_of_generation(generations, coordinates) -%}
 {%- set reached = [] -%}
 {%- for beginning in generations -%}
@@ -20,7 +22,7 @@ lpad(hex({{ reached | join(' + ') }}), 4, '0')
 {%- endif -%}
 {%- endmacro %}
 
-{#- The position goes through the very SQL that reads a record's coordinates. -#}
+{#- The position goes through the same SQL as a record's coordinates. -#}
 {%- macro _lies_behind(position, coordinates, log_began, next_log_began) -%}
 {%- set there = [] -%}
 {%- set here = [] -%}

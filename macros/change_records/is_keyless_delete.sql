@@ -3,7 +3,7 @@
 (_change_type <=> 'delete' and {{ place }} is not null{% for key in keys %} and {{ reconcile.identifier(key) }} is null{% endfor %})
 {%- endmacro %}
 
-{#- The same among checked records: a record without a key that was not refused. -#}
+{#- The same condition for checked records: a record without a key that was not refused. -#}
 {%- macro is_keyless_delete_record(keys) -%}
 (_change_error is null and {{ reconcile.identifier(keys[0]) }} is null)
 {%- endmacro %}

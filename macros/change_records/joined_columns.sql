@@ -1,6 +1,7 @@
-{#- The columns of the base table's row `base`, joined with those of `newest`, as `columns_beside_base` gives it: {column: SQL}. Each column has its
-    value from the newer record; nothing here depends on which of the two came first. Where there is no such row `base` is all NULL.
-    `file_format`: where `base` is the table itself, and not what `stored_rows` makes of it. -#}
+{#- The columns of the base table's row `base`, joined with those of `newest`, as {column: SQL}. `newest`: as
+    `columns_beside_base` gives it. Each column has its value from the newer record, whichever of the two came first. If
+    the base table has no such row, `base` is all NULL. `file_format`: given if `base` is the table itself, and not what
+    `stored_rows` makes of it. -#}
 {%- macro joined_columns(columns, keys, file_format=none) -%}
   {%- set known, come = reconcile.order_of('base._change'), reconcile.order_of('newest._change') -%}
   {%- set joined = reconcile.joined_order(known, come) -%}

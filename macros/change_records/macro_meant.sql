@@ -1,5 +1,6 @@
-{#- The name of the source macro that a staged record is for, as SQL over the columns of staging, where that is another than the one that reads it, which is for `source`; NULL where
-    it is this one, or where nothing tells. `of_event` is SQL for the source of an event of Datastream's, where that is another. -#}
+{#- The name of the source macro that a staged record is for, as SQL over the columns of staging. NULL if the record is
+    for `source`, the source of the macro that reads it, or if nothing shows the macro. `of_event`: SQL for the source
+    of a Datastream event, if that is another one. -#}
 {%- macro macro_meant(source, of_event=none) -%}
 case source
             {%- for other, name in reconcile.source_macros().items() if other != source %}
@@ -9,7 +10,7 @@ case source
         end
 {%- endmacro %}
 
-{#- What is said against a record that the macro for `source` does not read, as SQL; NULL where it does. -#}
+{#- The complaint about a record that the macro for `source` does not read, as SQL; NULL if the macro reads it. -#}
 {%- macro complaint_of_source(source, meant='meant') -%}
 case
                 when {{ meant }} is not null then concat('the record is of another source; probably meant: ', {{ meant }})
@@ -17,7 +18,7 @@ case
             end
 {%- endmacro %}
 
-{#- The source macro of each `source` of staging that has one alone. -#}
+{#- The source macro for each `source` of staging that has only one. -#}
 {%- macro source_macros() -%}
   {{ return({'spanner': 'spanner_change_stream', 'bigtable': 'bigtable_change_stream', 'snapshot': 'snapshots'}) }}
 {%- endmacro %}

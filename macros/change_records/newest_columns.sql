@@ -1,6 +1,7 @@
-{#- As `newest_records`, for a model that takes records which carry only some columns: each column has its value from the newest record that
-    carries it, unless a newer one sets the whole row. With the order of the row (see `joined_order`); the records that it consists of,
-    `_change_contributors`; and all that there were, `_change_delivered`, each with the columns that it carries, NULL for a whole row. -#}
+{#- As `newest_records`, for a model that takes partial records. Each column has its value from the newest record that
+    carries the column, unless a newer record sets the whole row. The result also has the order of the row (see
+    `joined_order`); `_change_contributors`, the records that the row consists of; and `_change_delivered`, all records
+    of the key, each with the columns that it carries (NULL for a whole row). -#}
 {%- macro newest_columns(changes, columns, keys) -%}
 select
     {%- for column in columns if column.name in keys %}

@@ -1,6 +1,7 @@
-{#- The newest record of each key among checked records, as a row of the base table, and the account of the others:
-    `_change_records` there were, with these `_change_sequences`. Copies of one record differ only in their batch: the earliest counts,
-    so that a rebuild gives what the increments gave. What has no key is a keyless delete, and no record of a row. -#}
+{#- The newest record of each key among checked records, as a row of the base table, and the account of the key's
+    records: `_change_records` is their number, `_change_sequences` the set of their sequences. Copies of one record
+    differ only in their batch. The earliest copy counts, so that a rebuild gives what the increments gave. A record
+    without a key is a keyless delete, and not a record of a row. -#}
 {%- macro newest_records(changes, settings) -%}
 {%- set columns, keys = settings.columns, settings.unique_key -%}
 select newest.*, records as _change_records, sequences as _change_sequences

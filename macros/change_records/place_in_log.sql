@@ -1,6 +1,7 @@
-{#- What `_change_sequence` tells of a change of Datastream's sources, as SQL: see "Order" in docs/design.md. -#}
+{#- What `_change_sequence` shows about a change of a Datastream source, as SQL: see "Order" in docs/design.md. -#}
 
-{#- The coordinates of a change, of its whole place in the order: without the generation, the mark of a change, and what settles ties. -#}
+{#- The coordinates of a change, from its `_change_sequence`: without the generation, the mark of a change, and the
+    sections that settle ties. -#}
 {%- macro place_in_log() -%}
 substring(_change_sequence, 8, char_length(_change_sequence) - 7 - 19)
 {%- endmacro %}
@@ -9,12 +10,12 @@ substring(_change_sequence, 8, char_length(_change_sequence) - 7 - 19)
 left({{ sequence }}, 4)
 {%- endmacro %}
 
-{#- Whether a record is a change, and no row of a backfill. -#}
+{#- Whether a record is a change, and not a row of a backfill. -#}
 {%- macro is_in_log() -%}
 split_part(_change_sequence, '/', 2) = '1'
 {%- endmacro %}
 
-{#- Whether objects, as `model_inputs` has them, are of such sources. -#}
+{#- Whether objects, as `model_inputs` has them, are of Datastream sources. -#}
 {%- macro have_log(objects) -%}
   {{ return(objects.values() | selectattr('generations', 'defined') | list | length > 0) }}
 {%- endmacro %}

@@ -1,5 +1,6 @@
-{#- The SELECT of a model's change records at an earlier moment: `sql` itself where there is none. A filter on the sequence, which holds a hash of all
-    values, would take the parsing of a record into it: `explode` stops it. -#}
+{#- The SELECT of a model's change records at an earlier moment; `sql` itself if there is no such moment. The sequence
+    holds a hash of all values, so a filter on the sequence would pull the whole parsing of a record into the filter.
+    `explode` prevents that. -#}
 {%- macro records_as_of(sql, as_of) -%}
 {%- if not as_of -%}
 {{ sql }}
@@ -13,7 +14,8 @@ where _change_batch <= {{ as_of.last | default(0) }} and {{ reconcile._is_as_of(
 {%- endif -%}
 {%- endmacro %}
 
-{#- The change records of an earlier moment, as a condition. What cannot be placed is kept, and quarantined (see `_as_of_complaint`). Batches bound what is read in any case. -#}
+{#- A condition for the change records of an earlier moment. Records that cannot be placed are kept, and quarantined
+    (see `_as_of_complaint`). Batches limit what is read in any case. -#}
 {%- macro _is_as_of(as_of) -%}
 {%- if as_of.position == 'commit_time' -%}
 coalesce(_change_time <= to_timestamp({{ reconcile.literal(as_of.value) }}), true)
@@ -36,8 +38,9 @@ cast(null as string)
 {%- endif -%}
 {%- endmacro %}
 
-{#- Whether a snapshot of PostgreSQL, `xmin:xmax:in progress`, sees the record's transaction. A backfill row has none. Datastream gives the 32 bits of a
-    transaction's id that PostgreSQL logs, and a snapshot all 64: taken is the id of these bits that is next to the snapshot. -#}
+{#- Whether a snapshot of PostgreSQL, `xmin:xmax:in progress`, sees the record's transaction. A backfill row has no
+    transaction. Datastream gives the 32 bits of a transaction id that PostgreSQL logs, and a snapshot has all 64. So
+    the macro takes the id that has these 32 bits and is nearest to the snapshot. -#}
 {%- macro is_seen(snapshot) -%}
 {%- set xmin, xmax, in_progress = snapshot.split(':') -%}
 {%- set xmin, xmax, wrap = xmin | int, xmax | int, 4294967296 -%}

@@ -1,13 +1,13 @@
-{#- Sections of `_change_sequence`: fixed-width hex, so that comparing them as text compares them as numbers.
-    Each gives NULL for a text that is not of its form, and the record is quarantined. -#}
+{#- Sections of `_change_sequence`: fixed-width hex, so that the order of the texts is the order of the numbers. Each
+    macro gives NULL for a text that does not have its form, and the record is quarantined. -#}
 
 {#- A whole number, as Oracle's scn or MySQL's log_position. -#}
 {%- macro hex_of_number(text) -%}
 if({{ text }} rlike {{ reconcile.literal('^\\s*\\d{1,18}\\s*$') }}, lpad(hex(try_cast({{ text }} as bigint)), 16, '0'), null)
 {%- endmacro %}
 
-{#- Hex fields between separators, as PostgreSQL's 0/23E8430 or Oracle's ` 0x0073cb.00001c24.01a8 `. What is before the first field's
-    digits is cut off together with its zeros, which filling up brings back. -#}
+{#- Hex fields between separators, as PostgreSQL's 0/23E8430 or Oracle's ` 0x0073cb.00001c24.01a8 `. The prefix of the
+    first field is cut off together with leading zeros; padding restores these zeros. -#}
 {%- macro hex_of_fields(text, separator, fields) -%}
 {%- set digits = "trim(leading ' 0xX' from rtrim(" ~ text ~ "))" -%}
 {%- set parts = [] -%}
@@ -18,13 +18,15 @@ if({{ text }} rlike {{ reconcile.literal('^\\s*\\d{1,18}\\s*$') }}, lpad(hex(try
 if({{ text }} rlike {{ reconcile.literal('^ *(0[xX])?[0-9a-fA-F]{1,8}([' ~ separator ~ '][0-9a-fA-F]{1,8}){' ~ (fields - 1) ~ '} *$') }}, upper(concat_ws('/', {{ parts | join(', ') }})), null)
 {%- endmacro %}
 
-{#- A moment, in milliseconds: what Datastream documents and what its Avro files hold. Its JSON files have microseconds;
-    were they used, one change would sort differently by the format of the file that it came in. Before 1970 there is none. -#}
+{#- A moment in milliseconds, the precision that Datastream documents and that its Avro files have. Its JSON files have
+    microseconds; with microseconds, the place of a change would depend on the format of its file. A moment before 1970
+    gives NULL. -#}
 {%- macro hex_of_time(timestamp) -%}
 if(unix_millis({{ timestamp }}) >= 0, lpad(hex(unix_millis({{ timestamp }})), 16, '0'), null)
 {%- endmacro %}
 
-{#- A moment to the nanosecond, from the timestamp, which holds the microseconds, and the text, which has all digits. -#}
+{#- A moment to the nanosecond. `timestamp` holds only microseconds, so the fraction of a second comes from `text`,
+    which has all digits. -#}
 {%- macro hex_of_nanoseconds(timestamp, text) -%}
 if(unix_seconds({{ timestamp }}) between 0 and 9223372035, lpad(hex(unix_seconds({{ timestamp }}) * 1000000000 + bigint(rpad(regexp_extract({{ text }}, '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null)
 {%- endmacro %}
@@ -34,12 +36,13 @@ if(unix_seconds({{ timestamp }}) between 0 and 9223372035, lpad(hex(unix_seconds
 if({{ text }} rlike '^[0-9a-fA-F]{1,16}$', lpad(upper({{ text }}), 16, '0'), null)
 {%- endmacro %}
 
-{#- A whole number that may be negative, as Bigtable's tiebreaker: counted from the least of 64 bits. -#}
+{#- A whole number that may be negative, as Bigtable's tiebreaker: shifted so that the least number of 64 bits becomes
+    0. -#}
 {%- macro hex_of_signed(text) -%}
 if({{ text }} rlike '^-?[0-9]{1,19}$', lpad(hex(try_cast({{ text }} as bigint) ^ bigint('-9223372036854775808')), 16, '0'), null)
 {%- endmacro %}
 
-{#- A token that tells apart and does not order. -#}
+{#- A token that distinguishes records, but does not order them. -#}
 {%- macro hex_of_token(text) -%}
 if({{ text }} <> '', lpad(hex(xxhash64({{ text }})), 16, '0'), null)
 {%- endmacro %}
@@ -49,10 +52,12 @@ if({{ text }} <> '', lpad(hex(xxhash64({{ text }})), 16, '0'), null)
 lpad(hex({{ number }}), 8, '0')
 {%- endmacro %}
 
-{#- The last two sections settle ties without chance: a delete lies below an insert or update, then a hash of the type of
-    change and the values. NULLs are hashed as flags, since a hash of (NULL, 'a') equals that of ('a', NULL); floating
-    point as text, since 0.0 and -0.0 hash alike; maps as sorted entries and variants as text, since they do not hash at all. In the order of the
-    columns' names: that of their declaration may change. `carried`: the columns that a record carries, where a source has such. -#}
+{#- The last two sections settle ties without chance: a delete lies below an insert or update, and then a hash of the
+    type of change and the values decides. NULLs are hashed as flags, since a hash of (NULL, 'a') equals that of ('a',
+    NULL). Floating-point values are hashed as text, since 0.0 and -0.0 hash alike. Maps are hashed as sorted entries
+    and variants as text, since Spark does not hash them at all. The columns are in the order of their names, since the
+    order of their declaration may change. `carried`: the columns that a record carries, if the source has partial
+    records. -#}
 {%- macro tie_sections(change_type, columns, prefix='', carried=none) -%}
 {%- set values = ['coalesce(to_json(array_sort(' ~ carried ~ ")), '')"] if carried else [] -%}
 {%- for column in columns | sort(attribute='name') -%}
@@ -73,7 +78,8 @@ concat(if({{ change_type }} = 'delete', '0', '1'), '/', lpad(hex(xxhash64({{ cha
       else value]) }}
 {%- endmacro %}
 
-{#- JSON would have milliseconds, and the session's time zone: then a record would have another place in the order in another session. -#}
+{#- Without these options, JSON would have milliseconds and the session's time zone. A record would then have another
+    place in the order in another session. -#}
 {%- macro _to_the_microsecond() -%}
 map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')
 {%- endmacro %}

@@ -1,8 +1,10 @@
-{#- Which records a Datastream source macro takes. `object` is schema and table in one name, so that `a_b`.`c` and `a`.`b_c` are one object; the
-    metadata of each record names both apart. A route is {objects, table}, `table` being [database, schema, table] or none: `object` names all tables of an object (and is refused
-    by `refuse_doubtful_objects` where there are several), `table` one of them. -#}
+{#- Which records a Datastream source macro takes. `object` is schema and table in one name, so `a_b`.`c` and `a`.`b_c`
+    are one object. The metadata of each record name schema and table separately. A route is {objects, table}, where
+    `table` is [database, schema, table] or none. A model's `object` names all tables of an object;
+    `refuse_doubtful_objects` refuses it if there are several. A model's `table` names one of them. -#}
 
-{#- The routes of a source macro. `object` and `table` are each a name, or a list of the names that one table has had. -#}
+{#- The routes of a source macro. `object` and `table` are each a name, or a list of the names that one table has
+    had. -#}
 {%- macro routes_of(object, table) -%}
   {%- set routes, complaints = [], [] -%}
   {%- for name in ([object] if object is string else object or []) -%}
@@ -38,7 +40,8 @@
   {{ return(objects) }}
 {%- endmacro %}
 
-{#- The staged records of objects as `model_inputs` has them, as SQL. `record` is read only where a table is named. -#}
+{#- A condition for the staged records of `objects`, which are as `model_inputs` has them. The condition reads `record`
+    only if a table is named. -#}
 {%- macro is_of_objects(objects) -%}
 {%- set tables = [] -%}
 {%- set whole = [] -%}
@@ -65,7 +68,7 @@ object {{ '= ' ~ names[0] if names | length == 1 else 'in (' ~ names | join(', '
 coalesce({{ conditions | join(' or ') }}, false)
 {%- endmacro %}
 
-{#- The documentation has SQL Server's schema as a list of one name. -#}
+{#- Datastream's documentation shows SQL Server's schema as a list of one name. -#}
 {%- macro _said_schema(metadata) -%}
 nullif(regexp_replace({{ metadata }}.schema, {{ reconcile.literal('^\\["|"\\]$') }}, ''), '')
 {%- endmacro %}
@@ -75,7 +78,7 @@ nullif(regexp_replace({{ metadata }}.schema, {{ reconcile.literal('^\\["|"\\]$')
 coalesce({{ reconcile._said_schema(metadata) }}, {{ metadata }}.database)
 {%- endmacro %}
 
-{#- A table by its whole name, as SQL: database, schema and table, as far as the metadata have them. -#}
+{#- The full name of a table, as SQL: database, schema and table, as far as the metadata have them. -#}
 {%- macro source_table(metadata) -%}
 nullif(concat_ws('.', nullif({{ metadata }}.database, ''), {{ reconcile._said_schema(metadata) }}, nullif({{ metadata }}.table, '')), '')
 {%- endmacro %}
@@ -85,7 +88,7 @@ nullif(concat_ws('.', nullif({{ metadata }}.database, ''), {{ reconcile._said_sc
 concat({{ reconcile._schema_of(metadata) }}, '.', {{ metadata }}.table)
 {%- endmacro %}
 
-{#- The objects alone, whichever tables of them are taken. -#}
+{#- The objects without their tables. -#}
 {%- macro plain_objects(objects) -%}
   {%- set plain = {} -%}
   {%- for object in objects -%}{%- do plain.update({object: {}}) -%}{%- endfor -%}

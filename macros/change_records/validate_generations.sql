@@ -1,6 +1,8 @@
-{#- What is wrong with the generations that a model declares ends the run, all of it at once. They stand in the order in which they began:
-    what is counted for a change and for a backfill row is then the same generation. `positions`: the coordinates that a position may give, which
-    are the first of the source's order: name -> the `form` of a value, its numbers in groups (of `base` 16, where that is said), what it `is`, and an `example`. -#}
+{#- Ends the run if a model's declared generations are wrong, and names everything that is wrong at once. The
+    generations stand in the order in which they began. So what is counted for a change and for a backfill row is the
+    same generation. `positions`: the coordinates that a position may give, which are the first ones of the source's
+    order. It is {name: {form, base, is, example}}: `form` is the form of a value with its numbers in groups (of `base`
+    16, if that is given), `is` says what the value is, and `example` is one. -#}
 {%- macro validate_generations(generations, positions) -%}
   {%- set complaints = [] -%}
   {%- set example = {} -%}
@@ -60,7 +62,7 @@
   {{ return(wrong) }}
 {%- endmacro %}
 
-{#- A position, to be compared with others. -#}
+{#- A position as lists of numbers, which can be compared. -#}
 {%- macro _place(position, positions) -%}
   {%- set place = [] -%}
   {%- for name, told in positions.items() if name in position -%}
@@ -69,7 +71,7 @@
   {{ return(place) }}
 {%- endmacro %}
 
-{#- The numbers of a coordinate; none if it has not the form. -#}
+{#- The numbers of a coordinate; none if the coordinate does not have the form. -#}
 {%- macro _numbers_of(said, told) -%}
   {%- set found = modules.re.fullmatch(told.form, said | string) -%}
   {%- if not found -%}{{ return(none) }}{%- endif -%}

@@ -1,5 +1,6 @@
-{#- What the records of the models say of their columns, keys and schemas, where it is new or departs from what is declared: see "Columns seen" in docs/design.md.
-    Everything here follows from staging, batch by batch: a replay replaces the rows of its range by the same ones, a rebuild all of them. -#}
+{#- What the records of the models show about their columns, keys and schemas, where it is new or differs from the
+    declaration: see "Columns seen" in docs/design.md. Everything in this table follows from staging, batch by batch. So
+    a replay replaces the rows of its range by the same rows, and a rebuild replaces all rows. -#}
 {%- macro columns_seen() -%}
   {{ return(api.Relation.create(schema=target.schema, identifier='reconcile_columns_seen', type='table')) }}
 {%- endmacro %}
@@ -18,8 +19,9 @@ create table if not exists {{ reconcile.qualified(reconcile.columns_seen()) }} (
 partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile.format_properties_clause(file_format) }}
 {%- endmacro %}
 
-{#- Compares what the range's records have with what those before them had: {statements, said}: what writes down what is new, nothing if nothing is, and what the run says
-    of it. A declared column that no record has ever had ends the run: it would be NULL in silence. -#}
+{#- Compares the range's records with the records before them, and returns {statements, said}: the statements that write
+    down what is new, none if nothing is, and what the run reports about it. A declared column that no record has ever
+    had ends the run: otherwise the column would silently be NULL. -#}
 {%- macro note_columns(relations, settings, range) -%}
   {%- if '_change_fields' not in settings.fields or settings.as_of or range.last < range.first -%}{{ return({'statements': [], 'said': []}) }}{%- endif -%}
   {%- do run_query(reconcile.cached(relations.notes_cache, reconcile._rows_to_note(relations, settings, range), lazy=true)) -%}
@@ -63,8 +65,9 @@ order by kind, name
 relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
 {%- endmacro %}
 
-{#- The rows to be written of a range: what is said first, each batch that departs from what is declared, and the first behind such a one that does not.
-    `was_present`: some record has had the column, in the range or before. -#}
+{#- The rows to write for a range: whatever appears for the first time, each batch that differs from the declaration,
+    and the first batch after such a batch that does not. `was_present`: some record has had the column, in the range or
+    before. -#}
 {%- macro _rows_to_note(relations, settings, range) -%}
 {%- set table = reconcile.qualified(reconcile.columns_seen()) -%}
 select *
@@ -91,7 +94,8 @@ from (
 where is_of_range and (is_missing or kind = 'column' and not is_declared or batch = first_batch or is_back)
 {%- endmacro %}
 
-{#- What the records of the range say, each thing once for each batch. Few records differ in their fields, so that these are taken apart once for all that have them. -#}
+{#- What the records of the range show, each fact once for each batch. Records have few distinct sets of fields, so each
+    set is decoded once for all records that have it. -#}
 {%- macro _said_of_columns(relations, settings) -%}
 {%- set columns = settings.shown -%}
 {%- set declared = reconcile._array_of_texts(columns | map(attribute='name') | map('lower')) -%}
@@ -135,19 +139,20 @@ where form is null or form <> 'missing' or whole_records > 0
 group by batch, kind, name, spelled, form, is_declared
 {%- endmacro %}
 
-{#- The columns by whose names a model says that what the records say of them is known, in lower case. -#}
+{#- The columns that a model names because their drift is known, in lower case. -#}
 {%- macro ignored_columns(node) -%}
   {{ return(((node.config.get('meta') or {}).get('ignored_columns') or []) | map('string') | map('lower') | list) }}
 {%- endmacro %}
 
-{#- Whether a key of the source, a list in JSON, is another than the model's. A table without one has whatever key its model names, and a row's address names rows beside
-    any key. MySQL's records have the columns in alphabetical order. -#}
+{#- Whether a key of the source, a list in JSON, differs from the model's key. If the table has no key, the model may
+    name any key. A row's address also identifies rows, beside any key. MySQL's records have the columns in alphabetical
+    order. -#}
 {%- macro is_other_key(key, unique_key) -%}
   {%- set named = fromjson(key) | map('lower') | sort -%}
   {{ return(named != [] and unique_key != ['_row_id'] and named != unique_key | map('lower') | sort) }}
 {%- endmacro %}
 
-{#- The node of a model of which runs note what its records say; a test for such models names itself. -#}
+{#- The node of a model whose runs note what its records show. A test of such models passes its own name. -#}
 {%- macro noted_node(relation, test) -%}
   {%- set node = reconcile.node_of(relation) -%}
   {%- if node.config.materialized == 'current_view' -%}

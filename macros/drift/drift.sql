@@ -1,5 +1,6 @@
-{#- How the records of models depart from what the models declare, of the nodes of models: one row for each column that does, and for each key and schema that followed another.
-    What a model names under `ignored_columns` has the finding `ignored`. -#}
+{#- How the records of models differ from what the models declare: one row for each column that differs, and for each
+    key and schema that followed another. A column that a model names under `ignored_columns` has the finding `ignored`.
+    `nodes`: the models' nodes. -#}
 {%- macro drift_of(nodes) -%}
 {%- if not nodes -%}
 {{ reconcile.no_rows({'relation': 'string', 'object': 'string', 'kind': 'string', 'name': 'string', 'finding': 'string', 'since_batch': 'bigint', 'last_batch': 'bigint', 'records': 'bigint', 'said': 'string', 'yaml': 'string'}) }}

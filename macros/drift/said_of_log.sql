@@ -1,5 +1,6 @@
-{#- What a run says where the log that orders a Datastream model's changes seems to have begun anew: changes of the range that come an hour or more behind others of their rows in time,
-    and before them in the log, so that they lose. A list of at most one sentence. The order stays as it is declared; the test `log_is_one` names the generation to declare. -#}
+{#- A list of at most one sentence, if the log that orders a Datastream model's changes seems to have begun anew. Then
+    some changes of the range are an hour or more later than other changes of their rows, but before them in the log,
+    and lose to them. The order stays as it is declared; the test `log_is_one` names the generation to declare. -#}
 {%- macro said_of_log(relations, settings, range, counts) -%}
   {%- set is_history = settings.materialized == 'history' -%}
   {%- if not reconcile.have_log(settings.inputs.objects) or range.kind == 'rebuild' or settings.as_of or not (is_history or counts.superseded) -%}{{ return([]) }}{%- endif -%}

@@ -1,6 +1,7 @@
-{#- Fails on every version of a `history` that overlaps the next one, that ends before it begins, or behind which there is a gap that no delete explains; on
-    rows with several current versions, or with none though their newest record is no delete; and on records kept twice. Asks the base table's records, and
-    what people read, without the windows that made them. -#}
+{#- Fails on every version of a `history` that overlaps the next version, ends before it begins, or is followed by a gap
+    that no delete explains. It also fails on rows with several current versions, on rows with none although their
+    newest record is no delete, and on records that are kept twice. The test reads the base table's records and what
+    people read, without the windows that made them. -#}
 {%- test history_is_sound(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'history_is_sound') -%}

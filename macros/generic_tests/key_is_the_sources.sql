@@ -1,5 +1,6 @@
-{#- Fails where the records name another key than the model's `unique_key`: it would fold different rows into one. The newest key that they name counts; a source that names none, or whose
-    table has none, leaves the key to the model. -#}
+{#- Fails if the records name another key than the model's `unique_key`, which would then fold different rows into one.
+    The newest key that the records name counts. If the source names no key, or its table has none, the model chooses
+    its key. -#}
 {%- test key_is_the_sources(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'key_is_the_sources') -%}

@@ -1,4 +1,5 @@
-{#- Law 3: every delivered record is accounted for, once. Of a staging table, as a source, it asks all models that read it, at once. -#}
+{#- Law 3: every delivered record is accounted for, once. On a staging table, as a source, the test covers all models
+    that read the table at once. -#}
 {%- test ledger_balances(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'ledger_balances') -%}

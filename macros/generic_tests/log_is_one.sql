@@ -1,6 +1,7 @@
-{#- Fails where the log of a Datastream source seems to have begun anew without a generation that says so: in some hour all changes lie behind, in time, and before,
-    in the log, what an earlier hour had reached. The hour in between is left out, since statements of one hour may be logged in the next. The order stays
-    as it is declared: this names the generation to declare, and changes nothing. -#}
+{#- Fails if the log of a Datastream source seems to have begun anew without a generation that says so: all changes of
+    some hour are later in time, but earlier in the log, than the place that an earlier hour had reached. The hour in
+    between is left out, since statements of one hour may be logged in the next. The order stays as it is declared: the
+    finding names the generation to declare, and the test changes nothing. -#}
 {%- test log_is_one(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'log_is_one') -%}

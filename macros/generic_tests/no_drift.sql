@@ -1,5 +1,7 @@
-{#- Fails on columns of the records that the model does not declare, on declared ones that the records stopped to have, and on values or names of another form than before;
-    not on those that the model names under `meta: {ignored_columns: [...]}`. It reads what runs have noted: a `current_view` has none. -#}
+{#- Fails on columns of the records that the model does not declare, on declared columns that the records no longer
+    have, and on values or names of another form than before. Columns that the model names under `meta:
+    {ignored_columns: [...]}` are no failure. The test reads what runs have noted; no run notes anything for a
+    `current_view`. -#}
 {%- test no_drift(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'no_drift') -%}

@@ -1,5 +1,6 @@
-{#- Fails on every row of which only some columns are known: an update of these has come, and nothing that says what the row was before; of a
-    history on every such version. And on every row delete that came alone: no record tells of a row that was at its address before. -#}
+{#- Fails on every row of which only some columns are known: an update of these columns has come, but no record that
+    shows what the row was before. For a history, it fails on every such version. It also fails on every row delete for
+    whose address no earlier record is known. -#}
 {%- test no_pending_rows(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'no_pending_rows') -%}

@@ -1,4 +1,5 @@
-{#- Fails on every record that could not be applied, with the reason. Of a staging table, as a source, it asks all models that read it, and fails on each of their reasons. -#}
+{#- Fails on every record that could not be applied, with the reason. On a staging table, as a source, the test covers
+    all models that read the table, and fails on each of their reasons. -#}
 {%- test no_quarantine(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'no_quarantine') -%}

@@ -1,6 +1,8 @@
-{#- Fails on each key that one row has given up and another taken within one transaction, the taking logged first, as after `update t set id = id + 1`: constraints are checked
-    at a statement's end. The delete of the row that gave the key up is then the key's last change, and the model takes the key for deleted. Of Oracle the rows' addresses tell;
-    elsewhere an insert of a key that was there tells: see docs/decisions/0028-keys-that-shift.md. -#}
+{#- Fails on each key that one row has given up and another row has taken within one transaction, if the log has the
+    taking first. An example is `update t set id = id + 1`: the database checks constraints at the end of a statement.
+    The delete of the row that gave up the key is then the key's last change, and the model counts the key as deleted.
+    For Oracle, the addresses of the rows show the shift. For other sources, an insert of an existing key shows it: see
+    docs/decisions/0028-keys-that-shift.md. -#}
 {%- test no_shifted_keys(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'no_shifted_keys') -%}
@@ -37,7 +39,7 @@ where
 {%- endif -%}
 {%- endtest %}
 
-{#- Whether a record gives a row a key that it had not before. -#}
+{#- Whether a record gives a row a key that the row did not have before. -#}
 {%- macro _takes_a_key() -%}
 upper(get_json_object(_change_record, '$.source_metadata.change_type')) in ('INSERT', 'UPDATE-INSERT')
 {%- endmacro %}

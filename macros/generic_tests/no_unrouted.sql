@@ -1,4 +1,5 @@
-{#- Fails on what a staging table holds and no model takes: a table that is new, or that was renamed. For the staging table, as a source. -#}
+{#- Fails on the records of a staging table that no model takes, as of a new table or a renamed one. The test is for the
+    staging table, as a source. -#}
 {%- test no_unrouted(model, ignore=[]) -%}
 {%- if execute -%}
 {%- if not load_relation(model) -%}

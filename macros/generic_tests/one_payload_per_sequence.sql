@@ -1,5 +1,6 @@
-{#- Fails where records of one key have equal coordinates and different payloads: then a hash decides between them, always in the
-    same way, but not as the source did. The delete and the insert of one update share their coordinates, and are no finding. -#}
+{#- Fails if records of one key have equal coordinates and different payloads. A hash then decides which record is
+    newer: always in the same way, but not as the source did. The delete and the insert of one update share their
+    coordinates, and are no finding. -#}
 {%- test one_payload_per_sequence(model, key=none) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'one_payload_per_sequence') -%}
@@ -13,7 +14,8 @@ from (
     where _change_error is null
 )
 group by {{ columns }}, _change_coordinates
-{#- A record without its key counts for nothing. Asked of the group: a filter on a column would take the whole parsing of a record into itself, once for each mention. #}
+{#- A record without its key does not count. The condition is on the group: a filter on a column would pull the whole
+    parsing of a record into the filter, once for each mention of the column. #}
 having count(distinct _change_sequence) > 1{% for name in keys %} and count({{ reconcile.identifier(name) }}) > 0{% endfor %}
 {%- endif -%}
 {%- endtest %}

@@ -1,4 +1,5 @@
-{#- Ends a data test, by a sentence, that could not say anything: of a model that no run has built yet, and of a part of a table. `model` is what the test is given. -#}
+{#- Ends a data test that could not show anything, with a sentence: a test of a model that no run has built yet, or a
+    test of a part of a table. `model` is the argument of the test. -#}
 {%- macro refuse_untestable(model, test) -%}
   {%- if model is string -%}
     {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': it asks about a whole table, and `where` leaves rows out of it; take `where` from its config.') }}

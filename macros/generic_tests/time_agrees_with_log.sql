@@ -1,5 +1,6 @@
-{#- Fails on each change that comes behind another of its row in the log, and before it in time: the clock of the source was set back, or the log began anew. The
-    log orders them, so the rows are right unless it did. Of Oracle and MySQL the time is that of the statement, which may well be earlier. -#}
+{#- Fails on each change that is after another change of its row in the log, but before it in time: the clock of the
+    source was set back, or the log began anew. The log orders the changes, so the rows are right unless the log began
+    anew. For Oracle and MySQL, the time is the time of the statement, which may well be earlier. -#}
 {%- test time_agrees_with_log(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'time_agrees_with_log') -%}

@@ -1,6 +1,7 @@
-{#- Fails on every transaction of which staging does not hold what its own records say there is: another number of records, or of partitions. For
-    staging tables of Spanner change streams, and models that read one; counted in staging, so tables that no model reads count too.
-    Each partition marks its last record of a transaction. A record that was delivered twice counts once. -#}
+{#- Fails on every transaction for which staging has another number of records, or of partitions, than the transaction's
+    own records say. The test is for staging tables of Spanner change streams, and for models that read one. It counts
+    in staging, so tables that no model reads count too. Each partition marks its last record of a transaction. A record
+    that was delivered twice counts once. -#}
 {%- test transactions_complete(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'transactions_complete') -%}

@@ -1,4 +1,5 @@
-{#- The account of the records that name their row, and that of keyless deletes, as one: the `classes` of both are added up. -#}
+{#- The account of the records that name their row, and the account of keyless deletes, as one: the `classes` of both
+    are added. -#}
 {%- macro added_counts(keyed, keyless, classes) -%}
 select
     keyed.* except ({{ classes | join(', ') }}),

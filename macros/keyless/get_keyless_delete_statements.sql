@@ -1,5 +1,6 @@
-{#- Keyless deletes are kept beside the base table and touch none of its rows, so that what comes later, and in any order, settles everything anew. They
-    are written before the MERGE: should the run die in between, the same range comes again. The table is made when the first one comes. -#}
+{#- Keyless deletes are kept beside the base table and change none of its rows. So records that come later, in any
+    order, settle everything anew. Keyless deletes are written before the MERGE: if the run dies in between, the next
+    run has the same range again. Their table is made when the first one comes. -#}
 {%- macro get_keyless_delete_statements(relations, settings, range, come) -%}
   {%- set statements = ['drop view if exists ' ~ relations.rows_cache] -%}
   {%- if range.kind == 'rebuild' and not reconcile.knows_keyless_deletes(settings, range) -%}
@@ -12,13 +13,13 @@
   {{ return(statements) }}
 {%- endmacro %}
 
-{#- How many keyless deletes a range holds: one query, of models alone whose source has such. -#}
+{#- How many keyless deletes a range holds. Only models whose source has such deletes pay for this query. -#}
 {%- macro come_keyless_deletes(relations, settings) -%}
   {{ return(0 if not settings.keyless else run_query(
       'select count(*) from ' ~ relations.changes_cache ~ ' where ' ~ reconcile.is_keyless_delete_record(settings.unique_key))[0][0] | int) }}
 {%- endmacro %}
 
-{#- Whether the model has keyless deletes, of this range or of before. -#}
+{#- Whether the model has keyless deletes, from this range or from earlier ones. -#}
 {%- macro has_keyless_deletes(settings, come) -%}
   {{ return(settings.keyless and (come or settings.built[settings.keyless.kind])) }}
 {%- endmacro %}

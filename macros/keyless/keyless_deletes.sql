@@ -7,12 +7,13 @@
 {%- endif -%}
 {%- endmacro %}
 
-{#- The columns of a row by which such a delete names it, as SQL. -#}
+{#- The columns of a row by which a keyless delete names it, as SQL. -#}
 {%- macro columns_of_place(settings) -%}
 {{ '_row_id' if settings.keyless.kind == 'row_deletes' else reconcile.key_columns(settings.unique_key) }}
 {%- endmacro %}
 
-{#- The keyless deletes among checked records, one row for each place and sequence: of copies the earliest batch counts, and the least time and id. -#}
+{#- The keyless deletes among checked records, one row for each place and sequence. Of copies, the earliest batch
+    counts, and the least time and id. -#}
 {%- macro keyless_deletes(changes, settings) -%}
 {%- set place = settings.keyless.place -%}
 select {{ place }}, _change_sequence, first._change_time, first._change_id, _change_batch, records as _change_records

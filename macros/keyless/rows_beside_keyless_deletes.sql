@@ -1,6 +1,8 @@
-{#- The fold of a range beside the keyless deletes, those that were known and those that come with it. `_deleted` and `_change_base_deleted` say whether
-    the row is gone after the range and was before it, deleted or undone. `_change_is_undone`: by a keyless delete that comes and is the newest
-    that names the row; `_change_is_lost`: the record is undone, and what the model shows does not change by that record. -#}
+{#- The fold of a range beside the keyless deletes, both the known ones and those of the range. A row is gone if it is
+    deleted or a keyless delete undoes it. `_deleted` says whether the row is gone after the range, and
+    `_change_base_deleted` whether it was gone before. `_change_is_undone`: a keyless delete of the range undoes the
+    row, and is the newest one that names it. `_change_is_lost`: the record is undone, and does not change what the
+    model shows. -#}
 {%- macro rows_beside_keyless_deletes(relations, settings, range) -%}
 {%- set by_address = settings.keyless.kind == 'row_deletes' -%}
 {%- set latest = reconcile._latest_keyless_deletes(relations, settings, range) -%}
@@ -49,7 +51,7 @@ from (
 )
 {%- endmacro %}
 
-{#- The newest keyless delete of each place: of those in the table, and of those in the range. -#}
+{#- The newest keyless delete of each place: in the table (`known`), and in the range (`come`). -#}
 {%- macro _latest_keyless_deletes(relations, settings, range) -%}
 {%- set place = settings.keyless.place -%}
 select {{ place }}, max(known) as known, max(come) as come

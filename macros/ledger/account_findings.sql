@@ -1,5 +1,6 @@
-{#- What is wrong with the accounts of models, of their nodes, none of them a current_view: ranges whose counts do not add up to what staging holds, batches between ranges
-    that no range covers, and batches that a base table holds without an account. Of records that were purged since, the ledger alone knows. -#}
+{#- Finds what is wrong with the accounts of models: ranges whose counts differ from what staging holds, batches between
+    two ranges that no range covers, and batches in a base table without an account. `nodes`: the models' nodes, none of
+    them a `current_view`. Staging cannot confirm the counts of purged records; only the ledger still has them. -#}
 {%- macro account_findings(nodes) -%}
 {%- set models = [] -%}
 {%- for node in nodes -%}

@@ -1,5 +1,6 @@
-{#- When a batch was appended to a staging table, in microseconds since 1970; none where there is no record of it. Of two batches of one number, before and
-    after a table was restored, this tells which. Asked once in a run. -#}
+{#- When a batch was appended to a staging table, in microseconds since 1970; none if staging has no record of the
+    batch. After a table was restored, two batches can have the same number; this time distinguishes them. A run queries
+    the time of a batch only once. -#}
 {%- macro appended_at(staging, batch) -%}
   {%- set known = graph.setdefault('reconcile_appended_at', {}) -%}
   {%- set key = reconcile.ledger_name(staging) ~ ' ' ~ batch -%}

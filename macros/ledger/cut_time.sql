@@ -1,4 +1,5 @@
-{#- The time up to which a batch holds all that was committed, as a query: NULL where the staging table says no such thing. Cut to microseconds. -#}
+{#- A query for the time up to which a batch holds everything that was committed; NULL if the staging table has no such
+    time. The time is truncated to microseconds. -#}
 {%- macro cut_time(staging, batch) -%}
 select max({{ reconcile.typed_value("get_json_object(record, '$.cut_time')", {'name': 'timestamp'}, round=true) }}) as cut_time
 from {{ reconcile.qualified(staging) }}

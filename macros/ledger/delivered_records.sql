@@ -1,6 +1,7 @@
-{#- How many change records the rows of a staging table hold, as SQL for an aggregate. One each, but for the objects whose source macro says that a
-    record `carries` mods or entries: as many as there are, and one where there are none, which goes to quarantine. What a model keeps that garbage collection
-    deleted, it does not take. -#}
+{#- An aggregate, as SQL: how many change records the rows of a staging table hold. A row holds one change record,
+    except for objects whose source macro says that a record `carries` mods or entries. Such a row holds one change
+    record for each mod or entry. A row without any counts as one change record, which is quarantined. A model may keep
+    cells that garbage collection deleted; it then takes no records of garbage collection, and they do not count. -#}
 {%- macro delivered_records(objects) -%}
 {%- set carried = objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | select('in', ['mods', 'entries']) | unique | list -%}
 {%- set keeping = [] -%}
@@ -29,7 +30,8 @@ greatest({{ entries }}, 1)
 {%- endif -%}
 {%- endmacro %}
 
-{#- The change records that a model is given of batches of its staging table, as what follows a SELECT. -#}
+{#- What follows SELECT in a query that counts the change records of a model in batches `first` to `last` of
+    staging. -#}
 {%- macro delivered_in(inputs, first, last) -%}
 {{ reconcile.delivered_records(inputs.objects) }} from {{ reconcile.qualified(inputs.relations[0]) }} where {{ reconcile.is_of_objects(inputs.objects) }} and batch between {{ first }} and {{ last }}
 {%- endmacro %}

@@ -1,12 +1,14 @@
-{#- A rebuild from a base snapshot is written down even where nothing came behind it: the next range begins there. -#}
+{#- A rebuild from a base snapshot gets a ledger row even if no batch came after the snapshot: the next range begins
+    there. -#}
 {%- macro get_ledger_statements(relations, settings, range, counts) -%}
   {%- if range.last < range.first and not range.snapshot or settings.as_of -%}{{ return([]) }}{%- endif -%}
   {%- set row = reconcile._ledger_row(relations, settings, range, counts) -%}
   {{ return([reconcile.insert_into_ledger(row, reconcile.ledger_name(relations.live), settings.file_format, reconcile.ledger())]) }}
 {%- endmacro %}
 
-{#- The ledger is partitioned by relation, so that the rows of other models, at the same moment, do not matter.
-    `base_batch` is what this run knows, not what the base table has by now: another run may have been there since. -#}
+{#- The ledger is partitioned by relation, so rows that other models insert at the same moment do not conflict.
+    `base_batch` is the largest batch that this run knows. The base table may have a larger one by now, since another
+    run may have written to it. -#}
 {%- macro _ledger_row(relations, settings, range, counts) -%}
 {%- set appended_at = reconcile.appended_at(settings.inputs.relations[0], range.last) if settings.inputs.objects else none -%}
 {%- set carried = settings.inputs.objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | list -%}
@@ -36,7 +38,7 @@ where {{ reconcile.not_overtaken(relations, 'account.ledger_batch = ' ~ range.le
 {%- endif %}
 {%- endmacro %}
 
-{#- What dbt says of the model when it is done. -#}
+{#- What dbt prints about the model when the model is done. -#}
 {%- macro summary(settings, range, counts, notes) -%}
 {%- if counts -%}
 {{ 'AS OF ' ~ settings.as_of.said ~ ':' if settings.as_of else range.kind | upper }} batches {{ range.first }}-{{ range.last }}: {{ counts.applied }} of {{ counts.delivered }} applied

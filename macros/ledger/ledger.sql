@@ -33,7 +33,7 @@ create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
 partitioned by (relation){{ reconcile.format_properties_clause(file_format) }}
 {%- endmacro %}
 
-{#- Adds to a ledger of an earlier version of this package the columns that came since. -#}
+{#- Adds the columns that a ledger of an earlier version of this package lacks. -#}
 {%- macro get_alter_ledger_statements() -%}
   {%- set ledger = reconcile.qualified(reconcile.ledger()) -%}
   {%- set names = adapter.get_column_schema_from_query('select * from ' ~ ledger ~ ' where false') | map(attribute='name') | list -%}
@@ -42,15 +42,17 @@ partitioned by (relation){{ reconcile.format_properties_clause(file_format) }}
   {{ return(['alter table ' ~ ledger ~ ' add columns (' ~ missing | join(', ') ~ ')'] if missing else []) }}
 {%- endmacro %}
 
-{#- {ledger_batch, ledger_base_batch, entry, last_appended_at, base_batch}: the last batch that the ledger knows of, the base table's largest at that
-    time, the number of the ledger's last row, when its last batch was appended, in microseconds, and the base table's largest batch now. A rebuild
-    begins a new account. -#}
+{#- What has been applied: {ledger_batch, ledger_base_batch, entry, last_appended_at, base_batch}. `ledger_batch` is the
+    last batch in the ledger, and `ledger_base_batch` the largest batch of the base table at that time. `entry` is the
+    number of the ledger's last row. `last_appended_at` is when the last batch was appended, in microseconds.
+    `base_batch` is the largest batch of the base table now. A rebuild begins a new account. -#}
 {%- macro applied_batches(relations) -%}
   {%- set known = reconcile.known_of(relations.live) -%}
   {%- set account = dict(known or reconcile.one_row(reconcile._account(relations))) -%}
   {%- if not reconcile.is_idle(relations.live) -%}
     {%- do account.update({'base_batch': reconcile.largest_batch(relations.base, account.ledger_base_batch)}) -%}
-    {#- Since this run began another one may have applied what this one would apply again, and the records may have been purged after it. -#}
+    {#- Since this run began, another run may have applied the same batches, and their records may have been purged
+        afterwards. -#}
     {%- if known and account.base_batch != account.ledger_base_batch -%}
       {%- do account.update(reconcile.one_row(reconcile._account(relations))) -%}
     {%- endif -%}
@@ -87,13 +89,14 @@ group by relation
 {%- endif %}
 {%- endmacro %}
 
-{#- What the ledger's rows of one relation are ordered by. A clock orders only rows of before they had numbers: clocks are set back. -#}
+{#- The order of the ledger's rows of one relation. The clock orders only rows without a number, which an earlier
+    version wrote: a clock can be set back. -#}
 {%- macro place_in_ledger() -%}
 struct(coalesce(entry, 0) as entry, recorded_at)
 {%- endmacro %}
 
-{#- A table with deletion vectors answers no maximum from its statistics, but files that end before `known` are skipped by them: only
-    a base table that was restored is read whole. -#}
+{#- A table with deletion vectors does not answer a maximum from its statistics. But Spark skips the files whose
+    statistics end before `known`, so only a restored base table is read whole. -#}
 {%- macro largest_batch(table, known=0) -%}
   {%- set query = 'select max(_change_batch) from ' ~ reconcile.qualified(table) -%}
   {{ return(run_query(query ~ ' where _change_batch >= ' ~ known)[0][0] or run_query(query)[0][0] or 0) }}

@@ -1,4 +1,5 @@
-{#- What was purged of a staging table: {object: batch}, the last batch of which records of the object were deleted; nothing for the others. -#}
+{#- What was purged from a staging table, as {object: batch}: the last batch whose records of the object were deleted.
+    Objects without a purge are left out. -#}
 {%- macro purged_through(staging, objects) -%}
   {%- set known, purged = reconcile._known_purges(staging), {} -%}
   {%- for object in objects if reconcile._purge_property(object) in known -%}
@@ -7,17 +8,19 @@
   {{ return(purged) }}
 {%- endmacro %}
 
-{#- The last batch of which anything was purged that a model reads, 0 where nothing was; `inputs` as `model_inputs` gives them. -#}
+{#- The last purged batch of the objects that a model reads; 0 if nothing was purged. `inputs`: as `model_inputs` gives
+    them. -#}
 {%- macro last_purged(inputs) -%}
   {{ return(reconcile.purged_through(inputs.relations[0], inputs.objects).values() | max | default(0, true) if inputs.objects else 0) }}
 {%- endmacro %}
 
-{#- The last batch of which anything at all was purged of a staging table, 0 where nothing was. -#}
+{#- The last purged batch of any object of a staging table; 0 if nothing was purged. -#}
 {%- macro purged_of_any_object(staging) -%}
   {{ return(reconcile._known_purges(staging).values() | max | default(0, true)) }}
 {%- endmacro %}
 
-{#- {property: batch} of all objects. The staging table says it and the ledger, either of which may be lost or restored. -#}
+{#- {property: batch} for all objects. The staging table and the ledger both record a purge, because either may be lost
+    or restored. -#}
 {%- macro _known_purges(staging) -%}
   {%- set known = {} -%}
   {%- if load_relation(reconcile.ledger()) -%}
@@ -32,7 +35,8 @@
   {{ return(known) }}
 {%- endmacro %}
 
-{#- Whoever deletes the records of an object up to a batch executes these before, when every model that reads the object has applied that batch. -#}
+{#- To purge an object up to a batch, execute these statements first and then delete the records. Before that, every
+    model that reads the object must have applied the batch. -#}
 {%- macro get_purge_statements(staging, object, batch) -%}
   {%- set before = reconcile.purged_through(staging, [object]).get(object, 0) -%}
   {{ return([
@@ -40,7 +44,8 @@
       'alter table ' ~ reconcile.qualified(staging) ~ ' set ' ~ reconcile.properties_clause({reconcile._purge_property(object): [batch, before] | max})]) }}
 {%- endmacro %}
 
-{#- By a digest of the object: a name may speak of tokens or passwords, and Spark then does not show what the property says. -#}
+{#- The property contains a digest of the object's name. A name may contain words such as token or password, and Spark
+    would then hide the property's value. -#}
 {%- macro _purge_property(object) -%}
 reconcile.purged.{{ local_md5(object) }}
 {%- endmacro %}

@@ -1,5 +1,6 @@
-{#- Why records of models could not be applied, of the nodes of models: one row for each model and reason, whatever value
-    the reason quotes; `reason`, `example_key` and `example_origin` are of one record of the first batch. -#}
+{#- Why records of models could not be applied: one row for each model and reason. Reasons that differ only in a quoted
+    value are one reason. `reason`, `example_key` and `example_origin` are of one record of the first batch. `nodes`:
+    the models' nodes. -#}
 {%- macro quarantine_reasons(nodes) -%}
 {%- for node in nodes %}
 {%- set relation = reconcile.relation_of(node) %}
@@ -20,7 +21,8 @@ from (
 {%- endfor -%}
 {%- endmacro %}
 
-{#- The key columns of a record that may be malformed, as JSON; NULL where it has none of them. Each source has them in a place of its own. -#}
+{#- The key columns of a record that may be malformed, as JSON; NULL if the record has none of them. Each source has the
+    key in a field of its own. -#}
 {%- macro _key_of_record(keys) -%}
 {%- set names = [] -%}
 {%- for key in keys -%}{%- do names.append(reconcile.literal(key | lower)) -%}{%- endfor -%}

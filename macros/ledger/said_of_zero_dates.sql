@@ -1,5 +1,6 @@
-{#- What a run says of the zero dates that became NULL, as their columns declare it: a list of at most one sentence; and their number is put to the counts of the range, for the ledger.
-    Counted are the values of all records but those in quarantine: of copies too, and of records that lost to newer ones. -#}
+{#- A list of at most one sentence: how many zero dates became NULL in each column that declares it. The macro also adds
+    their number to `counts`, for the ledger. The number includes the values of copies and of superseded records, but
+    not of quarantined ones. -#}
 {%- macro said_of_zero_dates(relations, facts, counts) -%}
   {%- if not facts.zero_dates -%}{{ return([]) }}{%- endif -%}
   {%- set columns = [] -%}

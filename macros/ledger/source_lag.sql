@@ -1,6 +1,7 @@
-{#- How far each staging table that a model reads has come: one row for each partition of a Bigtable change stream and one for the whole stream, one for the
-    cuts of Spanner, one for each object of Datastream. A watermark that has stopped is told from the last thousand batches; what stands for
-    longer than the variable `reconcile_stalled_after` is stalled. -#}
+{#- How far each staging table that a model reads has come. A Bigtable change stream has one row for each partition and
+    one for the whole stream. Spanner has one row for its cuts, and Datastream one row for each object.
+    `unchanged_since` is found in the last thousand batches. A watermark is stalled if it has not moved for as long as
+    the variable `reconcile_stalled_after` says. -#}
 {%- macro source_lag() -%}
 {%- set patience = var('reconcile_stalled_after', '10 minutes') -%}
 {%- if not modules.re.fullmatch('[0-9]{1,9} (second|minute|hour|day)s?', patience | string) -%}
@@ -28,7 +29,8 @@ from (
 )
 {%- endmacro %}
 
-{#- `up_to` of Datastream is the newest change in the last batch that an object has: of a table that is quiet, long ago. -#}
+{#- For Datastream, `up_to` is the newest change in the last batch that has the object. For a table with few changes,
+    that may be long ago. -#}
 {%- macro _lag_of_staging(name, relation) -%}
 {%- set staging, cut = reconcile.qualified(relation), reconcile.literal(reconcile.cut_object()) -%}
 {%- set timestamp = {'name': 'timestamp'} -%}

@@ -1,5 +1,6 @@
-{#- The staged records that no model takes: `object` cannot be read, or is no model's, or no model takes the table that the record names. Of every staging table that a
-    model reads. The cut of a batch is no record. -#}
+{#- The staged records that no model takes, of every staging table that a model reads. Their `object` cannot be read, or
+    no model reads that object, or no model reads the table that the record names. The cut of a batch is not a
+    record. -#}
 {%- macro unrouted_records() -%}
 {%- for name, entry in reconcile.staging_read().items() %}
 {{ reconcile.unrouted_of(entry) }}
@@ -9,7 +10,7 @@
 {%- endfor -%}
 {%- endmacro %}
 
-{#- Those of one staging table: {relation, objects}, as `staging_read` has it. -#}
+{#- The same for one staging table: {relation, objects}, as `staging_read` has it. -#}
 {%- macro unrouted_of(staging) -%}
 {%- set read = reconcile.is_of_objects(staging.objects) if staging.objects else 'false' -%}
 select
@@ -25,7 +26,7 @@ from {{ reconcile.qualified(staging.relation) }}
 where object is null or object <> {{ reconcile.literal(reconcile.cut_object()) }} and not ({{ read }})
 {%- endmacro %}
 
-{#- What a model would say to take the record: `shop.orders, mysql, key id`. -#}
+{#- What a model would declare to take the record: `shop.orders, mysql, key id`. -#}
 {%- macro _proposal() -%}
 {%- set said = reconcile.parsed_record('read_method string, source_metadata struct<database string, schema string, table string, ' ~ reconcile.telling_fields() | join(' string, ') ~ ' string, primary_keys array<string>, replication_index array<string>>') -%}
 if(source = 'datastream', transform(array({{ said }}), said -> nullif(concat_ws(', ',

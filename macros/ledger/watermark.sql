@@ -1,5 +1,7 @@
-{#- The lowest low watermark of all partitions of a Bigtable change stream after a batch, of whose cut each task has a row, as a query: NULL where the
-    staging table says no such thing. It is Bigtable's estimate, and no cut: what was committed before it may yet come. Cut to microseconds. -#}
+{#- A query for the lowest low watermark of all partitions of a Bigtable change stream after a batch; NULL if the
+    staging table has no low watermark. Each task of the job stages a row of its own for the batch's cut. The watermark
+    is Bigtable's estimate, and not a cut: changes that were committed before it may still arrive. The watermark is
+    truncated to microseconds. -#}
 {%- macro watermark(staging, batch) -%}
 select min({{ reconcile.typed_value("get_json_object(record, '$.low_watermark')", {'name': 'timestamp'}, round=true) }}) as watermark
 from {{ reconcile.qualified(staging) }}

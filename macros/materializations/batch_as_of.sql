@@ -1,4 +1,4 @@
-{#- The last batch that is read for an earlier moment, none behind the batch that `begin_run` saw. -#}
+{#- The last batch that is read for an earlier moment; never a batch after the one that `begin_run` saw. -#}
 {%- macro batch_as_of(settings) -%}
   {%- do reconcile.refuse_missing_staging(settings) -%}
   {%- set last = reconcile._batch_as_of(settings, settings.as_of) -%}

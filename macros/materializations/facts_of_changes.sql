@@ -1,6 +1,9 @@
-{#- What a run has to know of its change records before it folds them, asked in one statement: {readable, of_other_source, meant, tables, zero_dates}, each where the records can tell it.
-    `readable`: records without an error; `of_other_source`: those for another source macro, and `meant`, the macro that most of them are for; `tables`, where the model names objects: the names of their tables in hex,
-    since Spark hides values that speak of a token or a url; `zero_dates`: records with some. -#}
+{#- What a run must know about its change records before it folds them, asked in one statement: {readable,
+    of_other_source, meant, tables, zero_dates}. A fact is missing if the model's records cannot show it. `readable`:
+    how many records have no error. `of_other_source`: how many records are for another source macro. `meant`: the macro
+    that most of those are for. `tables`: the names of the records' tables, if the model names objects. The names are in
+    hex, because Spark hides values that contain words such as token or url. `zero_dates`: how many records without an
+    error have zero dates. -#}
 {%- macro facts_of_changes(relations, settings) -%}
   {%- set asked = [] -%}
   {%- if '_change_macro' in settings.fields -%}{%- do asked.append(reconcile.facts_of_source()) -%}{%- endif -%}
@@ -9,7 +12,7 @@
   {{ return(reconcile.one_row('select\n    ' ~ asked | join(',\n    ') ~ '\nfrom ' ~ relations.changes_cache) if asked else {}) }}
 {%- endmacro %}
 
-{#- Those of them that tell whether the model has the macro of another source. -#}
+{#- The facts that show whether the model has the macro of another source. -#}
 {%- macro facts_of_source() -%}
 count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,

@@ -1,4 +1,5 @@
-{#- First the quarantine, replacing the range's: should the run die behind it, the same range comes again. Then the one MERGE. -#}
+{#- The first statement replaces the range's rows in the quarantine: if the run dies after it, the next run has the same
+    range again. Then comes the one MERGE. -#}
 {%- macro get_apply_statements(relations, settings, range, counts, merge) -%}
   {%- set statements = [] -%}
   {%- if settings.tables -%}

@@ -1,4 +1,5 @@
-{#- A batch is parsed once and folded once, whatever is then asked of it: `get_fold_statements` keeps what a SELECT makes of the changes' cache. -#}
+{#- A batch is parsed once and folded once, whatever is asked about it afterwards: `get_fold_statements` caches what a
+    SELECT makes of the cached changes. -#}
 {%- macro get_changes_statements(relations, settings, range) -%}
   {%- set fields = reconcile.fields_of_model(settings) -%}
   {%- do settings.update({'fields': fields}) -%}
@@ -9,9 +10,11 @@
   ]) }}
 {%- endmacro %}
 
-{#- Wherever the session was configured: inferring filters from the source macro's chain of projections takes Spark half a minute and gains
-    nothing; and a cached view that is kept as text is parsed and analyzed, the whole chain of it, each time it is read; and Hive's metastore keeps the
-    size that a base table had when it was made, by which Spark would broadcast one of any size: only sizes that it has seen count. -#}
+{#- These settings are needed however the session was configured. Spark takes half a minute to infer filters from the
+    source macro's chain of projections, and gains nothing from them. Spark parses and analyzes a cached view that is
+    kept as text, with its whole chain, each time the view is read. Hive's metastore keeps the size that a base table
+    had when it was made, and by that size Spark would broadcast a table of any size: only sizes that Spark has seen
+    count. -#}
 {%- macro get_session_statements() -%}
   {{ return([
       'set spark.sql.constraintPropagation.enabled = false',

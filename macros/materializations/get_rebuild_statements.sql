@@ -1,4 +1,5 @@
-{#- `rows`: a SELECT of all rows of the base table. Where staging was purged the quarantine keeps what came of the records that are gone. -#}
+{#- `rows`: a SELECT of all rows of the base table. If staging was purged, the quarantine keeps its rows for the purged
+    records. -#}
 {%- macro get_rebuild_statements(relations, settings, range, rows) -%}
   {{ return([
       reconcile._replace_quarantine(relations, range) if range.snapshot and settings.built.quarantine else reconcile._create_quarantine(relations, settings),
@@ -13,7 +14,7 @@ as
 {{ reconcile.quarantined_records(relations.changes_cache) }}
 {%- endmacro %}
 
-{#- What is in quarantine, of checked records: a table or a subquery. -#}
+{#- The records that go into quarantine. `changes`: a table or a subquery of checked records. -#}
 {%- macro quarantined_records(changes) -%}
 select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
 from {{ changes }}

@@ -1,6 +1,6 @@
-{#- Made anew when they are missing or their definition changed, or a type of the base table: a view casts to the types that it was
-    made with. A run with nothing to apply writes nothing. `names`: the columns of the live view beside the declared ones.
-    `quarantine`: where that is a view as well. -#}
+{#- Makes a view anew if it is missing, if its definition changed, or if a type of the base table changed: a view casts
+    to the types with which it was made. A run with nothing to apply writes nothing. `names`: the columns of the live
+    view beside the declared ones. `quarantine`: the query of the quarantine, if the quarantine is also a view. -#}
 {%- macro get_view_statements(relations, settings, live, names=[], quarantine=none) -%}
   {%- set statements = [] -%}
   {%- for name, query, comments in [('changes', reconcile.records_as_of(sql, settings.as_of), ''), ('live', live, reconcile.view_comments(settings.columns, names)), ('quarantine', quarantine, '')] if query -%}
@@ -10,8 +10,9 @@
   {{ return(statements) }}
 {%- endmacro %}
 
-{#- The statement that makes one view, none if it is as it was `built`, which is none where there is no such view; `settings` of the
-    model that it belongs to. Of two runs that find it missing both make it. -#}
+{#- The statement that makes one view; none if the view has not changed. `built`: the digest of the existing view's
+    definition, or none without such a view. `settings`: the settings of the model that has the view. If two runs both
+    find the view missing, both make it. -#}
 {%- macro get_view_statement(relation, query, comments, built, settings={}) -%}
   {%- set definition = local_md5((settings.declaration or '') ~ comments ~ reconcile.as_of_property(settings) ~ query) -%}
   {%- if built != definition -%}
@@ -20,7 +21,7 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- A view takes its comments when it is made; dbt-spark's persist_docs would alter it as a table. -#}
+{#- A view gets its comments when it is made; dbt-spark's persist_docs would alter the view as if it were a table. -#}
 {%- macro view_comments(columns, names=[]) -%}
 {%- set persisted = config.get('persist_docs') or {} -%}
 {%- if persisted.columns %}

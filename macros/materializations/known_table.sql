@@ -1,4 +1,5 @@
-{#- The table that a range of batches is laid upon: the base table; of a rebuild the base snapshot that it begins with, or none. -#}
+{#- The table to which a range of batches is applied: the base table. For a rebuild: the base snapshot with which it
+    begins, or none. -#}
 {%- macro known_table(relations, range) -%}
   {{ return(range.snapshot if range.kind == 'rebuild' else relations.base) }}
 {%- endmacro %}

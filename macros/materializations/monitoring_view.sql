@@ -1,5 +1,5 @@
-{#- A view that is made when it is missing or its definition changed: Spark replaces one by dropping it, and whoever reads it at that
-    moment, or replaces it as well, would fail. -#}
+{#- A view that is made only if it is missing or its definition changed. Spark replaces a view by dropping it, and a
+    session that reads or replaces the view at that moment would fail. -#}
 {%- materialization monitoring_view, adapter='spark' -%}
   {{ run_hooks(pre_hooks) }}
   {%- set existing = load_relation(this) -%}

@@ -1,6 +1,8 @@
-{#- For what reads staging from its beginning: {batch, snapshot}, the batch behind which records are still there and the relation that holds what they came
-    to before, 0 and none where nothing was purged. Without a base snapshot it is refused; so is one that is no such table. `upto`: the last batch that
-    is read. At an earlier moment the snapshot must be older than that, which only its batches can tell. -#}
+{#- {batch, snapshot}, for a reader of staging from its beginning. Staging still has the records after `batch`;
+    `snapshot` is the relation that holds the rows as of `batch`. They are 0 and none if nothing was purged. After a
+    purge, a model without a base snapshot is refused, and so is a base snapshot that is not a copy of a base table.
+    `upto`: the last batch that is read. At an earlier moment, the snapshot must be older than the moment, and only its
+    batches can show that. -#}
 {%- macro purged_staging(settings, columns, upto) -%}
   {%- set last = {'object': none, 'batch': 0} -%}
   {%- if settings.inputs.objects -%}
@@ -27,7 +29,7 @@
   {{ return({'batch': last.batch, 'snapshot': snapshot}) }}
 {%- endmacro %}
 
-{#- `columns`: those that the base table has, as SQL. -#}
+{#- `columns`: the columns of the base table, as SQL. -#}
 {%- macro _base_snapshot(settings, columns, gone) -%}
   {%- set name = settings.base_snapshot.split('.') -%}
   {%- set snapshot = load_relation(api.Relation.create(schema=name[0], identifier=name[1])) -%}
@@ -64,7 +66,8 @@
   {{ return(snapshot) }}
 {%- endmacro %}
 
-{#- Increments go on behind what was purged; but a base table that was restored to a version before, or was never filled, cannot be brought up to date. -#}
+{#- Increments continue after the purged batches. But a base table that was restored to an earlier version, or was never
+    filled, cannot be brought up to date. -#}
 {%- macro refuse_purged_range(relations, settings, first, applied) -%}
   {%- if settings.inputs.objects and (applied.base_batch < applied.ledger_base_batch or [applied.base_batch, applied.ledger_batch] | max == 0) -%}
     {%- for object, batch in reconcile.purged_through(settings.inputs.relations[0], settings.inputs.objects).items() if batch >= first -%}

@@ -1,6 +1,7 @@
-{#- Which batches this run applies: {kind, first, last, delivered, has_records, base_batch, ledger_batch, snapshot, started}. What has been applied is known from the base
-    table; the ledger only tells that trailing batches left no trace in it. Reading too much is harmless, too little is not.
-    `columns` are those of the base table; a rebuild begins with `snapshot`, a relation of them, where staging was purged. -#}
+{#- Which batches this run applies: {kind, first, last, delivered, has_records, base_batch, ledger_batch, snapshot,
+    started}. The base table shows which batches were applied. The ledger only adds that trailing batches left no trace
+    in the base table. To read too many batches is harmless; to read too few is not. `columns` are the columns of the
+    base table. If staging was purged, a rebuild begins with `snapshot`, a relation with these columns. -#}
 {%- macro range_to_apply(relations, settings, columns) -%}
   {%- set last = reconcile.batch_as_of(settings) if settings.as_of and not flags.EMPTY else reconcile._cut(settings) -%}
   {%- if settings.as_of or should_full_refresh() or not settings.built.base -%}
@@ -54,8 +55,8 @@
   {%- endfor -%}
 {%- endmacro %}
 
-{#- Counted from staging alone, so that a record which a source macro drops is missed; only a model that reads no staging table by a
-    source macro of this package counts its own change records. -#}
+{#- The records are counted in staging alone, so that the count shows a record which a source macro drops. Only a model
+    that reads no staging table by a source macro of this package counts its own change records. -#}
 {%- macro _delivered(settings, first, last) -%}
   {%- if settings.inputs.objects -%}
     {%- set query = 'select ' ~ reconcile.delivered_in(settings.inputs, first, last) -%}
@@ -65,7 +66,8 @@
   {{ return(run_query(query)[0][0] | int(0) if first <= last else 0) }}
 {%- endmacro %}
 
-{#- A model that has no record at all may read a table of another source's; or it may name its table as the records do not: names are exact. What other models read is theirs. -#}
+{#- A model without any record may read the staging table of another source. Or it may spell its object differently from
+    the records: names are exact. Objects that other models read are not proposed. -#}
 {%- macro _refuse_without_records(settings) -%}
   {%- set objects = settings.inputs.objects | list -%}
   {%- if not objects -%}{{ return(none) }}{%- endif -%}
@@ -104,7 +106,7 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- What it held would be missing from then on without a word: it is no longer delivered. -#}
+{#- Without the quarantine, its records would be missing silently: they are not delivered again. -#}
 {%- macro _refuse_missing_quarantine(relations, settings) -%}
   {%- if settings.built.quarantine is none -%}
     {%- do reconcile.raise_complaints([
@@ -112,8 +114,8 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- Numbers that begin anew would be taken for applied. Staging is asked again, since another run may have applied what came after this
-    run's cut. -#}
+{#- If the batch numbers of staging begin anew, new batches would count as applied. The macro queries staging again,
+    since another run may have applied batches that came after this run's cut. -#}
 {%- macro _refuse_staging_begun_anew(relations, settings, last, applied) -%}
   {%- if last < applied and settings.inputs.objects and not flags.EMPTY -%}
     {%- set staging = settings.inputs.relations[0] -%}
@@ -126,7 +128,7 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- Nor do the numbers alone tell: a table that was restored or made anew comes to the same ones again. -#}
+{#- The numbers alone do not suffice: a table that was restored or made anew reaches the same numbers again. -#}
 {%- macro _refuse_other_batches(relations, settings, applied) -%}
   {%- if applied.last_appended_at is not none and settings.inputs.objects and not flags.EMPTY -%}
     {%- set staging, batch = settings.inputs.relations[0], applied.ledger_batch -%}

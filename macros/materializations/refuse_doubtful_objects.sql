@@ -1,6 +1,8 @@
-{#- An object may hold the records of several tables (see `source_tables`). Where a model names an object and not a table, the tables of its records are those
-    that came before, kept as a property of the base table, and those of this run; more of them than the model names end the run before anything is written.
-    The property is `settings.tables`, none where it stays as it is. `facts`: see `facts_of_changes`. -#}
+{#- An object may hold the records of several tables (see `source_tables`). A model may name an object and not a table.
+    The tables of its records are then those of this run and those of earlier runs, which a property of the base table
+    keeps. If there are more tables than objects that the model names, the run ends before it writes anything.
+    `settings.tables` is the new value of the property, or none if it does not change. `facts`: see
+    `facts_of_changes`. -#}
 {%- macro refuse_doubtful_objects(settings, range, facts) -%}
   {%- set objects = settings.inputs.objects.values() | rejectattr('tables', 'defined') | list -%}
   {%- if facts.tables is defined -%}

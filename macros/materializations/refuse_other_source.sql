@@ -1,5 +1,6 @@
-{#- Records of another source than the one that the model's macro reads are quarantined, each with the macro that fits. Where nothing has been applied yet and nothing can be, the macro
-    is the wrong one, and the run is refused. `facts`: those of the range's change records, see `facts_of_changes`. -#}
+{#- Records of another source than the one that the model's macro reads are quarantined, each with the name of the macro
+    that fits. If nothing has been applied yet and no record can be applied, the model has the wrong macro, and the run
+    is refused. `facts`: the facts of the range's change records, see `facts_of_changes`. -#}
 {%- macro refuse_other_source(settings, facts) -%}
   {%- if facts.of_other_source and not facts.readable -%}
     {%- do reconcile.raise_complaints([
@@ -7,14 +8,14 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- A view has no range: some records of its SELECT stand for all. -#}
+{#- A view has no range: at most 1,000 records of its SELECT stand for all. -#}
 {%- macro refuse_other_source_of_view(settings) -%}
   {%- if '_change_macro' in settings.fields -%}
     {%- do reconcile.refuse_other_source(settings, reconcile.one_row('select\n    ' ~ reconcile.facts_of_source() ~ '\nfrom (select _change_macro, _change_error from (\n' ~ sql ~ '\n) limit 1000)')) -%}
   {%- endif -%}
 {%- endmacro %}
 
-{#- What a run says of such records among others: a list of at most one sentence. -#}
+{#- A list of at most one sentence: what a run reports about records of another source. -#}
 {%- macro said_of_source(facts, counts) -%}
   {{ return([facts.of_other_source ~ ' of another source; probably meant: ' ~ facts.meant] if counts.quarantined and facts.of_other_source else []) }}
 {%- endmacro %}

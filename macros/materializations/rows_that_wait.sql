@@ -1,4 +1,5 @@
-{#- What the test `no_pending_rows` and `reconcile_status` show of a model: the rows of which only some columns are known, and the row deletes that came alone. -#}
+{#- The pending rows of a model, for the test `no_pending_rows` and for `reconcile_status`: the rows of which only some
+    columns are known, and the row deletes for whose address no earlier record is known. -#}
 {%- macro rows_that_wait(node) -%}
 {%- set keys = reconcile.keys_of(node) -%}
 {%- set settings = reconcile.settings_of_node(node) -%}
@@ -30,7 +31,7 @@ where {{ pending if reconcile.takes_partial_records(node) else 'false' }}
 {%- endif %}
 {%- endmacro %}
 
-{#- What the rows of a `current_view` follow from, as it was last run. -#}
+{#- The settings of a `current_view` with the table and the batch from which its rows follow since its last run. -#}
 {%- macro _settings_of_view(node) -%}
   {%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) -%}
   {%- set name = ((node.config.meta or {}).get('base_snapshot') or '').split('.') -%}

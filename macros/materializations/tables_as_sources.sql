@@ -1,10 +1,12 @@
-{#- Prints YAML that declares, as sources, the tables beside the models that have been built, so that dbt's docs have them with their columns described. To be run by
-    `dbt --quiet run-operation reconcile.tables_as_sources > models/reconcile_tables.yml`. -#}
+{#- Prints YAML that declares the tables beside the built models as sources, so that dbt's docs show these tables with
+    described columns. Run it with `dbt --quiet run-operation reconcile.tables_as_sources >
+    models/reconcile_tables.yml`. -#}
 {%- macro tables_as_sources() -%}
   {%- do print(toyaml({'sources': reconcile._sources_of_tables()})) if execute -%}
 {%- endmacro %}
 
-{#- One source for each schema. The schema is written as the target's where it begins so: the YAML then serves every target. -#}
+{#- One source for each schema. If a schema's name begins with the target's schema, the YAML refers to the target there,
+    and so serves every target. -#}
 {%- macro _sources_of_tables() -%}
   {%- set sources = {} -%}
   {%- for node in reconcile.reconciled_nodes() | sort(attribute='name') -%}
@@ -25,7 +27,7 @@
     {%- set known = dict(reconcile._descriptions_of_columns(), **(reconcile._descriptions_in(node) if name in ['base', 'changes'] else {})) -%}
     {%- set columns = [] -%}
     {%- for column in adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(relations[name]) ~ ' where false') -%}
-      {#- Iceberg's tables hold some under another name: see `stored_column`. -#}
+      {#- Iceberg's tables have some columns under another name: see `stored_column`. -#}
       {%- do columns.append({'name': column.name, 'description': known.get(column.name | lower, known.get((column.name | lower)[7:], ''))}) -%}
     {%- endfor -%}
     {%- do tables.append({'name': relations[name].identifier, 'description': description, 'columns': columns}) -%}

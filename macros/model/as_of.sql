@@ -1,4 +1,5 @@
-{#- The earlier moment at which `dbt run --vars '{as_of: {batch: 17}}'` builds the models, or none: {position, value, said}. -#}
+{#- The earlier moment as of which `dbt run --vars '{as_of: {batch: 17}}'` builds the models, or none: {position, value,
+    said}. -#}
 {%- macro as_of() -%}
   {%- if var('as_of', none) is not none and not modules.re.fullmatch('[A-Za-z0-9_]+', var('as_of_schema', none) or '_') -%}
     {{ exceptions.raise_compiler_error("as_of_schema: '" ~ var('as_of_schema') ~ "' is no name of a schema that Spark's catalog takes; write it of ASCII letters, digits and _.") }}
@@ -6,7 +7,8 @@
   {{ return(reconcile.named_position(var('as_of', none), 'The variable as_of')) }}
 {%- endmacro %}
 
-{#- A position that somebody names, as {batch: 17}: {position, value, said}, or none. `where`: what names it, for the message. -#}
+{#- A position that a user names, as {batch: 17}: {position, value, said}, or none. `where`: what names the position,
+    for the message. -#}
 {%- macro named_position(said, where) -%}
   {%- if said is none -%}{{ return(none) }}{%- endif -%}
   {%- set forms = {
@@ -25,13 +27,14 @@
   {{ return({'position': position, 'value': value | string, 'said': position ~ ' ' ~ value}) }}
 {%- endmacro %}
 
-{#- The relation that a model is built as: itself, or at an earlier moment the one of its name in a schema that is for that. -#}
+{#- The relation that a model builds: its own or, at an earlier moment, the relation of the same name in a schema for
+    that moment. -#}
 {%- macro destination(relation) -%}
   {%- if not reconcile.as_of() -%}{{ return(relation) }}{%- endif -%}
   {{ return(relation.incorporate(path={'schema': var('as_of_schema', none) or relation.schema ~ '_as_of'})) }}
 {%- endmacro %}
 
-{#- The property by which what was built of an earlier moment is known, as SQL to go behind others. -#}
+{#- The property that marks what was built as of an earlier moment, as SQL to go after other properties. -#}
 {%- macro as_of_property(settings) -%}
 {{ ", 'reconcile.as_of' = " ~ reconcile.literal(settings.as_of.said) if settings.as_of }}
 {%- endmacro %}

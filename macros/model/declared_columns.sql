@@ -1,5 +1,5 @@
-{#- The columns that a model declares: [{name, type, round, encoding, infinity_is_null, zero_date}], type as `column_type` reads it.
-    `columns` stands in for the YAML in dbt's unit tests, which do not see it. -#}
+{#- The columns that a model declares: [{name, type, round, encoding, infinity_is_null, zero_date}], with the type as
+    `column_type` reads it. `columns` replaces the YAML in dbt's unit tests, which do not see the YAML. -#}
 {%- macro declared_columns(columns=none) -%}
   {%- if columns is none -%}
     {%- set columns = model.columns.values() | list -%}
@@ -32,7 +32,7 @@
   {{ return(declared) }}
 {%- endmacro %}
 
-{#- What is wrong with how a column says that its texts are to be read. -#}
+{#- What is wrong with how a column declares the reading of its texts. -#}
 {%- macro _complaints_of_reading(name, type, meta) -%}
   {%- set complaints = [] -%}
   {%- set of_type = {'hex': ['binary', 'array<binary>'], 'base64': ['binary', 'array<binary>'], 'json': ['string'], 'microseconds': ['string'], 'interval': ['string']} -%}

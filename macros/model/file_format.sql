@@ -3,7 +3,8 @@
   {{ return(node.config.get('file_format') or 'delta') }}
 {%- endmacro %}
 
-{#- The one file format of all models: one session knows one, and they share the ledger. Delta where there are none. -#}
+{#- The one file format of all models: a session knows only one format, and the models share the ledger. Delta if there
+    are no models. -#}
 {%- macro file_format_of_all() -%}
   {%- set names = {} -%}
   {%- for node in reconcile.reconciled_nodes() -%}

@@ -1,4 +1,4 @@
-{#- What becomes of what garbage collection deleted, where a model does not say it. -#}
+{#- What happens to cells that garbage collection deleted, if a model does not say it. -#}
 {%- macro garbage_collection_of(materialized, said) -%}
   {{ return(said or ('keep' if materialized == 'history' else 'apply')) }}
 {%- endmacro %}

@@ -5,7 +5,7 @@
       + (['_change_columns'] if settings.partial_records else []) + reconcile.mended_columns(settings)) }}
 {%- endmacro %}
 
-{#- Those of them that follow from the records before and behind, beside the values of a partial record. -#}
+{#- The columns of a history that follow from the records before and after, beside the values of a partial record. -#}
 {%- macro mended_columns(settings) -%}
   {{ return(['valid_from', 'valid_to', '_change_repeats', '_change_valid_to'] + (['_change_is_known'] if settings.partial_records else [])) }}
 {%- endmacro %}

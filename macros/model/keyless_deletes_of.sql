@@ -1,6 +1,7 @@
-{#- Of which kind the deletes of a model are that name no key, {kind, place}, or none where it takes none. They name a place, in a column of the change records:
-    `row_deletes` by the address of one row (LogMiner writes such a delete for an insert that was rolled back to a savepoint), `range_deletes` by a range of
-    cells (Bigtable's). They are kept in a table beside the base table that has the name of their kind. -#}
+{#- The kind of a model's keyless deletes, {kind, place}; none if the model takes none. Keyless deletes name a place, in
+    a column of the change records. `row_deletes` name the address of one row: LogMiner writes such a delete for an
+    insert that was rolled back to a savepoint. `range_deletes` name a range of cells of Bigtable. They are kept in a
+    table beside the base table, which has the name of their kind. -#}
 {%- macro keyless_deletes_of(node) -%}
   {%- if reconcile.takes_range_deletes(node) -%}
     {{ return({'kind': 'range_deletes', 'place': '_range'}) }}
@@ -10,7 +11,8 @@
   {{ return(none) }}
 {%- endmacro %}
 
-{#- Whether the model's rows are cells, which are deleted by ranges: as its source macro has it, or its own `meta: {range_deletes: true}`. -#}
+{#- Whether the model's rows are cells, which are deleted by ranges. Its source macro says so, or its own `meta:
+    {range_deletes: true}`. -#}
 {%- macro takes_range_deletes(node) -%}
   {%- set meta = node.config.get('meta') or {} -%}
   {{ return(meta.get('range_deletes', reconcile.model_inputs(node).objects.values() | selectattr('range_deletes', 'defined') | list | length > 0)) }}

@@ -2,7 +2,7 @@
 {%- for key in keys -%}{{ reconcile.identifier(key) }}{{ ', ' if not loop.last }}{%- endfor -%}
 {%- endmacro %}
 
-{#- `file_format`: where `right` is a base table itself, and not what `stored_rows` makes of it. -#}
+{#- `file_format`: given if `right` is a base table itself, and not what `stored_rows` makes of it. -#}
 {%- macro keys_match(keys, left, right, file_format=none) -%}
 {%- for key in keys -%}
 {{ left }}.{{ reconcile.identifier(key) }} = {{ right }}.{{ reconcile.stored_column(reconcile.identifier(key), file_format) }}{{ ' and ' if not loop.last }}

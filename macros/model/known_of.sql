@@ -1,4 +1,4 @@
-{#- What `known_at_start` has of a model's relation; none where it was not asked for. -#}
+{#- What `known_at_start` has for a model's relation; none if it did not query the model. -#}
 {%- macro known_of(relation) -%}
   {{ return(graph.get('reconcile_known', {}).get(reconcile.ledger_name(relation))) }}
 {%- endmacro %}
@@ -9,7 +9,8 @@
   {{ return(known and known.base_batch is not undefined and known.base_batch == known.ledger_base_batch) }}
 {%- endmacro %}
 
-{#- The digest of what a view was made from, as dbt has read it with its relations, without a statement; none of a view of somebody else, or of an earlier moment. -#}
+{#- The digest of what a view was made from, without a statement: dbt has read it together with its relations. None for
+    a view that this package did not make, or of an earlier moment. -#}
 {%- macro definition_that_dbt_knows(view) -%}
   {%- set said = modules.re.search('^Table Properties: \\[(.*)\\]$', view.information or '', modules.re.MULTILINE) -%}
   {%- set definition = modules.re.search('(?:^|[,] ?)reconcile[.]definition=([0-9a-f]{32})(?=,|$)', said.group(1)) if said and 'reconcile.as_of=' not in said.group(1) -%}

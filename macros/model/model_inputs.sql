@@ -1,5 +1,6 @@
-{#- What a model reads: {relations, objects}: the staging tables it depends on, and the source objects whose records it takes, each with
-    what orders them. A source macro leaves these in the model's meta while dbt parses, so they are known for models that do not run. -#}
+{#- What a model reads: {relations, objects}. `relations` are the staging tables on which it depends. `objects` are the
+    source objects whose records it takes, each with what orders the records. A source macro writes the objects into the
+    model's meta while dbt parses, so they are also known for models that do not run. -#}
 {%- macro model_inputs(node) -%}
   {%- set relations = [] -%}
   {%- for unique_id in node.depends_on.nodes -%}
@@ -18,7 +19,7 @@
   {{ return({'relations': relations, 'objects': objects}) }}
 {%- endmacro %}
 
-{#- The staging table that a model reads, or the relation itself where no model of this package makes it. -#}
+{#- The staging table that a model reads, or the relation itself if no model of this package makes it. -#}
 {%- macro staging_of(relation) -%}
   {%- for node in reconcile.reconciled_nodes() if node.schema == relation.schema and node.alias == relation.identifier -%}
     {{ return(reconcile.model_inputs(node).relations[0]) }}
@@ -42,7 +43,8 @@
   {{ return(reconcile.ledger_name(relation) in reconcile.staging_read()) }}
 {%- endmacro %}
 
-{#- The nodes that a test of a relation asks: that of a model, or those of all models that read a staging table and have been built. -#}
+{#- The nodes that a test of a relation covers: the node of a model, or, for a staging table, the nodes of all built
+    models that read it. -#}
 {%- macro nodes_to_test(relation) -%}
   {%- set staging = reconcile.staging_read().get(reconcile.ledger_name(relation)) -%}
   {%- if not staging -%}{{ return([reconcile.node_of(relation)]) }}{%- endif -%}
@@ -53,7 +55,8 @@
   {{ return(nodes) }}
 {%- endmacro %}
 
-{#- The nodes of the models that an earlier run or this one has built. dbt does not see what is made beside a model while it runs, and a model that has begun may have failed. -#}
+{#- The nodes of the models that an earlier run or this one has built. dbt does not see a relation that is made beside a
+    model during the run, and a model that has begun may have failed: so Spark is asked. -#}
 {%- macro built_nodes() -%}
   {%- set nodes = [] -%}
   {%- for node in reconcile.reconciled_nodes() -%}

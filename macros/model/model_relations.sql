@@ -1,4 +1,4 @@
-{#- What a model consists of. The caches are temporary views of the session, one pair for each model. -#}
+{#- The relations of a model. The caches are temporary views of the session, a set of them for each model. -#}
 {%- macro model_relations(this) -%}
   {%- set this = reconcile.destination(this) -%}
   {%- set name = local_md5(reconcile.ledger_name(this))[:12] -%}

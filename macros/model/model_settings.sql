@@ -1,5 +1,7 @@
-{#- The declarations of the model, validated: {materialized, as_of, columns, shown, unique_key, file_format, inputs, partial_records, row_ids, keyless, fresh, base_snapshot, buckets, declaration}, and `built`: what its relations
-    were built from, by their names in `model_relations`, none where there is no such relation yet; and `tables`, see `refuse_doubtful_objects`. -#}
+{#- The declarations of the model, validated: {materialized, as_of, columns, shown, unique_key, file_format, inputs,
+    partial_records, row_ids, keyless, fresh, base_snapshot, buckets, declaration}. Also `built`: what the model's
+    relations were built from, by their names in `model_relations`, none if there is no such relation yet. And `tables`,
+    see `refuse_doubtful_objects`. -#}
 {%- macro model_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
   {%- set as_of = reconcile.as_of() -%}
@@ -78,7 +80,8 @@
   }) }}
 {%- endmacro %}
 
-{#- Options of this package that are not read, as they stand outside of meta or are misspelt; what else a model says there is its own. -#}
+{#- Options of this package that nothing reads, because they stand outside of meta or are misspelt. Other names in a
+    model's meta are its own. -#}
 {%- macro _complaints_of_options(meta) -%}
   {%- set complaints = [] -%}
   {%- set options = ['fresh', 'fold_unchanged', 'base_snapshot', 'ignored_columns', 'buckets', 'partial_records', 'row_ids', 'range_deletes'] -%}
@@ -89,14 +92,15 @@
     {%- set meant = reconcile.nearest_name(name, options) -%}
     {%- do complaints.append('meta ' ~ name ~ ': no option of this package is spelled so; write ' ~ meant ~ ', or give yours another name') if meant -%}
   {%- endfor -%}
-  {#- Of a model that is one source macro: the ledger counts all records of its objects. -#}
+  {#- A model that is one source macro must not filter it: the ledger counts all records of its objects. -#}
   {%- if reconcile.model_inputs(model).objects and modules.re.search('(?is)[)]\\s*-?[}][}](?:(?![}][}]).)*\\bwhere\\b(?:(?![}][}]).)*$', model.get('raw_code') or '') -%}
     {%- do complaints.append('`where` stands behind its source macro: a model has all records of its table; take it out, and leave rows out in a view of your own') -%}
   {%- endif -%}
   {{ return(complaints) }}
 {%- endmacro %}
 
-{#- A table of which no key is known has a row for each event, known by the event's id: what is inserted arrives, and what is updated or deleted is not told apart. -#}
+{#- A table without a known key has a row for each event, identified by the event's id. Inserts arrive as rows; updates
+    and deletes cannot be matched to an earlier row. -#}
 {%- macro _complaints_of_events(materialized, keys) -%}
   {%- set complaints = [] -%}
   {%- if keys | length > 1 -%}
@@ -109,7 +113,7 @@
   {{ return(complaints) }}
 {%- endmacro %}
 
-{#- The columns that a row of a model is kept in: the declared ones, and the id of its event where that is the key. -#}
+{#- The columns in which a model keeps a row: the declared ones, and the event's id if that is the key. -#}
 {%- macro row_columns(columns, keys) -%}
   {{ return(([{'name': '_change_id', 'type': reconcile.column_type('string'), 'round': false}] if '_change_id' in keys else []) + columns) }}
 {%- endmacro %}
@@ -146,8 +150,8 @@
   {{ return(complaints) }}
 {%- endmacro %}
 
-{#- A digest of each thing that the rows of the base table follow from. Digests, because Spark shows `*****` for the properties of
-    tables that speak of a url or a token. -#}
+{#- A digest of each thing from which the rows of the base table follow. They are digests because Spark shows `*****`
+    for table properties that contain words such as url or token. -#}
 {%- macro _declaration(materialized, columns, keys, inputs, partial_records, row_ids) -%}
   {%- set types = {} -%}
   {%- for column in columns -%}
@@ -175,14 +179,14 @@
   {{ return(digests) }}
 {%- endmacro %}
 
-{#- The version of the form of `_change_sequence`. A base table of another version cannot be compared with new records. In version 2 an LSN alone orders
-    what in version 1 the time of the commit ordered before it. -#}
+{#- The version of the form of `_change_sequence`. A base table of another version cannot be compared with new records.
+    In version 1, the time of the commit came before an LSN in the order; in version 2, the LSN alone orders. -#}
 {%- macro sequence_version(inputs) -%}
 {{ return(2 if inputs.objects.values() | selectattr('coordinates', 'equalto', ['lsn']) | list else 1) }}
 {%- endmacro %}
 
-{#- What has the name of one of the model's relations and was not made by this package is not replaced; and what another materialization made,
-    only where it is a view that nothing is lost with. -#}
+{#- A relation that has the name of one of the model's relations, but was not made by this package, is not replaced. A
+    relation of another materialization is replaced only if it is a view, with which nothing is lost. -#}
 {%- macro _built(complaints, keyless) -%}
   {%- set relations = reconcile.model_relations(this) -%}
   {%- set of_views = reconcile._built_of_idle(relations, keyless) if reconcile.is_idle(this) -%}
@@ -218,7 +222,8 @@
   {{ return(built) }}
 {%- endmacro %}
 
-{#- Of a model that has nothing to apply the base table alone is asked: nothing of it is written but its views, where their definition changed, and these dbt knows. -#}
+{#- For a model that has nothing to apply, only the properties of the base table are queried. The run writes nothing of
+    such a model but views whose definition changed, and dbt knows these definitions already. -#}
 {%- macro _built_of_idle(relations, keyless) -%}
   {%- set live, changes = reconcile.definition_that_dbt_knows(load_relation(relations.live)), reconcile.definition_that_dbt_knows(load_relation(relations.changes)) -%}
   {%- if live and changes -%}

@@ -1,4 +1,5 @@
-{#- Says in the model's meta which objects a source macro takes, while dbt parses, so that every model's are known whichever models run (see `model_inputs`): {object: order}. -#}
+{#- Writes into the model's meta, while dbt parses, which objects a source macro takes: {object: order}. So the objects
+    of every model are known, whichever models run (see `model_inputs`). -#}
 {%- macro note_objects(objects) -%}
   {%- set meta = {} -%}
   {%- for name, order in objects.items() -%}{%- do meta.update({'reconcile reads ' ~ name: order}) -%}{%- endfor -%}

@@ -1,4 +1,4 @@
-{#- What the columns of a model's tables follow from. -#}
+{#- The settings from which the columns of a model's tables follow. -#}
 {%- macro settings_of_node(node) -%}
   {%- set shown = reconcile.declared_columns(node.columns.values() | list) -%}
   {{ return({

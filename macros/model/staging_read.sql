@@ -1,5 +1,6 @@
-{#- The staging tables that models of this package read by a source macro, those that exist: {name: {relation, objects, models}}, `models` the ids of their nodes, `objects` as `model_inputs` has
-    them; an object that one model takes whole is not asked for its tables. -#}
+{#- The existing staging tables that models of this package read by a source macro: {name: {relation, objects, models}}.
+    `models` are the ids of the models' nodes; `objects` are as `model_inputs` has them. An object that one model takes
+    whole has no list of tables here. -#}
 {%- macro staging_read() -%}
   {%- set staging = {} -%}
   {%- for node in reconcile.reconciled_nodes() -%}

@@ -3,7 +3,7 @@
   {{ return(reconcile.history_columns(settings) if settings.materialized == 'history' else reconcile.current_state_columns(settings)) }}
 {%- endmacro %}
 
-{#- The same by the names that the table holds them under. -#}
+{#- The same columns by the names under which the table holds them. -#}
 {%- macro stored_columns(settings) -%}
   {%- set stored = [] -%}
   {%- for column in reconcile.base_columns(settings) -%}
@@ -12,7 +12,8 @@
   {{ return(stored) }}
 {%- endmacro %}
 
-{#- A SELECT that has the columns of a base table, with the names that the table holds them under: what it is made of. -#}
+{#- A SELECT of the columns of a base table by the names under which the table holds them: the query from which the
+    table is made. -#}
 {%- macro rows_to_store(rows, settings) -%}
 {%- set columns = reconcile.base_columns(settings) -%}
 {%- set stored = reconcile.stored_columns(settings) -%}
@@ -29,8 +30,8 @@ from (
 {%- endif -%}
 {%- endmacro %}
 
-{#- A base table, or a copy of one, as SQL to select from: its columns have their own names and declared types again. `version`: of the
-    table, none for the present one. -#}
+{#- A base table, or a copy of one, as SQL to select from: its columns have their own names and declared types again.
+    `version`: a version of the table, none for the present one. -#}
 {%- macro stored_rows(relation, settings, version=none) -%}
   {%- set narrow = {} -%}
   {%- for column in settings.columns if reconcile.stored_type(column.type.ddl, settings.file_format) != column.type.ddl -%}
@@ -39,7 +40,7 @@ from (
   {{ return(reconcile._given_back(relation, reconcile.base_columns(settings), narrow, settings.file_format, version)) }}
 {%- endmacro %}
 
-{#- The same of the table of keyless deletes. -#}
+{#- The same for the table of keyless deletes. -#}
 {%- macro stored_keyless_deletes(relations, settings) -%}
   {{ return(reconcile._given_back(relations[settings.keyless.kind], [settings.keyless.place, '_change_sequence', '_change_time', '_change_id', '_change_batch'], {}, settings.file_format)) }}
 {%- endmacro %}

@@ -1,4 +1,4 @@
-{#- Compares both sides, each as it is at one version, and writes down what came of it. -#}
+{#- Compares both sides, each at one version, and writes the result to the tables of results. -#}
 {%- macro compare(comparison) -%}
   {%- set started = modules.datetime.datetime.now() -%}
   {%- set file_format = reconcile.file_format_of_all() -%}
@@ -30,7 +30,8 @@
   {{ return(['drop view if exists ' ~ comparison.verdicts_cache, 'drop view if exists ' ~ comparison.touched_cache, 'drop view if exists ' ~ comparison.recent_cache]) }}
 {%- endmacro %}
 
-{#- The versions of both sides that are compared, whatever is written meanwhile: {model, source}; none of a view. The model's is its base table's. -#}
+{#- The versions of both sides that are compared, whatever is written meanwhile: {model, source}; none for a view. The
+    version of the model is that of its base table. -#}
 {%- macro _compared_versions(comparison, file_format) -%}
   {%- set base = comparison.relations.base -%}
   {%- set has_base = load_relation(base) -%}

@@ -1,5 +1,6 @@
-{#- What the arguments of a test come to, validated, and the names of what it makes. `position`: see `position_of_snapshot`; where there is one,
-    `settings` and `inputs` are those of the model, whose rows are then told from its base table and its change records. -#}
+{#- The validated arguments of a parity test, and the names of the relations that the test makes. `position`: see
+    `position_of_snapshot`. With a position, `settings` and `inputs` are those of the model, whose rows then come from
+    its base table and its change records. -#}
 {%- macro comparison(relation, compare_to, key, columns, as_of, allowance, uncertainty, tolerances, recheck, store_values, allow_empty) -%}
   {%- set keys = [key] if key is string else key -%}
   {%- set complaints = reconcile._complaints_of_comparison(relation, compare_to, allowance, uncertainty, tolerances, recheck) -%}
@@ -33,7 +34,7 @@
   {{ return(false) }}
 {%- endmacro %}
 
-{#- The name of a view that a comparison of a relation keeps in the session while it lasts. -#}
+{#- The name of a view that a comparison of a relation keeps in the session until the comparison ends. -#}
 {%- macro comparison_cache(kind, relation) -%}
   {{ return('reconcile_' ~ kind ~ '_' ~ local_md5(model.unique_id ~ ' ' ~ reconcile.ledger_name(relation))[:12]) }}
 {%- endmacro %}
@@ -90,8 +91,9 @@
   {{ return(complaints) }}
 {%- endmacro %}
 
-{#- {columns, incomparable}: the columns to compare, [{name, type, tolerances}], with the model's names and types; and what cannot be compared without loss, as
-    sentences: types that Spark would compare by rounding. -#}
+{#- {columns, incomparable}. `columns` are the columns to compare, [{name, type, tolerances}], with the model's names
+    and types. `incomparable` are sentences about columns that cannot be compared without loss: Spark would compare
+    their types by rounding. -#}
 {%- macro compared_columns(relation, compare_to, keys, names, tolerances) -%}
   {%- set complaints, sides, own, tolerated_of = [], [], [], {} -%}
   {%- for side in [relation, compare_to] -%}
@@ -131,7 +133,7 @@
   {{ return({'columns': columns, 'incomparable': incomparable}) }}
 {%- endmacro %}
 
-{#- Whether a decimal of 38 digits holds all that either of two decimals may. -#}
+{#- Whether a decimal of at most 38 digits holds every value of either of two decimal types. -#}
 {%- macro _is_one_decimal(types) -%}
   {%- set integral, places = [], [] -%}
   {%- for type in types -%}

@@ -6,7 +6,7 @@
   {{ return(api.Relation.create(schema=target.schema, identifier='reconcile_parity_differences', type='table')) }}
 {%- endmacro %}
 
-{#- Whether any test of this run compares. -#}
+{#- Whether this run has a parity test. -#}
 {%- macro has_parity_tests() -%}
   {%- for node in graph.nodes.values() | selectattr('resource_type', 'equalto', 'test') if node.unique_id in selected_resources and (node.get('test_metadata') or {}).get('name') == 'parity' -%}
     {{ return(true) }}
@@ -67,8 +67,8 @@ create table if not exists {{ reconcile.qualified(reconcile.parity_differences()
 ) using {{ file_format }}{{ reconcile.format_properties_clause(file_format) }}
 {%- endmacro %}
 
-{#- The run whose rows in flight are compared again, {run_id, rechecks, rows}, or none: the last one of this test, if it left nothing else and may be
-    followed by one more. -#}
+{#- The run whose rows in flight are compared again, {run_id, rechecks, rows}, or none. It is the last run of this test,
+    if that run left nothing but rows in flight and one more recheck is allowed. -#}
 {%- macro rows_in_flight(comparison) -%}
   {%- if not comparison.recheck or not comparison.position -%}{{ return(none) }}{%- endif -%}
   {%- set last = run_query(reconcile._last_comparison(comparison)) -%}
@@ -94,13 +94,13 @@ from {{ reconcile.qualified(reconcile.parity_differences()) }}
 where run_id = {{ reconcile.literal(run_id) }} and {{ reconcile._is_of_comparison(comparison) }}
 {%- endmacro %}
 
-{#- The rows first: a run that is written down has all of its rows. -#}
+{#- The rows are inserted first, so that a run in `reconcile_parity` has all of its rows. -#}
 {%- macro get_parity_statements(comparison, versions, delivered, scope, counts, verdict, started) -%}
   {{ return(([reconcile._insert_differences(comparison)] if counts.compared != counts.matched else [])
       + [reconcile._insert_parity(comparison, versions, delivered, scope, counts, verdict, started)]) }}
 {%- endmacro %}
 
-{#- What both tables know a comparison by. -#}
+{#- The columns by which both tables identify a comparison. -#}
 {%- macro _names_of_comparison(comparison) -%}
 '{{ invocation_id }}' as run_id,
     {{ reconcile.literal(comparison.test) }} as test,

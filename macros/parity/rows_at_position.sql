@@ -1,6 +1,7 @@
-{#- What staging holds when both sides are compared: {last, first, recent, base_batch, has_base, purged, quarantined}. `last`: its last batch; `first`: the first one that can hold
-    records behind the position, or that the base table has not seen; `recent`: the first one within the allowance; `quarantined`: batches before
-    `first` of which records could not be applied. Clocks of the source and of the appending job may differ by an hour. -#}
+{#- What staging holds when both sides are compared: {last, first, recent, base_batch, has_base, purged, quarantined}.
+    `last`: its last batch. `first`: the first batch that can hold records after the position, or records that the base
+    table has not seen. `recent`: the first batch within the allowance. `quarantined`: batches before `first` with
+    records that could not be applied. The clocks of the source and of the appending job may differ by an hour. -#}
 {%- macro staged_at(comparison, version) -%}
   {%- set position, inputs, relations = comparison.position, comparison.inputs, comparison.relations -%}
   {%- set has_base = version is not none and comparison.settings.materialized == 'current_state' -%}
@@ -41,8 +42,9 @@ select
 from {{ reconcile.qualified(comparison.inputs.relations[0]) }}
 {%- endmacro %}
 
-{#- Whether everything up to the position has been delivered: {is_complete, reason}. Of Spanner the windows say so. Of Datastream nothing does: it is taken as
-    delivered once the allowance has passed since the position, and nothing of before it has come for as long. -#}
+{#- Whether everything up to the position has been delivered: {is_complete, reason}. For Spanner, the windows show it.
+    For Datastream, nothing shows it: everything counts as delivered once the allowance has passed since the position,
+    and no record from before the position has come for as long. -#}
 {%- macro delivery_at(comparison, staged) -%}
   {%- set position = comparison.position -%}
   {%- if not position.taken_at -%}
@@ -88,7 +90,7 @@ select
     {%- endif %}
 {%- endmacro %}
 
-{#- The change records of some batches as a materialization checks them, with their side of the position. -#}
+{#- The change records of some batches, checked as a materialization checks them, with their side of the position. -#}
 {%- macro _placed_records(comparison, first, last, more=[]) -%}
 {%- set settings = comparison.settings -%}
 {%- set placed -%}
@@ -104,7 +106,8 @@ select
 {%- for key in keys -%}{{ reconcile.identifier(key) }} is not null{{ ' and ' if not loop.last }}{%- endfor -%}
 {%- endmacro %}
 
-{#- The records for which a row of the base table may not be the row at the position: not before it, or not in the base table, or not applied at all. -#}
+{#- The records because of which a row of the base table may not be the row at the position. They are not before the
+    position, not in the base table, or not applied at all. -#}
 {%- macro cache_recent_records(comparison, staged) -%}
 {%- set settings = comparison.settings -%}
 {%- set query -%}
@@ -117,7 +120,7 @@ where _change_side <> 'before' or _change_batch > {{ staged.base_batch }} or _ch
 {{ reconcile.cached(comparison.recent_cache, query) }}
 {%- endmacro %}
 
-{#- `touched`: rows that such records are of; `unreadable`: records of which not even the row is known. -#}
+{#- `touched`: how many rows have such records. `unreadable`: how many records do not even show their row. -#}
 {%- macro count_recent_records(comparison) -%}
 {%- set keys = comparison.settings.unique_key -%}
 select
@@ -126,7 +129,8 @@ select
 from {{ comparison.recent_cache }}
 {%- endmacro %}
 
-{#- All records of those rows: they are folded up to the position. Of a current_view, which has no table, of all rows. -#}
+{#- All records of those rows, to be folded up to the position. For a current_view, which has no table, the records of
+    all rows. -#}
 {%- macro cache_touched_records(comparison, staged) -%}
 {%- set keys = comparison.settings.unique_key -%}
 {%- set query -%}
@@ -140,8 +144,11 @@ left semi join {{ comparison.recent_cache }} as touched
 {{ reconcile.cached(comparison.touched_cache, query) }}
 {%- endmacro %}
 
-{#- What follows are SELECTs, and not common table expressions: through one Spark does not see that what it reads is cached. The rows that may not be quiet: whether they
-    changed when it is uncertain which side that is on, and how many of their records are in quarantine. -#}
+{#- The macros below return SELECTs, and not common table expressions: through a common table expression, Spark does not
+    see that the relation it reads is cached.
+
+    This SELECT gives the rows that may have changed: whether they changed while it is uncertain on which side of the
+    position that is, and how many of their records are in quarantine. -#}
 {%- macro _touched_rows(comparison) -%}
 {%- set keys = comparison.settings.unique_key -%}
 select {{ reconcile.key_columns(keys) }}, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
@@ -150,7 +157,8 @@ where {{ reconcile._has_key(keys) }}
 group by {{ reconcile.key_columns(keys) }}
 {%- endmacro %}
 
-{#- The rows of the base table at the position, deleted ones too: quiet ones as the table has them, the others folded. -#}
+{#- The rows of the base table at the position, deleted ones too: untouched rows as the table has them, touched rows
+    folded. -#}
 {%- macro _state_at_position(comparison, versions, staged) -%}
 {%- set settings, keys = comparison.settings, comparison.settings.unique_key -%}
 {%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted'] + (['_change_row_sequence'] if settings.partial_records else [])
@@ -183,7 +191,8 @@ from {{ reconcile.stored_keyless_deletes(comparison.relations, comparison.settin
 {%- endif %}
 {%- endmacro %}
 
-{#- The live rows at the position: what was undone was never committed, wherever the row delete stands. -#}
+{#- The live rows at the position. A row that a row delete undid was never committed, on whichever side of the position
+    the row delete lies. -#}
 {%- macro rows_at_position(comparison, versions, staged) -%}
 {%- set settings = comparison.settings -%}
 {{ reconcile.shown_rows(
@@ -191,7 +200,8 @@ from {{ reconcile.stored_keyless_deletes(comparison.relations, comparison.settin
       '(\n    ' ~ reconcile._keyless_deletes_at_position(comparison) | indent(4) ~ '\n)' if settings.keyless) }}
 {%- endmacro %}
 
-{#- Of each touched row, and each that is pending: whether it changed when that is uncertain and its versions then, and how many of its records are in quarantine. -#}
+{#- For each touched row and each pending row: whether it changed while the side of the position is uncertain, which
+    versions it had then, and how many of its records are in quarantine. -#}
 {%- macro doubts_at_position(comparison, versions, staged) -%}
 {%- set settings, keys = comparison.settings, comparison.settings.unique_key -%}
 select

@@ -1,5 +1,6 @@
-{#- The verdict of each row, all that match in one row: verdict, difference, reason, `key` as JSON, the key's columns, `columns` that differ, and `rows`; with the
-    digests of both sides and what tolerances let pass, to be added up. -#}
+{#- The verdict of each row, with all rows that match in one row. The columns are verdict, difference, reason, `key` as
+    JSON, the key's columns, `columns` that differ, and `rows`. Further columns, to be added up, are the digests of both
+    sides and the number of values that are equal only by a tolerance. -#}
 {%- macro cache_verdicts(comparison, versions, staged, delivered, scope) -%}
 {{ reconcile.cached(comparison.verdicts_cache, reconcile._incomparable(comparison) if comparison.incomparable else reconcile._verdicts(comparison, versions, staged, delivered, scope)) }}
 {%- endmacro %}
@@ -76,7 +77,7 @@ from (
 group by verdict, if(verdict = 'match', null, copy), {{ 'if(verdict = \'match\', null, ' ~ reconcile._key_text(columns, keys) ~ ')' }}{% for key in keys %}, if(verdict = 'match', null, {{ reconcile.identifier(key) }}){% endfor %}
 {%- endmacro %}
 
-{#- Each row beside the one of the other side, if there is one. -#}
+{#- Each row beside the row of the same key on the other side, if there is one. -#}
 {%- macro _compared_rows(comparison, model_rows, versions, staged, scope) -%}
 {%- set keys = comparison.key -%}
 {%- set others = comparison.columns | rejectattr('name', 'in', keys) | list -%}
@@ -131,7 +132,8 @@ left join (
 {%- endif %}
 {%- endmacro %}
 
-{#- Rows of one key are numbered by their values, so that each needs its match. Where only rows `in scope` count, those that are left from an earlier run. -#}
+{#- Rows of one key are numbered by their values, so that each row needs its own match. With a `scope`, only the rows
+    count that an earlier run left in flight. -#}
 {%- macro _numbered_rows(rows, comparison, scope) -%}
 select
     {%- for column in comparison.columns %}
@@ -148,7 +150,7 @@ where {{ reconcile._key_text(comparison.columns, comparison.key) }} in ({{ scope
 {%- endif %}
 {%- endmacro %}
 
-{#- A key as JSON: texts, as people read them. -#}
+{#- A key as JSON, with its values as texts that people read. -#}
 {%- macro _key_text(columns, keys) -%}
 to_json(named_struct({% for column in columns if column.name in keys %}{{ reconcile.literal(column.name) }}, {{ reconcile.shown_value(reconcile.identifier(column.name), column.type) }}{{ ', ' if not loop.last }}{% endfor %}))
 {%- endmacro %}
@@ -157,7 +159,8 @@ to_json(named_struct({% for column in columns if column.name in keys %}{{ reconc
 {{ side }}_rows.{{ reconcile.identifier(column.name) }}
 {%- endmacro %}
 
-{#- Whether two values are the same, as SQL. NULL is NULL and NaN is NaN, but -0.0 is not 0.0, which Spark's `<=>` does not tell apart: see docs/decisions/0021. -#}
+{#- Whether two values are the same, as SQL. NULL is NULL and NaN is NaN, but -0.0 is not 0.0, although Spark's `<=>`
+    finds them equal: see docs/decisions/0021. -#}
 {%- macro same_value(left, right, column) -%}
 {%- set values = [] -%}
 {%- for value in [left, right] -%}
@@ -178,7 +181,7 @@ to_json(named_struct({% for column in columns if column.name in keys %}{{ reconc
 {{ 'hex(' ~ value ~ ')' if type == 'binary' else 'cast(' ~ value ~ ' as string)' }}
 {%- endmacro %}
 
-{#- How many rows there are of each verdict, and what the digests of both sides are. -#}
+{#- How many rows each verdict has, and the digests of both sides. -#}
 {%- macro count_verdicts(comparison) -%}
 select
     coalesce(sum(rows), 0) as compared,

@@ -1,6 +1,7 @@
-{#- Runs before every `dbt run`, `dbt build` and `dbt test`, in every project that installs the package: checks the Spark session, makes the
-    ledger, and takes the cut: the last batch of each staging table, at which all models of this run stop; and makes the tables of results, which tests in
-    several threads would make at once. -#}
+{#- Runs before every `dbt run`, `dbt build` and `dbt test`, in every project that installs the package. The macro
+    checks the Spark session and makes the ledger. It takes the cut: the last batch of each staging table, at which all
+    models of this run stop. It also makes the tables of results, which tests in several threads would otherwise make at
+    the same time. -#}
 {%- macro begin_run() -%}
   {%- if execute and flags.WHICH in ['test', 'build'] and reconcile.has_parity_tests() -%}
     {%- do reconcile.run_statements(reconcile.get_create_parity_statements(reconcile.file_format_of_all())) -%}
@@ -24,7 +25,7 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- A run at an earlier moment touches nothing but the schemas that are for it. -#}
+{#- A run at an earlier moment writes only to the schemas for that moment. -#}
 {%- macro _begin_as_of() -%}
   {%- set as_of = reconcile.as_of() -%}
   {%- if flags.WHICH != 'run' -%}
@@ -68,7 +69,8 @@
   {%- endfor -%}
 {%- endmacro %}
 
-{#- NULL where there is no such table or it is no staging table: a model may also read what users write themselves. -#}
+{#- The last batch of a staging table; none if there is no such table or it is not a staging table. A model may also
+    read tables that users write themselves. -#}
 {%- macro _last_batch(relation) -%}
   {%- set table = adapter.get_relation(database=none, schema=relation.schema, identifier=relation.identifier) -%}
   {%- if not table -%}{{ return(none) }}{%- endif -%}

@@ -1,4 +1,5 @@
-{#- Runs after every `dbt run` and `dbt build`, in every project that installs the package: says what would else be seen only by those who look for it. -#}
+{#- Runs after every `dbt run` and `dbt build`, in every project that installs the package: prints what otherwise only
+    those would see who look for it. -#}
 {%- macro end_run() -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and not flags.EMPTY and not reconcile.as_of() -%}
     {%- do reconcile._show_new_models() -%}
@@ -6,7 +7,8 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- `reconcile_quarantine` and `reconcile_status` were made before the models of which this is the first run. -#}
+{#- After the first run of a model, makes `reconcile_quarantine` and `reconcile_status` anew: they were made before the
+    model and do not include it. -#}
 {%- macro _show_new_models() -%}
   {%- if 'rebuild' in graph.get('reconcile_ranges', {}).values() | map(attribute='kind') | list -%}
     {%- for name in ['reconcile_quarantine', 'reconcile_status'] -%}
@@ -22,7 +24,8 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- What no model reads of the batches that this run has brought to its models, and the models to which these brought nothing, a list of lines. -#}
+{#- A list of lines about the batches that this run has applied: which of their records no model reads, and to which
+    models they brought nothing. -#}
 {%- macro summary_of_run() -%}
   {%- set lines = [] -%}
   {%- for name, staging in reconcile.staging_read().items() -%}

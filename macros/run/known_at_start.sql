@@ -1,8 +1,13 @@
-{#- What a run asks once of all its models, and not of each: {name: {ledger_batch, ledger_base_batch, entry, last_appended_at, first, last, delivered}} of those that have been built and read a staging table,
-    by their names in the ledger: the account as `applied_batches` has it, the batches behind it up to the cut, and the records in these. A model without any is idle: it has `base_batch` too.
+{#- What a run queries once for all its models, and not for each: {name: {ledger_batch, ledger_base_batch, entry,
+    last_appended_at, first, last, delivered}}. The models are those that have been built and read a staging table, by
+    their names in the ledger. Each has its account, as `applied_batches` has it, the batches after the account up to
+    the cut, and the number of records in these batches. A model without such records is idle, and also has
+    `base_batch`.
 
-    Of what other runs do in the meantime an idle model hears in the next run. One to which records have come asks its base table itself, just before it goes on, so that
-    a table that was restored is noticed until then; that the ledger has gone on, its own row finds out (see `not_overtaken`). -#}
+    An idle model sees only in the next run what other runs write in the meantime. A model with new records queries its
+    base table itself, just before it continues. So it notices a base table that was restored by then. The statement
+    that inserts the model's row into the ledger notices if another run has written to the ledger (see
+    `not_overtaken`). -#}
 {%- macro known_at_start(cuts) -%}
   {%- set known, models = {}, {} -%}
   {%- for node in reconcile.reconciled_nodes() if node.unique_id in selected_resources and reconcile._applies_batches(node, cuts) -%}
@@ -29,7 +34,7 @@
   {{ return(known) }}
 {%- endmacro %}
 
-{#- Whether a model goes on from what it was built to. -#}
+{#- Whether a model continues from its existing tables. -#}
 {%- macro _applies_batches(node, cuts) -%}
   {%- set inputs, relations = reconcile.model_inputs(node), reconcile.model_relations(reconcile.relation_of(node)) -%}
   {%- set goes_on = node.config.materialized in ['current_state', 'history'] and not flags.EMPTY and not reconcile.as_of() and not flags.FULL_REFRESH and node.config.get('full_refresh') is not true -%}
@@ -51,7 +56,8 @@ select {{ reconcile.literal(name) }} as relation, coalesce(max(_change_batch), 0
 {%- endfor -%}
 {%- endmacro %}
 
-{#- For `appended_at`, which then asks no more for the batches that models were applied to. -#}
+{#- Fills what `appended_at` knows, for the batches that the models applied last, so that no model queries them
+    again. -#}
 {%- macro _know_times_of_batches(models, known) -%}
   {%- set asked = {} -%}
   {%- for name, model in models.items() if known[name].last_appended_at is not none -%}

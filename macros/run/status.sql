@@ -1,5 +1,7 @@
-{#- Whether all is right, of the nodes of models: one row for each thing that is not, and one for each staging table and comparison. `kind`: appended (a staging table, when last), behind (a model, and what
-    of its staging table it has not applied), quarantined, pending, unrouted, drift, parity (the last comparison, of which said is the verdict). -#}
+{#- Whether everything is right: one row for each thing that is not, and one for each staging table and comparison.
+    `nodes`: the models' nodes. `kind`: appended (a staging table, and when it was last appended to), behind (a model,
+    and the records of its staging table that it has not applied), quarantined, pending, unrouted, drift, parity (the
+    last comparison, with its verdict in `said`). -#}
 {%- macro status_of(nodes) -%}
 {%- set parts = [reconcile._part_of_status('cast(null as string)', {}, 'select 1 where false')] -%}
 {%- for name, staging in reconcile.staging_read().items() -%}
@@ -36,7 +38,7 @@
 {{ parts | join('\nunion all\n') }}
 {%- endmacro %}
 
-{#- One part, with the columns of all: `columns` gives those that it has, as SQL. -#}
+{#- One part, with the columns of all parts. `columns` gives the columns that this part has, as SQL. -#}
 {%- macro _part_of_status(kind, columns, query, group_by=none, having=none) -%}
 select
     {{ kind }} as kind,
@@ -50,7 +52,7 @@ from (
 {{- '\nhaving ' ~ having if having }}
 {%- endmacro %}
 
-{#- What staging holds behind the last batch that the ledger has of a model; a rebuild begins a new account. -#}
+{#- The records in staging after the last batch that the ledger has for a model. A rebuild begins a new account. -#}
 {%- macro _not_applied(name, inputs) -%}
 select batch, appended_at
 from {{ reconcile.qualified(inputs.relations[0]) }}

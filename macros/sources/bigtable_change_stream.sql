@@ -1,16 +1,20 @@
 {#- The change records of a Bigtable table, cell by cell, from the data changes of a change stream.
 
-    A data change is what one mutation did to one row, atomically; each of its entries is a change record. SetCell sets a cell, whose key is
-    row_key, family, qualifier and cell_time. DeleteFromColumn and DeleteFromFamily delete whatever lies in a range of cells, and have no key but
-    this `_range`: row_key, family, qualifier (NULL: all of them), start_time (inclusive), end_time (exclusive; NULL: without end).
-    Order: commit_timestamp to the nanosecond, tiebreaker, the place of the entry: what Bigtable itself settles conflicts by. An
-    entry that cannot be applied takes its whole change with it, which was atomic.
+    A data change is what one mutation did to one row, atomically; each of its entries is a change record. SetCell sets
+    a cell, whose key is row_key, family, qualifier and cell_time. DeleteFromColumn and DeleteFromFamily delete
+    everything in a range of cells. They have no key, only this `_range`: row_key, family, qualifier (NULL: all of
+    them), start_time (inclusive), end_time (exclusive; NULL: without end). Order: commit_timestamp to the nanosecond,
+    tiebreaker, the place of the entry. Bigtable itself settles conflicts by this order. If an entry cannot be applied,
+    its whole change is quarantined, since the change was atomic.
 
-    `garbage_collection`: whether what Bigtable's own garbage collection deleted is deleted here too, `apply`, or its data changes are left out, `keep`.
-    Unless said a history keeps. No window function, no join, no aggregate, and generators as barriers: as for Datastream's events. -#}
+    `garbage_collection`: with `apply`, what Bigtable's own garbage collection deleted is deleted here too; with `keep`,
+    its data changes are left out. The default is `keep` for a history, and else `apply`. The SELECT has no window
+    function, no join and no aggregate, and has generators as barriers, as for Datastream's events (see
+    `datastream_change_records`). -#}
 {%- macro bigtable_change_stream(relation, object, garbage_collection=none, columns=none) -%}
 {%- set coordinates = ['commit_timestamp', 'tiebreaker'] -%}
-{#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
+{#- This runs while dbt parses, so that the objects of every model are known, whichever models run (see
+    `model_inputs`). -#}
 {%- do reconcile.note_objects({object: {'coordinates': coordinates, 'carries': 'entries', 'range_deletes': true, 'garbage_collection': garbage_collection}}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- set columns = reconcile.declared_columns(columns) -%}
@@ -173,7 +177,7 @@ from (
   {{ return(complaints) }}
 {%- endmacro %}
 
-{#- The columns of a cell, as SQL: {name: value}. What is deleted by its range has no key and no value. -#}
+{#- The columns of a cell, as SQL: {name: value}. For a delete of a range, the key and the value are NULL. -#}
 {%- macro _values_of_cell() -%}
   {%- set of_cell = {
       'row_key': 'key_of_row', 'family': 'entry.family', 'qualifier': 'entry.qualifier', 'cell_time': 'timestamp_micros(entry.time)', 'value': 'entry.value'} -%}
@@ -204,12 +208,12 @@ end
 struct<kind: string, is_object: boolean, family: string, qualifier: binary, value: binary, time: bigint, begins: bigint, ends: bigint>
 {%- endmacro %}
 
-{#- Of a variant that holds base64: bytes, of which nothing says that they are text. -#}
+{#- The bytes of a variant that holds base64; they need not be text. -#}
 {%- macro _bytes(field) -%}
 {{ reconcile._binary('cast(' ~ field ~ ' as string)', field) }}
 {%- endmacro %}
 
-{#- Microseconds since 1970, of which a cell has none below 0. -#}
+{#- Microseconds since 1970; no cell has a time below 0. -#}
 {%- macro _micros(field) -%}
 if(cast({{ field }} as string) rlike '^[0-9]{1,19}$', try_cast(cast({{ field }} as string) as bigint), null)
 {%- endmacro %}

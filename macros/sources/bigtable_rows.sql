@@ -1,5 +1,6 @@
-{#- The rows of a Bigtable table, from a relation of its cells: `row_key`, of each declared column the newest visible cell, and `undecoded`, the names of
-    the columns whose newest cell is not exactly what was declared: those are NULL, and no older cell takes their place. A row is there while it has any visible cell. -#}
+{#- The rows of a Bigtable table, from a relation of its cells: `row_key`, the newest visible cell of each declared
+    column, and `undecoded`. `undecoded` names the columns whose newest cell is not exactly what was declared. Such
+    columns are NULL, and no older cell replaces the newest one. A row exists as long as it has any visible cell. -#}
 {%- macro bigtable_rows(relation, columns) -%}
 {%- set columns = reconcile._columns_of_rows(columns) -%}
 {%- set cells -%}
@@ -46,7 +47,7 @@ from (
 ) as decoded
 {%- endmacro %}
 
-{#- The bytes of a cell as its column's type; NULL where they are not exactly that. -#}
+{#- The bytes of a cell as a value of its column's type; NULL if the bytes are not exactly such a value. -#}
 {%- macro _decoded_cell(column) -%}
 {%- set cell = reconcile.identifier('cell ' ~ column.name) -%}
 {%- if column.encoding == 'text' -%}
@@ -63,7 +64,8 @@ if(octet_length({{ cell }}) = {{ bytes }}, cast(conv(lpad(hex({{ cell }}), 16, i
   {{ return({'tinyint': 1, 'smallint': 2, 'int': 4, 'bigint': 8}) }}
 {%- endmacro %}
 
-{#- The declared columns, read: [{name, family, qualifier, type, encoding, round}], the qualifier as hex. All that is wrong with them ends the run. -#}
+{#- The declared columns, parsed: [{name, family, qualifier, type, encoding, round}], with the qualifier as hex. All
+    that is wrong with them ends the run. -#}
 {%- macro _columns_of_rows(columns) -%}
   {%- set complaints, read, names = [], [], ['row_key', 'undecoded'] -%}
   {%- if columns is string or columns is mapping or columns is not sequence or not columns -%}

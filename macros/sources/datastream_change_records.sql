@@ -1,8 +1,13 @@
-{#- What the four Datastream sources share: the envelope, the payload, and the form of the result. A source adds the names of
-    its `metadata`, its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable), those that tell a position of its log (`positions`: see `validate_generations`), its `transaction` and, if it has such, the `row_id` of a change: a
-    delete that has one needs no payload. `snapshots`: whether transactions can be told as a snapshot of the source saw them. `source` is the source's own name, see `source_of_event`; `zero_dates`: whether it has dates that are none.
-    No window function, no join, no aggregate: a filter on _change_batch must reach the scan of the staging table. Any other filter
-    must not: Spark would put the whole parsing of a record into it, once for each mention. `inline(array(struct(...)))` stops them. -#}
+{#- What the four Datastream sources share: the envelope, the payload, and the form of the result. Each source adds the
+    names of its `metadata`, and its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable).
+    `positions` are the coordinates that show a position of its log (see `validate_generations`). A source also adds its
+    `transaction` and, if it has one, the `row_id` of a change: a delete with a `row_id` needs no payload. `snapshots`:
+    whether a snapshot of the source shows which transactions it saw. `source` is the source's own name (see
+    `source_of_event`). `zero_dates`: whether the source has zero dates.
+
+    The SELECT has no window function, no join and no aggregate: a filter on _change_batch must reach the scan of the
+    staging table. Any other filter must not: Spark would put the whole parsing of a record into the filter, once for
+    each mention of a column. `inline(array(struct(...)))` stops such filters. -#}
 {%- macro datastream_change_records(source, relation, object, table, generations, columns, metadata, coordinates, positions, transaction, row_id=none, snapshots=false, encoding=none, zero_dates=false) -%}
 {%- set order = {'coordinates': coordinates | list, 'generations': generations} -%}
 {%- if row_id -%}{%- do order.update({'row_ids': true}) -%}{%- endif -%}
@@ -122,8 +127,9 @@ from (
 ) as judged
 {%- endmacro %}
 
-{#- The texts of `fields`. A variant keeps a number of up to 38 digits, but not its trailing zeros; what is longer or has an exponent it
-    keeps as the nearest double, or as infinity. The record itself has the digits. Most records have none such, and one cast is all they take. -#}
+{#- The texts of `fields`. A variant keeps a number of up to 38 digits, but not its trailing zeros. It keeps a longer
+    number, or one with an exponent, as the nearest double or as infinity. The record itself has the digits. Most
+    records have no such number, and need only one cast. -#}
 {%- macro _delivered_texts(columns) -%}
 {%- set inexact, kinds = [], {} -%}
 {%- for column in columns -%}
@@ -149,7 +155,8 @@ if(
 {%- endif -%}
 {%- endmacro %}
 
-{#- Whether the variant of a column of this type may have lost digits; '' where it cannot. Of what JSON has, DOUBLE and DECIMAL begin with a D. -#}
+{#- Whether the variant of a column of this type may have lost digits; '' if it cannot. Of the types of JSON's values,
+    only DOUBLE and DECIMAL begin with a D. -#}
 {%- macro _is_inexact(type, field) -%}
 {%- if type.name == 'string' -%}
 schema_of_variant({{ field }}) like 'D%'
@@ -160,8 +167,8 @@ schema_of_variant({{ field }}) = 'DOUBLE'
 {%- endif -%}
 {%- endmacro %}
 
-{#- The digits behind the column's name, wherever it stands in the payload and in whatever case. Should they differ from place
-    to place (a deeper field may have this name too), there is no telling which are the column's. -#}
+{#- The digits after the column's name, wherever the name stands in the payload and in whatever case. A deeper field may
+    have this name too. If the digits then differ from place to place, nothing shows which ones are the column's. -#}
 {%- macro _digits(name, field) -%}
 {%- set form = "concat('\"(?iu:\\\\Q', replace(" ~ name ~ ", '\\\\E', ''), " ~ reconcile.literal('\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)') ~ ")" -%}
 coalesce(

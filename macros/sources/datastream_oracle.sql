@@ -1,9 +1,10 @@
 {#- Datastream's events of an Oracle table.
 
-    Order: scn, then rs_id, then ssn. Not rs_id and ssn alone, as Datastream's documentation has it: rs_id is a place in one
-    redo thread and falls while scn rises. A bulk DELETE gives many rows one (rs_id, ssn); their keys tell them apart.
-    What Datastream reads again after a rollback (`oracle-supplementation`) is a change if it has an scn.
-    A delete without a key, of an insert that was rolled back, has only the address of its row: see `keyless_deletes_of`. -#}
+    Order: scn, then rs_id, then ssn. Datastream's documentation orders by rs_id and ssn alone, which is wrong: rs_id is
+    a place in one redo thread, and falls while scn rises. A bulk DELETE gives many rows one (rs_id, ssn); the keys of
+    these rows distinguish them. What Datastream reads again after a rollback (`oracle-supplementation`) is a change if
+    it has an scn. The delete of an insert that was rolled back has no key, only the address of its row: see
+    `keyless_deletes_of`. -#}
 {%- macro datastream_oracle(relation, object=none, generations=[], columns=none, table=none) -%}
 {{- reconcile.datastream_change_records(
       'oracle', relation, object, table, generations, columns,

@@ -1,7 +1,8 @@
 {#- Datastream's events of a PostgreSQL table.
 
-    Order: lsn, two hex numbers: 0/9 lies before 0/10. Of one row the log alone is right, since a transaction that changes it waits for
-    the one before; source_timestamp falls when the server's clock is set back. -#}
+    Order: lsn, two hex numbers: 0/9 lies before 0/10. For the changes of one row, only the log is right, since a
+    transaction that changes the row waits for the transaction before it. source_timestamp falls when the server's clock
+    is set back. -#}
 {%- macro datastream_postgresql(relation, object=none, generations=[], columns=none, table=none) -%}
 {{- reconcile.datastream_change_records(
       'postgresql', relation, object, table, generations, columns,

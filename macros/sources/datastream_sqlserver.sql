@@ -1,6 +1,7 @@
 {#- Datastream's events of a SQL Server table.
 
-    Order: lsn, three hex fields: virtual log file, block and slot. Not source_timestamp, which falls when the server's clock is set back. -#}
+    Order: lsn, three hex fields: virtual log file, block and slot. source_timestamp does not order, since it falls when
+    the server's clock is set back. -#}
 {%- macro datastream_sqlserver(relation, object=none, generations=[], columns=none, table=none) -%}
 {{- reconcile.datastream_change_records(
       'sqlserver', relation, object, table, generations, columns,

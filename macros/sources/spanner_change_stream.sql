@@ -1,15 +1,18 @@
 {#- The change records of a Spanner table, from the data change records of a change stream.
 
-    One record holds several mods, each of which is a change record. Order: commit_timestamp to the nanosecond, server_transaction_id,
-    record_sequence, and the place of the mod in its record. The transaction's id is opaque and only holds its records together: two
-    transactions of one commit_timestamp never touch the same data. A backfill row is the row as of its read timestamp: it comes behind every
-    change committed by then and before all others.
+    One record holds several mods, each of which is a change record. Order: commit_timestamp to the nanosecond,
+    server_transaction_id, record_sequence, and the place of the mod in its record. The transaction's id is opaque and
+    only holds the transaction's records together: two transactions of one commit_timestamp never touch the same data. A
+    backfill row is the row as of its read timestamp: it comes after every change committed by then, and before all
+    others.
 
-    An insert sets the whole row; an update the columns that it carries, which is the whole row where these are all that are declared.
-    No window function, no join, no aggregate, and generators as barriers: as for Datastream's events. -#}
+    An insert sets the whole row. An update sets the columns that it carries; if these are all that are declared, it
+    sets the whole row. The SELECT has no window function, no join and no aggregate, and has generators as barriers, as
+    for Datastream's events (see `datastream_change_records`). -#}
 {%- macro spanner_change_stream(relation, object, columns=none) -%}
 {%- set coordinates = ['commit_timestamp', 'server_transaction_id', 'record_sequence'] -%}
-{#- Said while dbt parses, so that every model's objects are known whichever models run (see `model_inputs`). -#}
+{#- This runs while dbt parses, so that the objects of every model are known, whichever models run (see
+    `model_inputs`). -#}
 {%- do reconcile.note_objects({object: {'coordinates': coordinates, 'carries': 'mods', 'partial_records': true}}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- set columns = reconcile.declared_columns(columns) -%}
@@ -125,13 +128,13 @@ from (
 ) as judged
 {%- endmacro %}
 
-{#- An object, or the JSON text of one. -#}
+{#- A part of a mod: an object, or the JSON text of one. -#}
 {%- macro _mod_part(part) -%}
 try_cast({{ reconcile._container("mod['" ~ part ~ "']") }} as map<string, variant>)
 {%- endmacro %}
 
-{#- Spanner delivers whole numbers and NUMERIC as text, and a number of JSON is a FLOAT64 or FLOAT32: no digit needs to be sought in the record.
-    The emulator delivers an array that is NULL as the text NULL. -#}
+{#- Spanner delivers whole numbers and NUMERIC as text, and a number of JSON is a FLOAT64 or FLOAT32. So no digits need
+    to be found in the record. The emulator delivers an array that is NULL as the text NULL. -#}
 {%- macro _spanner_texts(columns) -%}
 {%- set arrays = [] -%}
 {%- for column in columns -%}{%- do arrays.append(loop.index0) if column.type.name == 'array' -%}{%- endfor -%}

@@ -1,5 +1,5 @@
-{#- Spark keeps what is cached for all sessions of a server, and knows it by its plan. What another run has cached, of tables as they were then, is never this
-    run's: its plan names another run. -#}
+{#- Spark keeps a cached relation for all sessions of a server, and finds it by its plan. Each plan names its run. So a
+    run never gets a relation that another run has cached from older tables. -#}
 {%- macro cached(name, query, lazy=false) -%}
 cache {{ 'lazy ' if lazy }}table {{ name }} as
 select *

@@ -1,4 +1,5 @@
-{#- The first of some names that a misspelt one may mean: the same but for case and signs, or but for one letter that is wrong, too much, missing, or in its neighbour's place; none otherwise. -#}
+{#- The first of some names that a misspelt name may mean; none if there is no such name. The two are equal but for case
+    and signs, or but for one letter that is wrong, superfluous, missing, or swapped with its neighbour. -#}
 {%- macro nearest_name(name, names) -%}
   {%- set word = modules.re.sub('[^a-z0-9]', '', name | string | lower) -%}
   {%- for other in names -%}

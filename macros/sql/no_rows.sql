@@ -1,4 +1,4 @@
-{#- A SELECT of no rows, with these columns: {name: type}. For a view of which nothing is there to read yet. -#}
+{#- A SELECT of no rows, with these columns: {name: type}. It is for a view that has nothing to read yet. -#}
 {%- macro no_rows(columns) -%}
 select
     {%- for name, type in columns.items() %}

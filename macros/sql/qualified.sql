@@ -1,4 +1,5 @@
-{#- dbt-spark renders relations unquoted; and under --empty a source is a relation of which nothing is read. -#}
+{#- The quoted name of a relation, since dbt-spark renders relations unquoted. Under --empty, a source is a relation
+    with a limit, of which nothing is read. -#}
 {%- macro qualified(relation) -%}
 {%- set name = reconcile.identifier(relation.schema) ~ '.' ~ reconcile.identifier(relation.identifier) -%}
 {%- if relation.limit is defined and relation.limit is not none -%}

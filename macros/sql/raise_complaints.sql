@@ -1,4 +1,4 @@
-{#- All that is wrong with a model, said at once. -#}
+{#- Ends the run with all that is wrong with a model, at once. -#}
 {%- macro raise_complaints(complaints) -%}
   {%- if complaints -%}
     {{ exceptions.raise_compiler_error('Model ' ~ model.name ~ ':\n  - ' ~ complaints | join('\n  - ')) }}

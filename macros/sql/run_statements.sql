@@ -1,4 +1,4 @@
-{#- The one place where what was decided is executed. -#}
+{#- The only macro that executes the statements that other macros have built. -#}
 {%- macro run_statements(statements) -%}
   {%- for sql in statements -%}
     {%- do run_query(sql) -%}

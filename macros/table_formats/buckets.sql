@@ -1,5 +1,5 @@
-{#- A model of Iceberg says `meta: {buckets: 16}`: its base table is partitioned by that many buckets of its first key, and a MERGE brings its few rows to the buckets
-    instead of shuffling the base table. -#}
+{#- With `meta: {buckets: 16}`, the base table of an Iceberg model is partitioned by 16 buckets of its first key. A
+    MERGE then brings its few rows to the buckets and does not shuffle the base table. -#}
 {%- macro buckets_clause(settings) -%}
 {%- if settings.buckets -%}
 partitioned by (bucket({{ settings.buckets }}, {{ reconcile.stored_column(reconcile.identifier(settings.unique_key[0]), settings.file_format) }}))

@@ -1,4 +1,5 @@
-{#- A Spark session knows one format, since both want to be its own catalog: it must be that of the models. And SQL must mean there what it means here. -#}
+{#- A Spark session knows only one format, since Delta and Iceberg both want to be the session's own catalog. It must be
+    the format of the models, and the session's settings must not change what the package's SQL means. -#}
 {%- macro check_session(file_format) -%}
   {%- do reconcile._refuse_other_sql() -%}
   {%- if file_format == 'iceberg' -%}

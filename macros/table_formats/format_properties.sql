@@ -1,18 +1,20 @@
-{#- The properties that a format wants of every table of this package, {property: value}. -#}
+{#- The properties that a format requires of every table of this package, {property: value}. -#}
 {%- macro format_properties(file_format) -%}
   {{ return({} if file_format != 'iceberg' else {
       'format-version': '3', 'write.merge.mode': 'merge-on-read', 'write.update.mode': 'merge-on-read', 'write.delete.mode': 'merge-on-read'}) }}
 {%- endmacro %}
 
-{#- The same as the last clause of a CREATE TABLE, on a line of its own; nothing where there are none. -#}
+{#- The same properties as the last clause of a CREATE TABLE, on a line of its own; nothing if there are none. -#}
 {%- macro format_properties_clause(file_format) -%}
 {%- set properties = reconcile.format_properties(file_format) -%}
 {{ '\n' ~ reconcile.properties_clause(properties) if properties }}
 {%- endmacro %}
 
-{#- And those of base tables. Deletion vectors, which Iceberg's version 3 has in any case: a merge marks rows instead of writing their files again. Column mapping:
-    only for names Parquet cannot hold. Delta takes a timestamp_ntz into a new table only, and into one that is replaced if it is told so.
-    Of a sequence Iceberg would keep 16 characters as the bounds of a file, which are no more than its generation; whole, they let files be skipped. -#}
+{#- The properties of base tables. With deletion vectors, a merge marks rows and does not write their files again;
+    version 3 of Iceberg always has deletion vectors. Column mapping is set only for names that Parquet cannot hold.
+    Delta accepts a timestamp_ntz only in a new table, or in a replaced table that declares the feature. Of a sequence,
+    Iceberg would keep 16 characters as the bounds of a file, which are no more than the generation. Full bounds let
+    files be skipped. -#}
 {%- macro base_format_properties(settings) -%}
   {%- if settings.file_format == 'iceberg' -%}
     {{ return(dict(reconcile.format_properties('iceberg'), **{'write.metadata.metrics.column._change_sequence': 'full'})) }}
@@ -27,7 +29,8 @@
   {{ return(properties) }}
 {%- endmacro %}
 
-{#- Those of a table of a model: of its format, its own, and the earlier moment that it was built of. -#}
+{#- The properties of a table of a model: those of its format, its own, and the earlier moment as of which it was
+    built. -#}
 {%- macro properties_of(settings, properties) -%}
   {{ return(dict(reconcile.format_properties(settings.file_format), **dict(properties, **({'reconcile.as_of': settings.as_of.said} if settings.as_of else {})))) }}
 {%- endmacro %}

@@ -1,6 +1,7 @@
-{#- One statement that inserts a relation's row into the ledger, and fails where another run has inserted one since it began. Delta sees to that where the row itself asks
-    what the ledger has of the relation. An append to Iceberg conflicts with nothing; a MERGE does, with whatever came of the relation that
-    its condition names: so it is one, although the row is never there. -#}
+{#- One statement that inserts a relation's row into the ledger, and fails if another run has inserted one since the
+    statement began. On Delta, an INSERT fails then, because its row is computed from the ledger's rows of the relation.
+    On Iceberg, an append conflicts with nothing, but a MERGE conflicts with every new row of the relation that its
+    condition names. So the statement is a MERGE there, although the condition never matches a row. -#}
 {%- macro insert_into_ledger(row, relation, file_format, ledger) -%}
 {%- set ledger = reconcile.qualified(ledger) -%}
 {%- if file_format == 'iceberg' -%}

@@ -1,7 +1,10 @@
-{#- A MERGE as statements. Spark's own, which Iceberg has, takes no hint: so few rows come to those of the base table by settings. Where none is inserted they are broadcast,
-    being known to be small; otherwise, by an outer join, they are looked up in a hash table that the base table, unsorted, passes by. By `buckets`
-    the base table is not shuffled either, only the other side. All but harmless settings go back behind it: a scan of staging by the partitions of its
-    table would be one task for an object. Models in other threads of the session may meet them, which costs time and changes nothing. -#}
+{#- A MERGE as statements, with the settings around it. Spark's own MERGE, which Iceberg uses, takes no hint. So
+    settings make Spark bring the few new rows to the rows of the base table. A MERGE without inserts broadcasts the new
+    rows, since they are known to be small. A MERGE with inserts is an outer join: Spark puts the new rows into a hash
+    table, and the base table passes by, unsorted. With `buckets`, Spark does not shuffle the base table either, only
+    the other side. After the MERGE, all settings but harmless ones are set back: otherwise a scan of staging would
+    follow the partitions of its table, with one task for an object. Models in other threads of the session may meet the
+    settings, which costs time and changes nothing. -#}
 {%- macro merge_statements(settings, counts, merge) -%}
   {%- set before, behind = [], [] -%}
   {%- if settings.file_format == 'iceberg' and counts.merged <= var('reconcile_broadcast_records', 100000) -%}

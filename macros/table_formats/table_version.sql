@@ -1,4 +1,4 @@
-{#- The version that a table has now; none where there is nothing in it. -#}
+{#- The version that a table has now; none if nothing was ever written to it. -#}
 {%- macro table_version(relation, file_format) -%}
   {%- if file_format == 'iceberg' -%}
     {%- set name = reconcile.identifier(relation.schema) ~ '.' ~ reconcile.identifier(relation.identifier) -%}

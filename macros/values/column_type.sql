@@ -1,4 +1,5 @@
-{#- One declared type, read: {name, ddl, said, ...}: `said` is what messages call it; with `precision` and `scale`, `length`, `element`, or `key` and `value`. -#}
+{#- One declared type, parsed: {name, ddl, said, ...}. `said` is the type's name in messages. Further keys are
+    `precision` and `scale`, `length`, `element`, or `key` and `value`. -#}
 {%- macro column_type(data_type) -%}
   {%- set text = data_type | string | trim -%}
   {%- set plain = text | lower -%}

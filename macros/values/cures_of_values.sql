@@ -1,6 +1,7 @@
-{#- What usually helps where a column's type cannot hold a value, as SQL for the column numbered `i`, within a lambda; NULL where nothing usual does. It is asked only of values
-    that are lost. What depends on the one value stands in quotes, without which reasons are counted (see `quarantine_reasons`). `readable` is set of Datastream's columns, whose
-    texts it names, and `zero_dates` of MySQL's. -#}
+{#- What usually helps if a column's type cannot hold a value, as SQL for the column numbered `i`, within a lambda; NULL
+    if nothing usual helps. The SQL runs only for values that are lost. Text that depends on the single value stands in
+    quotes, and reasons are counted without their quoted text (see `quarantine_reasons`). `readable` is set for
+    Datastream's columns and names their texts; `zero_dates` is set for MySQL's. -#}
 {%- macro cures_of_values(columns, readable=none, zero_dates=false) -%}
 {%- set numbers = {} -%}
 {%- for column in columns -%}
@@ -46,7 +47,7 @@ end
 {%- endif -%}
 {%- endmacro %}
 
-{#- [condition, cure], both SQL: the first that holds is meant. -#}
+{#- A list of [condition, cure], both SQL. The first condition that is true gives the cure. -#}
 {%- macro _cures_of_scalar(column, text, datastream, zero_dates) -%}
   {%- set name, cures = column.type.name, [] -%}
   {%- set is_moment = name in ['timestamp', 'timestamp_ntz'] -%}
@@ -55,7 +56,7 @@ end
   {%- endif -%}
   {%- if is_moment and datastream -%}
     {%- do cures.append([text ~ " in ('infinity', '-infinity')", "'it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL'"]) -%}
-    {#- Avro has what has no zone, and what has one, as records. -#}
+    {#- Avro has a moment without a zone, and one with a zone, as records. -#}
     {%- do cures.append([text ~ " like '{\"date\":%'", "'declare timestamp_ntz'"] if name == 'timestamp' else [text ~ " like '{\"offset\":%'", "'declare timestamp'"]) -%}
   {%- endif -%}
   {%- if name in ['tinyint', 'smallint', 'int'] -%}
@@ -74,7 +75,7 @@ end
   {%- if name in ['tinyint', 'smallint', 'int', 'bigint', 'decimal'] -%}
     {%- do cures.append([text ~ ' rlike ' ~ reconcile.literal('^[-+]?\\d*[.]?\\d+$'), reconcile._cure_of_digits(column, text)]) -%}
   {%- elif is_moment or name == 'date' -%}
-    {#- Spark's casts take a year for a date, and cut what is finer than a microsecond. -#}
+    {#- Spark's casts accept a bare year as a date, and cut digits beyond a microsecond. -#}
     {%- if name != 'timestamp' -%}
       {%- do cures.append([text ~ ' rlike ' ~ reconcile.literal(':.*[-+]\\d\\d(:?\\d\\d)?$') ~ ' and try_cast(' ~ text ~ ' as timestamp) is not null', "'it has a zone: declare timestamp'"]) -%}
     {%- endif -%}
@@ -87,7 +88,8 @@ end
   {{ return(cures) }}
 {%- endmacro %}
 
-{#- The decimal that holds a number, with as many digits on either side of the point as are declared, or more; and what else holds one of too many decimal places. -#}
+{#- The decimal that holds a number, with at least as many digits on either side of the point as are declared. And what
+    else holds a number with too many decimal places. -#}
 {%- macro _cure_of_digits(column, text) -%}
 {%- set before = 'length(regexp_extract(' ~ text ~ ', ' ~ reconcile.literal('^[-+]?0*(\\d*)') ~ ', 1))' -%}
 {%- set behind = 'length(regexp_extract(' ~ text ~ ', ' ~ reconcile.literal('[.](\\d*?)0*$') ~ ', 1))' -%}
@@ -119,7 +121,7 @@ end
 {%- endif -%}
 {%- endmacro %}
 
-{#- Where the encoding is unknown the complaint itself says what to declare. -#}
+{#- If the encoding is unknown, the complaint itself says what to declare. -#}
 {%- macro _cure_of_bytes(type, text, datastream) -%}
 case
     when schema_of_variant(fields[i]) <> 'STRING' then if(try_cast(texts[i] as bigint) is null, 'declare string', 'declare bigint')

@@ -1,8 +1,11 @@
-{#- What Datastream writes otherwise than as a column's text: Avro's records, JSON, numbers that are lengths of time, PostgreSQL's infinity. Beside
-    `typed_payload`: `texts` are as delivered, `fields` their variants, and `kinds` what the append job noted of the fields of an Avro record,
-    `avro_types` (see ingestion/reconcile_jobs/avro_json.py): NULL for a record of a JSON file, where the declaration alone can tell. -#}
+{#- Values that Datastream does not write as the text of a column's type: Avro's records, JSON, numbers that are lengths
+    of time, PostgreSQL's infinity. The SQL is over the columns of `typed_payload`: `texts` are as delivered, and
+    `fields` are their variants. `kinds` is what the append job noted about the fields of an Avro record, `avro_types`
+    (see ingestion/reconcile_jobs/avro_json.py). `kinds` is NULL for a record of a JSON file, where only the declaration
+    shows the type. -#}
 
-{#- The columns, with how the bytes of each arrive where they arrive as text: as the column declares it, else as the source writes them, else not at all. -#}
+{#- The columns, each with the encoding of bytes that arrive as text: the encoding that the column declares, or else the
+    one that the source writes, or else 'unknown'. -#}
 {%- macro datastream_columns(columns, encoding=none) -%}
   {%- set known = [] -%}
   {%- for column in columns -%}
@@ -19,12 +22,14 @@
   {{ return(known) }}
 {%- endmacro %}
 
-{#- What is known of each column's field in an Avro record. Its name has the case that the field has, not that of the column. -#}
+{#- What is known about each column's field in an Avro record. The name in `avro_types` has the case of the field, not
+    that of the column. -#}
 {%- macro datastream_kinds() -%}
 if(avro_types is null, null, transform(names, name -> coalesce(avro_types[name], get(map_values(avro_types), int(array_position(transform(map_keys(avro_types), key -> lower(key)), lower(name))) - 1))))
 {%- endmacro %}
 
-{#- The texts that the columns' types are read from; NULL for what has none. Few records of few tables need more than the text that was delivered. -#}
+{#- The texts from which the columns' types are read; NULL for a value that has none. Only few records of few tables
+    need another text than the one that was delivered. -#}
 {%- macro datastream_texts(columns) -%}
 {%- set numbers, unusual = {}, [] -%}
 {%- for column in columns -%}
@@ -59,8 +64,8 @@ if(
 {%- endif -%}
 {%- endmacro %}
 
-{#- In a column of text: JSON in one form whatever the file's, and each of Avro's records as the text that says the same. JSON that is
-    neither an object nor a list is told from other text only by `meta: {encoding: json}`. -#}
+{#- For a column of text: JSON in one form, whatever form the file has, and each of Avro's records as the text that says
+    the same. Only `meta: {encoding: json}` distinguishes JSON that is neither an object nor a list from other text. -#}
 {%- macro _text_of_any_kind(text, field, kind) -%}
 case
             when {{ kind }} is null or {{ kind }} = 'bytes' then case
@@ -77,12 +82,14 @@ case
         end
 {%- endmacro %}
 
-{#- JSON as a variant prints it: no blanks, the names of an object in order. A text alone keeps its quotes. -#}
+{#- JSON as a variant prints it: without blanks, and with the names of an object in order. A text alone keeps its
+    quotes. -#}
 {%- macro _canonical_json(json, source) -%}
 if({{ reconcile._may_have_rounded(json, source) }}, null, to_json({{ json }}))
 {%- endmacro %}
 
-{#- Whether JSON lost digits as a variant: it has a double, and its text a number of more than 17 digits. -#}
+{#- Whether JSON lost digits as a variant: the variant has a double, and the text of the JSON has a number of more than
+    17 digits. -#}
 {%- macro _may_have_rounded(json, source) -%}
 schema_of_variant({{ json }}) like '%DOUBLE%' and {{ source }} rlike {{ reconcile.literal('(^|[:\\[,])\\s*-?[0-9][0-9.]{17}') }}
 {%- endmacro %}
@@ -103,12 +110,13 @@ concat(try_variant_get({{ field }}, '$.date', 'string'), 'T', try_variant_get({{
 concat(try_variant_get({{ field }}, '$.time', 'string'), if({{ offset }} like '-%', '', '+'), regexp_replace({{ offset }}, {{ reconcile.literal('(:00)?([.]0*)?$') }}, ''))
 {%- endmacro %}
 
-{#- Months, hours and seconds, each with its sign: P14MT76H306.789000S. PostgreSQL's days are 24 hours in Datastream. -#}
+{#- Months, hours and seconds, each with its sign: P14MT76H306.789000S. In Datastream, PostgreSQL's days are 24
+    hours. -#}
 {%- macro _text_of_interval(field) -%}
 concat('P', try_variant_get({{ field }}, '$.months', 'int'), 'MT', try_variant_get({{ field }}, '$.hours', 'int'), 'H', cast(try_variant_get({{ field }}, '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S')
 {%- endmacro %}
 
-{#- The same of ISO 8601, as P1Y2M3DT4H5M6.789S. -#}
+{#- The same from a text of ISO 8601, as P1Y2M3DT4H5M6.789S. -#}
 {%- macro _text_of_iso_interval(text) -%}
 {%- set part = {} -%}
 {%- for name, unit in [('years', 'Y'), ('months', 'M'), ('weeks', 'W'), ('days', 'D')] -%}
@@ -124,7 +132,7 @@ if(
         )
 {%- endmacro %}
 
-{#- PostgreSQL's infinity arrives as a moment that none of its dates can be. -#}
+{#- PostgreSQL's infinity arrives as a moment that lies beyond all of PostgreSQL's dates. -#}
 {%- macro _infinity(text) -%}
 case when left({{ text }}, 8) = '+294247-' then 'infinity' when left({{ text }}, 8) = '-290308-' then '-infinity' else {{ text }} end
 {%- endmacro %}

@@ -1,5 +1,6 @@
-{#- What fields a payload has, as one text, of which a batch has few: two letters for the form of each value, as a variant's schema begins; then the fields' names, or, where they
-    are those of the columns in their order, the first alone, which tells whether they are in capitals. NULL without a payload. -#}
+{#- Which fields a payload has, as one text; a batch has few distinct texts. First come two letters for the form of each
+    value, as a variant's schema begins. Then come the fields' names. If the names are those of the columns in their
+    order, only the first name comes, which shows whether the names are in capitals. NULL without a payload. -#}
 {%- macro fields_of_payload() -%}
 concat(
     array_join(transform(map_values(payload), value -> coalesce(left(schema_of_variant(value), 2), 'VO')), ''),
@@ -7,7 +8,7 @@ concat(
 )
 {%- endmacro %}
 
-{#- The names of the fields, of that text and its `letters`. -#}
+{#- The names of the fields, from the text of `fields_of_payload` and its `letters`. -#}
 {%- macro names_of_fields(fields, letters, columns) -%}
 {%- set said = 'substring(' ~ fields ~ ', length(' ~ letters ~ ') + 2)' -%}
 {%- set names = reconcile._array_of_texts(columns | map(attribute='name')) -%}
@@ -23,7 +24,7 @@ end
 regexp_extract({{ fields }}, '^[A-Z]*', 0)
 {%- endmacro %}
 
-{#- The form of a field by its two letters. What a declaration takes in any form is not asked for it. -#}
+{#- The form of a field, from its two letters. If a declaration takes any form, the form is 'any'. -#}
 {%- macro form_of_field(letters, name, columns) -%}
 {%- set any_form = [] -%}
 {%- for column in columns if column.type.name == 'variant' or column.encoding == 'json' -%}{%- do any_form.append(reconcile.literal(column.name | lower)) -%}{%- endfor -%}

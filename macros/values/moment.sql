@@ -1,4 +1,5 @@
-{#- A time with a zone, as UTC; none if it is none. The day is counted on from the first, since Python ends the run at a 30th of February. -#}
+{#- A time with a zone, as UTC; none if the text is no such time. The day is added to the first of the month, since
+    Python would end the run at a 30th of February. -#}
 {%- macro moment(text) -%}
   {%- set found = modules.re.fullmatch(
         '(19[7-9][0-9]|2[0-9]{3})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[ T]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9])([.][0-9]{1,6})?'

@@ -1,7 +1,11 @@
-{#- The columns of a payload, typed: a SELECT. `events` is the SELECT that it reads, which has `payload map<string, variant>`, one for each record; `texts` is SQL for the array of the texts of `fields`. `kinds` and `readable`, where a source
-    has such, are SQL for what is known of each field beside its text, and for the texts that the types are read from.
-    They add `names`, `field_names` and `lower_names` (NULL where every field is in its column's place, as nearly all are), `fields`, `texts`, `lost`
-    (each by the columns' numbers) and the value of each column, `value <name>`. -#}
+{#- The columns of a payload, typed: a SELECT. `events` is the SELECT that it reads, with one `payload map<string,
+    variant>` for each record. `texts` is SQL for the array of the texts of `fields`. If a source has them, `kinds` is
+    SQL for what is known about each field beside its text, and `readable` is SQL for the texts from which the types are
+    read.
+
+    The result adds `names`, and `field_names` and `lower_names`, which are NULL if every field is in its column's
+    place, as nearly all are. It also adds `fields`, `texts` and `lost`, each by the columns' numbers, and the value of
+    each column as `value <name>`. -#}
 {%- macro typed_payload(events, columns, texts, kinds=none, readable=none) -%}
 {%- set located -%}
 -- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
@@ -74,7 +78,8 @@ from (
 {{ reconcile.typed_value(texts ~ '[' ~ number ~ ']', column.type, column.round, none if readable and column.type.name == 'string' else field, kind) }}
 {%- endmacro %}
 
-{#- What `checked` tells against a record: values that their columns cannot hold exactly, with what usually helps, and names that several fields have. -#}
+{#- The complaints of `checked` about a record: values that their columns cannot hold exactly, with what usually helps,
+    and names that several fields have. -#}
 {%- macro payload_complaints(columns, readable=none, zero_dates=false) -%}
 if(
     array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
@@ -93,7 +98,8 @@ if(
 )
 {%- endmacro %}
 
-{#- Whether the fields of a payload are the columns, one by one: by their names as declared, or all in capitals, as Oracle has them. -#}
+{#- Whether the fields of a payload are the columns, one by one: by their names as declared, or all in capitals, as
+    Oracle has them. -#}
 {%- macro _in_place(columns) -%}
 {%- set names = columns | map(attribute='name') | list -%}
 {%- set capitals = names | map('upper') | list -%}

@@ -1,8 +1,8 @@
-{#- The text of a value as its declared type: NULL where the type cannot hold it exactly. `text` is SQL for the text,
-    `field` for the variant it came from, which arrays and maps are read from. Nothing here rounds, truncates or
-    guesses, which Spark's own casts do: '12.5' to 13, '2026' to a date, nanoseconds to microseconds, 1e400 to infinity.
-    With `round`, decimals, whole numbers and times are rounded: the model says so (`meta: {round: true}`). `kind` is SQL for what is known of an
-    Avro field beside its text (see `datastream_texts`). -#}
+{#- The text of a value as its declared type: NULL if the type cannot hold the value exactly. `text` is SQL for the
+    text. `field` is SQL for the variant that it came from, from which arrays and maps are read. Nothing here rounds,
+    truncates or guesses, as Spark's own casts do: '12.5' to 13, '2026' to a date, nanoseconds to microseconds, 1e400 to
+    infinity. With `round`, decimals, whole numbers and times are rounded, because the model says so (`meta: {round:
+    true}`). `kind` is SQL for what is known about an Avro field beside its text (see `datastream_texts`). -#}
 {%- macro typed_value(text, type, round=false, field=none, kind=none) -%}
 {%- if type.name == 'string' and type.length is defined -%}
 if(char_length({{ text }}) <= {{ type.length }}, {{ reconcile._string(text, field) }}, null)
@@ -31,7 +31,8 @@ if({{ text }} rlike {{ reconcile.literal('^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]' ~ (
 {%- endif -%}
 {%- endmacro %}
 
-{#- An object or a list in a column of text is refused: its own text, with the order of its fields, is out of reach. -#}
+{#- An object or a list in a column of text is refused: its own text, with the order of its fields, is not
+    available. -#}
 {%- macro _string(text, field) -%}
 {%- if field -%}
 if(left({{ text }}, 1) in ('{', '[') and schema_of_variant({{ field }}) <> 'STRING', null, {{ text }})
@@ -40,8 +41,9 @@ if(left({{ text }}, 1) in ('{', '[') and schema_of_variant({{ field }}) <> 'STRI
 {%- endif -%}
 {%- endmacro %}
 
-{#- A number or true, which may look like base64, is none. Where no encoding is said the text is base64, as Spanner and this package's own jobs
-    write it; where it is unknown, only what Avro had as bytes is bytes. Never tried: much hex is base64 too, of other bytes. -#}
+{#- Bytes are read only from a text, since a number or true may look like base64. Without an encoding the text is
+    base64, as Spanner and this package's own jobs write it. If the encoding is unknown, only values that Avro had as
+    bytes are bytes. No encoding is ever tried out: much hex is also base64, of other bytes. -#}
 {%- macro _binary(text, field, encoding=none, kind=none) -%}
 {%- set base64 = 'try_to_binary(' ~ text ~ ", 'base64')" -%}
 {%- set hex = 'if(' ~ text ~ ' rlike ' ~ reconcile.literal('^[0-9a-fA-F]*$') ~ ' and length(' ~ text ~ ') % 2 = 0, try_to_binary(' ~ text ~ ", 'hex'), null)" -%}
@@ -49,8 +51,9 @@ if(left({{ text }}, 1) in ('{', '[') and schema_of_variant({{ field }}) <> 'STRI
 {{ 'if(schema_of_variant(' ~ field ~ ") = 'STRING', " ~ bytes ~ ', null)' if field else bytes }}
 {%- endmacro %}
 
-{#- JSON that Avro has as a text is read. A number of more digits than a variant keeps is refused, as in `_canonical_json`. What is null in the
-    record is NULL: only in a text of its own is a JSON null another value than none. -#}
+{#- JSON that Avro has as a text is parsed. A number of more digits than a variant keeps is refused, as in
+    `_canonical_json`. A null in the record is NULL: only a text of its own can hold a JSON null that differs from no
+    value. -#}
 {%- macro _variant(text, field, kind) -%}
 {%- set json = 'if(' ~ kind ~ " = 'json', try_parse_json(" ~ text ~ '), ' ~ field ~ ')' if kind else field -%}
 if({{ text }} is null or {{ reconcile._may_have_rounded(json, 'if(' ~ kind ~ " = 'json', " ~ text ~ ', record)' if kind else text) }}, null, {{ json }})
@@ -62,8 +65,9 @@ if({{ text }} is null or {{ reconcile._may_have_rounded(json, 'if(' ~ kind ~ " =
 if({{ text ~ ' rlike ' ~ reconcile.literal(plain) ~ ' or ' if not round }}{{ reconcile._keeps_digits(text, precision, scale, round) }}, try_cast({{ text }} as decimal({{ precision }},{{ scale }})), null)
 {%- endmacro %}
 
-{#- Whether a text is a number that the decimal keeps exactly, or may round. Spark rounds half up to the scale: the significant digits before and after
-    tell. Exponents of four digits would take Spark hours, and then fail the query. -#}
+{#- Whether a text is a number that the decimal keeps exactly, or may round. Spark rounds half up to the scale, and the
+    significant digits before and after show whether it did. With exponents of four digits, Spark would work for hours
+    and then fail the query. -#}
 {%- macro _keeps_digits(text, precision, scale, round) -%}
 {{ text }} rlike {{ reconcile.literal('^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$') }}
 {%- if not round %} and {{ reconcile._significant_digits(text) }} = {{ reconcile._significant_digits('cast(try_cast(' ~ text ~ ' as decimal(' ~ precision ~ ',' ~ scale ~ ')) as string)') }}{% endif %}
@@ -73,7 +77,8 @@ if({{ text ~ ' rlike ' ~ reconcile.literal(plain) ~ ' or ' if not round }}{{ rec
 trim('0' from translate(substring_index(upper({{ text }}), 'E', 1), '+-. ', ''))
 {%- endmacro %}
 
-{#- A text without a zone is UTC. Spark would take a bare year for a date and cut what is finer than a microsecond. `usual` is nothing but quick. -#}
+{#- A text without a zone is UTC. Spark would accept a bare year as a date, and cut digits beyond a microsecond. `usual`
+    only makes the usual form quick. -#}
 {%- macro _timestamp(text, type, round) -%}
 {%- set fraction = '\\d*' if round else '\\d{0,6}0*' -%}
 {%- set zone = '\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)' if type == 'timestamp' else '(Z|[-+]00(:?00)?)' -%}
@@ -86,7 +91,8 @@ case when {{ text }} rlike {{ reconcile.literal(usual) }} then try_cast({{ text 
 {%- endif -%}
 {%- endmacro %}
 
-{#- A list that arrives as text is read as JSON, and one of Avro's multidimensionalArray from its records. NULL as a whole where any element cannot be held. -#}
+{#- A list that arrives as text is read as JSON, and one of Avro's multidimensionalArray from its records. The whole
+    array is NULL if its type cannot hold one of the elements. -#}
 {%- macro _array(field, type, round, kind=none) -%}
 {%- set list = 'transform(try_cast(' ~ reconcile._list(field) ~ ' as array<variant>), x -> ' ~ reconcile._list_element('x') ~ ')' -%}
 {%- set element = reconcile._element_value('x', type.element, round, kind) -%}
@@ -113,8 +119,8 @@ if(schema_of_variant({{ element }}) like '%elementValue%' and try_variant_get({{
 if(schema_of_variant({{ field }}) = 'STRING', try_parse_json(cast({{ field }} as string)), {{ field }})
 {%- endmacro %}
 
-{#- Inside an array or a map a number's own text is out of reach: what has become a double cannot be an exact number, and what
-    has become infinity was too large for a double. -#}
+{#- Inside an array or a map, a number's own text is not available. A number that has become a double cannot be an exact
+    number, and a number that has become infinity was too large for a double. -#}
 {%- macro _element_text(element) -%}
 cast({{ element }} as string)
 {%- endmacro %}

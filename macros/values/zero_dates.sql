@@ -1,9 +1,11 @@
-{#- MySQL's date that is none, alone or with a time of day that is none. A month or a day of zero within a year is another thing: something is known of it. -#}
+{#- MySQL's zero date, alone or with a zero time of day. A zero month or day within a year is something else: a part of
+    that date is known. -#}
 {%- macro is_zero_date(text) -%}
 {{ text }} rlike {{ reconcile.literal('^0000-00-00([T ]00:00(:00([.]0*)?)?\\s*(Z|[-+]00(:?00)?)?)?$') }}
 {%- endmacro %}
 
-{#- The columns of a record whose zero dates became NULL, as SQL for an array of their names; NULL where there is none. -#}
+{#- The columns of a record whose zero dates became NULL, as SQL for an array of their names; NULL if there are
+    none. -#}
 {%- macro zero_dates_of(columns) -%}
 {%- set names = [] -%}
 {%- for column in columns if column.zero_date -%}{%- do names.append(reconcile.literal(column.name)) -%}{%- endfor -%}

@@ -46,7 +46,7 @@ class RowDecoder:
         self._begin()
 
     def _begin(self) -> None:
-        self._key = b""  # of the row that is not whole yet, which is never empty
+        self._key = b""  # the key of the row that is not whole yet; a key is never empty
         self._family: str | None = None
         self._qualifier: bytes | None = None
         self._timestamp = 0
@@ -155,9 +155,9 @@ def _records(key: bytes, cells: list[str], moment: int) -> Iterator[str]:
 def backfill_frame(
     spark: SparkSession, client: Client, source: SourceTable, start: int, readers: int, longest: int = LONGEST
 ) -> DataFrame:
-    """Return `record`, `object` and `origin` of the cells that are there; read when evaluated.
+    """Return `record`, `object` and `origin` of the cells that the table has. The frame reads them when evaluated.
 
-    `start`: that of the stream, in nanoseconds since 1970, which has to be past.
+    `start`: the start of the stream, in nanoseconds since 1970, which must lie in the past.
     """
     parts = parts_of(client, readers)
     moment = start - 1000

@@ -39,7 +39,7 @@ class SourceTable:
 
     @classmethod
     def here(cls, project: str, instance: str, table: str, app_profile: str) -> SourceTable:
-        """Return the table as this process's environment means it. Raises UsageError for what cannot be a name."""
+        """Return the table, with the emulator that the environment may name. Raises UsageError for what is no name."""
         for option, text in (
             ("project", project),
             ("instance", instance),

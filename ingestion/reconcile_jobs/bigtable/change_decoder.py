@@ -25,7 +25,7 @@ _TYPES = {_USER: "user", _GARBAGE_COLLECTION: "garbage_collection", 0: "type_uns
 
 
 class Change(NamedTuple):
-    """One data change: itself as JSON, the token behind it, and the low watermark, in nanoseconds since 1970."""
+    """One data change: its JSON, the token after it, and the low watermark, in nanoseconds since 1970."""
 
     json: str
     token: str
@@ -50,7 +50,7 @@ _last_second = (0, "1970-01-01T00:00:00")
 
 
 def _second(seconds: int) -> str:
-    # Changes follow each other: the second is that of the one before, nearly always.
+    # Changes come in order of time, so nearly always two in a row have the same second.
     global _last_second
     known, text = _last_second
     if known != seconds:

@@ -10,7 +10,7 @@ change as in `change_decoder`, `origin` bigtable/first key-end of the partition,
   bigtable/backfill.
 
 A round begins where the last batch in the table ends, by its cuts and nothing else; so its changes and the positions
-behind them are one append, and either both are there or neither. There is no checkpoint. What makes a second append of
+after them are one append, and either both are there or neither. There is no checkpoint. What makes a second append of
 one round impossible: rounds are numbered in their cuts, and an append is known to the format by the id that the job
 keeps with its table and the number of its round. A job that was killed before its data were committed leaves the cuts
 of the round before, so the round is read anew; one that was killed afterwards leaves this round's, so the next one is
@@ -20,7 +20,7 @@ note of the append that was published last, and Iceberg publishes a WAP id once.
 and goes on from what the first one left in the table.
 
 A part of a round that is read again, because an executor was lost, is not the same part: more has come since. So a
-task's changes and the positions behind them are rows of one partition of a data frame, and come or go together.
+task's changes and the positions after them are rows of one partition of a data frame, and come or go together.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class _Run(AppendRun[Totals]):
         job = self.job
         now = self.clock.now()
         end = None if job.end is None else asked_moment("--end", job.end)
-        # Before the staging table is made: what is wrong with the source is said first.
+        # Before the staging table is made, so that what is wrong with the source is reported first.
         ranges = [RowRange(*rows) for rows in self.client.partitions()]
         self.staging = Staging(self.spark, job.staging, f"{SOURCE} {self.client.source}")
         self.begun, cut = self._begin(ranges, now)
@@ -232,7 +232,7 @@ class _Run(AppendRun[Totals]):
     def _last_cut(self) -> _Cut | None:
         """Return where the table's last batch ends."""
         cuts = self.spark.table(self.staging.name.sql).where(f"object = '{CUT}'")
-        # Nearly always it is one of the last two numbers; files of other batches are then not read.
+        # The last cut is nearly always in one of the last two batches; files of other batches are then not read.
         for where in (f"batch >= {self.staging.last_batch - 1}", "true"):
             batches = cuts.where(where).groupBy("batch").agg({"record": "collect_list"})
             for _, records in batches.orderBy("batch", ascending=False).limit(1).collect():

@@ -47,7 +47,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Finished:
-    """The last that is said of a partition in a round."""
+    """The last message about a partition in a round."""
 
     rows: RowRange
     outcome: Outcome

@@ -63,10 +63,10 @@ class Position:
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition to read: its tokens, or, where it has none yet, the commit timestamp to start at.
+    """A partition to read: its tokens or, if it has none yet, the commit timestamp at which to start.
 
-    Where the tokens do not tile `rows`, it waits for those of the partitions that are still to merge into it.
-    `low_watermark` is Bigtable's estimate, of the tokens' partitions the lowest. Moments are nanoseconds since 1970.
+    If the tokens do not tile `rows`, the partition waits for the tokens of partitions that are still to merge into it.
+    `low_watermark` is Bigtable's estimate, the lowest of the tokens' partitions. Moments are nanoseconds since 1970.
     """
 
     rows: RowRange

@@ -149,7 +149,7 @@ def connected(spark: SparkSession, source: Source) -> Iterator[Connection]:
             connection.setAutoCommit(False)
         yield Connection(source, connection)
     finally:
-        with suppress(Py4JJavaError):  # it may be lost, and whoever used it said so
+        with suppress(Py4JJavaError):  # the connection may be lost, and whoever used it has reported that
             connection.rollback()
             connection.close()
 

@@ -37,10 +37,10 @@ class Table:
 class Column:
     """A column of a table, how it is selected and what it becomes.
 
-    `expression` has {} where the column's quoted name belongs, and gives the value's exact text, or its bytes where
-    `spark_type` is binary; None where there is no such text. `is_number`: it can be cut into ranges. `form`: how a
-    model has the value as a string, one of TEXT_FORMS or json. `otherwise`: the expression where another type than
-    `spark_type` is declared, binary, string or array; of an array a JSON list whose elements are texts or lists.
+    `expression` has {} in place of the column's quoted name. It gives the value's exact text, or its bytes if
+    `spark_type` is binary; None if there is no such text. `is_number`: the column can be cut into ranges. `form`: how a
+    model has the value as a string, one of TEXT_FORMS or json. `otherwise`: the expressions for other declared types
+    than `spark_type` (binary, string or array); an array is a JSON list whose elements are texts or lists.
     """
 
     name: str
@@ -56,9 +56,9 @@ class Column:
 class Cut:
     """Where a snapshot was taken.
 
-    `position` None: the query itself tells it, as the expression `told_by`. `session` is what every connection runs
-    before it reads, `prefix` what stands before its query, `clause` what follows the table's name, `properties` what
-    else is kept beside the position.
+    `position` None: the query itself returns the position, as the expression `told_by`. Every connection runs `session`
+    before it reads. `prefix` comes before its query, and `clause` after the table's name. `properties` are kept beside
+    the position.
     """
 
     position: str | None
@@ -82,7 +82,7 @@ class Database(ABC):
     password_in_url: str | None = None
     # Why there can be but one connection; None where several read one snapshot.
     one_connection: str | None = None
-    # What its driver has to be told.
+    # The options that its driver needs.
     options: dict[str, str] = {}  # noqa: RUF012
     failures: Failures = ()
 
@@ -117,8 +117,8 @@ class Database(ABC):
     def select(self, table: Table, columns: Sequence[Column], cut: Cut, beside: Column | None = None) -> str:
         """Return the SELECT of a snapshot: the columns as c0, c1 and so on.
 
-        With `beside` its bare values come too, as p. A cut that the query tells stands in every row, as
-        reconcile_position, and there is a row even where the table has none: reconcile_row is then NULL.
+        With `beside`, the column's bare values come too, as p. If the query itself returns the cut, each row has it as
+        reconcile_position. There is then a row even if the table has none: its reconcile_row is NULL.
         """
         values = [
             f"{(column.expression or '{}').replace('{}', self.quoted(column.name))} AS {self.quoted(f'c{place}')}"
@@ -147,7 +147,7 @@ class Database(ABC):
         """Do what has to be done, if anything, before the columns are read and the position is fixed."""
 
     def refusal(self, story: str) -> JobError | None:
-        """Return a failure of this database, told as classes, messages and states of exceptions, as a sentence."""
+        """Return a failure of this database as a sentence. `story`: classes, messages and states of the exceptions."""
         for pattern, kind, sentence in (*self.failures, *_FAILURES):
             if found := re.search(pattern, story):
                 return kind(

@@ -1,8 +1,8 @@
 """A database's texts in the form that a model has them in, which follows from what Datastream writes.
 
-What macros/values/datastream_texts.sql makes of a value of a type, these functions make of the text that a
-database has of the same value, so that both sides of a comparison are equal. A text of no such form, as `infinity` or a
-day that does not exist, stays what it is.
+macros/values/datastream_texts.sql turns a value of a type into a text. These functions turn a database's text of the
+same value into the same text, so that both sides of a comparison are equal. A text of another form, as `infinity` or a
+day that does not exist, stays as it is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DAYS_OF_ORACLE = re.compile(r"([+-])([0-9]+) ([0-9]{2}):([0-9]{2}):([0-9]{2})(?
 
 
 def _fraction(digits: str | None) -> str:
-    # Six digits, and more only where they tell something.
+    # Six digits, and more only if the further ones are not all zero.
     return (digits or "").rstrip("0").ljust(6, "0")
 
 

@@ -52,7 +52,7 @@ _HARMLESS = {
     """,
 }
 
-# A property in a URL stands behind ?, & or ;, with a value or without one.
+# A property in a URL comes after ?, & or ;, with a value or without one.
 _IN_URL = re.compile(r"[?&;]\s*([^=?&;]*[^=?&;\s])")
 
 

@@ -28,7 +28,7 @@ _SESSION = "ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,' NLS_CALENDAR = 'GREG
 # TM9 gives as many digits as there are. S is the year's sign: without it 44 BC would be 44.
 _NUMBER = "TO_CHAR({}, 'TM9')"
 _TEXTS: dict[str, tuple[str, str]] = {
-    # Seventeen and nine digits, which tell all doubles and floats apart; TM9 would cut them at 64 characters.
+    # Seventeen and nine digits, which distinguish all doubles and floats; TM9 would cut them at 64 characters.
     "BINARY_DOUBLE": ("TO_CHAR({})", "double"),
     "BINARY_FLOAT": ("TO_CHAR({})", "float"),
     # A FLOAT is a NUMBER of up to 126 binary digits: a double does not hold it.
@@ -43,7 +43,7 @@ _TEXTS: dict[str, tuple[str, str]] = {
     "BLOB": ("{}", "binary"),
     "DATE": ("LTRIM(TO_CHAR({}, 'SYYYY-MM-DD HH24:MI:SS'))", "timestamp_ntz"),
     "TIMESTAMP": ("LTRIM(TO_CHAR({}, 'SYYYY-MM-DD HH24:MI:SS.FF9'))", "timestamp_ntz"),
-    # Z within the format: behind it, it would make a text of NULL.
+    # Z is within the format: after the format, it would turn NULL into a text.
     "TIMESTAMP WITH TIME ZONE": (
         "LTRIM(TO_CHAR({} AT TIME ZONE 'UTC', 'SYYYY-MM-DD HH24:MI:SS.FF9\"Z\"'))",
         "timestamp",

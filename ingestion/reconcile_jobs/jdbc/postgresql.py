@@ -70,8 +70,8 @@ _FORMS = {
     "json": "json",
     "jsonb": "json",
 }
-# What a cast to text alters of these: it takes the blanks away that pad a character, and adds /32 to an address. Of
-# money the text is that of a locale.
+# A cast to text alters these types: it removes the blanks that pad a character, and adds /32 to an address. The text
+# of money depends on a locale.
 _OWN_TEXTS = {"character": "textin(bpcharout({}))", "inet": "textin(inet_out({}))", "money": "{}::numeric::text"}
 # The same of arrays.
 _OWN_ELEMENTS = {"character": "{}", "inet": "{}", "money": "{}::numeric[]::text[]"}
@@ -160,7 +160,7 @@ class PostgreSQL(Database):
         return Column(name, declared, _OWN_TEXTS.get(kind, _TEXT), form=form)
 
     def _array(self, name: str, declared: str, made_of: str) -> Column:
-        """Return how an array is read: of one dimension unless another type is declared, as the catalog tells none."""
+        """Return how an array is read: of one dimension unless another type is declared, as the catalog names none."""
         element = self.column(name, declared, made_of)
         kind = re.sub(r"\([^)]*\)", "", made_of)
         elements = _OWN_ELEMENTS.get(kind, "{}::text[]")

@@ -12,7 +12,7 @@ SELECT CAST(snapshot_isolation_state AS varchar(3)), CAST(is_cdc_enabled AS varc
     CONVERT(varchar(26), SYSUTCDATETIME(), 121) + '+00'
 FROM sys.databases WHERE database_id = DB_ID()
 """
-# A type of the user's own is what it was made of.
+# For a user-defined type, the type from which it was made.
 _COLUMNS = """
 SELECT
     c.name, COALESCE(TYPE_NAME(c.system_type_id), TYPE_NAME(c.user_type_id)),
@@ -22,7 +22,7 @@ WHERE s.name = ? AND o.name = ? AND o.type IN ('U', 'V') AND c.is_hidden = 0
 ORDER BY c.column_id
 """
 
-# The driver wraps each statement, and what a wrapped SET sets ends with it: so it stands before the query itself.
+# The driver wraps each statement, and a wrapped SET ends with its statement: so SET comes before the query itself.
 _ISOLATION = "SET TRANSACTION ISOLATION LEVEL SNAPSHOT; "
 # Read in the same snapshot: all that was captured up to it had been committed then.
 _POSITION = "CONVERT(varchar(22), sys.fn_cdc_get_max_lsn(), 1)"
@@ -34,7 +34,7 @@ _TEXTS: dict[str, tuple[str, str]] = {
     "int": (_NUMBER, "int"),
     "bigint": (_NUMBER, "bigint"),
     "bit": (_NUMBER, "boolean"),
-    # Styles: 2 has all four digits of money, 3 all that tell two floats apart, 121 all of a second's.
+    # Styles: 2 has all four digits of money, 3 all that distinguish two floats, 121 all of a second's fraction.
     "money": ("CONVERT(varchar(45), {}, 2)", "decimal(19,4)"),
     "smallmoney": ("CONVERT(varchar(45), {}, 2)", "decimal(10,4)"),
     "float": ("CONVERT(varchar(45), {}, 3)", "double"),
@@ -111,7 +111,7 @@ class SQLServer(Database):
         return Column(name, kind, expression, spark_type, form=_FORMS.get(kind))
 
     def fix(self, connection: Rows, table: Table, at: str) -> Cut:
-        """Look whether the database has snapshots and captures changes; the query then tells where it lies."""
+        """Check that the database has snapshots and captures changes. The query then returns the position."""
         if at != "now":
             raise bad_position(self, at)
         state, captures, database, now = connection.rows(_DATABASE)[0]

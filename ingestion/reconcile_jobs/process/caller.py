@@ -25,7 +25,7 @@ class Caller:
 
     stop: threading.Event = field(default_factory=threading.Event)
     say: Callable[[str], None] = silence  # a sentence
-    progress: Callable[[str], None] = silence  # how far it is, in place of what it told before
+    progress: Callable[[str], None] = silence  # how far it is; replaces the last such line
     clock: Clock = field(default_factory=Clock)
     comes_back: bool = False
 

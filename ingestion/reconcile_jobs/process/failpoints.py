@@ -7,7 +7,7 @@ import signal
 
 __all__ = ["NAMES", "reach"]
 
-# In the order in which an append comes to them; before_publish only in an Iceberg table.
+# In the order in which an append reaches them; before_publish only in an Iceberg table.
 NAMES = ("before_data_commit", "before_publish", "after_data_commit", "before_checkpoint", "after_checkpoint")
 
 

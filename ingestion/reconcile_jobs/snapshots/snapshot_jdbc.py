@@ -286,7 +286,7 @@ def not_exact(column: str, source_type: str, text: str, problem: NotExact, type_
 def _targets(
     database: Database, table: Table, known: Sequence[Column], asked: str | None, partitions: Partitions | None
 ) -> tuple[list[Target], Column | None]:
-    """Return the columns to write, and that of the partitions. Raises UsageError with all that is wrong."""
+    """Return the columns to write, and the column of the partitions. Raises UsageError with all that is wrong."""
     shown = f"{table.schema}.{table.name}"
     if not known:
         raise UsageError(
@@ -421,7 +421,7 @@ def _reader(
 
 
 def _delivered(target: Target, place: int) -> str:
-    """Return SQL for what Python is given of a column: JSON is read by Spark, as models have it read."""
+    """Return SQL for the value of a column that goes to Python. Spark parses JSON before, as it does for models."""
     if target.source.form != "json" or target.text is None:
         return f"c{place}"
     return (_JSON_OF_VARIANT if target.is_variant else _JSON_AS_TEXT).format(f"c{place}")
@@ -458,7 +458,7 @@ def _write(
     position = cut.position
     if told is not None:
         position = _told(told.value, database, into)
-        # Behind the rows, since it came with them: a snapshot without a position is one that did not come to its end.
+        # After the rows, since the position came with them: a snapshot without a position was not finished.
         spark.sql(
             f"ALTER TABLE {into.sql} SET TBLPROPERTIES ({literal('reconcile.snapshot.position')} = {literal(position)})"
         )
@@ -479,7 +479,7 @@ def _accumulator(spark: SparkSession) -> Any:
 
 
 def _told(positions: set[Any], database: Database, into: TableName) -> str:
-    """Return the one position that all rows told."""
+    """Return the one position that all rows have."""
     if len(positions) != 1:
         raise Fault(
             f"{database.name} was read {len(positions)} times, of which {into} cannot tell: run the same command again."

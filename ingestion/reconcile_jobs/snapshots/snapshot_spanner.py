@@ -178,7 +178,7 @@ def _all_columns(client: Client, table: str) -> list[tuple[str, None]]:
 
 
 def _fields(client: Client, table: Table, declared: list[str | None]) -> list[Field]:
-    """Return how the columns are read, by the types that a read of no rows tells. Raises UsageError."""
+    """Return how the columns are read, by the types that a read of no rows returns. Raises UsageError."""
     request = types.ReadRequest(
         session=client.session,
         transaction=types.TransactionSelector(

@@ -1,4 +1,4 @@
-"""What snapshot tables share, whatever they are taken from: whole in one commit, and never in the place of others."""
+"""What snapshot tables of all sources share: one commit writes the whole table, and no other table is replaced."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["prepare", "writer"]
 
 
 def prepare(spark: SparkSession, into: TableName) -> None:
-    """Make the table's schema. Raises UsageError where the table is there and is no snapshot."""
+    """Make the table's schema. Raises UsageError if the table exists and is not a snapshot."""
     spark.sql(f"CREATE SCHEMA IF NOT EXISTS {into.schema_sql}")
     if spark.catalog.tableExists(into.sql):
         properties = {row["key"] for row in spark.sql(f"SHOW TBLPROPERTIES {into.sql}").collect()}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Table", "backfill_frame", "read_rows", "rows_of", "shares_of", "watched_tables"]
 
-# Rows of one record, and the characters after which it is closed: the column types are told once for all of them.
+# Rows of one record, and the characters after which it is closed. A record names the column types once for its rows.
 _MODS = 100
 _CHARACTERS = 200_000
 
@@ -283,7 +283,7 @@ def backfill_frame(
     readers: int,
     longest: int = LONGEST,
 ) -> DataFrame:
-    """Return `record`, `object` and `origin` of the tables' rows as they were at `moment`; read when evaluated."""
+    """Return `record`, `object` and `origin` of the tables' rows at `moment`. The frame reads them when evaluated."""
     shares = shares_of(client, tables, moment)
     numbered = spark.range(0, len(shares), 1, min(len(shares), readers))
 

@@ -275,7 +275,7 @@ class _StreamReader(DataSourceStreamReader):
         if after < first:
             raise UsageError(f"The checkpoint is at {start['next']} already, behind the end that was asked for.")
         self._at = after
-        # After a restart Spark asks for the empty range behind the last batch.
+        # After a restart Spark asks for the empty range after the last batch.
         return [] if first == after else self._planner.shares(first, after - 1)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -182,7 +182,7 @@ class _Run(AppendRun[Totals]):
     def _follow(self, target: int, every: str | None) -> None:
         """Append window after window until everything up to `target` is in staging, or the job is to stop.
 
-        With an interval, ends too when it is more than a window behind.
+        With an interval, the job also ends when it is more than a window late.
         """
         if self._reached(target):
             return
@@ -240,7 +240,8 @@ class _Run(AppendRun[Totals]):
             first, last = nanoseconds(cut["start"]), nanoseconds(cut["cut_time"])
             self.last_cut = self.last_cut or first
             worth_a_batch = records or epoch == 0 or last >= self.target or last - self.last_cut >= _SILENCE
-            # What a killed run had begun is ended, whatever it was worth: it has its number.
+            # An append that a killed run had begun has its batch number. So it is finished even if it is not worth a
+            # batch.
             if worth_a_batch or self.staging.has_begun(self.query_id, epoch):
                 appended = self.staging.append(rows, SOURCE, self.query_id, self.checkpoint, epoch, content)
                 self.count(appended.batch)

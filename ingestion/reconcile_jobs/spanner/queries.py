@@ -180,7 +180,7 @@ def text_value(text: str | None) -> Value:
 
 
 def _names_session(request: Any) -> bool:
-    # The one that is created with CreateSession is no name yet.
+    # In CreateSession, `session` is the session to create, and not yet a name.
     return isinstance(getattr(request, "session", None), str)
 
 

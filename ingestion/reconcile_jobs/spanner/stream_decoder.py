@@ -30,12 +30,13 @@ __all__ = [
     "merged",
 ]
 
-# Lists of column types that are remembered, since with NEW_VALUES each record of a wide table may bring another: of
-# PostgreSQL's, which are searched one after the other, and of GoogleSQL's, which cost memory only.
+# How many lists of column types the decoder remembers: with NEW_VALUES, each record of a wide table may have another
+# list. The first number is for PostgreSQL's dialect, whose lists are searched one after the other. The second is for
+# GoogleSQL, whose lists only cost memory.
 _SEARCHED = 100
 _KEPT = 500
 
-# {stream}: what told it
+# {stream}: what showed it
 MUTABLE_KEY_RANGE = (
     "The change stream has the partition mode MUTABLE_KEY_RANGE ({stream}), whose partitions follow other rules: "
     "create one with partition_mode = 'IMMUTABLE_KEY_RANGE', and name that one with --stream."
@@ -43,7 +44,7 @@ MUTABLE_KEY_RANGE = (
 
 
 class DataChange(NamedTuple):
-    """One data change record: its table, itself as JSON, when it was committed, and what tells it from others there."""
+    """One data change record: its table, its JSON, its commit time, and its identity among records of that time."""
 
     table: str
     json: str
@@ -274,7 +275,7 @@ def _converter(kind: Any) -> Callable[[Any], Any]:
     if kind.code == TypeCode.JSON:
         decode = _json_decoder().decode
         return lambda value: None if _is_null(value) else decode(value.string_value)
-    # What is asked of most values is asked once: an empty text may be NULL.
+    # Only an empty text may be NULL, so most values need one test.
     return lambda value: value.string_value or (None if _is_null(value) else "")
 
 
@@ -283,7 +284,7 @@ def _is_null(value: Any) -> bool:
 
 
 def _columns_converter(kind: Any) -> Callable[[Any], _Columns]:
-    # The same long list comes with each record of a table; as bytes it is compared faster than it is read.
+    # Each record of a table has the same long list of column types. To compare it as bytes is faster than to decode it.
     convert, known = _converter(kind), dict[bytes, _Columns]()
 
     def columns(value: Any) -> _Columns:

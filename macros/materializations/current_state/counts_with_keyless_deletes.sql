@@ -1,4 +1,5 @@
-{#- As `change_counts`, where keyless deletes are known or come with the range: `rows_cache` holds what `rows_beside_keyless_deletes` gives. -#}
+{#- As `change_counts`, if the range has keyless deletes or earlier ranges had some. `rows_cache` holds what
+    `rows_beside_keyless_deletes` gives. -#}
 {%- macro counts_with_keyless_deletes(relations, settings, range) -%}
 {{ reconcile.added_counts(
       reconcile.change_counts(relations.changes_cache, relations.rows_cache, range.delivered, lost='_change_is_lost'),
@@ -6,9 +7,10 @@
       ['duplicate', 'superseded', 'pending', 'applied', 'deleted', 'tombstoned']) }}
 {%- endmacro %}
 
-{#- The newest row delete of an address is applied if a row is there that is older; it is superseded if only newer rows are there, or if those that were
-    there have gone on; and pending if nothing is known of the address. The newest delete of a range is applied, whatever is there: as that of a key, it
-    holds for what comes late too. -#}
+{#- Only the newest delete of a place can be applied; older deletes of the place are superseded. A row delete is applied
+    if an older row is at its address. It is superseded if all rows there are newer, or if later records have replaced
+    the rows that were there. It is pending if nothing is known about the address. A range delete is applied whatever is
+    there: like the delete of a key, it also holds for records that come late. -#}
 {%- macro _keyless_delete_counts(relations, settings, range) -%}
 {%- set place = settings.keyless.place -%}
 {%- set takes_older = 'coalesce(bool_or(there.stands and there._change_sequence < come._change_sequence), false)' -%}
@@ -61,7 +63,8 @@ from (
 )
 {%- endmacro %}
 
-{#- What is known at the places: the rows that the range sets, those that the base table has, and the records in between, which set none. -#}
+{#- What is known at the places: the rows that the range sets, the rows of the base table, and the records in between,
+    which set no row. -#}
 {%- macro _rows_at_places(relations, settings, range) -%}
 {%- set keyless, keys = settings.keyless, reconcile.key_columns(settings.unique_key) -%}
 {%- set by_address = keyless.kind == 'row_deletes' -%}

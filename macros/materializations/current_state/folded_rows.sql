@@ -1,7 +1,7 @@
-{#- The rows of a table with the base table's columns, `known`, brought up to date by `newest`, the newest rows of change records as the fold gives
-    them: what a MERGE of them would make of the table. `touched` names what `touched_rows` gives of these two; `columns` are those wanted, as SQL.
-    The keys that change come to the table's rows, not these to them, so the table is scanned in place: by a hint, unless there are too many
-    `records` for that. A view cannot know how many there will be. -#}
+{#- The rows that a MERGE of `newest` into `known` would give. `known` is a table with the base table's columns.
+    `newest` has the newest rows of change records, as the fold gives them. `touched` names what `touched_rows` gives
+    for these two; `columns` are the wanted columns, as SQL. By a hint, Spark broadcasts the changed keys and scans the
+    table in place, unless there are too many `records` for that. A view cannot know how many records there will be. -#}
 {%- macro folded_rows(known, newest, touched, settings, columns, records=1) -%}
 select {{ reconcile.broadcast_hint('newest', records) }}{{ columns | join(', ') }}
 from {{ known }} as known
@@ -12,10 +12,11 @@ select {{ columns | join(', ') }}
 from {{ touched }}
 {%- endmacro %}
 
-{#- The rows of the keys that `newest` names: whatever part of it the table holds already changes nothing. As a rule all of it is newer than any row
-    there: the lowest sequence of `fold`, which names the same rows, lets files of the table be skipped. (Only what is deterministic reaches them,
-    and `newest` may not be.) Where columns change apart, any row of these keys counts. The semi join asks for keys only, so that Spark has one broadcast
-    for it and for the anti join of `folded_rows`. -#}
+{#- The rows of the keys that `newest` names. A record of `newest` that the table already holds changes nothing. As a
+    rule, all of `newest` is newer than any row of the table. So the lowest sequence of `fold`, which names the same
+    rows, lets Spark skip files of the table. (Spark applies only a deterministic filter to files, and `newest` may not
+    be deterministic.) Where partial records are taken, every row of these keys counts. The semi join asks for keys
+    only, so Spark uses one broadcast for it and for the anti join of `folded_rows`. -#}
 {%- macro touched_rows(known, newest, fold, settings, columns, records=1) -%}
 {%- set hint = '' if settings.partial_records else (' ' ~ reconcile.broadcast_hint('base', records)).rstrip() -%}
 {%- set joined = reconcile.joined_columns(settings.columns, settings.unique_key) if settings.partial_records -%}

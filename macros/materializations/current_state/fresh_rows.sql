@@ -1,7 +1,8 @@
-{#- The live rows as a merge of everything up to now would leave them: the rows of `known`, a table with the base table's columns that holds what was
-    delivered up to `batch`, brought up to date by the change records behind it; or these alone, where `known` is none. The batch is a literal, so
-    that files of the staging table are skipped. Should the table hold more by now, as between a MERGE and the new view, the records that it
-    knows are only applied again. `last`: the last batch that counts, at an earlier moment. -#}
+{#- The live rows as a merge of all records up to now would leave them. `known` is a table with the base table's columns
+    that holds everything delivered up to `batch`. The change records after `batch` are folded into the rows of `known`;
+    if `known` is none, the rows follow from these records alone. The batch is a literal, so that Spark skips files of
+    the staging table. The table may by now hold more, for example between a MERGE and the new view; the later records
+    are then only applied again. `last`: the last batch that counts, at an earlier moment. -#}
 {%- macro fresh_rows(relations, settings, known, has_keyless_deletes, batch, last=none) -%}
 with {{ reconcile._rows_behind(relations, settings, known, batch, last) }}
 {%- if settings.keyless %},
@@ -30,7 +31,7 @@ from fresh
 where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if settings.partial_records else 'false' }}
 {%- endmacro %}
 
-{#- Common table expressions, of which the last is `fresh`. -#}
+{#- Common table expressions; the last one is `fresh`. -#}
 {%- macro _rows_behind(relations, settings, known, batch, last) -%}
 {%- set changes = reconcile.checked_records(
       'select * from ' ~ reconcile.qualified(relations.changes), [], settings, batch + 1, last) -%}
@@ -52,7 +53,8 @@ folded as (
     {{ reconcile.fold_of('changes', settings) | indent(4) }}
 ),
 
-{#- `newest` is named several times below; what is not deterministic Spark plans and computes once. #}
+{#- `newest` is named several times below. Spark plans and computes a nondeterministic subquery once, and the condition
+    makes the subquery nondeterministic. #}
 newest as (
     select *
     from folded

@@ -3,7 +3,8 @@
 {{ reconcile.shown_rows(settings, reconcile.stored_rows(relations.base, settings), reconcile.stored_keyless_deletes(relations, settings) if has_keyless_deletes) }}
 {%- endmacro %}
 
-{#- The live ones of rows with the base table's columns; `keyless_deletes` is a relation of what undoes them, if there is any. -#}
+{#- The live rows among `rows`, which have the base table's columns. `keyless_deletes`: a relation of the keyless
+    deletes that undo rows, if there are any. -#}
 {%- macro shown_rows(settings, rows, keyless_deletes=none) -%}
 select
     {%- for column in reconcile.identifiers(settings.shown) %}

@@ -1,6 +1,7 @@
-{#- A row is only ever replaced by a newer record, and a deleted row stays as a tombstone: no order of arrival can bring it back.
-    Where its columns change apart, each is (see `joined_columns`), and no record is too old for that.
-    Without new keys nothing is inserted, and Delta needs no outer join, for which it shuffles the base table. -#}
+{#- Only a newer record replaces a row, and a deleted row stays as a tombstone: no order of arrival can bring the row
+    back. Where partial records are taken, each column is replaced on its own (see `joined_columns`), and no record is
+    too old for that. If no key is new, the MERGE has no insert, and Delta needs no outer join, for which it would
+    shuffle the base table. -#}
 {%- macro merge_newest(relations, settings, range, counts) -%}
 {%- set columns = reconcile.current_state_columns(settings) -%}
 merge into {{ reconcile.qualified(relations.base) }} as base

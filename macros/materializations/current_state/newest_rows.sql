@@ -1,13 +1,14 @@
-{#- What the records of a range come to, beside the base table's rows, for the counts and the MERGE; or beside those of the base
-    snapshot that a rebuild begins with. -#}
+{#- The fold of a range's records, each row beside the base table's row of the same key, for the counts and the MERGE. A
+    rebuild from a base snapshot has the snapshot's rows in place of the base table's. -#}
 {%- macro newest_rows(relations, settings, range) -%}
 {%- set newest = reconcile._newest_beside_base(relations, settings, range) -%}
 {{ reconcile.columns_beside_base(newest) if settings.partial_records else newest }}
 {%- endmacro %}
 
-{#- `_change_base_sequence` and its like are NULL where the base table has no such key.
-    The semi join comes first because an outer join can only broadcast, or else shuffles, the side that grows: the base table.
-    Subqueries, not CTEs: through a CTE Spark does not see that what it reads is cached. -#}
+{#- `_change_base_sequence` and the other `_change_base` columns are NULL if the base table has no such key. The semi
+    join comes first because of the outer join: Spark can broadcast only the outer join's right side, the growing base
+    table, or else shuffles it. The query has subqueries instead of CTEs: through a CTE, Spark does not see that the
+    relation it reads is cached. -#}
 {%- macro _newest_beside_base(relations, settings, range) -%}
 {%- set table = reconcile.known_table(relations, range) -%}
 {%- set known = {'_change_sequence': 'string', '_deleted': 'boolean'} -%}
@@ -39,7 +40,7 @@ left join (
 {%- endif -%}
 {%- endmacro %}
 
-{#- What checked records come to, one row for each key. -#}
+{#- The fold of checked records: one row for each key. -#}
 {%- macro fold_of(changes, settings) -%}
 {{ reconcile.newest_columns(changes, settings.columns, settings.unique_key) if settings.partial_records
       else reconcile.newest_records(changes, settings) }}

@@ -1,4 +1,5 @@
-{#- All rows of the base table, rebuilt: what the fold of all records gives, or of those behind a base snapshot with the rows of that. -#}
+{#- All rows of the rebuilt base table: the fold of all records. From a base snapshot: the snapshot's rows, merged with
+    the fold of the records after the snapshot. -#}
 {%- macro rebuilt_rows(relations, settings, range, columns) -%}
 {%- if range.snapshot -%}
 {%- set snapshot = reconcile.stored_rows(range.snapshot, settings) -%}

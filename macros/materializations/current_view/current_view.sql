@@ -1,4 +1,5 @@
-{#- The rows of a table as its source has them, folded from all of staging whenever they are read: see "Base tables" in docs/design.md. -#}
+{#- The rows of a table as its source has them, folded from all of staging whenever they are read: see "Base tables" in
+    docs/design.md. -#}
 {%- materialization current_view, adapter='spark' -%}
   {%- set settings = reconcile.model_settings() -%}
   {%- set relations = reconcile.model_relations(this) -%}
@@ -22,7 +23,7 @@
   {{ return({'relations': [target_relation, relations.changes, relations.quarantine.incorporate(type='view')]}) }}
 {%- endmaterialization %}
 
-{#- As the quarantine table has them. -#}
+{#- The quarantined records, with the columns of a quarantine table. -#}
 {%- macro _quarantined_rows(relations, settings, fields, last) -%}
 {%- set changes = reconcile.checked_records(
       'select * from ' ~ reconcile.qualified(relations.changes), fields, settings, 1, last) -%}

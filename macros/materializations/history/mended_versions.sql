@@ -1,10 +1,13 @@
-{#- The records of a range of batches among all records of their keys, each with its validity: those that are new, and those that
-    the base table has and that follow differently now. Three sorts of a few records: no window looks at rows behind and before at
-    once, since Spark would then begin anew for each row.
+{#- The records of a range of batches among all records of their keys, each record with its validity. Some of these
+    records are new. Others are in the base table, and the columns that follow from their neighbours may have changed.
+    The query sorts these few records three times. No window covers rows before and after the current row at once, since
+    Spark would then evaluate the window anew for each row.
 
-    A version is valid from its record's time, or from the next record's where that is earlier (a backfill row is older than every change, and was yet read
-    after some), up to the next record's; so an interval may be empty, and none overlap. It repeats the version before it if that is
-    valid up to its beginning, and every column is the same. A version whose row a keyless delete names is valid up to that. -#}
+    A version is valid from the time of its record, or from the time of a later record if that is earlier. (A backfill
+    row is older in the order than every change, but may have been read after some of them.) A version is valid up to
+    the beginning of the next record's version. So an interval may be empty, and no intervals overlap. A version repeats
+    the version before it if that one is valid up to its beginning and all columns are equal. If a keyless delete names
+    the row of a version, the version is valid up to that delete. -#}
 {%- macro mended_versions(relations, settings, range, come) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set values = settings.columns | rejectattr('name', 'in', settings.unique_key) | list -%}
@@ -55,7 +58,8 @@ from (
 )
 {%- endmacro %}
 
-{#- The records with the columns that people read: what a partial record does not carry is as it was before. -#}
+{#- The records with the columns that people read: a column that a partial record does not carry keeps its earlier
+    value. -#}
 {%- macro _versions(relations, settings, range, come) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set validity -%}
@@ -132,8 +136,9 @@ from (
 )
 {%- endmacro %}
 
-{#- One row for each record of the keys that the range has, whether it has come again or not: `_change_known` is what the base table says of it, NULL
-    if nothing; `_change_records` the copies in the range. Of copies the least time, id and batch count, whichever came first. -#}
+{#- One row for each distinct record of the range's keys, whether the record has come again or not. `_change_known` is
+    what the base table holds for the record, NULL if nothing. `_change_records` is the number of copies in the range.
+    Of the copies, the least time, id and batch count, whichever copy came first. -#}
 {%- macro _distinct_records(relations, settings, range, come) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
@@ -174,7 +179,7 @@ from (
 group by {{ key }}, _change_sequence
 {%- endmacro %}
 
-{#- The keys of a range, and of the rows that a keyless delete of it names. -#}
+{#- The keys of a range, and the keys of the rows that a keyless delete of the range names. -#}
 {%- macro _touched_keys(relations, settings, range, come) -%}
 select {{ reconcile.key_columns(settings.unique_key) }}
 from {{ relations.changes_cache }}

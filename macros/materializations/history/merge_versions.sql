@@ -1,5 +1,5 @@
-{#- New records come in, and what they change of the validity of their neighbours is mended; no version is ever removed.
-    A matched record is mended whatever it is: all that is set here follows from the set of records alone. -#}
+{#- The MERGE inserts new records and updates the validity of their neighbours; it never removes a version. It updates
+    every matched record, since all values that it sets follow from the set of records alone. -#}
 {%- macro merge_versions(relations, settings, range, counts) -%}
 {%- set columns = reconcile.history_columns(settings) -%}
 {%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}

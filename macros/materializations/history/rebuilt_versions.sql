@@ -1,4 +1,5 @@
-{#- All rows of the base table, rebuilt: every record of the keys that the range has, and of a base snapshot the keys that it does not touch. -#}
+{#- All rows of the rebuilt base table: every record of the keys in the range. From a base snapshot, also the snapshot's
+    records of the keys that the range does not touch. -#}
 {%- macro rebuilt_versions(relations, settings, range, columns) -%}
 select {{ columns | join(', ') }}
 from {{ relations.fold_cache }}

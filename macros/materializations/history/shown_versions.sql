@@ -1,4 +1,5 @@
-{#- The versions as people read them: those that changed a column, unless the model says `meta: {fold_unchanged: false}`. -#}
+{#- The versions as people read them: those that changed a column, unless the model says `meta: {fold_unchanged:
+    false}`. -#}
 {%- macro shown_versions(relations, settings) -%}
 select
     {%- for column in reconcile.identifiers(settings.columns) %}

@@ -1,5 +1,6 @@
-{#- As `change_counts`, for a history: `versions` as `mended_versions` gives them. Every record that the base table did not have is applied, however late
-    it comes; but a partial one is pending while nothing tells what its row was before. -#}
+{#- As `change_counts`, for a history. `versions`: as `mended_versions` gives them. Every record that the base table did
+    not have is applied, however late it comes. But a partial record is pending as long as no record shows what its row
+    was before. -#}
 {%- macro version_counts(changes, versions, delivered) -%}
 select
     {{ delivered }} as delivered,

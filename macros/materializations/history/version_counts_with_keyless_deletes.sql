@@ -1,5 +1,7 @@
-{#- As `version_counts`, where keyless deletes come with the range: one is applied, and deletes, if it ends a version. Otherwise a row delete is superseded, since what was at
-    its address has ended otherwise, or was ended by an earlier one; or pending, if no record tells of its address before it; and a delete of a range is a tombstone. -#}
+{#- As `version_counts`, if the range has keyless deletes. A keyless delete that ends a version is applied and counts as
+    deleted. A row delete that ends no version is superseded if an earlier record has its address: the row there ended
+    otherwise, or an earlier delete ended it. A row delete is pending if no earlier record has its address. A range
+    delete that ends no version is applied and counts as tombstoned. -#}
 {%- macro version_counts_with_keyless_deletes(relations, settings, range) -%}
 {{ reconcile.added_counts(
       reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered),
