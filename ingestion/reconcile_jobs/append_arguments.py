@@ -67,9 +67,9 @@ cure.
 
 SNAPSHOT_HELP = """
 This source is for a table without a log, for example a reference table or an export each night. The job compares the
-snapshot with the previous snapshot of the object in staging, and appends the differences. A new key is an insert, and a
-missing key is a delete. If the two snapshots are equal, the job appends no record. Models read the records with the
-macro snapshots.
+snapshot with the previous snapshot of the object in staging, and appends the differences. A new key is an insert, a row
+with other values is an update, and a missing key is a delete. If the two snapshots are equal, the job appends no
+record. Models read the records with the macro snapshots.
 
 The snapshot table must be the complete result of snapshot.py. Stage the snapshots of an object in the order in which
 they were taken. The job reads this time from the snapshot table, or from --at. It stages a snapshot only once. One
