@@ -10,11 +10,11 @@ create table if not exists {{ reconcile.qualified(reconcile.columns_seen()) }} (
     relation string comment 'schema.name of the model',
     batch bigint,
     kind string comment 'column: a field of the payload; key: the key columns that a record names; schema: its schema_key',
-    name string comment 'of a column, in lower case; of a key, its columns as a list in JSON',
-    spelled string comment 'the column as the records spell it; NULL where they lack it',
-    form string comment 'of the values: text, whole number, number, boolean, json, null; any, where the declaration takes any; missing, where records lack a column that is declared',
+    name string comment 'for a column, its name in lower case; for a key, its columns as a JSON list',
+    spelled string comment 'the column as the records spell it; NULL if they lack it',
+    form string comment 'the form of the values: text, whole number, number, boolean, json, null; any, if the declaration accepts any form; missing, if records lack a declared column',
     is_declared boolean,
-    records bigint comment 'of the batch; where they lack the column, those that set a whole row'
+    records bigint comment 'the number of records in the batch; for missing, of records that set a whole row'
 ) using {{ file_format }}
 partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile.format_properties_clause(file_format) }}
 {%- endmacro %}
