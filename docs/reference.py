@@ -281,7 +281,7 @@ def _commands() -> str:
         "All jobs share the same [exit codes](../operations/exit_codes.md).",
     ]
     for module, kinds in [
-        ("append", ["datastream", "spanner", "bigtable", "snapshot"]),
+        ("append", ["datastream", "spanner", "bigtable", "table", "snapshot"]),
         ("snapshot", ["csv", "jdbc", "spanner", "table", "files"]),
         ("parity", []),
         ("status", []),

@@ -65,6 +65,18 @@ Exit codes: 0 done; 1 records are not as expected, or dbt failed; 2 usage or con
 cure.
 """
 
+TABLE_HELP = """
+Reads tables to which Datastream itself appends each change (append-only write mode), as Delta or Iceberg tables of this
+session. Each run appends the rows that the tables got since the previous run, one batch for each table. Models read
+them with the macro datastream_append. Compaction of files is no change. A table that was changed in another way (MERGE,
+DELETE, an overwrite, a restore), or whose history since the last run is gone, is refused. With --again the job reads
+the whole table, and appends the records that staging does not have.
+
+Standard output is one line of JSON: tables (that had new rows), records, first_batch, last_batch, seconds. Exit codes:
+0 done; 1 a row is too long; 2 usage or configuration, or a table that was not only appended to; 4 a fault that a retry
+may cure.
+"""
+
 SNAPSHOT_HELP = """
 This source is for a table without a log, for example a reference table or an export each night. The job compares the
 snapshot with the previous snapshot of the object in staging, and appends the differences. A new key is an insert, a row
@@ -205,6 +217,22 @@ def arguments(
         there="the cells that already exist",
     )
     bigtable.add_argument("--every", type=seconds_of, metavar="10s", help="keep running, with a round at this interval")
+    tables = _source(sources, "table", "a table that Datastream appends to", "the new rows of tables", TABLE_HELP)
+    tables.add_argument(
+        "--table",
+        dest="tables",
+        action="append",
+        type=lambda text: TableName.parse(text, "--table"),
+        required=True,
+        metavar="SCHEMA.TABLE",
+        help="a table that Datastream writes in append-only mode; may be repeated",
+    )
+    _add_staging(tables, has_checkpoint=False, is_log=False)
+    tables.add_argument("--object", metavar="NAME", help="the table's name in staging (default: that of --table)")
+    tables.add_argument("--every", type=seconds_of, metavar="60s", help="keep running, and read at this interval")
+    tables.add_argument(
+        "--again", action="store_true", help="read each table whole, and append the records that staging does not have"
+    )
     differences = "the differences between a snapshot and the previous one"
     snapshot = _source(sources, "snapshot", "a snapshot of a table without a log", differences, SNAPSHOT_HELP)
     snapshot.add_argument(
@@ -238,6 +266,8 @@ def arguments(
     )
     asked = vars(parser.parse_args(words))
     expected = _expected(asked)  # which still sees an interval that is dbt's
+    if asked["source"] == "table":
+        asked["tables"] = tuple(asked["tables"])
     return asked.pop("source"), asked, _dbt(asked), expected
 
 

@@ -77,7 +77,7 @@
   {%- set sources = [] -%}
   {%- for row in staged if row[1] not in sources -%}{%- do sources.append(row[1]) -%}{%- endfor -%}
   {%- set carried = settings.inputs.objects.values() | map(attribute='carries') | map('default', 'events') | list -%}
-  {%- if sources | length == 1 and {'spanner': 'mods', 'bigtable': 'entries', 'datastream': 'events', 'snapshot': 'differences'}.get(sources[0]) not in carried -%}
+  {%- if sources | length == 1 and {'spanner': 'mods', 'bigtable': 'entries', 'datastream': 'events', 'snapshot': 'differences', 'append table': 'appended rows'}.get(sources[0]) not in carried -%}
     {%- do reconcile.raise_complaints(['the records of ' ~ reconcile.ledger_name(staging) ~ ' are of ' ~ sources[0] ~ ', and its source macro reads none of them; probably meant: '
           ~ reconcile.source_macros().get(sources[0], 'one that begins with datastream_')]) -%}
   {%- endif -%}
