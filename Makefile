@@ -5,7 +5,7 @@ export SPARK_CONF_DIR := $(CURDIR)/conf
 export DBT_PROFILES_DIR := $(CURDIR)
 export DBT_SEND_ANONYMOUS_USAGE_STATS := false
 
-.PHONY: setup demo check golden reference docs lint test test-delta test-iceberg soak soak-fold soak-lifecycle soak-process soak-functional soak-iceberg matrix lock audit wheel clean
+.PHONY: setup quickstart demo check golden reference docs lint test test-delta test-iceberg soak soak-fold soak-lifecycle soak-process soak-functional soak-iceberg matrix lock audit wheel clean
 
 setup: .venv/ready  ## create .venv with everything in it
 
@@ -25,6 +25,9 @@ lock: pyproject.toml  ## choose new versions for setup to install
 audit: setup  ## list what setup installs, with the advisories about it
 	@test -x target/audit/bin/pip-audit || { $(PYTHON) -m venv target/audit && target/audit/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1; }
 	@python tests/audit.py --pip-audit target/audit/bin/pip-audit --jars "$${RECONCILE_JARS:-$${XDG_CACHE_HOME:-$$HOME/.cache}/dbt-reconcile/jars}"
+
+quickstart: setup  ## ten orders, appended, merged, tested and shown: under a minute
+	@python demo/quickstart.py
 
 demo: setup  ## ingest the capture, merge it, prove parity: under 4 minutes on two cores
 	@python demo/run.py

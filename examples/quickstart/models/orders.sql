@@ -1,0 +1,1 @@
+{{ reconcile.datastream_mysql(source('lake', 'shop_changes'), table='shop.orders') }}
