@@ -8,14 +8,14 @@
   {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
   {%- if range.has_records or range.kind == 'rebuild' -%}
     {%- do reconcile.run_statements(reconcile.get_changes_statements(relations, settings, range)) -%}
-    {%- set facts = reconcile.facts_of_changes(relations, settings) -%}
-    {%- do reconcile.refuse_other_source(settings, facts) if not range.base_batch -%}
+    {%- set facts = reconcile.facts_of_changes(relations.changes_cache, settings.fields, settings.inputs.objects) -%}
+    {%- do reconcile.refuse_other_source(settings.inputs, facts) if not range.base_batch -%}
     {%- do reconcile.refuse_doubtful_objects(settings, range, facts) -%}
     {%- set notes = reconcile.note_columns(relations, settings, range) -%}
     {%- do reconcile.run_statements(notes.statements) -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, reconcile.newest_rows(relations, settings, range))) -%}
-    {%- set come = reconcile.come_keyless_deletes(relations, settings) -%}
-    {%- if reconcile.has_keyless_deletes(settings, come) -%}
+    {%- set come = reconcile.come_keyless_deletes(relations.changes_cache, settings.keyless, settings.unique_key) -%}
+    {%- if reconcile.has_keyless_deletes(settings.keyless, settings.built, come) -%}
       {%- do reconcile.run_statements(reconcile.get_cache_rows_statements(relations, settings, range)) -%}
       {%- set counts = reconcile.one_row(reconcile.counts_with_keyless_deletes(relations, settings, range)) -%}
       {%- do reconcile.run_statements(reconcile.get_keyless_delete_statements(relations, settings, range, come)) -%}
@@ -30,12 +30,12 @@
     {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts)) -%}
     {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
   {%- endif -%}
-  {%- set has_keyless_deletes = reconcile.has_keyless_deletes(settings, come) -%}
+  {%- set has_keyless_deletes = reconcile.has_keyless_deletes(settings.keyless, settings.built, come) -%}
   {%- set live = reconcile.fresh_rows(relations, settings, relations.base, has_keyless_deletes, range.last if counts else range.first - 1) if settings.fresh
         else reconcile.live_rows(relations, settings, has_keyless_deletes) -%}
   {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, live)) -%}
 
-  {%- call noop_statement('main', reconcile.summary(settings, range, counts, notes)) -%}{%- endcall -%}
+  {%- call noop_statement('main', reconcile.summary(settings.as_of, settings.unique_key, range, counts, notes)) -%}{%- endcall -%}
   {%- set target_relation = relations.live.incorporate(type='view') -%}
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
   {{ run_hooks([] if settings.as_of else post_hooks) }}
