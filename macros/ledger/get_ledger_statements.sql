@@ -38,14 +38,14 @@ where {{ reconcile.not_overtaken(relations, 'account.ledger_batch = ' ~ range.le
 {%- endif %}
 {%- endmacro %}
 
-{#- What dbt prints about the model when the model is done. `as_of`: {position, value, said}, or none. `counts` and
-    `notes` are undefined if the range had nothing to apply. -#}
-{%- macro summary(as_of, keys, range, counts, notes) -%}
+{#- What dbt prints about the model when the model is done. `as_of`: {position, value, said}, or none. `counts`: the
+    account of the range, undefined if it had nothing to apply. `said`: a list of sentences. -#}
+{%- macro summary(as_of, keys, range, counts, said) -%}
 {%- if counts -%}
 {{ 'AS OF ' ~ as_of.said ~ ':' if as_of else range.kind | upper }} batches {{ range.first }}-{{ range.last }}: {{ counts.applied }} of {{ counts.delivered }} applied
 {%- if counts.quarantined %}, {{ counts.quarantined }} quarantined{% endif -%}
 {%- if counts.pending %}, {{ counts.pending }} pending{% endif -%}
-{%- for said in notes.said %}; {{ said }}{% endfor -%}
+{%- for sentence in said %}; {{ sentence }}{% endfor -%}
 {%- if '_change_id' in keys %}; of a table without a key each event is a row, and no update or delete can be applied{% endif -%}
 {%- else -%}
 nothing new

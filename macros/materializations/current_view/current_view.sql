@@ -15,12 +15,9 @@
         quarantine=reconcile._quarantined_rows(relations, settings, fields, last)) -%}
   {%- do reconcile.refuse_other_source_of_view(settings.inputs, fields) if statements and not flags.EMPTY -%}
   {%- do reconcile.run_statements(statements) -%}
-
-  {%- call noop_statement('main', 'MADE ANEW' if statements else 'nothing new') -%}{%- endcall -%}
-  {%- set target_relation = relations.live.incorporate(type='view') -%}
-  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
-  {{ run_hooks([] if settings.as_of else post_hooks) }}
-  {{ return({'relations': [target_relation, relations.changes, relations.quarantine.incorporate(type='view')]}) }}
+  {{ return(reconcile.finish_model(
+      relations.live, 'MADE ANEW' if statements else 'nothing new',
+      [relations.changes, relations.quarantine.incorporate(type='view')], [] if settings.as_of else post_hooks)) }}
 {%- endmaterialization %}
 
 {#- The quarantined records, with the columns of a quarantine table. -#}
