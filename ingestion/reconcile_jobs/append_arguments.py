@@ -268,6 +268,8 @@ def arguments(
     expected = _expected(asked)  # which still sees an interval that is dbt's
     if asked["source"] == "table":
         asked["tables"] = tuple(asked["tables"])
+        if asked["again"] and asked["every"] is not None:
+            raise UsageError("--again reads every table once: leave --every out.")
     return asked.pop("source"), asked, _dbt(asked), expected
 
 

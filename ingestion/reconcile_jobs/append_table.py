@@ -17,12 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconcile_jobs.cuts import Cuts
+from reconcile_jobs.cuts import Cuts, Overtaken
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.caller import Caller
-from reconcile_jobs.process.errors import DataError, UsageError, in_sentences
-from reconcile_jobs.rows_as_json import rows_as_json
-from reconcile_jobs.staging import Staging, TableName
+from reconcile_jobs.process.errors import DataError, UsageError, causes, in_sentences
+from reconcile_jobs.process.session import settings
+from reconcile_jobs.rows_as_json import EXACT, JSON_OPTIONS, rows_as_json
+from reconcile_jobs.staging import Staging, TableName, quoted
 from reconcile_jobs.table_formats import NotFollowed, format_of
 
 if TYPE_CHECKING:
@@ -64,16 +65,18 @@ class Totals:
 
 def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """Append what was appended to the tables since the last run, and return the counts. Raises JobError."""
-    with in_sentences():
+    with in_sentences(), settings(spark, EXACT):
         return _Run(spark, job, caller or Caller()).run()
 
 
 class _Run:
     def __init__(self, spark: SparkSession, job: Job, caller: Caller) -> None:
         self.spark, self.job, self.caller, self.totals = spark, job, caller, Totals()
+        if job.object is not None and len(job.tables) > 1:
+            raise UsageError("--object names one table: run this command once for each --table.")
         self.objects = {job.object or table.parts[-1]: table for table in job.tables}
         if len(self.objects) < len(job.tables):
-            raise UsageError("--object names one table: run this command once for each --table.")
+            raise UsageError("Two tables have one name: run this command once for each, with an --object of its own.")
         if odd := [name for name in self.objects if not name or name.startswith("#")]:
             raise UsageError(f"--object {odd[0]!r} is no name of a table: give it another one.")
 
@@ -85,12 +88,16 @@ class _Run:
         self.cuts = Cuts(self.spark, self.staging, SOURCE)
         while True:
             began = clock.seconds()
-            for number, (name, table) in enumerate(self.objects.items()):
+            for name, table in self.objects.items():
                 if stop.is_set():
-                    if job.every is None and number:
+                    if job.every is None:
                         self.caller.refuse_early_end()
                     return self.totals
-                self._append(name, table)
+                try:
+                    self._append(name, table)
+                except Overtaken:
+                    # What a killed run has left is there now: read again, the rest follows.
+                    self._append(name, table)
             if job.every is None:
                 return self.totals
             clock.wait(stop, max(0.0, job.every - (clock.seconds() - began)))
@@ -123,16 +130,25 @@ class _Run:
             found = format_of(self.spark).appended_since(self.spark, table.sql, position)
         except NotFollowed as problem:
             raise UsageError(f"{table} {problem}. {_AGAIN}") from None
+        if cut is not None and found.table_id != cut["table_id"] and cut["table"] != str(table):
+            raise UsageError(
+                f"{name} in {self.job.staging} is the table {cut['table']}: give {table} another --object."
+            )
         if known is not None and found.table_id != known["table_id"]:
             raise UsageError(f"{table} is another table than the one that was staged as {name}. {_AGAIN}")
         if found.rows is None and found.position == position:
             return
-        records = self._records(found.rows, name, only_new=self.job.again and cut is not None)
         origin = f"{table}@{found.position}"
         kept = {"table": str(table), "table_id": found.table_id, "position": found.position}
-        appended = self.cuts.append(records, name, origin, kept)
+        try:
+            records = self._records(found.rows, name, only_new=self.job.again and cut is not None)
+            appended = self.cuts.append(records, name, origin, kept)
+        except Exception as problem:
+            if any("FILE_NOT_EXIST" in text or "FileNotFound" in f"{kind} {text}" for kind, text in causes(problem)):
+                raise UsageError(f"{table} has no files of its versions since {position} any more. {_AGAIN}") from None
+            raise
         total = self.totals
-        total.tables += 1
+        total.tables += appended.rows > 1
         total.records += max(0, appended.rows - 1)
         total.first_batch = total.first_batch or appended.batch
         total.last_batch = appended.batch or total.last_batch
@@ -146,17 +162,14 @@ class _Run:
             return self.spark.createDataFrame([], "record string")
         metadata = next(column for column in rows.columns if column.lower() == _METADATA)
         others = [column for column in rows.columns if column != metadata]
-        told = rows.select(f"`{metadata}`.*")
-        texts = ", ".join(
-            f"cast(`{metadata}`.`{field}` as string) as `{field.lower()}`"
-            for field, kind in told.dtypes
-            if not kind.startswith("array")
-        )
-        lists = "".join(
-            f", `{metadata}`.`{field}` as `{field.lower()}`" for field, kind in told.dtypes if kind.startswith("array")
+        kinds = rows.select(f"{quoted(metadata)}.*").dtypes
+        fields = ", ".join(
+            f"{value if kind.startswith('array') else f'cast({value} as string)'} as {quoted(field.lower())}"
+            for field, kind in kinds
+            for value in [quoted(metadata, field)]
         )
         record = (
-            f"concat('{{\"{_METADATA}\":', to_json(struct({texts}{lists}), map('ignoreNullFields', 'false')), "
+            f"concat('{{\"{_METADATA}\":', to_json(struct({fields}), {JSON_OPTIONS}), "
             f"',\"row\":', {rows_as_json(rows, others)}, '}}')"
         )
         records = rows.select(f.expr(record).alias("record"))

@@ -1,9 +1,9 @@
 """Appends of a job that has no checkpoint: each has one row that says how far it is, and the next one goes on from it.
 
 The row has the object `#cut`. The rows of an append and its cut are one commit, so either both are there or neither.
-Cuts are numbered, and an append is known to the format by an id that the job keeps with its table and by the number of
-its cut. A job that was killed before its commit leaves the cut of the append before, and reads the same again; a job
-that was killed after it leaves its own cut.
+A job reads the newest cut, and what it then appends has the next number. An append is known to the format by an id that
+the job keeps with its table and by this number. So of two runs that have read the same cut one appends, and what a
+killed run has left behind is found: the cut in the table is then another one than the cut of this run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reconcile_jobs.staging import Appended, Staging
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["CUT", "Cuts"]
+__all__ = ["CUT", "Cuts", "Overtaken"]
 
 # An object that is no table: jobs refuse names that begin with #.
 CUT = "#cut"
@@ -28,37 +28,56 @@ CUT = "#cut"
 _APPENDS = "appends"
 
 
+class Overtaken(Fault):
+    """Another append has taken the number of this one; read again, the same command brings what is left."""
+
+
 class Cuts:
     """The cuts in a staging table of this job."""
 
     def __init__(self, spark: SparkSession, staging: Staging, source: str) -> None:
         self._spark, self._staging, self._source = spark, staging, source
+        self._next = 0  # the number of the append that follows what was read
 
     def newest(self, object_: str) -> dict[str, Any] | None:
-        """Return the newest cut of an object, None before its first append."""
-        return next((cut for cut in self._all() if cut["object"] == object_), None)
-
-    def append(self, records: DataFrame, object_: str, origin: str, cut: Mapping[str, Any]) -> Appended:
-        """Append records of an object, texts of the column `record`, together with their cut. Raises JobError."""
+        """Return the newest cut of an object, None before its first append; what is appended next follows it."""
         from pyspark.sql import functions as f
 
-        staging = self._staging
+        of_object = self._cuts().groupBy("said.object").agg(f.max_by("record", "said.number").alias("record"))
+        cuts = [json.loads(row.record) for row in of_object.collect()]
+        self._next = 1 + max((int(cut["number"]) for cut in cuts), default=0)
+        return next((cut for cut in cuts if cut["object"] == object_), None)
+
+    def append(self, records: DataFrame, object_: str, origin: str, cut: Mapping[str, Any]) -> Appended:
+        """Append records of an object, texts of the column `record`, together with their cut.
+
+        Raises Overtaken where another append came first, and other JobErrors.
+        """
+        from pyspark.sql import functions as f
+
+        staging, number = self._staging, self._next
+        epoch = number - 1  # so that formats which count from 0 count all appends
         identity = staging.kept(_APPENDS)
-        if identity is None or staging.was_set_back():
+        if identity is None or staging.was_set_back() or staging.begun(identity) > epoch:
             # A table that was set back knows of fewer appends than the format: they go on under another name.
             identity = self._anew()
-            staging.number_behind_all_appends()
-        number = 1 + self._number()
+        staging.number_behind_all_appends()
         said = json.dumps({"number": number, "object": object_, **cut}, separators=(",", ":"), ensure_ascii=False)
         rows = records.select("record", f.lit(object_).alias("object"))
         rows = rows.unionByName(self._spark.range(1).select(f.lit(said).alias("record"), f.lit(CUT).alias("object")))
         rows = rows.withColumn("origin", f.lit(origin))
-        appended = staging.append(rows, self._source, identity, "", number, [f"cut {number}"])
-        if self._number() < number:
+        appended = staging.append(rows, self._source, identity, "", epoch, [f"cut {number}"])
+        there = self._cuts().where(f"said.number = {number}").collect()
+        if not there:
             self._anew()
             raise Fault(
                 f"{staging.name} was set back to an older version, and nothing was appended: run the same command "
                 "again, and it goes on from there."
+            )
+        if there[0].record != said:
+            raise Overtaken(
+                f"An append of {there[0].said.object} came first, of a job that was killed before or that runs at this "
+                "moment, and nothing of this run was appended: run the same command again."
             )
         return appended
 
@@ -67,10 +86,6 @@ class Cuts:
         self._staging.keep(_APPENDS, identity)
         return identity
 
-    def _number(self) -> int:
-        return next((int(cut["number"]) for cut in self._all()), 0)
-
-    def _all(self) -> list[dict[str, Any]]:
-        """Return all cuts, the newest first."""
-        rows = self._spark.table(self._staging.name.sql).where(f"object = '{CUT}'").select("record").collect()
-        return sorted((json.loads(row.record) for row in rows), key=lambda cut: -cut["number"])
+    def _cuts(self) -> DataFrame:
+        said = "from_json(record, 'number bigint, object string') as said"
+        return self._spark.table(self._staging.name.sql).where(f"object = '{CUT}'").selectExpr("record", said)

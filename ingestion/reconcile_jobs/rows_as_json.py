@@ -5,31 +5,67 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from reconcile_jobs.staging import quoted
+from reconcile_jobs.staging import literal, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
-__all__ = ["rows_as_json"]
+__all__ = ["EXACT", "JSON_OPTIONS", "rows_as_json"]
 
-# JSON as text, whatever the session: every field is there, and a moment has its microseconds.
-_OPTIONS = (
+# Under which a value has one text, and every row is read: a cluster may be set to pass over files that are gone.
+EXACT = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+}
+
+# Every field is there, and a moment has its microseconds.
+JSON_OPTIONS = (
     "map('ignoreNullFields', 'false', 'timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSX', "
     "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS')"
 )
 
 
 def rows_as_json(rows: DataFrame, names: Iterable[str]) -> str:
-    """Return SQL for the text of these columns as a JSON object, which no two different rows share.
+    """Return SQL for the text of these columns as a JSON object; to be run under the settings `EXACT`.
 
-    Numbers are texts, binary is base64, moments are in UTC.
+    Numbers are texts where JSON could lose a digit: decimals and floating point, and whole numbers of a column. Binary
+    is base64, moments are in UTC. A text that is not UTF-8 fails the query, since JSON would hold another one.
     """
-    kinds = dict(rows.dtypes)
-    fields = (f"{_in_json(quoted(name), kinds[name])} as {quoted(name)}" for name in names)
-    return f"to_json(struct({', '.join(fields)}), {_OPTIONS})"
+    kinds = {field.name: field.dataType for field in rows.schema}
+    fields = (f"{_in_json(name, kinds[name])} as {quoted(name)}" for name in names)
+    return f"to_json(struct({', '.join(fields)}), {JSON_OPTIONS})"
 
 
-def _in_json(column: str, kind: str) -> str:
-    if kind.startswith("decimal") or kind in ("tinyint", "smallint", "int", "bigint", "float", "double"):
+def _in_json(name: str, kind: DataType) -> str:
+    from pyspark.sql import types
+
+    column = quoted(name)
+    if isinstance(kind, types.NumericType):
         return f"cast({column} as string)"
-    return column
+    if isinstance(kind, types.StringType):
+        no_text = literal(f"a text of the column {name} is not UTF-8")
+        return f"if({column} is null or is_valid_utf8({column}), {column}, raise_error({no_text}))"
+    if isinstance(kind, types.MapType) and not isinstance(kind.keyType, types.StringType):
+        key = "base64(k)" if isinstance(kind.keyType, types.BinaryType) else "cast(k as string)"
+        column = f"transform_keys({column}, (k, v) -> {key})"
+        kind = types.MapType(types.StringType(), kind.valueType)
+    exact = _exact(kind)
+    return column if exact == kind.simpleString() else f"cast({column} as {exact})"
+
+
+def _exact(kind: DataType) -> str:
+    """Return a type as DDL whose values JSON holds exactly: decimals and floating point become texts."""
+    from pyspark.sql import types
+
+    if isinstance(kind, types.DecimalType | types.FractionalType):
+        return "string"
+    if isinstance(kind, types.ArrayType):
+        return f"array<{_exact(kind.elementType)}>"
+    if isinstance(kind, types.MapType):
+        return f"map<{kind.keyType.simpleString()},{_exact(kind.valueType)}>"
+    if isinstance(kind, types.StructType):
+        return f"struct<{','.join(f'{quoted(field.name)}:{_exact(field.dataType)}' for field in kind)}>"
+    return kind.simpleString()

@@ -20,11 +20,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from reconcile_jobs.cuts import Cuts
+from reconcile_jobs.cuts import Cuts, Overtaken
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import DataError, Fault, UsageError, in_sentences
-from reconcile_jobs.rows_as_json import rows_as_json
+from reconcile_jobs.process.session import settings
+from reconcile_jobs.rows_as_json import EXACT, rows_as_json
 from reconcile_jobs.staging import JSON_LIMITS, Staging, TableName, literal, quoted
 from reconcile_jobs.table_formats import format_of
 from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds
@@ -81,8 +82,12 @@ class _Cut:
 
 def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """Append the differences of one snapshot from the one before it, and return their counts. Raises JobError."""
-    with in_sentences():
-        return _Run(spark, job, caller or Caller()).run()
+    with in_sentences(), settings(spark, EXACT):
+        try:
+            return _Run(spark, job, caller or Caller()).run()
+        except Overtaken:
+            # What a killed run has left is there now: compared again, the rest follows.
+            return _Run(spark, job, caller or Caller()).run()
 
 
 class _Run:
@@ -115,8 +120,14 @@ class _Run:
             rows=0,
         )
         self.progress(f"comparing {self.job.table} with the snapshot before it")
-        with self._compared(rows, cut) as compared:
+        # In the order of before: the text of a row follows it.
+        names = [
+            *(known.columns if known else ()),
+            *(name for name in columns if not known or name not in known.columns),
+        ]
+        with self._compared(rows, cut, names) as compared:
             self._count(compared, totals, key)
+            self._refuse_purged(totals, known)
             if totals.rows == 0 and not self.job.allow_empty:
                 raise DataError(
                     f"{self.job.table} has no rows, which would delete every row of {self.object}; if the source's "
@@ -151,13 +162,20 @@ class _Run:
     def _moment_of(self, said: Mapping[str, str]) -> str:
         """Return the moment of the snapshot, to the nanosecond. Raises UsageError."""
         if self.job.at is not None:
-            return as_text(asked_moment("--at", self.job.at))
+            return self._in_range(asked_moment("--at", self.job.at))
         is_time = said.get(f"{_OF_SNAPSHOT}.position_kind") == "read_timestamp"
         told = said.get(f"{_OF_SNAPSHOT}.{'position' if is_time else 'taken_at'}")
         try:
-            return as_text(nanoseconds(told or ""))
+            moment = nanoseconds(told or "")
         except ValueError:
             raise UsageError(f"{self.job.table} does not say when it was taken: say it with --at.") from None
+        return self._in_range(moment)
+
+    def _in_range(self, moment: int) -> str:
+        # What orders the records holds these moments.
+        if not 0 <= moment < 1 << 63:
+            raise UsageError(f"{self.job.table}: a moment of a snapshot lies between 1970 and 2262. Give another --at.")
+        return as_text(moment)
 
     def _key_of(self, rows: DataFrame) -> list[str]:
         """Return the columns of the key as the table spells them. Raises UsageError."""
@@ -199,14 +217,14 @@ class _Run:
             )
 
     @contextmanager
-    def _compared(self, rows: DataFrame, cut: _Cut) -> Iterator[DataFrame]:
+    def _compared(self, rows: DataFrame, cut: _Cut, names: list[str]) -> Iterator[DataFrame]:
         """Yield a row for each key of this snapshot or the one before it, kept while it is counted and appended."""
         from pyspark import StorageLevel
         from pyspark.sql import functions as f
 
         now = rows.select(
             f.expr(rows_as_json(rows, cut.key)).alias("key"),
-            f.expr(rows_as_json(rows, rows.columns)).alias("row"),
+            f.expr(rows_as_json(rows, names)).alias("row"),
             f.expr(" or ".join(f"{quoted(name)} is null" for name in cut.key)).alias("has_no_key"),
         ).withColumn("digest", f.sha2("row", 256))
         staged = f"from_json(record, 'change string, key string, digest string', {JSON_LIMITS})"
@@ -220,7 +238,9 @@ class _Run:
             .selectExpr("key as known_key", "said.digest as known_digest")
         )
         # A text that went through the reader once, as the texts of staging did.
-        now = now.withColumn("key", f.expr("from_json(concat('{\"key\":', key, '}'), 'key string').key"))
+        now = now.withColumn(
+            "key", f.expr(f"from_json(concat('{{\"key\":', key, '}}'), 'key string', {JSON_LIMITS}).key")
+        )
         now = now.withColumn("copies", f.expr("count(*) over (partition by key)"))
         both = now.join(before, f.expr("key = known_key"), "full_outer")
         compared = both.selectExpr(
@@ -230,7 +250,7 @@ class _Run:
             "coalesce(has_no_key, false) as has_no_key",
             "coalesce(copies, 1) as copies",
             "case when key is null then 'delete' when known_key is null then 'insert' "
-            "when digest <> known_digest then 'update' else 'unchanged' end as change",
+            "when not digest <=> known_digest then 'update' else 'unchanged' end as change",
         ).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             yield compared
@@ -259,6 +279,16 @@ class _Run:
             raise DataError(
                 f"The row {longest} of {self.job.table} has {size} bytes: give --longest-record, up to 1g, or leave "
                 "the column out of the snapshot."
+            )
+
+    def _refuse_purged(self, totals: Totals, known: _Cut | None) -> None:
+        """Raise UsageError where staging lacks records of the snapshot before: which rows are gone cannot be told."""
+        before = totals.unchanged + totals.updated + totals.deleted
+        if known is not None and before != known.rows:
+            raise UsageError(
+                f"{self.job.staging} has records of {before:,} of the {known.rows:,} rows that the snapshot of "
+                f"{known.taken_at} had: some were purged or deleted there, so which rows are gone cannot be told. "
+                f"Restore them, or stage {self.object} into a new --staging and build its models again."
             )
 
     def _append(self, compared: DataFrame, cut: _Cut, totals: Totals) -> None:

@@ -242,6 +242,11 @@ class Staging:
         """Whether this micro-batch has been given a number."""
         return self._properties.get(_APPEND, "").startswith(f"{query_id}/{epoch}/")
 
+    def begun(self, query_id: str) -> int:
+        """Return the micro-batch of this query that was given a number last, -1 if the last one was another query's."""
+        of, _, rest = self._properties.get(_APPEND, "").partition("/")
+        return int(rest.partition("/")[0]) if of == query_id else -1
+
     def append(
         self, records: DataFrame, source: str, query_id: str, location: str, epoch: int, files: Iterable[str]
     ) -> Appended:

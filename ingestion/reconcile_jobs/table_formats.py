@@ -106,9 +106,11 @@ class Delta:
 
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
         """Return the rows of the files that were added since a version, as Delta's own streams read them."""
-        location = spark.sql(f"DESCRIBE DETAIL {table}").select("location").collect()[0].location
+        detail = spark.sql(f"DESCRIBE DETAIL {table}").select("format", "location").collect()[0]
+        if detail.format != "delta":
+            raise _other_format(table, "Delta Lake")
         jvm: Any = spark._jvm
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, detail.location)
         snapshot = log.unsafeVolatileSnapshot()
         version, table_id = int(snapshot.version()), str(snapshot.metadata().id())
         if position is None:
@@ -117,17 +119,18 @@ class Delta:
         if version < int(position):
             raise NotFollowed(f"was made anew or set back: it is at version {version}, and was read up to {position}")
         for number, actions in _delta_changes(jvm, log, int(position) + 1, version):
-            operation = "another operation"
-            removed = []
+            operation, removed, has_added = "another operation", [], False
             for action in actions:
                 kind = action.getClass().getSimpleName()
                 if kind == "CommitInfo":
                     operation = str(action.operation())
                 elif kind == "AddFile" and action.dataChange():
                     added.add(action)
+                    has_added = True
                 elif kind == "RemoveFile" and action.dataChange():
                     removed.append(action)
-            if removed:
+            # A RESTORE may only add files, of rows that were read before.
+            if removed or (has_added and operation == "RESTORE"):
                 raise NotFollowed(f"was changed by {operation} at version {number}, and not only appended to")
         if added.isEmpty():
             return AppendedSince(None, str(version), table_id)
@@ -140,6 +143,12 @@ class Delta:
     def appends(self, spark: SparkSession, table: str) -> int:
         """Return how many micro-batches all queries have appended, each of which was given one number at most."""
         return sum(last + 1 for last in _transactions(spark, table).values())
+
+
+# What Delta says where versions of its log are gone.
+_NO_HISTORY = (
+    r"DELTA_MISSING_FILES_UNEXPECTED_VERSION|DELTA_LOG_FILE_NOT_FOUND|DELTA_VERSIONS_NOT_CONTIGUOUS|FileNotFound"
+)
 
 
 def _delta_changes(jvm: Any, log: Any, first: int, last: int) -> Iterator[tuple[int, list[Any]]]:
@@ -158,7 +167,7 @@ def _delta_changes(jvm: Any, log: Any, first: int, last: int) -> Iterator[tuple[
             yield expected, list(as_java(change._2()))
             expected += 1
     except Exception as problem:
-        if re.search(r"DELTA_LOG_FILE_NOT_FOUND|DELTA_VERSIONS_NOT_CONTIGUOUS|FileNotFound", str(problem)):
+        if re.search(_NO_HISTORY, str(problem)):
             raise NotFollowed(gone) from problem
         raise
     if expected <= last:

@@ -53,7 +53,7 @@ if({{ text }} <> '', lpad(hex(xxhash64({{ text }})), 16, '0'), null)
 {%- for place in range(1, 5) -%}
   {%- do sections.append('lpad(upper(split_part(' ~ text ~ ", '/', " ~ place ~ ")), 16, '0')") -%}
 {%- endfor -%}
-if({{ text }} rlike '^[0-9a-fA-F]{1,16}(/[0-9a-fA-F]{1,16}){0,3}$', concat_ws('/', {{ sections | join(', ') }}), null)
+if({{ text }} rlike {{ reconcile.literal('^[0-9a-fA-F]{1,16}(/[0-9a-fA-F]{1,16}){0,3}\\z') }}, concat_ws('/', {{ sections | join(', ') }}), null)
 {%- endmacro %}
 
 {#- A place in a list, counted from 0. -#}

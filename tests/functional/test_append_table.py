@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from file_formats import file_format
+from file_formats import failpoints_of_an_append, file_format
 from memory import Memory
 from pyspark.sql import SparkSession
 from reconcile_jobs.append_table import Job, Totals, run
@@ -123,7 +123,7 @@ def test_the_experiment_in_any_order_in_halves_and_twice_leaves_its_188_rows(spa
         assert not project.failing_tests("table1")
 
 
-@pytest.mark.parametrize("place_of_death", ["before_data_commit", "after_data_commit"])
+@pytest.mark.parametrize("place_of_death", [name for name in failpoints_of_an_append() if "checkpoint" not in name])
 def test_killed_anywhere_the_same_command_brings_each_row_once(
     place: Place, monkeypatch: pytest.MonkeyPatch, place_of_death: str
 ):

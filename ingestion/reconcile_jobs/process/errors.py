@@ -93,6 +93,12 @@ def in_sentences() -> Iterator[None]:
 # Tried in this order against every line of the chain of causes.
 _KNOWN: list[tuple[str, type[JobError], str]] = [
     (
+        r"(?i)a text of the column (.*?) is not UTF-8",
+        DataError,
+        "A text of the column {} is not UTF-8, and staging would hold another one: correct it at the source, or leave "
+        "the column out. Nothing was appended.",
+    ),
+    (
         r"XSDB6|Another instance of Derby",
         Fault,
         "The metastore is held by another process, and Derby admits one at a time: wait until the other job, dbt or "

@@ -30,7 +30,7 @@ def load_table(spark: SparkSession, table: TableName, into: TableName, taken_at:
         raise UsageError(f"--table and --into both name {into}: name another table with --into.")
     if not spark.catalog.tableExists(table.sql):
         raise UsageError(f"There is no table or view {table} in this session; name another with --table.")
-    with in_sentences():
+    with in_sentences(), session.settings(spark, _WHOLE):
         return _load(spark, spark.table(table.sql), into, {"table": str(table)}, taken_at)
 
 
@@ -43,7 +43,8 @@ def load_files(spark: SparkSession, path: str, file_format: str, into: TableName
 
     with in_sentences(), session.settings(spark, _WHOLE):
         try:
-            rows = spark.read.format(file_format).load(path)
+            # Else the columns would be those of one file.
+            rows = spark.read.format(file_format).option("mergeSchema", True).load(path)
         except AnalysisException as problem:
             if problem.getCondition() not in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
                 raise explained(problem) from None
