@@ -3,7 +3,12 @@
 {%- if keyless.kind == 'row_deletes' -%}
 {{ place }} = {{ row }}._row_id
 {%- else -%}
-{{ place }}.row_key = {{ row }}.row_key and {{ place }}.family = {{ row }}.family and ({{ place }}.qualifier is null or {{ place }}.qualifier = {{ row }}.qualifier) and {{ place }}.start_time <= {{ row }}.cell_time and ({{ place }}.end_time is null or {{ row }}.cell_time < {{ place }}.end_time)
+{%- filter replace('\n', ' ') -%}
+{{ place }}.row_key = {{ row }}.row_key and {{ place }}.family = {{ row }}.family
+and ({{ place }}.qualifier is null or {{ place }}.qualifier = {{ row }}.qualifier)
+and {{ place }}.start_time <= {{ row }}.cell_time
+and ({{ place }}.end_time is null or {{ row }}.cell_time < {{ place }}.end_time)
+{%- endfilter -%}
 {%- endif -%}
 {%- endmacro %}
 
