@@ -1,4 +1,4 @@
-{#- Whether a delete whose place is `place` names the row `row`, as SQL. -#}
+{#- Whether a delete whose place is `place` names the row `row`, as SQL on one line. -#}
 {%- macro names_row(keyless, place, row) -%}
 {%- if keyless.kind == 'row_deletes' -%}
 {{ place }} = {{ row }}._row_id
