@@ -23,8 +23,11 @@ partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile
     down what is new, none if nothing is, and what the run reports about it. A declared column that no record has ever
     had ends the run: otherwise the column would silently be NULL. -#}
 {%- macro note_columns(relations, settings, range) -%}
-  {%- if '_change_fields' not in settings.fields or settings.as_of or range.last < range.first -%}{{ return({'statements': [], 'said': []}) }}{%- endif -%}
-  {%- do run_query(reconcile.cached(relations.notes_cache, reconcile._rows_to_note(relations, settings.shown, settings.partial_records, range), lazy=true)) -%}
+  {%- if '_change_fields' not in settings.fields or settings.as_of or range.last < range.first -%}
+    {{ return({'statements': [], 'said': []}) }}
+  {%- endif -%}
+  {%- set rows = reconcile._rows_to_note(relations, settings.shown, settings.partial_records, range) -%}
+  {%- do run_query(reconcile.cached(relations.notes_cache, rows, lazy=true)) -%}
   {%- set new, lacking, never, keys = [], [], [], [] -%}
   {%- set noted = run_query(reconcile._summary_of_notes(relations)) -%}
   {%- for kind, name, is_declared, is_missing, was_present in noted -%}
@@ -43,13 +46,19 @@ partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile
   {%- set said = [] -%}
   {%- if new -%}{%- do said.append('not declared: ' ~ new | join(', ')) -%}{%- endif -%}
   {%- if lacking -%}{%- do said.append('no longer in every record: ' ~ lacking | join(', ')) -%}{%- endif -%}
-  {%- for key in keys -%}{%- do said.append('the key of the source is ' ~ fromjson(key) | join(', ') ~ ', not ' ~ settings.unique_key | join(', ')) -%}{%- endfor -%}
-  {{ return({'said': said, 'statements': [reconcile._write_notes(relations, range)] if noted or range.kind == 'rebuild' else []}) }}
+  {%- for key in keys -%}
+    {%- do said.append('the key of the source is ' ~ fromjson(key) | join(', ') ~ ', not ' ~ settings.unique_key | join(', ')) -%}
+  {%- endfor -%}
+  {%- set statements = [reconcile._write_notes(relations, range)] if noted or range.kind == 'rebuild' else [] -%}
+  {{ return({'said': said, 'statements': statements}) }}
 {%- endmacro %}
 
 {%- macro _write_notes(relations, range) -%}
 insert into {{ reconcile.qualified(reconcile.columns_seen()) }}
-replace where {{ reconcile._is_of_relation(relations) }}{{ ' and batch between ' ~ range.first ~ ' and ' ~ range.last if range.kind != 'rebuild' else ' and batch >= ' ~ range.first if range.snapshot }}
+replace where {{ reconcile._is_of_relation(relations) }}
+{%- if range.kind != 'rebuild' %} and batch between {{ range.first }} and {{ range.last }}
+{%- elif range.snapshot %} and batch >= {{ range.first }}
+{%- endif %}
 select {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} as relation, batch, kind, name, spelled, form, is_declared, records
 from {{ relations.notes_cache }}
 {%- endmacro %}
@@ -70,14 +79,15 @@ relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
     before. `columns`: the declared columns. -#}
 {%- macro _rows_to_note(relations, columns, partial_records, range) -%}
 {%- set table = reconcile.qualified(reconcile.columns_seen()) -%}
+{%- set before = 'over (partition by kind, name order by batch range between unbounded preceding and 1 preceding)' -%}
 select *
 from (
     select
         *,
         min(batch) over (partition by kind, name, spelled, replace(form, 'whole ', '')) as first_batch,
         bool_or(not is_missing) over (partition by kind, name) as was_present,
-        max(if(is_missing, batch, null)) over (partition by kind, name order by batch range between unbounded preceding and 1 preceding)
-            >= coalesce(max(if(is_missing, null, batch)) over (partition by kind, name order by batch range between unbounded preceding and 1 preceding), 0) as is_back
+        max(if(is_missing, batch, null)) {{ before }}
+            >= coalesce(max(if(is_missing, null, batch)) {{ before }}, 0) as is_back
     from (
         select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing' as is_missing, true as is_of_range
         from (
@@ -98,6 +108,7 @@ where is_of_range and (is_missing or kind = 'column' and not is_declared or batc
     set is decoded once for all records that have it. `changes`: checked records; `columns`: the declared columns. -#}
 {%- macro _said_of_columns(changes, columns, partial_records) -%}
 {%- set declared = reconcile._array_of_texts(columns | map(attribute='name') | map('lower')) -%}
+{%- set nothing = 'cast(null as string)' -%}
 select batch, kind, name, spelled, form, is_declared, sum(if(form <=> 'missing', whole_records, records)) as records
 from (
     select *, {{ reconcile.names_of_fields('_change_fields', 'letters', columns) | indent(4) }} as names
@@ -124,12 +135,12 @@ lateral view inline(concat(
     )),
     transform(
         if(_change_fields is null, array(), array_except({{ declared }}, transform(names, name -> lower(name)))),
-        name -> struct('column' as kind, name as name, cast(null as string) as spelled, 'missing' as form, true as is_declared)
+        name -> struct('column' as kind, name as name, {{ nothing }} as spelled, 'missing' as form, true as is_declared)
     ),
     filter(
         array(
-            struct('key' as kind, _change_key as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared),
-            struct('schema' as kind, _change_schema as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared)
+            struct('key' as kind, _change_key as name, {{ nothing }} as spelled, {{ nothing }} as form, true as is_declared),
+            struct('schema' as kind, _change_schema as name, {{ nothing }} as spelled, {{ nothing }} as form, true as is_declared)
         ),
         said -> said.name is not null
     )

@@ -16,7 +16,8 @@
 {%- set has_keyless_deletes = keyless and load_relation(relations[keyless.kind]) -%}
 {%- set known = '_change_is_known' if reconcile.takes_partial_records(node) else "_change_type <> 'delete'" -%}
 with records as (
-    select {{ key }}, _change_sequence, _change_time, valid_from, valid_to, {{ known }} as is_version{{ ', _row_id' if has_keyless_deletes and keyless.kind == 'row_deletes' }}
+    select {{ key }}, _change_sequence, _change_time, valid_from, valid_to, {{ known }} as is_version
+        {{- ', _row_id' if has_keyless_deletes and keyless.kind == 'row_deletes' }}
     from {{ reconcile.stored_rows(model.incorporate(path={'identifier': model.identifier ~ '__base'}), settings) }}
 ),
 

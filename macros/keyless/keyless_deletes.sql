@@ -1,9 +1,14 @@
-{#- Whether a delete whose place is `place` names the row `row`, as SQL. -#}
+{#- Whether a delete whose place is `place` names the row `row`, as SQL on one line. -#}
 {%- macro names_row(keyless, place, row) -%}
 {%- if keyless.kind == 'row_deletes' -%}
 {{ place }} = {{ row }}._row_id
 {%- else -%}
-{{ place }}.row_key = {{ row }}.row_key and {{ place }}.family = {{ row }}.family and ({{ place }}.qualifier is null or {{ place }}.qualifier = {{ row }}.qualifier) and {{ place }}.start_time <= {{ row }}.cell_time and ({{ place }}.end_time is null or {{ row }}.cell_time < {{ place }}.end_time)
+{%- filter replace('\n', ' ') -%}
+{{ place }}.row_key = {{ row }}.row_key and {{ place }}.family = {{ row }}.family
+and ({{ place }}.qualifier is null or {{ place }}.qualifier = {{ row }}.qualifier)
+and {{ place }}.start_time <= {{ row }}.cell_time
+and ({{ place }}.end_time is null or {{ row }}.cell_time < {{ place }}.end_time)
+{%- endfilter -%}
 {%- endif -%}
 {%- endmacro %}
 

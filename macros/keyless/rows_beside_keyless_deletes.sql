@@ -6,6 +6,7 @@
 {%- macro rows_beside_keyless_deletes(relations, settings, range) -%}
 {%- set by_address = settings.keyless.kind == 'row_deletes' -%}
 {%- set latest = reconcile._latest_keyless_deletes(relations, settings, range) -%}
+{%- set known = 'there.known' if by_address else 'here.known' -%}
 select
     *,
     _change_is_undone or _deleted and not _change_is_delete and coalesce(_change_base_deleted, true) as _change_is_lost
@@ -24,7 +25,7 @@ from (
         fold._change_base_sequence,
         fold._deleted as _change_is_delete,
         fold._deleted or coalesce(greatest(here.known, here.come) > fold._change_sequence, false) as _deleted,
-        fold._change_base_deleted or coalesce({{ 'there' if by_address else 'here' }}.known > fold._change_base_sequence, false) as _change_base_deleted,
+        fold._change_base_deleted or coalesce({{ known }} > fold._change_base_sequence, false) as _change_base_deleted,
         not fold._deleted and coalesce(here.come > greatest(fold._change_sequence, here.known), false) as _change_is_undone
     from {{ relations.fold_cache }} as fold
     {%- if by_address %}

@@ -3,7 +3,8 @@
 {%- macro get_ledger_statements(relations, settings, range, counts) -%}
   {%- if range.last < range.first and not range.snapshot or settings.as_of -%}{{ return([]) }}{%- endif -%}
   {%- set row = reconcile._ledger_row(relations, settings.inputs, range, counts) -%}
-  {{ return([reconcile.insert_into_ledger(row, reconcile.ledger_name(relations.live), settings.file_format, reconcile.ledger())]) }}
+  {%- set name = reconcile.ledger_name(relations.live) -%}
+  {{ return([reconcile.insert_into_ledger(row, name, settings.file_format, reconcile.ledger())]) }}
 {%- endmacro %}
 
 {#- The ledger is partitioned by relation, so rows that other models insert at the same moment do not conflict.
@@ -12,23 +13,25 @@
 {%- macro _ledger_row(relations, inputs, range, counts) -%}
 {%- set appended_at = reconcile.appended_at(inputs.relations[0], range.last) if inputs.objects else none -%}
 {%- set carried = inputs.objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | list -%}
+{%- set no_time = 'cast(null as timestamp)' -%}
 select
     {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} as relation,
     {{ reconcile.literal(inputs.objects | join(', ')) }} as object,
     '{{ range.kind }}' as kind,
     {{ range.first }} as first_batch,
     {{ range.last }} as last_batch,
-    {%- for count in ['delivered', 'applied', 'superseded', 'duplicate', 'quarantined', 'pending', 'inserted', 'updated', 'deleted', 'tombstoned'] %}
+    {%- for count in ['delivered', 'applied', 'superseded', 'duplicate', 'quarantined', 'pending',
+                      'inserted', 'updated', 'deleted', 'tombstoned'] %}
     {{ counts[count] }} as {{ count }},
     {%- endfor %}
-    {{ '(' ~ reconcile.cut_time(inputs.relations[0], range.last) ~ ')' if 'mods' in carried else 'cast(null as timestamp)' }} as cut_time,
-    {{ '(' ~ reconcile.watermark(inputs.relations[0], range.last) ~ ')' if 'entries' in carried else 'cast(null as timestamp)' }} as watermark,
+    {{ '(' ~ reconcile.cut_time(inputs.relations[0], range.last) ~ ')' if 'mods' in carried else no_time }} as cut_time,
+    {{ '(' ~ reconcile.watermark(inputs.relations[0], range.last) ~ ')' if 'entries' in carried else no_time }} as watermark,
     {{ [range.base_batch, counts.base_batch or 0] | max }} as base_batch,
     {{ (modules.datetime.datetime.now() - range.started).total_seconds() }} as seconds,
     '{{ invocation_id }}' as invocation_id,
     current_timestamp() as recorded_at,
     account.entry + 1 as entry,
-    {{ 'cast(null as timestamp)' if appended_at is none else 'timestamp_micros(' ~ appended_at ~ ')' }} as last_appended_at,
+    {{ no_time if appended_at is none else 'timestamp_micros(' ~ appended_at ~ ')' }} as last_appended_at,
     {{ counts.zero_dates or 0 }} as zero_dates
 from (
     {{ reconcile._account(relations) | indent(4) }}
@@ -42,11 +45,14 @@ where {{ reconcile.not_overtaken(relations, 'account.ledger_batch = ' ~ range.le
     account of the range, undefined if it had nothing to apply. `said`: a list of sentences. -#}
 {%- macro summary(as_of, keys, range, counts, said) -%}
 {%- if counts -%}
-{{ 'AS OF ' ~ as_of.said ~ ':' if as_of else range.kind | upper }} batches {{ range.first }}-{{ range.last }}: {{ counts.applied }} of {{ counts.delivered }} applied
+{%- set kind = 'AS OF ' ~ as_of.said ~ ':' if as_of else range.kind | upper -%}
+{{ kind }} batches {{ range.first }}-{{ range.last }}: {{ counts.applied }} of {{ counts.delivered }} applied
 {%- if counts.quarantined %}, {{ counts.quarantined }} quarantined{% endif -%}
 {%- if counts.pending %}, {{ counts.pending }} pending{% endif -%}
 {%- for sentence in said %}; {{ sentence }}{% endfor -%}
-{%- if '_change_id' in keys %}; of a table without a key each event is a row, and no update or delete can be applied{% endif -%}
+{%- if '_change_id' in keys -%}
+; of a table without a key each event is a row, and no update or delete can be applied
+{%- endif -%}
 {%- else -%}
 nothing new
 {%- endif -%}

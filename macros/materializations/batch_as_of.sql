@@ -15,8 +15,11 @@
     {{ return(as_of.value | int if as_of.position == 'batch' else cut) }}
   {%- endif -%}
   {%- set staging = settings.inputs.relations[0] -%}
-  {%- set by_then = 'appended_at <= to_timestamp(' ~ reconcile.literal(as_of.value) ~ ')' if as_of.position == 'appended_at' else 'true' -%}
-  {%- set staged = reconcile.one_row('select max(batch) as last, max(if(' ~ by_then ~ ', batch, null)) as by_then from ' ~ reconcile.qualified(staging) ~ ' where batch <= ' ~ cut) -%}
+  {%- set by_then = 'appended_at <= to_timestamp(' ~ reconcile.literal(as_of.value) ~ ')' if as_of.position == 'appended_at'
+        else 'true' -%}
+  {%- set staged = reconcile.one_row(
+        'select max(batch) as last, max(if(' ~ by_then ~ ', batch, null)) as by_then from ' ~ reconcile.qualified(staging)
+        ~ ' where batch <= ' ~ cut) -%}
   {%- if as_of.position == 'batch' and as_of.value | int > staged.last | int(0) -%}
     {%- do reconcile.raise_complaints(['as_of asks for ' ~ as_of.said ~ ', and the last one of ' ~ reconcile.ledger_name(staging) ~ ' is ' ~ staged.last | int(0)]) -%}
   {%- elif staged.by_then is none -%}

@@ -1,5 +1,6 @@
-{#- The end of a run that filled a base table, `run`: see `plan_run`. `counts`: the account of the range, and `said`: what
-    the run reports about its records, a list of sentences; both are undefined if the range had nothing to apply. -#}
+{#- The end of a run that filled a base table, `run`: see `plan_run`. `counts`: the account of the range, and `said`:
+    what the run reports about its records, a list of sentences; both are undefined if the range had nothing to
+    apply. -#}
 {%- macro finish_run(run, counts, said, has_keyless_deletes) -%}
   {%- set settings, relations = run.settings, run.relations -%}
   {%- set others = [relations.base, relations.changes, relations.quarantine] -%}

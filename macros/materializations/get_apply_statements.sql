@@ -3,7 +3,8 @@
 {%- macro get_apply_statements(relations, settings, range, counts, merge) -%}
   {%- set statements = [] -%}
   {%- if settings.tables -%}
-    {%- do statements.append('alter table ' ~ reconcile.qualified(relations.base) ~ ' set ' ~ reconcile.properties_clause({'reconcile.tables': settings.tables})) -%}
+    {%- set properties = reconcile.properties_clause({'reconcile.tables': settings.tables}) -%}
+    {%- do statements.append('alter table ' ~ reconcile.qualified(relations.base) ~ ' set ' ~ properties) -%}
   {%- endif -%}
   {%- if counts.quarantined or range.kind == 'replay' -%}
     {%- do statements.append(reconcile._replace_quarantine(relations, range)) -%}

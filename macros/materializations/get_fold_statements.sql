@@ -3,11 +3,12 @@
 {%- macro get_changes_statements(relations, settings, range) -%}
   {%- set fields = reconcile.fields_of_model(settings.row_ids, settings.keyless) -%}
   {%- do settings.update({'fields': fields}) -%}
-  {{ return(reconcile.get_uncache_statements(relations) + reconcile.get_session_statements() + [
-      reconcile.cached(relations.changes_cache,
-          reconcile.checked_records(reconcile.records_as_of(sql, settings.as_of), fields, settings, range.first, range.last,
-              beside=fields | select('in', ['_change_table', '_change_fields', '_change_key', '_change_schema', '_change_macro', '_change_zero_dates']) | list)),
-  ]) }}
+  {%- set noted = ['_change_table', '_change_fields', '_change_key', '_change_schema', '_change_macro', '_change_zero_dates'] -%}
+  {%- set records = reconcile.checked_records(
+        reconcile.records_as_of(sql, settings.as_of), fields, settings, range.first, range.last,
+        beside=fields | select('in', noted) | list) -%}
+  {{ return(reconcile.get_uncache_statements(relations) + reconcile.get_session_statements()
+      + [reconcile.cached(relations.changes_cache, records)]) }}
 {%- endmacro %}
 
 {#- These settings are needed however the session was configured. Spark takes half a minute to infer filters from the
@@ -28,7 +29,10 @@
 {%- endmacro %}
 
 {%- macro get_uncache_statements(relations) -%}
-  {{ return(['drop view if exists ' ~ relations.notes_cache, 'drop view if exists ' ~ relations.fold_cache, 'drop view if exists ' ~ relations.changes_cache]) }}
+  {{ return([
+      'drop view if exists ' ~ relations.notes_cache,
+      'drop view if exists ' ~ relations.fold_cache,
+      'drop view if exists ' ~ relations.changes_cache]) }}
 {%- endmacro %}
 
 {#- The names of the columns that the model's SELECT has. It is refused without those that `row_ids` and `keyless`,
@@ -36,8 +40,8 @@
 {%- macro fields_of_model(row_ids, keyless) -%}
   {%- set fields = adapter.get_column_schema_from_query(sql) | map(attribute='name') | list -%}
   {%- set complaints = [] -%}
-  {%- for field in ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch', '_change_columns', '_change_error']
-        if field not in fields -%}
+  {%- for field in ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch', '_change_columns',
+                    '_change_error'] if field not in fields -%}
     {%- do complaints.append('its SELECT has no column ' ~ field ~ '; see "Change records" in docs/design.md') -%}
   {%- endfor -%}
   {%- for column in reconcile.declared_columns() if column.name not in fields -%}

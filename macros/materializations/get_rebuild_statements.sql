@@ -35,7 +35,8 @@ as
 {%- endmacro %}
 
 {%- macro _base_properties(settings) -%}
-  {%- set properties = dict(reconcile.base_format_properties(settings.file_format, settings.columns), **(config.get('tblproperties') or {})) -%}
+  {%- set properties = dict(
+        reconcile.base_format_properties(settings.file_format, settings.columns), **(config.get('tblproperties') or {})) -%}
   {%- if settings.tables -%}{%- do properties.update({'reconcile.tables': settings.tables}) -%}{%- endif -%}
   {%- do properties.update({'reconcile.declaration': settings.declaration}) -%}
   {{ return(reconcile.properties_of(settings.file_format, settings.as_of, properties)) }}

@@ -3,8 +3,13 @@
     view beside the declared ones. `quarantine`: the query of the quarantine, if the quarantine is also a view. -#}
 {%- macro get_view_statements(relations, settings, live, names=[], quarantine=none) -%}
   {%- set statements = [] -%}
-  {%- for name, query, comments in [('changes', reconcile.records_as_of(sql, settings.as_of), ''), ('live', live, reconcile.view_comments(settings.columns, names)), ('quarantine', quarantine, '')] if query -%}
-    {%- set statement = reconcile.get_view_statement(relations[name], query, comments, settings.built[name], settings.declaration, settings.as_of) -%}
+  {%- set views = [
+        ('changes', reconcile.records_as_of(sql, settings.as_of), ''),
+        ('live', live, reconcile.view_comments(settings.columns, names)),
+        ('quarantine', quarantine, '')] -%}
+  {%- for name, query, comments in views if query -%}
+    {%- set statement = reconcile.get_view_statement(
+          relations[name], query, comments, settings.built[name], settings.declaration, settings.as_of) -%}
     {%- do statements.append(statement) if statement and not (settings.built[name] and flags.EMPTY) -%}
   {%- endfor -%}
   {{ return(statements) }}
@@ -16,9 +21,15 @@
 {%- macro get_view_statement(relation, query, comments, built, declaration=none, as_of=none) -%}
   {%- set definition = local_md5((declaration or '') ~ comments ~ reconcile.as_of_property(as_of) ~ query) -%}
   {%- if built != definition -%}
-    {{ return(('create or replace view ' if built else 'create view if not exists ') ~ reconcile.qualified(relation) ~ comments ~ '\ntblproperties (\'reconcile.definition\' = \''
-          ~ definition ~ '\'' ~ reconcile.as_of_property(as_of) ~ ')\nas\n' ~ query) }}
+    {{ return(reconcile._create_view(relation, query, comments, definition, as_of, replace=built)) }}
   {%- endif -%}
+{%- endmacro %}
+
+{%- macro _create_view(relation, query, comments, definition, as_of, replace) -%}
+{{ 'create or replace view' if replace else 'create view if not exists' }} {{ reconcile.qualified(relation) }}{{ comments }}
+tblproperties ('reconcile.definition' = '{{ definition }}'{{ reconcile.as_of_property(as_of) }})
+as
+{{ query }}
 {%- endmacro %}
 
 {#- A view gets its comments when it is made; dbt-spark's persist_docs would alter the view as if it were a table. -#}
@@ -27,7 +38,8 @@
 {%- if persisted.columns %}
 (
     {%- for column in columns %}
-    {{ reconcile.identifier(column.name) }} comment {{ reconcile.literal(model.columns[column.name].description) }}{{ ',' if names or not loop.last }}
+    {%- set comment = reconcile.literal(model.columns[column.name].description) %}
+    {{ reconcile.identifier(column.name) }} comment {{ comment }}{{ ',' if names or not loop.last }}
     {%- endfor %}
     {%- for name in names %}
     {{ name }}{{ ',' if not loop.last }}

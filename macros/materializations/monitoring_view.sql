@@ -8,7 +8,8 @@
           ~ " of somebody else's, which is not replaced; drop or rename it"]) -%}
   {%- endif -%}
   {%- set built = reconcile.table_properties(this).get('reconcile.definition', 'otherwise') if existing -%}
-  {%- set statement = reconcile.get_view_statement(this, sql | trim, reconcile.view_comments(model.columns.values()), built) -%}
+  {%- set comments = reconcile.view_comments(model.columns.values()) -%}
+  {%- set statement = reconcile.get_view_statement(this, sql | trim, comments, built) -%}
   {%- do reconcile.run_statements([statement] if statement else []) -%}
   {{ return(reconcile.finish_model(this, 'MADE ANEW' if statement else 'nothing new', [], post_hooks)) }}
 {%- endmaterialization %}

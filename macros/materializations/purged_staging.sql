@@ -58,8 +58,10 @@
       {%- endif -%}
     {%- endfor -%}
   {%- endif -%}
-  {%- set built = fromjson(reconcile.table_properties(snapshot).get('reconcile.declaration', '{}')) if snapshot else {} -%}
-  {%- for aspect, declared in fromjson(settings.declaration).items() if built and aspect in ['unique_key', 'sources', 'sequence'] and built.get(aspect) != declared -%}
+  {%- set built = fromjson(reconcile.table_properties(snapshot).get('reconcile.declaration', '{}')) if snapshot
+        else {} -%}
+  {%- for aspect, declared in fromjson(settings.declaration).items()
+        if built and aspect in ['unique_key', 'sources', 'sequence'] and built.get(aspect) != declared -%}
     {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' was built with another ' ~ aspect ~ ', by which its rows cannot be compared with new records; name a copy of a table with this one') -%}
   {%- endfor -%}
   {%- do reconcile.raise_complaints(complaints) -%}
@@ -69,7 +71,8 @@
 {#- Increments continue after the purged batches. But a base table that was restored to an earlier version, or was never
     filled, cannot be brought up to date. -#}
 {%- macro refuse_purged_range(relations, inputs, first, applied) -%}
-  {%- if inputs.objects and (applied.base_batch < applied.ledger_base_batch or [applied.base_batch, applied.ledger_batch] | max == 0) -%}
+  {%- if inputs.objects and (applied.base_batch < applied.ledger_base_batch
+        or [applied.base_batch, applied.ledger_batch] | max == 0) -%}
     {%- for object, batch in reconcile.purged_through(inputs.relations[0], inputs.objects).items() if batch >= first -%}
       {%- do reconcile.raise_complaints([
             reconcile.ledger_name(relations.base) ~ ' lacks batch ' ~ first ~ ', and ' ~ reconcile.ledger_name(inputs.relations[0]) ~ ' was purged of '

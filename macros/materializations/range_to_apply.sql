@@ -14,11 +14,12 @@
     {%- do reconcile._refuse_changed_declaration(relations, settings.built.base, settings.declaration) -%}
     {%- do reconcile._refuse_missing_quarantine(relations, settings.built) -%}
     {%- set applied = reconcile.applied_batches(relations) -%}
-    {%- do reconcile._refuse_staging_begun_anew(relations, settings.inputs, last, [applied.base_batch, applied.ledger_batch] | max) -%}
+    {%- set known_batches = [applied.base_batch, applied.ledger_batch] -%}
+    {%- do reconcile._refuse_staging_begun_anew(relations, settings.inputs, last, known_batches | max) -%}
     {%- do reconcile._refuse_other_batches(relations, settings.inputs, applied) -%}
-    {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else [applied.base_batch, applied.ledger_batch] | min) + 1 -%}
+    {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else known_batches | min) + 1 -%}
     {%- do reconcile.refuse_purged_range(relations, settings.inputs, first, applied) -%}
-    {%- set kind = 'replay' if first <= [applied.base_batch, applied.ledger_batch] | max else 'apply' -%}
+    {%- set kind = 'replay' if first <= known_batches | max else 'apply' -%}
   {%- endif -%}
   {%- set known = reconcile.known_of(relations.live) -%}
   {%- set delivered = known.delivered if known and kind != 'rebuild' and (first, last) == (known.first, known.last)
@@ -29,10 +30,13 @@
   {#- For `summary_of_run`. -#}
   {%- if settings.inputs.objects -%}
     {%- do graph.setdefault('reconcile_ranges', {}).update({model.unique_id: {
-          'model': model.name, 'kind': kind, 'staging': reconcile.ledger_name(settings.inputs.relations[0]), 'first': first, 'last': last, 'delivered': delivered, 'ledger_batch': applied.ledger_batch or 0}}) -%}
+          'model': model.name, 'kind': kind, 'staging': reconcile.ledger_name(settings.inputs.relations[0]),
+          'first': first, 'last': last, 'delivered': delivered, 'ledger_batch': applied.ledger_batch or 0}}) -%}
   {%- endif -%}
-  {{ return({'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0,
-             'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch, 'snapshot': purged.snapshot if purged else none, 'started': modules.datetime.datetime.now()}) }}
+  {{ return({
+      'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0,
+      'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch,
+      'snapshot': purged.snapshot if purged else none, 'started': modules.datetime.datetime.now()}) }}
 {%- endmacro %}
 
 {#- All models of a run stop at the batch that `begin_run` saw. -#}
@@ -77,11 +81,16 @@
   {%- if not objects -%}{{ return(none) }}{%- endif -%}
   {%- set staging = inputs.relations[0] -%}
   {%- set read = reconcile.staging_read().get(reconcile.ledger_name(staging), {'objects': {}}).objects -%}
-  {%- set staged = run_query('select distinct object, source from ' ~ reconcile.qualified(staging) ~ ' where object is not null order by object, source') -%}
+  {%- set staged = run_query(
+        'select distinct object, source from ' ~ reconcile.qualified(staging)
+        ~ ' where object is not null order by object, source') -%}
   {%- set sources = [] -%}
   {%- for row in staged if row[1] not in sources -%}{%- do sources.append(row[1]) -%}{%- endfor -%}
   {%- set carried = inputs.objects.values() | map(attribute='carries') | map('default', 'events') | list -%}
-  {%- if sources | length == 1 and {'spanner': 'mods', 'bigtable': 'entries', 'datastream': 'events', 'snapshot': 'differences', 'append table': 'appended rows'}.get(sources[0]) not in carried -%}
+  {%- set of_source = {
+        'spanner': 'mods', 'bigtable': 'entries', 'datastream': 'events', 'snapshot': 'differences',
+        'append table': 'appended rows'} -%}
+  {%- if sources | length == 1 and of_source.get(sources[0]) not in carried -%}
     {%- do reconcile.raise_complaints(['the records of ' ~ reconcile.ledger_name(staging) ~ ' are of ' ~ sources[0] ~ ', and its source macro reads none of them; probably meant: '
           ~ reconcile.source_macros().get(sources[0], 'one that begins with datastream_')]) -%}
   {%- endif -%}
@@ -93,13 +102,14 @@
   {%- endfor -%}
 {%- endmacro %}
 
-{#- `of_base`: the declaration with which the base table was built; `of_model`: that of the model now. Both are JSON. -#}
+{#- `of_base`: the declaration with which the base table was built, in JSON; `of_model`: that of the model now. -#}
 {%- macro _refuse_changed_declaration(relations, of_base, of_model) -%}
   {%- set built = fromjson(of_base) -%}
   {%- set declared = fromjson(of_model) -%}
   {%- set what = {
-      'columns': 'columns', 'unique_key': 'unique_key', 'sources': 'source macros, objects or generations', 'staging': 'staging table',
-      'sequence': 'form of the order', 'partial_records': 'partial_records', 'row_ids': 'row_ids', 'range_deletes': 'range_deletes', 'materialized': 'materialization'} -%}
+      'columns': 'columns', 'unique_key': 'unique_key', 'sources': 'source macros, objects or generations',
+      'staging': 'staging table', 'sequence': 'form of the order', 'partial_records': 'partial_records',
+      'row_ids': 'row_ids', 'range_deletes': 'range_deletes', 'materialized': 'materialization'} -%}
   {%- set changed = [] -%}
   {%- for aspect in what if declared.get(aspect) != built.get(aspect) -%}
     {%- do changed.append(what[aspect]) -%}

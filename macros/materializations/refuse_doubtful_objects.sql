@@ -8,7 +8,9 @@
   {%- if facts.tables is defined -%}
     {%- set known = settings.built.tables.split(',') if settings.built.tables and range.kind != 'rebuild' else [] -%}
     {%- set tables = known + [] -%}
-    {%- for table in (facts.tables.split(',') if facts.tables else []) if table not in known -%}{%- do tables.append(table) -%}{%- endfor -%}
+    {%- for table in (facts.tables.split(',') if facts.tables else []) if table not in known -%}
+      {%- do tables.append(table) -%}
+    {%- endfor -%}
     {%- if tables | length > objects | length -%}
       {%- set names = [] -%}
       {%- for row in run_query("select decode(unhex(name), 'UTF-8') as name from (select explode(split('" ~ tables | join(',') ~ "', ',')) as name) order by name") -%}

@@ -13,12 +13,14 @@
 {%- macro refuse_other_source_of_view(inputs, fields) -%}
   {%- if '_change_macro' in fields -%}
     {%- set facts = reconcile.one_row(
-          'select\n    ' ~ reconcile.facts_of_source() ~ '\nfrom (select _change_macro, _change_error from (\n' ~ sql ~ '\n) limit 1000)') -%}
+          'select\n    ' ~ reconcile.facts_of_source()
+          ~ '\nfrom (select _change_macro, _change_error from (\n' ~ sql ~ '\n) limit 1000)') -%}
     {%- do reconcile.refuse_other_source(inputs, facts) -%}
   {%- endif -%}
 {%- endmacro %}
 
 {#- A list of at most one sentence: what a run reports about records of another source. -#}
 {%- macro said_of_source(facts, counts) -%}
-  {{ return([facts.of_other_source ~ ' of another source; probably meant: ' ~ facts.meant] if counts.quarantined and facts.of_other_source else []) }}
+  {%- set is_said = counts.quarantined and facts.of_other_source -%}
+  {{ return([facts.of_other_source ~ ' of another source; probably meant: ' ~ facts.meant] if is_said else []) }}
 {%- endmacro %}

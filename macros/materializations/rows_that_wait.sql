@@ -24,7 +24,8 @@ and not exists (
 {%- elif node.config.materialized == 'current_view' %}
 {{ reconcile.pending_rows(relations, reconcile._settings_of_view(node)) }}
 {%- else %}
-{%- set pending = "not _change_is_known and _change_type <> 'delete'" if node.config.materialized == 'history' else reconcile.is_pending(reconcile.order_of('_change'), '_deleted') %}
+{%- set pending = "not _change_is_known and _change_type <> 'delete'" if node.config.materialized == 'history'
+      else reconcile.is_pending(reconcile.order_of('_change'), '_deleted') %}
 select *
 from {{ base }}
 where {{ pending if reconcile.takes_partial_records(node) else 'false' }}
@@ -35,6 +36,6 @@ where {{ pending if reconcile.takes_partial_records(node) else 'false' }}
 {%- macro _settings_of_view(node) -%}
   {%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) -%}
   {%- set name = ((node.config.meta or {}).get('base_snapshot') or '').split('.') -%}
-  {{ return(dict(reconcile.settings_of_node(node), **{
-      'known': api.Relation.create(schema=name[0], identifier=name[1]) if purged and name[1] else none, 'batch': purged})) }}
+  {%- set known = api.Relation.create(schema=name[0], identifier=name[1]) if purged and name[1] else none -%}
+  {{ return(dict(reconcile.settings_of_node(node), **{'known': known, 'batch': purged})) }}
 {%- endmacro %}

@@ -21,8 +21,9 @@
     {{ exceptions.raise_compiler_error(where ~ " names one position, as {batch: 17}: one of " ~ forms.keys() | join(', ') ~ ", and not '" ~ said ~ "'.") }}
   {%- endif -%}
   {%- set position, value = said.items() | list | first -%}
-  {%- if not (modules.re.fullmatch(forms[position][0], value | string) if forms[position][0] else reconcile.moment(value | string)) -%}
-    {{ exceptions.raise_compiler_error("as_of: {" ~ position ~ ": " ~ value ~ "} is not " ~ forms[position][1] ~ ".") }}
+  {%- set pattern, form = forms[position] -%}
+  {%- if not (modules.re.fullmatch(pattern, value | string) if pattern else reconcile.moment(value | string)) -%}
+    {{ exceptions.raise_compiler_error("as_of: {" ~ position ~ ": " ~ value ~ "} is not " ~ form ~ ".") }}
   {%- endif -%}
   {{ return({'position': position, 'value': value | string, 'said': position ~ ' ' ~ value}) }}
 {%- endmacro %}

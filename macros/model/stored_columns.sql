@@ -1,6 +1,8 @@
 {#- The columns of a model's base table, as SQL. -#}
 {%- macro base_columns(settings) -%}
-  {{ return(reconcile.history_columns(settings) if settings.materialized == 'history' else reconcile.current_state_columns(settings)) }}
+  {{ return(
+      reconcile.history_columns(settings) if settings.materialized == 'history'
+      else reconcile.current_state_columns(settings)) }}
 {%- endmacro %}
 
 {#- The same columns by the names under which the table holds them. -#}
@@ -34,7 +36,8 @@ from (
     `version`: a version of the table, none for the present one. -#}
 {%- macro stored_rows(relation, settings, version=none) -%}
   {%- set narrow = {} -%}
-  {%- for column in settings.columns if reconcile.stored_type(column.type.ddl, settings.file_format) != column.type.ddl -%}
+  {%- for column in settings.columns
+        if reconcile.stored_type(column.type.ddl, settings.file_format) != column.type.ddl -%}
     {%- do narrow.update({reconcile.identifier(column.name): column.type.ddl}) -%}
   {%- endfor -%}
   {{ return(reconcile._given_back(relation, reconcile.base_columns(settings), narrow, settings.file_format, version)) }}

@@ -97,7 +97,8 @@ select
         select *, {{ reconcile.side_of(comparison.position, comparison.inputs) }} as _change_side
         from {{ reconcile.qualified(comparison.relations.changes) }}
         lateral view explode(array(_change_sequence)) as _change_place
-        where _change_batch between {{ first }} and {{ last }}{{ ' or _change_batch in (' ~ more | join(', ') ~ ')' if more }}
+        where _change_batch between {{ first }} and {{ last }}
+            {{- ' or _change_batch in (' ~ more | join(', ') ~ ')' if more }}
 {%- endset -%}
 {{ reconcile.checked_records(placed, [], settings, 1, last, beside=['_change_side']) }}
 {%- endmacro %}
@@ -161,7 +162,8 @@ group by {{ reconcile.key_columns(keys) }}
     folded. -#}
 {%- macro _state_at_position(comparison, versions, staged) -%}
 {%- set settings, keys = comparison.settings, comparison.settings.unique_key -%}
-{%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted'] + (['_change_row_sequence'] if settings.partial_records else [])
+{%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted']
+      + (['_change_row_sequence'] if settings.partial_records else [])
       + (['_row_id'] if settings.row_ids else []) -%}
 {%- if staged.has_base -%}
 select {{ reconcile.broadcast_hint('touched', staged.touched) }}{{ columns | join(', ') }}
@@ -187,7 +189,8 @@ where {{ reconcile.is_keyless_delete_record(comparison.settings.unique_key) }}
 {%- if load_relation(comparison.relations.row_deletes) %}
 union all
 select _row_id, _change_sequence
-from {{ reconcile.stored_keyless_deletes(comparison.relations, comparison.settings.keyless, comparison.settings.file_format) }}
+from {{ reconcile.stored_keyless_deletes(
+        comparison.relations, comparison.settings.keyless, comparison.settings.file_format) }}
 {%- endif %}
 {%- endmacro %}
 
@@ -204,27 +207,29 @@ from {{ reconcile.stored_keyless_deletes(comparison.relations, comparison.settin
     versions it had then, and how many of its records are in quarantine. -#}
 {%- macro doubts_at_position(comparison, versions, staged) -%}
 {%- set settings, keys = comparison.settings, comparison.settings.unique_key -%}
+{%- set key, columns = reconcile.key_columns(keys), reconcile.identifiers(settings.columns) | join(', ') -%}
+{%- set no_versions = 'cast(null as array<' ~ reconcile._version_type(settings.columns) ~ '>)' -%}
 select
-    {{ reconcile.key_columns(keys) }},
+    {{ key }},
     bool_or(is_uncertain) as is_uncertain,
     sum(quarantined) as quarantined,
     bool_or(is_pending) as is_pending,
     flatten(collect_list(versions)) as versions
 from (
-    select {{ reconcile.key_columns(keys) }}, is_uncertain, quarantined, false as is_pending, cast(null as array<{{ reconcile._version_type(settings.columns) }}>) as versions
+    select {{ key }}, is_uncertain, quarantined, false as is_pending, {{ no_versions }} as versions
     from (
         {{ reconcile._touched_rows(comparison) | indent(8) }}
     )
     {%- if settings.partial_records %}
     union all
-    select {{ reconcile.key_columns(keys) }}, false, 0, true, null
+    select {{ key }}, false, 0, true, null
     from (
         {{ reconcile._state_at_position(comparison, versions, staged) | indent(8) }}
     )
     where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') }}
     {%- elif staged.folds %}
     union all
-    select {{ reconcile.key_columns(keys) }}, false, 0, false, array(struct(_change_type = 'delete' as _deleted, {{ reconcile.identifiers(settings.columns) | join(', ') }}))
+    select {{ key }}, false, 0, false, array(struct(_change_type = 'delete' as _deleted, {{ columns }}))
     from {{ comparison.touched_cache }}{{ ' as change' if settings.keyless }}
     where _change_side = 'uncertain' and _change_error is null
         {%- if settings.keyless %}
@@ -238,7 +243,7 @@ from (
         {%- endif %}
     {%- endif %}
 )
-group by {{ reconcile.key_columns(keys) }}
+group by {{ key }}
 {%- endmacro %}
 
 {%- macro _version_type(columns) -%}

@@ -19,7 +19,8 @@ partitioned by (bucket({{ count }}, {{ stored_key }}))
   {%- elif config.get('partition_by') -%}
     {%- do complaints.append('meta buckets and partition_by do not go together; remove one') -%}
   {%- endif -%}
-  {%- for column in columns if keys and column.name == keys[0] and column.type.name in ['boolean', 'float', 'double'] -%}
+  {%- for column in columns
+        if keys and column.name == keys[0] and column.type.name in ['boolean', 'float', 'double'] -%}
     {%- do complaints.append('meta buckets: Iceberg has no buckets of a ' ~ column.type.name ~ ', which is the type of the first key, ' ~ column.name ~ '; name another key first') -%}
   {%- endfor -%}
   {{ return(complaints) }}

@@ -1,7 +1,8 @@
 {#- The properties that a format requires of every table of this package, {property: value}. -#}
 {%- macro format_properties(file_format) -%}
   {{ return({} if file_format != 'iceberg' else {
-      'format-version': '3', 'write.merge.mode': 'merge-on-read', 'write.update.mode': 'merge-on-read', 'write.delete.mode': 'merge-on-read'}) }}
+      'format-version': '3', 'write.merge.mode': 'merge-on-read', 'write.update.mode': 'merge-on-read',
+      'write.delete.mode': 'merge-on-read'}) }}
 {%- endmacro %}
 
 {#- The same properties as the last clause of a CREATE TABLE, on a line of its own; nothing if there are none. -#}
@@ -17,7 +18,8 @@
     files be skipped. `columns`: the columns in which the model keeps a row, [{name, type}]. -#}
 {%- macro base_format_properties(file_format, columns) -%}
   {%- if file_format == 'iceberg' -%}
-    {{ return(dict(reconcile.format_properties('iceberg'), **{'write.metadata.metrics.column._change_sequence': 'full'})) }}
+    {%- set full = {'write.metadata.metrics.column._change_sequence': 'full'} -%}
+    {{ return(dict(reconcile.format_properties('iceberg'), **full)) }}
   {%- endif -%}
   {%- set properties = {'delta.enableDeletionVectors': 'true'} -%}
   {%- if modules.re.search('[ ,;{}()\n\t=]', columns | map(attribute='name') | join('')) -%}

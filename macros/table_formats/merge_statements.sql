@@ -8,7 +8,9 @@
 {%- macro merge_statements(file_format, buckets, counts, merge) -%}
   {%- set before, behind = [], [] -%}
   {%- if file_format == 'iceberg' and counts.merged <= var('reconcile_broadcast_records', 100000) -%}
-    {%- do before.extend(['set spark.sql.join.preferSortMergeJoin = false', 'set spark.sql.autoBroadcastJoinThreshold = 100m']) -%}
+    {%- do before.extend([
+          'set spark.sql.join.preferSortMergeJoin = false',
+          'set spark.sql.autoBroadcastJoinThreshold = 100m']) -%}
     {%- do behind.append('set spark.sql.autoBroadcastJoinThreshold = -1') -%}
   {%- endif -%}
   {%- if buckets -%}

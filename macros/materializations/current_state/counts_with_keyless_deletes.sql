@@ -68,7 +68,8 @@ from (
 {%- macro _rows_at_places(relations, settings, range) -%}
 {%- set keyless, keys = settings.keyless, reconcile.key_columns(settings.unique_key) -%}
 {%- set by_address = keyless.kind == 'row_deletes' -%}
-{%- set key, columns = reconcile.identifier(settings.unique_key[0]), reconcile.columns_of_place(keyless, settings.unique_key) -%}
+{%- set key = reconcile.identifier(settings.unique_key[0]) -%}
+{%- set columns = reconcile.columns_of_place(keyless, settings.unique_key) -%}
 {%- set knows = reconcile.knows_keyless_deletes(settings.keyless, settings.built, range) -%}
 select {{ columns }}, _change_sequence, true as stands, _change_is_undone and not coalesce(_change_base_deleted, true) as was_live
 from {{ relations.rows_cache }}
@@ -80,8 +81,10 @@ from {{ relations.changes_cache }}
 where _change_error is null and {{ key }} is not null
 {%- endif %}
 {%- if reconcile.known_table(relations, range) %}
+{%- set place = 'base._row_id' if by_address else 'base.* except (_change_sequence, _deleted)' %}
+{%- set is_seen = 'coalesce(base._change_sequence >= known._change_sequence, true)' if knows and by_address %}
 union all
-select {{ 'base._row_id' if by_address else 'base.* except (_change_sequence, _deleted)' }}, base._change_sequence, replaced.{{ key }} is null, not base._deleted{{ ' and coalesce(base._change_sequence >= known._change_sequence, true)' if knows and by_address }}
+select {{ place }}, base._change_sequence, replaced.{{ key }} is null, not base._deleted{{ ' and ' ~ is_seen if is_seen }}
 from (
     select {{ reconcile.broadcast_hint('keyless', range.delivered) }}{{ keys }}{{ ', _row_id' if by_address }}, _change_sequence, _deleted
     from {{ reconcile.stored_rows(reconcile.known_table(relations, range), settings) }} as known

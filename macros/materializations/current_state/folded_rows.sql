@@ -22,7 +22,11 @@ from {{ touched }}
 {%- set joined = reconcile.joined_columns(settings.columns, settings.unique_key) if settings.partial_records -%}
 select{{ hint }}
     {%- for column in columns %}
-    {{ joined.get(column, 'newest.' ~ column) if settings.partial_records else 'if(base._change_sequence is null, newest.' ~ column ~ ', base.' ~ column ~ ')' }} as {{ column }}{{ ',' if not loop.last }}
+    {%- if settings.partial_records %}
+    {{ joined.get(column, 'newest.' ~ column) }}
+    {%- else %}
+    if(base._change_sequence is null, newest.{{ column }}, base.{{ column }})
+    {%- endif %} as {{ column }}{{ ',' if not loop.last }}
     {%- endfor %}
 from {{ newest }} as newest
 left join (
@@ -34,5 +38,6 @@ left join (
     where known._change_sequence >= (select min(_change_sequence) from {{ fold }})
     {%- endif %}
 ) as base
-    on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}{{ ' and newest._change_sequence <= base._change_sequence' if not settings.partial_records }}
+    on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}
+    {{- ' and newest._change_sequence <= base._change_sequence' if not settings.partial_records }}
 {%- endmacro %}

@@ -35,7 +35,8 @@ where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if sett
 {%- macro _rows_behind(relations, settings, known, batch, last) -%}
 {%- set changes = reconcile.checked_records(
       'select * from ' ~ reconcile.qualified(relations.changes), [], settings, batch + 1, last) -%}
-{%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted'] + (['_change_row_sequence'] if settings.partial_records else [])
+{%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted']
+      + (['_change_row_sequence'] if settings.partial_records else [])
       + (['_row_id'] if settings.row_ids else []) -%}
 changes as (
     {{ changes | indent(4) }}
@@ -49,6 +50,7 @@ fresh as (
     )
 )
 {%- else %}
+{%- set stored = reconcile.stored_rows(known, settings) %}
 folded as (
     {{ reconcile.fold_of('changes', settings) | indent(4) }}
 ),
@@ -62,11 +64,11 @@ newest as (
 ),
 
 touched as (
-    {{ reconcile.touched_rows(reconcile.stored_rows(known, settings), 'newest', 'folded', settings, columns) | indent(4) }}
+    {{ reconcile.touched_rows(stored, 'newest', 'folded', settings, columns) | indent(4) }}
 ),
 
 fresh as (
-    {{ reconcile.folded_rows(reconcile.stored_rows(known, settings), 'newest', 'touched', settings.unique_key, columns) | indent(4) }}
+    {{ reconcile.folded_rows(stored, 'newest', 'touched', settings.unique_key, columns) | indent(4) }}
 )
 {%- endif %}
 {%- endmacro %}

@@ -18,7 +18,8 @@ using (
 on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base', settings.file_format) }}
 {%- if settings.partial_records %}
 when matched then update set
-    {%- for column, value in reconcile.joined_columns(settings.columns, settings.unique_key, settings.file_format).items() %}
+    {%- set joined = reconcile.joined_columns(settings.columns, settings.unique_key, settings.file_format) %}
+    {%- for column, value in joined.items() %}
     {{ reconcile.stored_column(column, settings.file_format) }} = {{ value }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- else %}

@@ -2,12 +2,12 @@
     the fold of the records after the snapshot. -#}
 {%- macro rebuilt_rows(relations, settings, range, columns) -%}
 {%- if range.snapshot -%}
-{%- set snapshot = reconcile.stored_rows(range.snapshot, settings) -%}
+{%- set snapshot, fold = reconcile.stored_rows(range.snapshot, settings), relations.fold_cache -%}
 with touched as (
-    {{ reconcile.touched_rows(snapshot, relations.fold_cache, relations.fold_cache, settings, columns, range.delivered) | indent(4) }}
+    {{ reconcile.touched_rows(snapshot, fold, fold, settings, columns, range.delivered) | indent(4) }}
 )
 
-{{ reconcile.folded_rows(snapshot, relations.fold_cache, 'touched', settings.unique_key, columns, range.delivered) }}
+{{ reconcile.folded_rows(snapshot, fold, 'touched', settings.unique_key, columns, range.delivered) }}
 {%- else -%}
 select {{ columns | join(', ') }}
 from {{ relations.fold_cache }}

@@ -23,7 +23,8 @@ select
         {{ column }} <=> _change_known.{{ column }}{{ ' and' if not loop.last }}
         {%- endfor %}
         {%- for column in values if settings.partial_records %}
-        and {{ reconcile.comparable(reconcile.identifier(column.name), column.type.name) }} <=> {{ reconcile.comparable('_change_known.' ~ reconcile.identifier(column.name), column.type.name) }}
+        {%- set name = reconcile.identifier(column.name) %}
+        and {{ reconcile.comparable(name, column.type.name) }} <=> {{ reconcile.comparable('_change_known.' ~ name, column.type.name) }}
         {%- endfor %}
     ) as _change_is_mended
 from (
@@ -40,7 +41,8 @@ from (
                 coalesce(
                     _change_is_version and _change_before.valid_to = valid_from
                     {%- for column in values %}
-                    and {{ reconcile.comparable(reconcile.identifier(column.name), column.type.name) }} <=> {{ reconcile.comparable('_change_before.' ~ reconcile.identifier(column.name), column.type.name) }}
+                    {%- set name, type = reconcile.identifier(column.name), column.type.name %}
+                    and {{ reconcile.comparable(name, type) }} <=> {{ reconcile.comparable('_change_before.' ~ name, type) }}
                     {%- endfor %},
                     false
                 ) as _change_repeats
@@ -91,7 +93,9 @@ from (
     )
 )
 {%- else -%}
-select * except (_change_carried), {% for column in settings.columns if column.name not in settings.unique_key %}_change_carried.{{ reconcile.identifier(column.name) }}, {% endfor %}_change_type <> 'delete' as _change_is_version
+{%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
+{%- set is_version = "_change_type <> 'delete' as _change_is_version" -%}
+select * except (_change_carried), {% for name in values %}_change_carried.{{ name }}, {% endfor %}{{ is_version }}
 from (
     {{ validity | indent(4) }}
 )
@@ -101,6 +105,9 @@ from (
 {#- A version ends with the first keyless delete that names its row and lies between its record and the next one. -#}
 {%- macro _undone(relations, settings, range, validity) -%}
 {%- set place, by_address = settings.keyless.place, settings.keyless.kind == 'row_deletes' -%}
+{%- set row = '_row_id as _change_row_id' if by_address
+      else '_range.row_key as _change_row_key, _range.family as _change_family' -%}
+{%- set delete = '_change_sequence as sequence, _change_time as time' ~ (', ' ~ place ~ ' as place' if not by_address else '') -%}
 select
     * except (valid_to, _change_next_sequence, _change_deletes, _change_undone),
     _change_undone,
@@ -119,7 +126,7 @@ from (
         {{ validity | indent(8) }}
     ) as record
     left join (
-        select {{ '_row_id as _change_row_id' if by_address else '_range.row_key as _change_row_key, _range.family as _change_family' }}, collect_set(struct(_change_sequence as sequence, _change_time as time{{ ', ' ~ place ~ ' as place' if not by_address }})) as _change_deletes
+        select {{ row }}, collect_set(struct({{ delete }})) as _change_deletes
         from (
             select {{ place }}, _change_sequence, _change_time
             from {{ relations.changes_cache }}
@@ -132,7 +139,8 @@ from (
         )
         group by {{ '_row_id' if by_address else '_range.row_key, _range.family' }}
     ) as keyless
-        on {{ 'record._row_id = keyless._change_row_id' if by_address else 'record.row_key = keyless._change_row_key and record.family = keyless._change_family' }}
+        on {{ 'record._row_id = keyless._change_row_id' if by_address
+              else 'record.row_key = keyless._change_row_key and record.family = keyless._change_family' }}
 )
 {%- endmacro %}
 
@@ -143,9 +151,14 @@ from (
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
 {%- set carried = 'struct(' ~ (values or ['null as nothing']) | join(', ') ~ ')' -%}
-{%- set known = reconcile.mended_columns(settings.partial_records) + (values if settings.partial_records else []) + ['_change_id', '_change_time'] -%}
-{%- set fields = ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch'] + (['_change_columns'] if settings.partial_records else [])
+{%- set known = reconcile.mended_columns(settings.partial_records) + (values if settings.partial_records else [])
+      + ['_change_id', '_change_time'] -%}
+{%- set fields = ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch']
+      + (['_change_columns'] if settings.partial_records else [])
       + (['_row_id'] if settings.keyless.kind == 'row_deletes' else []) -%}
+{%- set columns = key ~ ', ' ~ fields | join(', ') -%}
+{%- set set_values = "if(_change_type = 'delete', null, " ~ carried ~ ')' if values else carried -%}
+{%- set nothing_known = 'cast(null as ' ~ reconcile._type_of_known(settings) ~ ')' -%}
 select
     {{ key }},
     _change_sequence,
@@ -163,12 +176,14 @@ select
     first(_change_known, true) as _change_known,
     count_if(_change_known is null) as _change_records
 from (
-    select {{ key }}, {{ fields | join(', ') }}, {% if values %}if(_change_type = 'delete', null, {{ carried }}){% else %}{{ carried }}{% endif %} as _change_carried, cast(null as {{ reconcile._type_of_known(settings) }}) as _change_known
+    select {{ columns }}, {{ set_values }} as _change_carried, {{ nothing_known }} as _change_known
     from {{ relations.changes_cache }}
-    where _change_error is null{{ ' and not ' ~ reconcile.is_keyless_delete_record(settings.unique_key) if settings.keyless }}
+    where _change_error is null
+        {{- ' and not ' ~ reconcile.is_keyless_delete_record(settings.unique_key) if settings.keyless }}
     {%- if reconcile.known_table(relations, range) %}
+    {%- set hint = reconcile.broadcast_hint('touched', range.delivered) %}
     union all
-    select {{ reconcile.broadcast_hint('touched', range.delivered) }}{{ key }}, {{ fields | join(', ') }}, {{ carried }} as _change_carried, struct({{ known | join(', ') }}) as _change_known
+    select {{ hint }}{{ columns }}, {{ carried }} as _change_carried, struct({{ known | join(', ') }}) as _change_known
     from {{ reconcile.stored_rows(reconcile.known_table(relations, range), settings) }} as known
     left semi join (
         {{ reconcile._touched_keys(relations, settings, range, come) | indent(8) }}
@@ -200,7 +215,8 @@ left semi join (
 {%- macro _type_of_known(settings) -%}
 {%- set types = [] -%}
 {%- for column in reconcile.mended_columns(settings.partial_records) -%}
-  {%- do types.append(column ~ (': boolean' if column in ['_change_repeats', '_change_is_known'] else ': timestamp')) -%}
+  {%- set is_boolean = column in ['_change_repeats', '_change_is_known'] -%}
+  {%- do types.append(column ~ (': boolean' if is_boolean else ': timestamp')) -%}
 {%- endfor -%}
 {%- for column in settings.columns if settings.partial_records and column.name not in settings.unique_key -%}
   {%- do types.append(reconcile.identifier(column.name) ~ ': ' ~ column.type.ddl) -%}

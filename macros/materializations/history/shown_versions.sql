@@ -21,7 +21,8 @@ where
 {%- macro version_columns(row_ids, keys) -%}
   {%- set valid_to = '_change_valid_to' if reconcile._folds_unchanged() else 'valid_to' -%}
   {%- set columns = {'valid_from': 'valid_from', 'valid_to': valid_to, 'is_current': valid_to ~ ' is null'} -%}
-  {%- for name in ['_change_type', '_change_sequence', '_change_id'] + (['_row_id'] if row_ids and '_row_id' in keys else []) -%}
+  {%- set address = ['_row_id'] if row_ids and '_row_id' in keys else [] -%}
+  {%- for name in ['_change_type', '_change_sequence', '_change_id'] + address -%}
     {%- do columns.update({name: name}) -%}
   {%- endfor -%}
   {{ return(columns) }}

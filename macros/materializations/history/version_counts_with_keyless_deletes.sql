@@ -11,6 +11,7 @@
 
 {%- macro _ending_counts(relations, settings, range) -%}
 {%- set keyless = settings.keyless -%}
+{%- set knows = reconcile.knows_keyless_deletes(keyless, settings.built, range) -%}
 {%- set by_address = 'true' if keyless.kind == 'row_deletes' else 'false' -%}
 select
     coalesce(sum(records - if(is_known, 0, 1)), 0) as duplicate,
@@ -22,13 +23,13 @@ select
 from (
     select
         come._change_records as records,
-        {{ 'bool_or(known._change_sequence is not null)' if reconcile.knows_keyless_deletes(keyless, settings.built, range) else 'false' }} as is_known,
+        {{ 'bool_or(known._change_sequence is not null)' if knows else 'false' }} as is_known,
         count_if(version._change_undone.sequence = come._change_sequence) as ended,
         count(version._change_sequence) as records_before
     from (
         {{ reconcile.keyless_deletes(relations.changes_cache, keyless, settings.unique_key) | indent(8) }}
     ) as come
-    {%- if reconcile.knows_keyless_deletes(keyless, settings.built, range) %}
+    {%- if knows %}
     left join {{ reconcile.stored_keyless_deletes(relations, keyless, settings.file_format) }} as known
         on come.{{ keyless.place }} = known.{{ keyless.place }} and come._change_sequence = known._change_sequence
     {%- endif %}
