@@ -1,4 +1,4 @@
-# Everything runs in .venv under the Spark configuration of conf/, whatever the caller's environment says.
+# All targets use .venv and the Spark configuration in conf/, and ignore other settings of the caller's environment.
 PYTHON ?= $(or $(shell command -v python3.11),$(shell command -v python3),python3.11)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SPARK_CONF_DIR := $(CURDIR)/conf
@@ -7,7 +7,7 @@ export DBT_SEND_ANONYMOUS_USAGE_STATS := false
 
 .PHONY: setup quickstart demo check golden reference docs lint test test-delta test-iceberg soak soak-fold soak-lifecycle soak-process soak-functional soak-iceberg matrix lock audit wheel clean
 
-setup: .venv/ready  ## make .venv with everything in it
+setup: .venv/ready  ## create .venv with everything in it
 
 .venv/ready: requirements.lock conf/packages tests/packages
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { echo "make: Python 3.11 is needed, and '$(PYTHON)' is not that; name it with 'make PYTHON=...'" >&2; exit 2; }
@@ -15,14 +15,14 @@ setup: .venv/ready  ## make .venv with everything in it
 	@test -x .venv/bin/pip || $(PYTHON) -m venv .venv
 	@echo "setup: installing requirements.lock into .venv"
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@# Spark's own start would fetch the jars too; fetched here, demo and tests are not kept waiting.
+	@# Spark would download the jars at its first start. With the download here, demo and tests do not wait for it.
 	@RECONCILE_PACKAGES="$$(cat tests/packages)" SPARK_HOME="$$(.venv/bin/python -c 'import pyspark; print(pyspark.__path__[0])')" bash conf/spark-env.sh
 	@touch $@
 
-lock: pyproject.toml  ## choose anew the versions that setup installs
+lock: pyproject.toml  ## choose new versions for setup to install
 	.venv/bin/pip-compile --quiet --no-strip-extras --extra dev --extra thrift --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
 
-audit: setup  ## what setup installs, and whether an advisory speaks of it
+audit: setup  ## list what setup installs, with the advisories about it
 	@test -x target/audit/bin/pip-audit || { $(PYTHON) -m venv target/audit && target/audit/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1; }
 	@python tests/audit.py --pip-audit target/audit/bin/pip-audit --jars "$${RECONCILE_JARS:-$${XDG_CACHE_HOME:-$$HOME/.cache}/dbt-reconcile/jars}"
 
@@ -38,14 +38,14 @@ check: setup  ## under a minute, without Spark: style, types, the SQL of every s
 	python -m pytest -n 2 --quiet tests/render tests/unit || code=1; \
 	wait $$types || code=1; exit $${code:-0}
 
-golden: setup  ## accept the SQL that is rendered now as that of tests/sql
+golden: setup  ## accept the SQL that is rendered now as the expected SQL in tests/sql
 	python -m pytest --quiet --accept-goldens tests/render/test_golden_sql.py
 
 reference: setup  ## write docs/reference from the code
 	@python docs/reference.py
 
-# In an environment of its own, as pip-audit has one.
-docs: target/docs/ready  ## the documentation as a site in target/site; a link that leads nowhere is an error
+# mkdocs has its own environment, as pip-audit has.
+docs: target/docs/ready  ## build the documentation as a site in target/site; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 target/docs/bin/mkdocs build --strict && echo "docs: target/site/index.html"
 
 target/docs/ready: docs/requirements.txt
@@ -57,14 +57,14 @@ lint: setup
 	ruff check .
 	ruff format --check .
 	mypy
-	@# Its session has a metastore of its own, so that linting leaves no lakehouse/ behind.
+	@# The session has its own metastore, so that linting does not create lakehouse/.
 	SPARK_SUBMIT_OPTS=-XX:TieredStopAtLevel=1 PYSPARK_SUBMIT_ARGS='--conf "spark.driver.extraJavaOptions=-Dderby.system.home=target/lint" --conf spark.sql.warehouse.dir=target/lint/warehouse pyspark-shell' sqlfluff lint --quiet models
 
-# What needs Spark; `make check` has the rest. On Iceberg's tables: what a format can change.
+# The tests that need Spark; `make check` runs the others. ON_ICEBERG: the tests that depend on the table format.
 LEVELS := $(addprefix tests/,fold lifecycle process functional cluster)
 ON_ICEBERG := tests/lifecycle $(addprefix tests/functional/test_,iceberg.py iceberg_staging.py file_formats.py)
 
-# Java's classes as they are when loaded and verified, and a jar of what is read from conf/ by class path: tests/java/bin/java.
+# An archive of loaded and verified Java classes, and a jar of the files that Spark reads from conf/ by class path; see tests/java/bin/java.
 target/classes.jsa: .venv/ready conf/log4j2.properties conf/package-reconcile.orm tests/java/typical_run.py
 	@mkdir -p target && rm -rf target/typical_run $@ && mkdir target/typical_run
 	@.venv/bin/python -m zipfile -c target/conf.jar conf/log4j2.properties conf/package-reconcile.orm
@@ -75,7 +75,7 @@ target/classes.jsa: .venv/ready conf/log4j2.properties conf/package-reconcile.or
 # Two workers, each with a Spark session, since the driver plans on one core.
 PYTEST := python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10
 
-test: test-delta test-iceberg  ## every rule: at most 8 minutes on two cores
+test: test-delta test-iceberg  ## test every rule: at most 8 minutes on two cores
 
 test-delta: setup target/classes.jsa
 	$(PYTEST) -m "not soak and not matrix" $(LEVELS)
@@ -83,7 +83,7 @@ test-delta: setup target/classes.jsa
 test-iceberg: setup target/classes.jsa
 	$(PYTEST) -m "not soak and not matrix" --file-format iceberg $(ON_ICEBERG)
 
-soak: soak-fold soak-lifecycle soak-process soak-functional soak-iceberg  ## long variants: at most 10 minutes
+soak: soak-fold soak-lifecycle soak-process soak-functional soak-iceberg  ## run long variants of tests: at most 10 minutes
 
 soak-fold soak-lifecycle soak-process: setup target/classes.jsa
 	$(PYTEST) -m "soak and not matrix" tests/$(subst soak-,,$@)
@@ -94,10 +94,10 @@ soak-functional: setup target/classes.jsa
 soak-iceberg: setup target/classes.jsa
 	$(PYTEST) -m "not soak and not matrix" --file-format iceberg tests/process/test_append_datastream.py -k "killed_at_each_place or purged or second_writer or append_of_nothing"
 
-matrix: setup target/classes.jsa  ## the longest tests, by name: make matrix PART=kills; without PART, what there is and when it passed
+matrix: setup target/classes.jsa  ## run one part of the longest tests: make matrix PART=kills; without PART, list the parts and when each passed
 	@python tests/matrix.py $(PART)
 
-wheel: setup  ## the package reconcile_jobs as a wheel, for executors: see docs/operations/cluster.md
+wheel: setup  ## build the package reconcile_jobs as a wheel for executors: see docs/operations/cluster.md
 	@python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . && ls dist
 
 clean:

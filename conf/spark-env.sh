@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Spark's own scripts source this file before they start the JVM, for spark-submit and for dbt's session alike.
-# It puts the jars of conf/packages on the class path. spark.jars.packages would do the same, but resolves at every
-# start and writes a page of chatter each time; here each jar is fetched once, with the Ivy that Spark ships.
+# Spark's own scripts source this file before they start the JVM, for spark-submit and for dbt's session.
+# It adds the jars of conf/packages to the class path, and downloads each jar once, with the Ivy that Spark ships.
+# spark.jars.packages also adds jars, but it resolves them at every start, and writes a page of messages each time.
 
 reconcile_conf="${BASH_SOURCE[0]%/*}"
 reconcile_jars="${RECONCILE_JARS:-${XDG_CACHE_HOME:-$HOME/.cache}/dbt-reconcile/jars}"
@@ -11,7 +11,7 @@ while IFS=: read -r group artifact version; do
   jar="$reconcile_jars/$artifact-$version.jar"
   if [ ! -f "$jar" ]; then
     echo "dbt-reconcile: fetching $group:$artifact:$version into $reconcile_jars, once" >&2
-    # In a directory of this process, until it is whole: of two that start at once one must not see half a jar, and Ivy does not share its cache.
+    # Each process downloads a jar into its own directory, and moves it when it is complete. So another process never sees half a jar. Ivy cannot share its cache.
     "${JAVA_HOME:+$JAVA_HOME/bin/}java" -jar "$SPARK_HOME"/jars/ivy-2*.jar -error -m2compatible -notransitive -types jar \
       -cache "$reconcile_jars/.$$/.ivy" -dependency "$group" "$artifact" "$version" \
       -retrieve "$reconcile_jars/.$$/[artifact]-[revision].[ext]" >/dev/null &&
@@ -20,17 +20,17 @@ while IFS=: read -r group artifact version; do
     [ -f "$jar" ] || echo "dbt-reconcile: $group:$artifact:$version could not be fetched; put the jar there by hand and run again" >&2
   fi
   SPARK_DIST_CLASSPATH="${SPARK_DIST_CLASSPATH:+$SPARK_DIST_CLASSPATH:}$jar"
-# RECONCILE_PACKAGES: more of them, as a JDBC driver.
+# RECONCILE_PACKAGES: additional jars, for example a JDBC driver.
 done < <(cat "$reconcile_conf/packages"; printf "%s\n" ${RECONCILE_PACKAGES-})
 export SPARK_DIST_CLASSPATH
 
-# conf/shared takes its places from the environment, and without them Spark would fail with a page of Java.
+# conf/shared reads locations and credentials from the environment. Without them Spark would fail with a page of Java errors.
 for name in $(sed -n 's/^[^#]*${env\.\(RECONCILE_[A-Z_]*\)}.*/\1/p' "$reconcile_conf/spark-defaults.conf" 2>/dev/null); do
   [ -n "${!name}" ] || { echo "dbt-reconcile: $name is not set, which $reconcile_conf takes from the environment; \`metastore.py --help\` says what it is" >&2; exit 2; }
 done
 
-# Derby, the embedded metastore, admits one process, and says so in pages of Java, after minutes. dbt's JVM ends a moment after dbt, so the one before is waited for. Where the
-# kernel does not show locks, or another machine has it, Derby says it itself.
+# Derby, the embedded metastore, admits one process. It reports a second process only after minutes, with pages of Java errors. So this script checks the lock first.
+# It waits for a moment, since dbt's JVM ends shortly after dbt. If the kernel does not show locks, or another machine holds the lock, only Derby reports the conflict.
 reconcile_derby="$(sed -n 's/^spark.driver.*-Dderby.system.home=\([^ ]*\).*/\1/p' "$reconcile_conf/spark-defaults.conf" 2>/dev/null)/metastore/dbex.lck"
 case "${PYSPARK_SUBMIT_ARGS-} ${SPARK_SUBMIT_OPTS-}" in *derby.system.home*) reconcile_derby= ;; esac
 reconcile_holder() {
@@ -46,14 +46,14 @@ if [ -n "$reconcile_pid" ]; then
   exit 4
 fi
 
-# One machine: listen on loopback only, which also spares Spark's guess at the machine's address and its warning.
+# On one machine, listen only on loopback. Spark then does not guess the machine's address, and does not warn about it.
 export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"
 
-# spark-submit hides the terminal from the Python it runs; jobs that show progress ask this variable.
+# spark-submit hides the terminal from the Python process that it runs. Jobs that show progress read this variable.
 if [ -t 2 ]; then export RECONCILE_TERMINAL=1; else unset RECONCILE_TERMINAL; fi
 
-# The JVM's first line announces the vector module that Spark asks for, and has no switch against it. What comes behind it
-# passes byte by byte: a progress line has no end. Ctrl-C reaches this process too, and what a job says of it must still pass.
+# The first line of the JVM is a warning about the vector module that Spark requests. No setting suppresses it, so this process removes it. All later output
+# passes byte by byte, since a progress line has no line end. Ctrl-C reaches this process too. It must still pass on the job's message about Ctrl-C.
 exec 2> >(
   trap '' INT TERM
   exec >&2

@@ -28,58 +28,63 @@ NOTE = "<!-- Written by docs/reference.py from the code; `make reference` writes
 # What has no description in the code. `checked` compares the names with those that the code reads.
 CONFIG = {
     "materialized": "`current_state`, `history` or `current_view`: see [Materializations](../materializations.md)",
-    "unique_key": "the column, or the list of columns, that identifies a row. `_row_id`: an Oracle table without a "
-    "primary key. `_change_id`: a table without a key, where each event is a row",
+    "unique_key": "the column, or the list of columns, that identifies a row. Use `_row_id` for an Oracle table "
+    "without a primary key. Use `_change_id` for a table without a key, in which each event is a row",
     "file_format": "`delta` (default) or `iceberg`; the same for all models of a project",
-    "meta": "the options of the next table",
+    "meta": "the options in the next table",
     "tblproperties": "table properties of the base table",
-    "partition_by": "partition columns of the base table; not together with `buckets`",
+    "partition_by": "partition columns of the base table; cannot be combined with `buckets`",
     "full_refresh": "as in dbt: `true` rebuilds the model in each run",
-    "persist_docs": "as in dbt: `relation` and `columns` write descriptions as comments of the view",
+    "persist_docs": "as in dbt: `relation` and `columns` write the descriptions as comments of the view",
     "grants": "as in dbt",
 }
 MODEL_META = {
-    "fresh": "of a `current_state`: `true` makes its view also show what is staged and not yet merged",
-    "fold_unchanged": "of a `history`: `false` also shows versions that change no declared column (default: `true`)",
-    "base_snapshot": "`schema.table`, a copy of the model's base table: a rebuild starts from it, where records that "
-    "the rows depend on were purged from staging",
-    "ignored_columns": "a list of column names: no finding of `no_drift`, and no refusal of a declared column that no "
-    "record has had",
-    "buckets": "a number, on Iceberg: the base table gets so many buckets of its first key column, and a MERGE does "
-    "not shuffle it. Valid from the next `--full-refresh`",
-    "partial_records": "whether records that carry only some columns are merged column by column (default: as the "
-    "source macro has it; Spanner: `true`)",
-    "row_ids": "whether the base table keeps the address of each row, `_row_id` (default: as the source macro has it; "
-    "Oracle: `true`). A SELECT of your own that has `_row_id` needs `true`",
-    "range_deletes": "whether deletes name a range of cells, `_range` (default: as the source macro has it; Bigtable: "
-    "`true`). A SELECT of your own that has `_range` needs `true`",
+    "fresh": "for a `current_state`: with `true` the view also shows staged records that are not merged yet (default: "
+    "`false`)",
+    "fold_unchanged": "for a `history`: `false` also shows versions that change no declared column (default: `true`)",
+    "base_snapshot": "`schema.table`, a copy of the model's base table. A rebuild starts from this copy if records of "
+    "the model were purged from staging",
+    "ignored_columns": "a list of column names. The test `no_drift` ignores these columns, and a run accepts a "
+    "declared column that no record has ever had",
+    "buckets": "for Iceberg: the number of buckets of the base table, by its first key column. A MERGE then does not "
+    "shuffle the base table. A change takes effect with the next `--full-refresh`",
+    "partial_records": "whether the model merges records that carry only some columns, column by column (default: the "
+    "source macro determines it; `true` for Spanner)",
+    "row_ids": "whether the base table stores the address of each row, `_row_id` (default: the source macro determines "
+    "it; `true` for Oracle). A SELECT of your own with a column `_row_id` needs `true`",
+    "range_deletes": "whether deletes name a range of cells, `_range` (default: the source macro determines it; `true` "
+    "for Bigtable). A SELECT of your own with a column `_range` needs `true`",
 }
 COLUMN_META = {
-    "round": "`true`: a value that is too fine for the type is rounded, and not quarantined",
-    "encoding": "how the text of a value is read: `hex` or `base64` (`binary`, `array<binary>`), `json`, "
-    "`microseconds` or `interval` (`string`)",
-    "infinity_is_null": "`true`: PostgreSQL's infinity becomes NULL (`timestamp`, `timestamp_ntz`)",
-    "zero_date": "`'null'`: MySQL's zero dates become NULL (`date`, `timestamp`, `timestamp_ntz`), and are counted",
+    "round": "`true`: a value that is more precise than the type is rounded, and the record is not quarantined",
+    "encoding": "the encoding of the text of a value: `hex` or `base64` (for `binary` and `array<binary>`); `json`, "
+    "`microseconds` or `interval` (for `string`)",
+    "infinity_is_null": "`true`: PostgreSQL's infinity becomes NULL (for `timestamp` and `timestamp_ntz`)",
+    "zero_date": "`'null'`: MySQL's zero dates become NULL (for `date`, `timestamp` and `timestamp_ntz`), and the run "
+    "counts them",
 }
 VARIABLES = {
-    "as_of": "a position, as `{batch: 17}`: build the models as they were then, into a schema of its own. See "
-    "[Any earlier moment](../materializations.md#any-earlier-moment)",
-    "as_of_schema": "the schema for `as_of`; `none`: the model's own schema with `_as_of` behind its name",
-    "reconcile_broadcast_records": "up to so many records Spark broadcasts the records to the base table. They must "
-    "fit in memory",
-    "reconcile_stalled_after": "`reconcile_lag` calls a watermark stalled that stands still for so long",
+    "as_of": "a position, for example `{batch: 17}`. `dbt run` builds the models as they were at this position, in a "
+    "separate schema. See [Any earlier moment](../materializations.md#any-earlier-moment)",
+    "as_of_schema": "the schema for `as_of`; with `none`, the name of the model's own schema followed by `_as_of`",
+    "reconcile_broadcast_records": "up to this number of records, Spark broadcasts the records of a range to the base "
+    "table. They must fit in memory",
+    "reconcile_stalled_after": "`reconcile_lag` reports a watermark as stalled if it has not moved for this time",
 }
 ENVIRONMENT = {
-    "RECONCILE_WAREHOUSE": "`conf/shared`: the warehouse directory, or its address in an object store",
-    "RECONCILE_METASTORE_URL": "`conf/shared`: the metastore, as `jdbc:postgresql://host:5432/metastore`",
-    "RECONCILE_METASTORE_USER": "`conf/shared`: the user of the metastore's database",
-    "RECONCILE_METASTORE_PASSWORD": "`conf/shared`: the password",
-    "RECONCILE_PACKAGES": "more jars, as Maven coordinates with spaces between: a JDBC driver, a connector",
-    "RECONCILE_JARS": "the directory of fetched jars",
+    "RECONCILE_WAREHOUSE": "`conf/shared`, `conf/shared-iceberg`: the warehouse directory, or its address in an object "
+    "store",
+    "RECONCILE_METASTORE_URL": "`conf/shared`, `conf/shared-iceberg`: the URL of the metastore, for example "
+    "`jdbc:postgresql://host:5432/metastore`",
+    "RECONCILE_METASTORE_USER": "`conf/shared`, `conf/shared-iceberg`: the user of the metastore's database",
+    "RECONCILE_METASTORE_PASSWORD": "`conf/shared`, `conf/shared-iceberg`: the password of this user",
+    "RECONCILE_PACKAGES": "additional jars, as Maven coordinates separated by spaces, for example of a JDBC driver or "
+    "a connector",
+    "RECONCILE_JARS": "the directory for downloaded jars",
     "RECONCILE_JDBC_USER": "`snapshot.py jdbc`: the user of the database",
-    "RECONCILE_JDBC_PASSWORD": "`snapshot.py jdbc`: the password",
-    "RECONCILE_PATIENCE": "for so many seconds a process waits until the embedded metastore is free",
-    "RECONCILE_TRACEBACK": "`1`: a job that fails also shows the Python traceback",
+    "RECONCILE_JDBC_PASSWORD": "`snapshot.py jdbc`: the password of this user",
+    "RECONCILE_PATIENCE": "how many seconds a process waits for the embedded metastore if another process holds it",
+    "RECONCILE_TRACEBACK": "with any value, for example `1`, a job that fails also shows the Python traceback",
 }
 # Set by one part of the package for another, or by tests.
 INTERNAL = {"RECONCILE_TERMINAL", "RECONCILE_FAILPOINT"}
@@ -104,8 +109,8 @@ def _meta() -> str:
         [
             "# Options of models and columns",
             NOTE,
-            "A wrong value, a misspelt option of a model or of a column, and an option of a model outside of `meta` "
-            "end the run with a sentence that names the model.",
+            "The run ends with a message that names the model if a value is wrong, if an option of a model or a column "
+            "is misspelt, or if an option of a model is outside of `meta`.",
             "## Config of a model",
             "In `config(...)`, or under `config:` in the model's YAML or `models:` in `dbt_project.yml`.",
             _table(["config", "meaning"], checked("config of a model", CONFIG, config)),
@@ -114,7 +119,7 @@ def _meta() -> str:
             _table(["option", "meaning"], checked("meta of a model", MODEL_META, _options("model_settings"))),
             "## `meta` of a column",
             "Under `config: {meta: {...}}` of a column in the model's YAML. [Types](../types.md) has the details. "
-            "A changed option is a changed declaration: rebuild with `--full-refresh`.",
+            "After you change an option, rebuild the model with `--full-refresh`.",
             _table(["option", "meaning"], checked("meta of a column", COLUMN_META, _options("declared_columns"))),
         ]
     )
@@ -131,11 +136,11 @@ def _variables() -> str:
             "# Variables",
             NOTE,
             "## Of dbt",
-            "In `vars:` of `dbt_project.yml`, or `--vars` of a command.",
+            "In `vars:` of `dbt_project.yml`, or in the option `--vars` of a dbt command.",
             _table(heads, with_defaults(variables, r"\bvar\('(\w+)', '?([^()']+)'?\)", code)),
             "## Of the environment",
-            "Spark is configured by `SPARK_CONF_DIR`, which points at the package's `conf/` or a copy of it. Emulators "
-            "are named by `SPANNER_EMULATOR_HOST` and `BIGTABLE_EMULATOR_HOST`.",
+            "`SPARK_CONF_DIR` is Spark's configuration directory: the package's `conf/`, one of its subdirectories, or "
+            "a copy. `SPANNER_EMULATOR_HOST` and `BIGTABLE_EMULATOR_HOST` are the addresses of emulators.",
             _table(heads, with_defaults(places, r"\${(\w+):?-((?:\${[^{}]*}|[^{}])+)}", conf)),
         ]
     )
@@ -162,12 +167,11 @@ def _macros() -> str:
             NOTE,
             "The macros that a project calls, with their arguments. All other macros are internal.",
             "## Source macros",
-            "They return change records, or rows, as a SELECT: the SQL of a model.",
+            "A source macro returns change records, or rows, as a SELECT. The SELECT is the SQL of a model.",
             *_source_macros(),
             "## Generic tests",
-            "Under `data_tests:` of a model, or of a staging table as a source. An argument that is shown with its "
-            "default may be left out. "
-            "[Tests](../tests.md) has what each one fails on.",
+            "Under `data_tests:` of a model, or of a staging table as a source. Arguments shown with a default are "
+            "optional. [Tests](../tests.md) lists what each test fails on.",
             *map(_test, tests),
             "## Other macros",
             *(_macro(others[name]) for name in OPERATIONS),
@@ -185,7 +189,7 @@ def _source_macros() -> list[str]:
         like = shown.setdefault(id(entry["arguments"]), entry["name"])
         said = like != entry["name"]
         section = _macro(entry | {"arguments": None} if said else entry)
-        sections.append(f"{section}\n\nArguments: those of [`{like}`](#{like})." if said else section)
+        sections.append(f"{section}\n\nThe arguments are those of [`{like}`](#{like})." if said else section)
     return sections
 
 
@@ -249,14 +253,15 @@ def _tables() -> str:
         [
             "# Tables and views",
             NOTE,
-            "What the package makes beside your models. [Monitoring](../operations/monitoring.md) has what each is "
-            "for; [Design](../design.md#base-tables-current_state) has the relations of one model, `orders__base` "
-            "and its like.",
+            "The tables and views that the package creates in addition to your models. "
+            "[Monitoring](../operations/monitoring.md) explains what each one is for. "
+            "[Design](../design.md#base-tables-current_state) describes the relations of one model, for example "
+            "`orders__base`.",
             "## Views",
-            "Models of the package.",
+            "These views are models of the package.",
             *map(_relation, monitoring),
             "## Tables",
-            "In the target schema, written by runs and tests.",
+            "These tables are in the target schema. Runs and tests write them.",
             *map(_relation, tables),
         ]
     )
@@ -272,11 +277,11 @@ def _commands() -> str:
     text = [
         "# Command lines",
         NOTE,
-        "What `--help` of each job prints. Each is started by `spark-submit dbt_packages/reconcile/ingestion/...`; "
-        "[Exit codes](../operations/exit_codes.md) are common to all.",
+        "The output of `--help` of each job. Start a job with `spark-submit dbt_packages/reconcile/ingestion/...`. "
+        "All jobs share the same [exit codes](../operations/exit_codes.md).",
     ]
     for module, kinds in [
-        ("append", ["datastream", "spanner", "bigtable", "snapshot"]),
+        ("append", ["datastream", "spanner", "bigtable", "table", "snapshot"]),
         ("snapshot", ["csv", "jdbc", "spanner", "table", "files"]),
         ("parity", []),
         ("status", []),

@@ -1,6 +1,6 @@
 """Append a source's change records to a staging table: `spark-submit append.py datastream --help`.
 
-The other sources: spanner, bigtable, snapshot.
+The other sources: spanner, bigtable, table, snapshot.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ JOBS = {
     "datastream": "reconcile_jobs.datastream",
     "spanner": "reconcile_jobs.spanner.job",
     "bigtable": "reconcile_jobs.bigtable.job",
+    "table": "reconcile_jobs.append_table",
     "snapshot": "reconcile_jobs.snapshot_differences",
 }
 

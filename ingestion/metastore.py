@@ -1,4 +1,4 @@
-"""Make the metastore that conf/shared names, once: `SPARK_CONF_DIR=conf/shared spark-submit metastore.py`."""
+"""Create the metastore that conf/shared names, once: `SPARK_CONF_DIR=conf/shared spark-submit metastore.py`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from reconcile_jobs.process.console import Console, jvm
 from reconcile_jobs.process.errors import Fault, UsageError
 
 _EPILOG = """
-The environment says where: RECONCILE_METASTORE_URL (jdbc:postgresql://host:5432/database), RECONCILE_METASTORE_USER,
-RECONCILE_METASTORE_PASSWORD and RECONCILE_WAREHOUSE, where tables lie. The database must be there, and the user may
-make tables in it. A metastore that is there already is left as it is: the command may be given again.
+The environment names the metastore of conf/shared and conf/shared-iceberg: RECONCILE_METASTORE_URL
+(jdbc:postgresql://host:5432/database), RECONCILE_METASTORE_USER and RECONCILE_METASTORE_PASSWORD. RECONCILE_WAREHOUSE
+is the directory of the tables. The database must exist, and the user must be allowed to create tables in it. You can
+run the command again: it leaves an existing metastore unchanged.
 
 Standard output is one line of JSON: created, version, seconds. Exit codes: 0 done; 2 usage or configuration; 4 a fault
 that a retry may cure.

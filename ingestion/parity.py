@@ -1,4 +1,4 @@
-"""Say by an exit code what the last comparisons came to: `spark-submit parity.py --help`."""
+"""Report the result of the last comparisons as an exit code: `spark-submit parity.py --help`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
 _EPILOG = """
-`dbt test` writes a row to reconcile_parity for each comparison of `reconcile.parity`, and ends with 1 whatever it
-found. This reads the newest row of each test, or those of one run, and tells apart what to do:
+`dbt test` writes a row to reconcile_parity for each comparison of `reconcile.parity`, and ends with 1 for every kind of
+difference. This job reads the newest row of each test, or the rows of one run. Its exit code shows what to do:
 
   0  every row in scope matches
   1  differences are confirmed: look at reconcile_parity_differences
-  2  usage or configuration, or nothing has been compared
-  3  some rows cannot be decided: what is in quarantine or pending has to be mended first
+  2  usage or configuration, or there is no comparison yet
+  3  some rows cannot be decided: first repair the records in quarantine and the pending rows
   4  some rows are in flight, and nothing is worse: test again later, or with a later snapshot
 
 Standard output is one line of JSON: comparisons, and the sums of their compared, matched, confirmed, unprovable and
@@ -36,8 +36,12 @@ def main(words: list[str], console: Console) -> None:
     parser.add_argument(
         "--results", required=True, metavar="SCHEMA.TABLE", help="the table reconcile_parity of the project"
     )
-    parser.add_argument("--relation", metavar="SCHEMA.NAME", help="comparisons of this model only")
-    parser.add_argument("--run", metavar="ID", help="those of one dbt run, its invocation_id (default: the newest)")
+    parser.add_argument("--relation", metavar="SCHEMA.NAME", help="only comparisons of this model")
+    parser.add_argument(
+        "--run",
+        metavar="ID",
+        help="only comparisons of the dbt run with this invocation_id (default: the newest of each test)",
+    )
     options = parser.parse_args(words)
     results = TableName.parse(options.results, "--results")
     last = newest(session.start(f"parity {results}"), results, options.relation, options.run)

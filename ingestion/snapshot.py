@@ -24,64 +24,71 @@ from reconcile_jobs.staging import TableName
 from reconcile_jobs.timestamps import as_text, asked_moment
 
 CSV_HELP = r"""
-The files are CSV as RFC 4180 and PostgreSQL's COPY have it, in UTF-8: values that hold a separator, a quote or a
-line break are in quotes, and quotes inside are doubled. The NULL marker counts where it stands without quotes: with
---null '\N', \N is NULL and "\N" a text; without --null, nothing between two separators is NULL and "" the empty
-text. Files that end in .gz or .bz2 are decompressed.
+The files are CSV in UTF-8, as in RFC 4180 and PostgreSQL's COPY. Values with a separator, a quote or a line break are
+in quotes, and quotes inside them are doubled. Only a NULL marker without quotes is NULL: with --null '\N', \N is NULL
+and "\N" is a text. Without --null, an empty value is NULL and "" is the empty text. Files that end in .gz or .bz2 are
+decompressed.
 
-Types are Spark's scalar types. A value must be exactly one of its type: 12.5 in a bigint, an eleventh decimal place in
-a decimal(38,10) or a day that does not exist end the job with exit code 1, naming file, line, column, value and type,
-and the table stays as it was. (float and double are the nearest ones.) Booleans are t, true, 1, f, false, 0; binary
-is \x9f7a; timestamps are 2026-11-21 11:33:13.049844+00, and UTC without a zone. char(n) and varchar(n) become string,
-and refuse longer texts. 'not null' in the schema is checked.
+Types are Spark's scalar types. A value must be exactly one of its type. Examples of wrong values are 12.5 in a bigint,
+an eleventh decimal place in a decimal(38,10), or a day that does not exist. The job then ends with exit code 1, names
+file, line, column, value and type, and leaves the table unchanged. (float and double are the nearest values.)
+
+Booleans are t, true, 1, f, false, 0. Binary is \x9f7a. Timestamps are 2026-11-21 11:33:13.049844+00; without a zone
+they are UTC. char(n) and varchar(n) become string, and longer texts are an error. The job checks 'not null' in the
+schema.
 """
 
 JDBC_HELP = r"""
-All rows are of one position, which is kept as a property of the table, reconcile.snapshot.position, and printed:
+All rows are from one position. The job prints the position, and stores it in the table property
+reconcile.snapshot.position:
 
-  PostgreSQL  the snapshot of a transaction, as pg_current_snapshot() writes it; all partitions read by it
-  Oracle      an SCN; all partitions read AS OF it. --at 15869128507100 goes back to one
-  MySQL       file and place in the binary log; one connection. MySQL holds FLUSH TABLES WITH READ LOCK while it takes
-              the snapshot (rights: RELOAD, BACKUP_ADMIN), MariaDB needs none. URLs begin with jdbc:mariadb:
-  SQL Server  the newest LSN that change data capture knew; one connection. It needs ALLOW_SNAPSHOT_ISOLATION
+  PostgreSQL  the snapshot of a transaction, as pg_current_snapshot() writes it; all partitions read in this snapshot
+  Oracle      an SCN; all partitions read AS OF this SCN. --at 15869128507100 reads as of an earlier SCN
+  MySQL       file and position in the binary log; one connection. MySQL holds FLUSH TABLES WITH READ LOCK while it
+              takes the snapshot (rights: RELOAD, BACKUP_ADMIN). MariaDB needs neither. URLs begin with jdbc:mariadb:
+  SQL Server  the newest LSN that change data capture has recorded; one connection. The database needs change data
+              capture and ALLOW_SNAPSHOT_ISOLATION
 
-User and password come from RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or with whatever else the driver takes,
-such as oracle.net.wallet_location, from the file of --properties: lines name=value, mode 600, the job's user its owner.
-Never from the command line. Properties of keys, timeouts and names are taken; others, of which some load classes, read
-or write files, or run statements, want --allow-property. What the job writes has the rights that its umask leaves.
+The job reads user and password from RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or from the file of --properties,
+but never from the command line. The file may also have other properties of the driver, for example
+oracle.net.wallet_location. It has lines name=value, its mode is 600, and its owner is the job's user or root. The job
+accepts properties for keys, timeouts and names. Some other properties load classes, read or write files, or run
+statements: every other property needs --allow-property. The job's umask determines the rights of the files it writes.
 
-The drivers are not part of this package: spark-submit --packages org.postgresql:postgresql:42.7.8, or
+The drivers are not part of this package. Use spark-submit --packages org.postgresql:postgresql:42.7.8, or
 com.oracle.database.jdbc:ojdbc11:23.9.0.25.07, org.mariadb.jdbc:mariadb-java-client:3.5.6,
-com.microsoft.sqlserver:mssql-jdbc:13.2.1.jre11; on one machine RECONCILE_PACKAGES=... fetches them once.
+com.microsoft.sqlserver:mssql-jdbc:13.2.1.jre11. On one machine, RECONCILE_PACKAGES=... downloads a driver once.
 
-The source itself writes each value as text, with all its digits, and it becomes one of the column's type: numeric(18,4)
-is decimal(18,4); a numeric, a NUMBER or a FLOAT of Oracle's without digits is a string, times without a zone are
-timestamp_ntz. --columns 'id, total decimal(38,10), placed_at timestamp' takes these columns only and gives some another
-type; a time without a zone is then in UTC. A value that its type does not hold exactly, an eleventh decimal place or
-the date infinity, ends the job with exit code 1, and the table stays as it was. char(n) is what the source
-gives: PostgreSQL and Oracle pad it, MySQL does not.
+The source writes each value as text, with all its digits, and the job converts the text to the column's type.
+numeric(18,4) becomes decimal(18,4). A numeric or a NUMBER without digits becomes string, and so does Oracle's FLOAT.
+Times without a zone become timestamp_ntz. --columns 'id, total decimal(38,10), placed_at timestamp' reads only these
+columns, and declares another type for some of them. A time without a zone that is declared as timestamp is in UTC. If a
+type does not hold a value exactly, for example an eleventh decimal place or the date infinity, the job ends with exit
+code 1 and leaves the table unchanged. char(n) is as the source gives it: PostgreSQL and Oracle pad it, MySQL does not.
 """
 
 SPANNER_HELP = r"""
-All rows are those of one timestamp, which is kept as a property of the table, reconcile.snapshot.position, and printed:
-now, a strong read, or a time within the database's version_retention_period. At the time of a batch's cut, cut_time in
-the ledger, a base table that stopped at that batch has the very same rows.
+All rows are from one timestamp: now, which is a strong read, or --at, a time within the database's
+version_retention_period. The job prints the timestamp, and stores it in the table property
+reconcile.snapshot.position. With --at and a batch's cut_time in the ledger, the snapshot has exactly the rows of a base
+table that stopped at this batch.
 
-Types: a NUMERIC is decimal(38,9), one of the PostgreSQL dialect a string, arrays are arrays, JSON is a string.
---columns 'OrderId, Total decimal(20,4)' takes these columns only, and gives some another type. A value that its type
-does not hold exactly, nanoseconds in a timestamp, ends the job with exit code 1; declare it as a string.
-The credentials are Google's application default ones, or none for an emulator at SPANNER_EMULATOR_HOST.
+Types: a NUMERIC is decimal(38,9), a NUMERIC of the PostgreSQL dialect is a string, arrays are arrays, JSON is a string.
+--columns 'OrderId, Total decimal(20,4)' reads only these columns, and declares another type for some of them. If a type
+does not hold a value exactly, for example nanoseconds in a timestamp, the job ends with exit code 1. Declare such a
+column as a string. The job uses Google's application default credentials, and none for an emulator at
+SPANNER_EMULATOR_HOST.
 """
 
 TABLE_HELP = r"""
-Columns and types are those of the table, or of the view: a view can leave columns out, or give them other types. The
-rows have no position in a log. The snapshot table says when they were taken: --at, or the time of this command.
+The snapshot has the columns and types of the table or view. Use a view to leave columns out, or to change their types.
+The rows have no position in a log. The snapshot table records when they were taken: --at, or the time of this command.
 """
 
 FILES_HELP = r"""
-Columns and types are those of the files; a directory like day=1 is a column. CSV, which has no types, is read by
-snapshot.py csv. The rows have no position in a log. The snapshot table says when they were taken: --at, or the time of
-this command.
+The snapshot has the columns and types of the files; a directory name like day=1 becomes a column. For CSV, which has no
+types, use snapshot.py csv. The rows have no position in a log. The snapshot table records when they were taken: --at,
+or the time of this command.
 """
 
 
@@ -95,26 +102,37 @@ def main(arguments: list[str], console: Console) -> None:
     csv.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
     csv.add_argument("--schema", required=True, metavar="DDL", help="columns and types: 'id bigint, name string'")
     csv.add_argument(
-        "--null", default="", metavar="MARKER", help=r"what means NULL, unquoted, as \N (default: nothing)"
+        "--null",
+        default="",
+        metavar="MARKER",
+        help=r"the unquoted text that means NULL, for example \N (default: nothing)",
     )
-    csv.add_argument("--delimiter", default=",", metavar="CHARACTER", help=r"between values; \t is a tab (default: ,)")
+    csv.add_argument(
+        "--delimiter", default=",", metavar="CHARACTER", help=r"the separator between values; \t is a tab (default: ,)"
+    )
     _add_moment(csv)
-    csv.add_argument("--no-header", action="store_true", help="files begin with a row, in the order of the schema")
+    csv.add_argument(
+        "--no-header", action="store_true", help="the files have no header; values are in the order of the schema"
+    )
     jdbc = kinds.add_parser("jdbc", help="a table of a database", epilog=JDBC_HELP)
-    jdbc.add_argument("--url", required=True, help="jdbc:postgresql://host:5432/shop, without a password")
-    jdbc.add_argument("--table", required=True, metavar="SCHEMA.TABLE", help="the table, quoted as the database does")
+    jdbc.add_argument("--url", required=True, help="for example jdbc:postgresql://host:5432/shop, without a password")
+    jdbc.add_argument(
+        "--table", required=True, metavar="SCHEMA.TABLE", help="the table, quoted as in the database's SQL"
+    )
     jdbc.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
-    jdbc.add_argument("--at", default="now", metavar="POSITION", help="now (default), or of Oracle an SCN")
-    jdbc.add_argument("--columns", metavar="LIST", help="those to take (default: all), some with a type")
-    jdbc.add_argument("--partition-column", metavar="NAME", help="a column of numbers; its ranges are read at once")
-    jdbc.add_argument("--partitions", type=int, metavar="N", help="how many ranges, each by a connection")
-    jdbc.add_argument("--properties", metavar="FILE", help="properties of the connection, in a file of mode 600")
+    jdbc.add_argument("--at", default="now", metavar="POSITION", help="now (default), or for Oracle an SCN")
+    jdbc.add_argument("--columns", metavar="LIST", help="the columns to read (default: all), some with a type")
+    jdbc.add_argument(
+        "--partition-column", metavar="NAME", help="a column of numbers; its ranges are read at the same time"
+    )
+    jdbc.add_argument("--partitions", type=int, metavar="N", help="the number of ranges, each with its own connection")
+    jdbc.add_argument("--properties", metavar="FILE", help="a file of mode 600 with properties of the connection")
     jdbc.add_argument(
         "--allow-property",
         action="append",
         default=[],
         metavar="NAME",
-        help="a property of the driver's, in --url or --properties, that is not known to be harmless",
+        help="a driver property in --url or --properties to accept, although it is not known to be harmless",
     )
     # Named on the command line a password has been seen; it is not shown again in the complaint.
     jdbc.add_argument("--password", "--user", dest="secret", help=argparse.SUPPRESS)
@@ -122,12 +140,15 @@ def main(arguments: list[str], console: Console) -> None:
     spanner.add_argument("--project", required=True, help="the Google Cloud project of the instance")
     spanner.add_argument("--instance", required=True, help="the Spanner instance")
     spanner.add_argument("--database", required=True, help="the database, of either dialect")
-    spanner.add_argument("--table", required=True, help="the table, as it is spelled there")
+    spanner.add_argument("--table", required=True, help="the table, exactly as Spanner spells it")
     spanner.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
     spanner.add_argument(
-        "--at", default="now", metavar="TIME", help="now (default), or as 2026-05-01T09:00:00.123456789Z"
+        "--at",
+        default="now",
+        metavar="TIME",
+        help="now (default), or a time, for example 2026-05-01T09:00:00.123456789Z",
     )
-    spanner.add_argument("--columns", metavar="LIST", help="those to take (default: all), some with a type")
+    spanner.add_argument("--columns", metavar="LIST", help="the columns to read (default: all), some with a type")
     table = kinds.add_parser("table", help="a table or view of the session", epilog=TABLE_HELP)
     table.add_argument("--table", required=True, metavar="SCHEMA.TABLE", help="the table or view to copy")
     table.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
@@ -182,7 +203,9 @@ def _copy(options: argparse.Namespace, console: Console, started: float) -> None
 
 
 def _add_moment(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--at", metavar="TIME", help="when the rows were taken, as 2026-05-01T09:00:00Z (default: now)")
+    parser.add_argument(
+        "--at", metavar="TIME", help="when the rows were taken, for example 2026-05-01T09:00:00Z (default: now)"
+    )
 
 
 def _moment(at: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Say whether all is right, worst first: `spark-submit status.py --help`."""
+"""Report what is wrong, the worst first: `spark-submit status.py --help`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
 _EPILOG = """
-Reads the view reconcile_status, which `dbt run` makes, and writes a line for each thing that is not right, the worst
-first, to standard error. What it finds is what the tables hold now, of the models that dbt had built by then.
+The job reads the view reconcile_status, which `dbt run` creates. It writes one line to standard error for each problem,
+the worst first. The view shows the present content of the tables, for the models that dbt had built when it created
+the view.
 
-  0  all is right
-  1  data are wrong or missing: records in quarantine, rows that parity found to differ, records that name no object
+  0  nothing is wrong
+  1  data are wrong or missing: records in quarantine, differences that parity confirmed, records without an object
   2  usage or configuration
-  3  somebody has to look: objects that no model reads, columns that are not as declared, rows that wait for the rest of
-     their columns, rows that parity cannot decide
-  4  time may cure it: models behind their staging table, rows in flight, no append within --appended-within
+  3  somebody has to look: objects that no model reads, columns that are not as declared, pending rows, rows that parity
+     cannot decide
+  4  time may cure it: models that have not applied all of staging, rows in flight, no append within --appended-within
 
-Standard output is one line of JSON: for each kind of finding how many there are, and status, the exit code's word.
+Standard output is one line of JSON: staging_tables, the number of findings with exit code 1 (wrong), 3 (look) and
+4 (wait), and status: right, or the word of the exit code.
 """
 
 # What an exit code means, worst first.
@@ -47,7 +49,11 @@ def main(words: list[str], console: Console) -> None:
         help="the longest time since a staging table's last append (default: 24h)",
     )
     parser.add_argument(
-        "--ignore-object", action="append", default=[], metavar="NAME", help="an object that no model is to read"
+        "--ignore-object",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an object that no model needs to read; may be repeated",
     )
     options = parser.parse_args(words)
     view = TableName.parse(options.status, "--status")

@@ -330,7 +330,7 @@ class _Stream:
 
     def __init__(self, session: Session, sources: Mapping[str, Any]) -> None:
         self.session, self.sources = session, sources
-        self.options: dict[str, str] = {}
+        self.given: dict[str, str] = {}
         self.source: Any = None
         self.batch: Any = None
         self.interval = 0.0
@@ -340,7 +340,7 @@ class _Stream:
         return self
 
     def option(self, name: str, value: Any) -> _Stream:
-        self.options[name] = str(value).lower() if isinstance(value, bool) else str(value)
+        self.given[name] = str(value).lower() if isinstance(value, bool) else str(value)
         return self
 
     def options(self, **options: Any) -> _Stream:
@@ -373,7 +373,7 @@ class _Query:
 
     def __init__(self, stream: _Stream) -> None:
         self._stream = stream
-        self._checkpoint = Path(stream.options["checkpointLocation"].removeprefix("file:"))
+        self._checkpoint = Path(stream.given["checkpointLocation"].removeprefix("file:"))
         for part in ("offsets", "commits"):
             (self._checkpoint / part).mkdir(parents=True, exist_ok=True)
         metadata = self._checkpoint / "metadata"
@@ -403,7 +403,7 @@ class _Query:
 
     def _run(self) -> None:
         try:
-            reader = self._stream.source(self._stream.options).streamReader(None)
+            reader = self._stream.source(self._stream.given).streamReader(None)
             try:
                 self._follow(reader)
             finally:

@@ -15,56 +15,83 @@ from reconcile_jobs.staging import TableName
 __all__ = ["arguments"]
 
 DATASTREAM_HELP = """
-Files and directories whose names begin with _ or . are hidden: they are not read, but named by each run, as are local
-links that lead nowhere; a link to a directory above itself is refused. With --format auto, names that end in .json,
-.jsonl or .ndjson (perhaps .gz or .bz2 after it) are JSON lines, those in .avro Avro; any other is not read, but
-recorded in staging by its name. Files must appear whole (renamed into place, as object stores do), and a file is known
-by its path: it is appended once, and what is written into it later is not seen. One that is written to while it is
-read is named, with exit code 1, or counted as changed_files with --skip-corrupt-files.
+The job does not read hidden files and directories. Their names begin with . or _, but a name that begins with _ and
+contains = is not hidden. The job does not read local links that lead nowhere. Each run names the first hidden file and
+the first such link, with the number of the others. A link to a directory above itself is an error.
 
-Standard output is one line of JSON: files, records, unreadable (records without an object, of which the first is named
-by its file and line), long_records, corrupt_files, ignored_files, changed_files, broken_links, hidden_files (null if
-looking for them takes longer than the run), first_batch, last_batch, seconds, and with --expect expectations. Exit
-codes: 0 done, also with unreadable records, which --expect fail refuses; 1 a file cannot be read or was written to, or
-records are not as expected; 2 usage or configuration; 4 a fault that a retry may cure.
+With --format auto, names that end in .json, .jsonl or .ndjson, also followed by .gz or .bz2, are JSON lines. Names that
+end in .avro are Avro. The job does not read other files, but it records their names in staging.
+
+Files must appear whole: rename them into place, as object stores do. The job knows a file by its path, and appends it
+once. It does not see what is written into the file later. If a file is written to while the job reads it, the job ends
+with exit code 1 and names the file. With --skip-corrupt-files it counts the file as changed_files and continues.
+
+Standard output is one line of JSON: files, records, unreadable, long_records, corrupt_files, ignored_files,
+changed_files, broken_links, hidden_files, first_batch, last_batch, seconds; with --expect also expectations, with --dbt
+also dbt. unreadable counts records without an object; the job names the file and line of the first one. hidden_files
+is null if the search for hidden files takes longer than the run.
+
+Exit codes: 0 done, also with unreadable records (--expect fail refuses them); 1 a file cannot be read or was written
+to, records are not as expected, or dbt failed; 2 usage or configuration; 4 a fault that a retry may cure.
 """
 
 SPANNER_HELP = """
-Without --every the job appends what was committed up to its own start (or --end), and ends. It reads in windows: each
-is one batch, and holds every commit of its time, across partitions and tables. The credentials are Google's
-application default ones; with SPANNER_EMULATOR_HOST in the environment the emulator is read, without any.
+Without --every the job appends all commits up to its own start (or --end), and ends. It reads in windows. Each window
+is one batch, and holds every commit of its time, across partitions and tables. A window without records usually leaves
+no batch. The job uses Google's application default credentials. If SPANNER_EMULATOR_HOST is set, it reads the emulator
+without credentials.
 
 Standard output is one line of JSON: windows, records, backfill_records, first_batch, last_batch, cut_time (every commit
-up to it is in staging), seconds, and with --expect expectations. Exit codes: 0 done; 1 records are not as expected;
-2 usage or configuration; 4 a fault that a retry may cure.
+up to this time is in staging), seconds; with --expect also expectations, with --dbt also dbt.
+
+Exit codes: 0 done; 1 records are not as expected, or dbt failed; 2 usage or configuration; 4 a fault that a retry may
+cure.
 """
 
 BIGTABLE_HELP = """
-Without --every the job goes on until the low watermark of every partition has passed its own start (or --end), and
-ends; a watermark that stands still, because a cluster has not replicated, it does not wait for. It reads in rounds,
-each of which is a batch that also holds where it ended. The low watermark is Bigtable's own estimate: replicated
-changes may come after it. With --backfill give a --start that lies before whatever has not been replicated yet.
+Without --every the job reads until the low watermark of every partition has passed its own start (or --end), and ends.
+It does not wait for a watermark that has stopped because a cluster has not replicated. It reads in rounds. Each round
+is one batch, which also holds the position where the round ended. A round that brings nothing new usually leaves no
+batch. The low watermark is Bigtable's own estimate: replicated changes from before it may arrive later. With
+--backfill, choose a --start before all changes that are not replicated yet.
 
-The credentials are Google's application default ones; with BIGTABLE_EMULATOR_HOST in the environment that server is
-read, without any.
+The job uses Google's application default credentials. If BIGTABLE_EMULATOR_HOST is set, it reads that server without
+credentials.
 
-Standard output is one line of JSON: rounds, records, backfill_records, first_batch, last_batch, low_watermark, seconds,
-and with --expect expectations. Exit codes: 0 done; 1 records are not as expected; 2 usage or configuration; 4 a fault
-that a retry may cure.
+Standard output is one line of JSON: rounds, records, backfill_records, first_batch, last_batch, low_watermark, seconds;
+with --expect also expectations, with --dbt also dbt.
+
+Exit codes: 0 done; 1 records are not as expected, or dbt failed; 2 usage or configuration; 4 a fault that a retry may
+cure.
+"""
+
+TABLE_HELP = """
+Reads tables to which Datastream itself appends each change (append-only write mode), as Delta or Iceberg tables of this
+session. Each run appends the rows that the tables got since the previous run, one batch for each table. Models read
+them with the macro datastream_append. Compaction of files is no change. A table that was changed in another way (MERGE,
+DELETE, an overwrite, a restore), or whose history since the last run is gone, is refused. With --again the job reads
+the whole table, and appends the records that staging does not have.
+
+Standard output is one line of JSON: tables (that had new rows), records, first_batch, last_batch, seconds. Exit codes:
+0 done; 1 a row is too long; 2 usage or configuration, or a table that was not only appended to; 4 a fault that a retry
+may cure.
 """
 
 SNAPSHOT_HELP = """
-For a table that has no log: a reference table, or an export each night. The rows are compared with the snapshot of the
-same object that was staged before, and what differs is appended: a key that is new is an insert, one that is gone a
-delete. A snapshot that equals the one before appends no record. Models read them with the macro snapshots.
+This source is for a table without a log, for example a reference table or an export each night. The job compares the
+snapshot with the previous snapshot of the object in staging, and appends the differences. A new key is an insert, a row
+with other values is an update, and a missing key is a delete. If the two snapshots are equal, the job appends no
+record. Models read the records with the macro snapshots.
 
-The snapshot table is one that snapshot.py has finished. Snapshots of an object are staged in the order in which they
-were taken: the moment is that of the snapshot table, or --at. The same snapshot is staged once. One staging table holds
-the snapshots of many objects; the records of a log go to another one.
+The snapshot table must be the complete result of snapshot.py. Stage the snapshots of an object in the order in which
+they were taken. The job reads this time from the snapshot table, or from --at. It stages a snapshot only once. One
+staging table holds the snapshots of many objects. Use another staging table for the records of a log.
 
 Standard output is one line of JSON: rows, inserted, updated, deleted, unchanged, taken_at, first_batch, last_batch,
-seconds. Exit codes: 0 done; 1 the snapshot is empty, or the key is none; 2 usage or configuration; 4 a fault that a
-retry may cure.
+seconds; with --dbt also dbt.
+
+Exit codes: 0 done; 1 the snapshot is empty, a key is NULL or repeated, a row is too long, or dbt failed; 2 usage or
+configuration; 4 a fault that a retry may cure.
 """
 
 
@@ -121,13 +148,20 @@ def arguments(
     files = _source(sources, "datastream", "files that Datastream wrote", "Datastream's files", DATASTREAM_HELP)
     files.add_argument("--path", required=True, help="a directory (searched recursively), a file or a pattern")
     _add_staging(files)
-    files.add_argument("--format", choices=["auto", "json", "avro"], default="auto", help="(default: auto, by name)")
-    files.add_argument("--max-files", type=_positive, metavar="N", help="at most so many files in one batch")
-    files.add_argument("--every", type=interval, metavar="30s", help="keep going, looking for files so often")
     files.add_argument(
-        "--skip-corrupt-files", action="store_true", help="record the name of a file that cannot be read, and go on"
+        "--format",
+        choices=["auto", "json", "avro"],
+        default="auto",
+        help="the format of the files (default: auto, by their names)",
     )
-    spanner = _source(sources, "spanner", "a Spanner change stream", "a change stream's records", SPANNER_HELP)
+    files.add_argument("--max-files", type=_positive, metavar="N", help="the greatest number of files in one batch")
+    files.add_argument(
+        "--every", type=interval, metavar="30s", help="keep running, and look for files at this interval"
+    )
+    files.add_argument(
+        "--skip-corrupt-files", action="store_true", help="record the name of a file that cannot be read, and continue"
+    )
+    spanner = _source(sources, "spanner", "a Spanner change stream", "the records of a change stream", SPANNER_HELP)
     spanner.add_argument("--project", required=True, help="the Google Cloud project of the instance")
     spanner.add_argument("--instance", required=True, help="the Spanner instance")
     spanner.add_argument("--database", required=True, help="the database, of either dialect")
@@ -135,20 +169,25 @@ def arguments(
     _add_staging(spanner)
     _add_extent(
         spanner,
-        within="the stream's retention period, and with --backfill the database's",
-        end="the last commit timestamp",
-        there="the rows that were there at the start",
+        within="the stream's retention period, and with --backfill also the database's",
+        end="the last commit timestamp to append",
+        there="the rows that existed at the start",
     )
-    spanner.add_argument("--every", type=interval, metavar="10s", help="keep going, with a window so often")
+    spanner.add_argument("--every", type=interval, metavar="10s", help="keep running, with a window at this interval")
     spanner.add_argument(
-        "--window", type=_short, default="60s", metavar="60s", help="at most so long a time in one batch (default: 60s)"
+        "--window",
+        type=_short,
+        default="60s",
+        metavar="60s",
+        help="the longest time that one batch covers (default: 60s)",
     )
     spanner.add_argument(
         "--heartbeat",
         type=_heartbeat,
         default="10s",
         metavar="10s",
-        help="how often Spanner says that it is there, 1s to 5m; a query that misses ten is made again (default: 10s)",
+        help="the interval of Spanner's heartbeats, 1s to 5m; a query without any record for ten intervals is repeated "
+        "(default: 10s)",
     )
     spanner.add_argument(
         "--table",
@@ -156,55 +195,79 @@ def arguments(
         action="append",
         default=None,
         metavar="TABLE",
-        help="begin only if the stream watches it; may be repeated",
+        help="begin only if the stream watches this table; may be repeated",
     )
     spanner.add_argument(
         "--partition-check",
         choices=["fail", "warn"],
         default="fail",
-        help="what happens where the partitions that were read are not those that Spanner names (default: fail)",
+        help="what to do if the partitions that were read differ from those that Spanner lists (default: fail)",
     )
     streams = "a Bigtable table's change stream"
-    bigtable = _source(sources, "bigtable", streams, "a change stream's data changes", BIGTABLE_HELP)
+    bigtable = _source(sources, "bigtable", streams, "the data changes of a change stream", BIGTABLE_HELP)
     bigtable.add_argument("--project", required=True, help="the Google Cloud project of the instance")
     bigtable.add_argument("--instance", required=True, help="the Bigtable instance")
-    bigtable.add_argument("--table", required=True, help="the table, whose change stream is enabled")
+    bigtable.add_argument("--table", required=True, help="the table; its change stream must be enabled")
     bigtable.add_argument("--app-profile", required=True, help="an app profile with single-cluster routing")
     _add_staging(bigtable, has_checkpoint=False)
     _add_extent(
         bigtable,
         within="the change stream's retention period",
-        end="the commit timestamp to get to",
-        there="the cells that are there already",
+        end="the commit timestamp to reach",
+        there="the cells that already exist",
     )
-    bigtable.add_argument("--every", type=seconds_of, metavar="10s", help="keep going, with a round so often")
-    differences = "the differences of a snapshot from the one before it"
-    snapshot = _source(sources, "snapshot", "a snapshot of a table that has no log", differences, SNAPSHOT_HELP)
+    bigtable.add_argument("--every", type=seconds_of, metavar="10s", help="keep running, with a round at this interval")
+    tables = _source(sources, "table", "a table that Datastream appends to", "the new rows of tables", TABLE_HELP)
+    tables.add_argument(
+        "--table",
+        dest="tables",
+        action="append",
+        type=lambda text: TableName.parse(text, "--table"),
+        required=True,
+        metavar="SCHEMA.TABLE",
+        help="a table that Datastream writes in append-only mode; may be repeated",
+    )
+    _add_staging(tables, has_checkpoint=False, is_log=False)
+    tables.add_argument("--object", metavar="NAME", help="the table's name in staging (default: that of --table)")
+    tables.add_argument("--every", type=seconds_of, metavar="60s", help="keep running, and read at this interval")
+    tables.add_argument(
+        "--again", action="store_true", help="read each table whole, and append the records that staging does not have"
+    )
+    differences = "the differences between a snapshot and the previous one"
+    snapshot = _source(sources, "snapshot", "a snapshot of a table without a log", differences, SNAPSHOT_HELP)
     snapshot.add_argument(
         "--table",
         type=lambda text: TableName.parse(text, "--table"),
         required=True,
         metavar="SCHEMA.TABLE",
-        help="the snapshot table, as snapshot.py has made it",
+        help="the snapshot table, as snapshot.py created it",
     )
     _add_staging(snapshot, has_checkpoint=False, is_log=False)
     snapshot.add_argument(
-        "--key", type=_names, required=True, metavar="NAME,...", help="the columns that tell rows apart, never NULL"
-    )
-    snapshot.add_argument("--object", metavar="NAME", help="the table's name in staging (default: that of --table)")
-    snapshot.add_argument(
-        "--at", metavar="TIME", help="when the snapshot was taken, as 2026-05-01T09:00:00Z (default: as its table says)"
+        "--key", type=_names, required=True, metavar="NAME,...", help="the columns that identify a row, never NULL"
     )
     snapshot.add_argument(
-        "--allow-empty", action="store_true", help="take a snapshot without rows, which deletes every row"
+        "--object",
+        metavar="NAME",
+        help="the object, which is the table's name in staging (default: the name in --table)",
+    )
+    snapshot.add_argument(
+        "--at",
+        metavar="TIME",
+        help="when the snapshot was taken, for example 2026-05-01T09:00:00Z (default: the time in its table)",
+    )
+    snapshot.add_argument(
+        "--allow-empty", action="store_true", help="accept a snapshot without rows, which deletes every row"
     )
     snapshot.add_argument(
         "--allow-new-columns",
         action="store_true",
-        help="take a snapshot with more columns, or other types, than before; each row then counts as updated",
+        help="accept a snapshot with more columns, or other types, than before; each row then counts as updated",
     )
     asked = vars(parser.parse_args(words))
     expected = _expected(asked)  # which still sees an interval that is dbt's
+    if asked["source"] == "table":
+        asked["tables"] = tuple(asked["tables"])
     return asked.pop("source"), asked, _dbt(asked), expected
 
 
@@ -227,28 +290,29 @@ def _dbt(asked: dict[str, Any]) -> tuple[str, float | None] | None:
 
 
 def _add_staging(parser: argparse.ArgumentParser, has_checkpoint: bool = True, is_log: bool = True) -> None:
-    longer = "of a longer record staging holds a note, and models put it into quarantine"
+    longer = "for a longer record staging holds a note, which models put into quarantine"
     parser.add_argument(
         "--staging",
         type=TableName.parse,
         required=True,
         metavar="SCHEMA.TABLE",
-        help="the table, made if it is missing",
+        help="the staging table; it is created if it is missing",
     )
     parser.add_argument(
         "--dbt",
         metavar="COMMAND",
-        help="run dbt in this process whenever something was appended, as --dbt 'build --select tag:shop'",
+        help="run dbt in this process after the first pass, after each pass that appended something, and after a "
+        "failed run of dbt; for example --dbt 'build --select tag:shop'",
     )
     parser.add_argument(
         "--longest-record",
         type=_size,
         default=LONGEST,
         metavar="32m",
-        help=f"{longer if is_log else 'a longer row ends the job'} (1m to 1g, default: 32m)",
+        help=f"the longest record (1m to 1g, default: 32m); {longer if is_log else 'a longer row ends the job'}",
     )
     if has_checkpoint:
-        where = "what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
+        where = "the record of what was appended (default: lakehouse/_checkpoints/SCHEMA.TABLE)"
         parser.add_argument("--checkpoint", metavar="DIR", help=where)
     if is_log:
         _add_expectations(parser)
@@ -258,31 +322,33 @@ def _add_extent(parser: argparse.ArgumentParser, within: str, end: str, there: s
     parser.add_argument(
         "--start",
         metavar="TIME",
-        help=f"where the first run begins, as 2026-05-01T09:00:00Z, within {within} (default: now); every later run "
-        "goes on where the one before ended",
+        help=f"where the first run begins, for example 2026-05-01T09:00:00Z, within {within} (default: now); later "
+        "runs continue where the run before ended",
     )
-    parser.add_argument("--end", metavar="TIME", help=f"{end} (default: now)")
+    parser.add_argument("--end", metavar="TIME", help=f"{end} (default: now; with --every, no end)")
     parser.add_argument("--backfill", action="store_true", help=f"also append {there}")
 
 
 def _add_expectations(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "expectations",
-        "With --expect what was appended is validated by Great Expectations: records can be read, their object and "
-        "change type are known, what orders them is there, they came in time, and no more or fewer than usual.",
+        "With --expect, Great Expectations validates the appended records: the records can be\n"
+        "read, their object and change type are known, the fields that order them exist, they\n"
+        "arrived in time, and their number is not unusual.",
     )
     group.add_argument(
         "--expect",
         nargs="?",
         choices=["warn", "fail"],
         const="warn",
-        help="say what is not met, and with fail exit with 1, until it is let pass by a run with warn (default: warn)",
+        help="report expectations that are not met (default: warn); with fail, exit with 1 until a run with warn "
+        "accepts the records",
     )
     group.add_argument(
         "--expect-object",
         action="append",
         metavar="OBJECT",
-        help="an object that may come; may be repeated (default: those that staging had before)",
+        help="an object that records may have; may be repeated (default: the objects that staging had before)",
     )
     group.add_argument(
         "--expect-lag", type=seconds_of, metavar="24h", help="the longest time from commit to append (default: 24h)"
@@ -291,13 +357,13 @@ def _add_expectations(parser: argparse.ArgumentParser) -> None:
         "--expect-volume",
         type=_factor,
         metavar="10",
-        help="how many times more or fewer records than the median day of the week before one day may bring, by object "
-        "(default: 10); judged once staging holds four days",
+        help="by what factor the records of the last day may differ from the median day of the week before, by object "
+        "(default: 10); checked once staging holds four days",
     )
     group.add_argument(
         "--data-docs",
         metavar="DIR",
-        help="where results and Data Docs are kept (default: lakehouse/_expectations/SCHEMA.TABLE)",
+        help="the directory for results and Data Docs (default: lakehouse/_expectations/SCHEMA.TABLE)",
     )
 
 

@@ -6,25 +6,25 @@ snapshot, `object` the name that the job was given, `origin` the snapshot table 
 - one record for each key that differs: `{"snapshot": ..., "taken_at": ..., "change": "insert" | "update" | "delete",
   "key": {...}, "row": {...}, "digest": ...}`. `row` has the key alone if the snapshot lacks the key; `digest` is the
   SHA-256 of the text of `row`, by which the next snapshot is compared. Numbers and moments are texts, binary is base64.
-- one row with object `#cut`, whose record says which snapshot it was: see `_Cut`.
+- one row with object `#cut`, whose record says which snapshot it was: see `_Cut` and cuts.py.
 
 A snapshot that equals the one before it leaves its cut alone. Snapshots of one object are staged in the order of their
-moments; so the records of a key need no other order than `taken_at`. Differences and cut are one append, and the next
-run goes on from the newest cut in the table, as the job of Bigtable does: there is no checkpoint.
+moments; so the records of a key need no other order than `taken_at`.
 """
 
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from reconcile_jobs.cuts import Cuts
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import DataError, Fault, UsageError, in_sentences
+from reconcile_jobs.rows_as_json import rows_as_json
 from reconcile_jobs.staging import JSON_LIMITS, Staging, TableName, literal, quoted
 from reconcile_jobs.table_formats import format_of
 from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds
@@ -36,20 +36,8 @@ __all__ = ["Job", "Totals", "run"]
 
 SOURCE = "snapshot"
 
-# An object that is no table: one whose name begins with # is refused.
-_CUT = "#cut"
-
-# The id of the job's appends, which it keeps with its table.
-_APPENDS = "snapshots"
-
 # What a snapshot must say of itself: macros/parity and snapshot_table.py write and read the same properties.
 _OF_SNAPSHOT = "reconcile.snapshot"
-
-# JSON as text, whatever the session: every field is there, and a moment has its microseconds.
-_JSON = (
-    "map('ignoreNullFields', 'false', 'timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSX', "
-    "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS')"
-)
 
 
 @dataclass(frozen=True)
@@ -82,11 +70,9 @@ class Totals:
 
 @dataclass(frozen=True)
 class _Cut:
-    """What staging says of a snapshot; `number`: of all snapshots in the table, from 1 on."""
+    """What staging says of a snapshot."""
 
-    number: int
     snapshot: str
-    object: str
     taken_at: str
     key: list[str]
     columns: dict[str, str]
@@ -112,7 +98,9 @@ class _Run:
         rows = self.spark.table(self.job.table.sql)
         key, columns = self._key_of(rows), dict(rows.dtypes)
         self.staging = Staging(self.spark, self.job.staging, SOURCE)
-        newest, known = self._cuts()
+        self.cuts = Cuts(self.spark, self.staging, SOURCE)
+        found = self.cuts.newest(self.object)
+        known = None if found is None else _Cut(**{name: found[name] for name in _Cut.__annotations__})
         moment = self._moment_of(said)
         totals = Totals(taken_at=moment)
         if known is not None and known.snapshot == said[f"{_OF_SNAPSHOT}.id"]:
@@ -120,9 +108,7 @@ class _Run:
             return totals
         self._refuse(known, moment, key, columns)
         cut = _Cut(
-            number=1 + (newest.number if newest else 0),
             snapshot=said[f"{_OF_SNAPSHOT}.id"],
-            object=self.object,
             taken_at=moment,
             key=key,
             columns=columns,
@@ -182,13 +168,6 @@ class _Run:
             )
         return [names[name.lower()] for name in self.job.key]
 
-    def _cuts(self) -> tuple[_Cut | None, _Cut | None]:
-        """Return the newest cut of the staging table, and the newest of this object."""
-        cuts = self.spark.table(self.job.staging.sql).where(f"object = '{_CUT}'").select("record").collect()
-        found = sorted((_Cut(**json.loads(row.record)) for row in cuts), key=lambda cut: cut.number)
-        of_object = [cut for cut in found if cut.object == self.object]
-        return (found[-1] if found else None, of_object[-1] if of_object else None)
-
     def _refuse(self, known: _Cut | None, moment: str, key: list[str], columns: dict[str, str]) -> None:
         """Raise UsageError where this snapshot cannot follow the one before it."""
         if known is None:
@@ -226,8 +205,8 @@ class _Run:
         from pyspark.sql import functions as f
 
         now = rows.select(
-            f.expr(_as_json(rows, cut.key)).alias("key"),
-            f.expr(_as_json(rows, rows.columns)).alias("row"),
+            f.expr(rows_as_json(rows, cut.key)).alias("key"),
+            f.expr(rows_as_json(rows, rows.columns)).alias("row"),
             f.expr(" or ".join(f"{quoted(name)} is null" for name in cut.key)).alias("has_no_key"),
         ).withColumn("digest", f.sha2("row", 256))
         staged = f"from_json(record, 'change string, key string, digest string', {JSON_LIMITS})"
@@ -285,58 +264,22 @@ class _Run:
     def _append(self, compared: DataFrame, cut: _Cut, totals: Totals) -> None:
         from pyspark.sql import functions as f
 
-        identity = self.staging.kept(_APPENDS)
-        if identity is None or self.staging.was_set_back():
-            # A table that was set back knows of fewer appends than the format: they go on under another name.
-            identity = str(uuid.uuid4())
-            self.staging.keep(_APPENDS, identity)
-            self.staging.number_behind_all_appends()
-        origin = f"{self.job.table}/{cut.snapshot}"
         head = f'{{"snapshot":{json.dumps(cut.snapshot)},"taken_at":{json.dumps(cut.taken_at)},"change":"'
-        records = compared.where("change <> 'unchanged'").select(
-            f.concat(
-                f.lit(head),
-                "change",
-                f.lit('","key":'),
-                "key",
-                f.lit(',"row":'),
-                "row",
-                f.expr("coalesce(concat(',\"digest\":\"', digest, '\"'), '')"),
-                f.lit("}"),
-            ).alias("record"),
-            f.lit(self.object).alias("object"),
-            f.lit(origin).alias("origin"),
+        record = f.concat(
+            f.lit(head),
+            "change",
+            f.lit('","key":'),
+            "key",
+            f.lit(',"row":'),
+            "row",
+            f.expr("coalesce(concat(',\"digest\":\"', digest, '\"'), '')"),
+            f.lit("}"),
         )
-        mark = json.dumps(asdict(cut) | {"rows": totals.rows}, separators=(",", ":"), ensure_ascii=False)
-        marks = self.spark.range(1).select(
-            f.lit(mark).alias("record"), f.lit(_CUT).alias("object"), f.lit(origin).alias("origin")
-        )
-        appended = self.staging.append(
-            records.unionByName(marks), SOURCE, identity, "", cut.number, [f"snapshot {cut.number}"]
-        )
-        newest, _ = self._cuts()
-        if newest is None or newest.number < cut.number:
-            self.staging.keep(_APPENDS, str(uuid.uuid4()))
-            raise Fault(
-                f"{self.job.staging} was set back to an older version, and nothing was appended: run the same command "
-                "again, and it goes on from there."
-            )
+        records = compared.where("change <> 'unchanged'").select(record.alias("record"))
+        said = asdict(cut) | {"rows": totals.rows}
+        appended = self.cuts.append(records, self.object, f"{self.job.table}/{cut.snapshot}", said)
         totals.first_batch = totals.last_batch = appended.batch
         self.say(
             f"{self.object}: {totals.rows:,} rows, {totals.inserted:,} inserted, {totals.updated:,} updated, "
             f"{totals.deleted:,} deleted, {totals.unchanged:,} as before"
         )
-
-
-def _as_json(rows: DataFrame, names: list[str]) -> str:
-    """Return SQL for the text of these columns as a JSON object, which no two different rows share."""
-    kinds = dict(rows.dtypes)
-    fields = (f"{_in_json(quoted(name), kinds[name])} as {quoted(name)}" for name in names)
-    return f"to_json(struct({', '.join(fields)}), {_JSON})"
-
-
-def _in_json(column: str, kind: str) -> str:
-    """Return SQL for a column as JSON is to hold it: a number as text, with all its digits."""
-    if kind.startswith("decimal") or kind in ("tinyint", "smallint", "int", "bigint", "float", "double"):
-        return f"cast({column} as string)"
-    return column

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from reconcile_jobs.process import failpoints
@@ -12,7 +14,20 @@ from reconcile_jobs.process.session import configured_format
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["TableFormat", "format_of"]
+__all__ = ["AppendedSince", "NotFollowed", "TableFormat", "format_of"]
+
+
+@dataclass(frozen=True)
+class AppendedSince:
+    """The rows that were appended to a table up to a position, a version or a snapshot; None if there are none."""
+
+    rows: DataFrame | None
+    position: str
+    table_id: str
+
+
+class NotFollowed(Exception):
+    """A table did something else than append since a position; the message completes "the table ... "."""
 
 
 class TableFormat(Protocol):
@@ -44,6 +59,10 @@ class TableFormat(Protocol):
 
     def was_set_back(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
         """Return whether the table was restored to a version from before an append, the last one in its properties."""
+        ...
+
+    def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
+        """Return the rows that were appended after a position, or all rows if it is None. Raises NotFollowed."""
         ...
 
     def appends(self, spark: SparkSession, table: str) -> int:
@@ -85,9 +104,65 @@ class Delta:
         """Return whether Delta's log knows a later append than the table's properties, which a RESTORE sets back."""
         return self.has_appended(spark, table, query_id, epoch + 1)
 
+    def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
+        """Return the rows of the files that were added since a version, as Delta's own streams read them."""
+        location = spark.sql(f"DESCRIBE DETAIL {table}").select("location").collect()[0].location
+        jvm: Any = spark._jvm
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
+        snapshot = log.unsafeVolatileSnapshot()
+        version, table_id = int(snapshot.version()), str(snapshot.metadata().id())
+        if position is None:
+            return AppendedSince(spark.sql(f"SELECT * FROM {table} VERSION AS OF {version}"), str(version), table_id)
+        added = jvm.java.util.ArrayList()
+        if version < int(position):
+            raise NotFollowed(f"was made anew or set back: it is at version {version}, and was read up to {position}")
+        for number, actions in _delta_changes(jvm, log, int(position) + 1, version):
+            operation = "another operation"
+            removed = []
+            for action in actions:
+                kind = action.getClass().getSimpleName()
+                if kind == "CommitInfo":
+                    operation = str(action.operation())
+                elif kind == "AddFile" and action.dataChange():
+                    added.add(action)
+                elif kind == "RemoveFile" and action.dataChange():
+                    removed.append(action)
+            if removed:
+                raise NotFollowed(f"was changed by {operation} at version {number}, and not only appended to")
+        if added.isEmpty():
+            return AppendedSince(None, str(version), table_id)
+        files = jvm.scala.jdk.javaapi.CollectionConverters.asScala(added).toSeq()
+        from pyspark.sql import DataFrame as Frame
+
+        rows = log.createDataFrame(snapshot, files, False, jvm.scala.Option.empty())
+        return AppendedSince(Frame(rows, spark), str(version), table_id)
+
     def appends(self, spark: SparkSession, table: str) -> int:
         """Return how many micro-batches all queries have appended, each of which was given one number at most."""
         return sum(last + 1 for last in _transactions(spark, table).values())
+
+
+def _delta_changes(jvm: Any, log: Any, first: int, last: int) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the versions of a table and their actions. Raises NotFollowed where its log does not go back so far."""
+    as_java = jvm.scala.jdk.javaapi.CollectionConverters.asJava
+    gone = f"has no history of version {first} any more"
+    if first > last:
+        return
+    try:
+        changes = as_java(log.getChanges(first, last, jvm.scala.Option.empty(), True))
+        expected = first
+        while changes.hasNext():
+            change = changes.next()
+            if int(change._1()) != expected:
+                raise NotFollowed(gone)
+            yield expected, list(as_java(change._2()))
+            expected += 1
+    except Exception as problem:
+        if re.search(r"DELTA_LOG_FILE_NOT_FOUND|DELTA_VERSIONS_NOT_CONTIGUOUS|FileNotFound", str(problem)):
+            raise NotFollowed(gone) from problem
+        raise
+    if expected <= last:
+        raise NotFollowed(gone)
 
 
 def _if_number_is_free(rows: DataFrame, table: str, batch: int) -> DataFrame:
@@ -179,6 +254,37 @@ class Iceberg:
             return False
         ancestors = spark._jvm.org.apache.iceberg.util.SnapshotUtil.currentAncestorIds(found)  # type: ignore[union-attr]
         return published not in set(ancestors)
+
+    def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
+        """Return the rows that later snapshots have added: Iceberg skips what is no append, and does not say so."""
+        found = _iceberg_table(spark, table)
+        table_id, current = str(found.uuid()), found.currentSnapshot()
+        if current is None:
+            return AppendedSince(None, "", table_id)
+        newest = str(current.snapshotId())
+        if not position:
+            return AppendedSince(spark.read.option("snapshot-id", newest).table(table), newest, table_id)
+        snapshot, has_appends = current, False
+        while str(snapshot.snapshotId()) != position:
+            operation, parent = str(snapshot.operation()), snapshot.parentId()
+            if operation not in ("append", "replace"):
+                raise NotFollowed(
+                    f"was changed by {operation} in snapshot {snapshot.snapshotId()}, and not only appended to"
+                )
+            has_appends = has_appends or operation == "append"
+            # The snapshot that was read last may have expired; it is still the parent of the next one.
+            if str(parent) == position:
+                break
+            snapshot = None if parent is None else found.snapshot(parent)
+            if snapshot is None:
+                raise NotFollowed(
+                    f"was set back, or its snapshots have expired: snapshot {position}, up to which it was read, does "
+                    "not come before the current one"
+                )
+        if not has_appends:
+            return AppendedSince(None, newest, table_id)
+        rows = spark.read.option("start-snapshot-id", position).option("end-snapshot-id", newest).table(table)
+        return AppendedSince(rows, newest, table_id)
 
     def appends(self, spark: SparkSession, table: str) -> int:
         """Return 0: the properties, which know the last number, are not set back with the rows."""

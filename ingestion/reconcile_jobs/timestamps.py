@@ -10,7 +10,7 @@ from reconcile_jobs.process.errors import UsageError
 
 __all__ = ["as_text", "asked_moment", "nanoseconds", "sort_key", "zulu"]
 
-_TEXT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|z|[+-]\d\d:?\d\d)")
+_TEXT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|z|[+-]\d\d(?::?\d\d)?)")
 _SECOND = 10**9
 
 
@@ -22,7 +22,7 @@ def nanoseconds(text: str) -> int:
     day, clock, fraction, zone = found.groups()
     seconds = calendar.timegm(datetime.fromisoformat(f"{day}T{clock}").timetuple())
     if zone not in "Zz":
-        offset = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
+        offset = int(zone[1:3]) * 3600 + int(zone[3:].lstrip(":") or 0) * 60
         seconds -= offset if zone[0] == "+" else -offset
     return seconds * _SECOND + int((fraction or "").ljust(9, "0"))
 

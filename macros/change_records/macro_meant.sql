@@ -20,7 +20,7 @@ case
 
 {#- The source macro for each `source` of staging that has only one. -#}
 {%- macro source_macros() -%}
-  {{ return({'spanner': 'spanner_change_stream', 'bigtable': 'bigtable_change_stream', 'snapshot': 'snapshots'}) }}
+  {{ return({'spanner': 'spanner_change_stream', 'bigtable': 'bigtable_change_stream', 'snapshot': 'snapshots', 'append table': 'datastream_append'}) }}
 {%- endmacro %}
 
 {%- macro _macro_of_event() -%}

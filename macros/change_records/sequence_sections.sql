@@ -47,6 +47,15 @@ if({{ text }} rlike '^-?[0-9]{1,19}$', lpad(hex(try_cast({{ text }} as bigint) ^
 if({{ text }} <> '', lpad(hex(xxhash64({{ text }})), 16, '0'), null)
 {%- endmacro %}
 
+{#- A change_sequence_number of BigQuery's: one to four sections, of which those that are missing are 0. -#}
+{%- macro hex_of_change_sequence_number(text) -%}
+{%- set sections = [] -%}
+{%- for place in range(1, 5) -%}
+  {%- do sections.append('lpad(upper(split_part(' ~ text ~ ", '/', " ~ place ~ ")), 16, '0')") -%}
+{%- endfor -%}
+if({{ text }} rlike '^[0-9a-fA-F]{1,16}(/[0-9a-fA-F]{1,16}){0,3}$', concat_ws('/', {{ sections | join(', ') }}), null)
+{%- endmacro %}
+
 {#- A place in a list, counted from 0. -#}
 {%- macro hex_of_place(number) -%}
 lpad(hex({{ number }}), 8, '0')

@@ -10,11 +10,11 @@ create table if not exists {{ reconcile.qualified(reconcile.columns_seen()) }} (
     relation string comment 'schema.name of the model',
     batch bigint,
     kind string comment 'column: a field of the payload; key: the key columns that a record names; schema: its schema_key',
-    name string comment 'of a column, in lower case; of a key, its columns as a list in JSON',
-    spelled string comment 'the column as the records spell it; NULL where they lack it',
-    form string comment 'of the values: text, whole number, number, boolean, json, null; any, where the declaration takes any; missing, where records lack a column that is declared',
+    name string comment 'for a column, its name in lower case; for a key, its columns as a JSON list',
+    spelled string comment 'the column as the records spell it; NULL if they lack it',
+    form string comment 'the form of the values: text, whole number, number, boolean, json, null; any, if the declaration accepts any form; missing, if records lack a declared column',
     is_declared boolean,
-    records bigint comment 'of the batch; where they lack the column, those that set a whole row'
+    records bigint comment 'the number of records in the batch; for missing, of records that set a whole row'
 ) using {{ file_format }}
 partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile.format_properties_clause(file_format) }}
 {%- endmacro %}
@@ -24,7 +24,7 @@ partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile
     had ends the run: otherwise the column would silently be NULL. -#}
 {%- macro note_columns(relations, settings, range) -%}
   {%- if '_change_fields' not in settings.fields or settings.as_of or range.last < range.first -%}{{ return({'statements': [], 'said': []}) }}{%- endif -%}
-  {%- do run_query(reconcile.cached(relations.notes_cache, reconcile._rows_to_note(relations, settings, range), lazy=true)) -%}
+  {%- do run_query(reconcile.cached(relations.notes_cache, reconcile._rows_to_note(relations, settings.shown, settings.partial_records, range), lazy=true)) -%}
   {%- set new, lacking, never, keys = [], [], [], [] -%}
   {%- set noted = run_query(reconcile._summary_of_notes(relations)) -%}
   {%- for kind, name, is_declared, is_missing, was_present in noted -%}
@@ -67,8 +67,8 @@ relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
 
 {#- The rows to write for a range: whatever appears for the first time, each batch that differs from the declaration,
     and the first batch after such a batch that does not. `was_present`: some record has had the column, in the range or
-    before. -#}
-{%- macro _rows_to_note(relations, settings, range) -%}
+    before. `columns`: the declared columns. -#}
+{%- macro _rows_to_note(relations, columns, partial_records, range) -%}
 {%- set table = reconcile.qualified(reconcile.columns_seen()) -%}
 select *
 from (
@@ -81,7 +81,7 @@ from (
     from (
         select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing' as is_missing, true as is_of_range
         from (
-            {{ reconcile._said_of_columns(relations, settings) | indent(12) }}
+            {{ reconcile._said_of_columns(relations.changes_cache, columns, partial_records) | indent(12) }}
         )
         {%- if range.kind != 'rebuild' or range.snapshot %}
         union all
@@ -95,9 +95,8 @@ where is_of_range and (is_missing or kind = 'column' and not is_declared or batc
 {%- endmacro %}
 
 {#- What the records of the range show, each fact once for each batch. Records have few distinct sets of fields, so each
-    set is decoded once for all records that have it. -#}
-{%- macro _said_of_columns(relations, settings) -%}
-{%- set columns = settings.shown -%}
+    set is decoded once for all records that have it. `changes`: checked records; `columns`: the declared columns. -#}
+{%- macro _said_of_columns(changes, columns, partial_records) -%}
 {%- set declared = reconcile._array_of_texts(columns | map(attribute='name') | map('lower')) -%}
 select batch, kind, name, spelled, form, is_declared, sum(if(form <=> 'missing', whole_records, records)) as records
 from (
@@ -110,8 +109,8 @@ from (
             _change_schema,
             {{ reconcile.letters_of_fields('_change_fields') }} as letters,
             count(*) as records,
-            count_if(_change_type <> 'delete'{{ ' and _change_columns is null' if settings.partial_records }}) as whole_records
-        from {{ relations.changes_cache }}
+            count_if(_change_type <> 'delete'{{ ' and _change_columns is null' if partial_records }}) as whole_records
+        from {{ changes }}
         group by _change_batch, _change_fields, _change_key, _change_schema
     )
 )

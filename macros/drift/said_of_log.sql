@@ -4,21 +4,21 @@
 {%- macro said_of_log(relations, settings, range, counts) -%}
   {%- set is_history = settings.materialized == 'history' -%}
   {%- if not reconcile.have_log(settings.inputs.objects) or range.kind == 'rebuild' or settings.as_of or not (is_history or counts.superseded) -%}{{ return([]) }}{%- endif -%}
-  {%- set changes = run_query(reconcile._behind_in_time_and_before_in_log(relations, settings))[0][0] -%}
+  {%- set changes = run_query(reconcile._behind_in_time_and_before_in_log(relations.fold_cache, settings.unique_key, is_history))[0][0] -%}
   {{ return([changes ~ ' lost to changes that are an hour or more older and further in the log: see the test log_is_one'] if changes else []) }}
 {%- endmacro %}
 
-{%- macro _behind_in_time_and_before_in_log(relations, settings) -%}
-{%- set is_history = settings.materialized == 'history' -%}
+{#- `fold`: the fold of the range; of a `history`, its mended versions. -#}
+{%- macro _behind_in_time_and_before_in_log(fold, keys, is_history) -%}
 {%- set sequence, time = ('known._change_sequence', 'known._change_time') if is_history else ('_change_base_sequence', '_change_base_time') -%}
 select count(*) as changes
 {%- if is_history %}
 from (
-    select *, max(if(_change_is_new, null, struct(_change_sequence, _change_time))) over (partition by {{ reconcile.key_columns(settings.unique_key) }}) as known
-    from {{ relations.fold_cache }}
+    select *, max(if(_change_is_new, null, struct(_change_sequence, _change_time))) over (partition by {{ reconcile.key_columns(keys) }}) as known
+    from {{ fold }}
 )
 {%- else %}
-from {{ relations.fold_cache }}
+from {{ fold }}
 {%- endif %}
 where
     {{ '_change_is_new and ' if is_history }}_change_sequence < {{ sequence }}

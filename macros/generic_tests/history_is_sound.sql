@@ -35,7 +35,7 @@ undone as (
     {%- if has_keyless_deletes %}
     select {{ key }}, neighbours._change_sequence, keyless._change_sequence as ended_by
     from neighbours
-    inner join {{ reconcile.stored_keyless_deletes(relations, settings) }} as keyless
+    inner join {{ reconcile.stored_keyless_deletes(relations, keyless, settings.file_format) }} as keyless
         on
             {{ reconcile.names_row(keyless, 'keyless.' ~ keyless.place, 'neighbours') }}
             and keyless._change_sequence > neighbours._change_sequence

@@ -3,7 +3,7 @@
     run has the same range again. Their table is made when the first one comes. -#}
 {%- macro get_keyless_delete_statements(relations, settings, range, come) -%}
   {%- set statements = ['drop view if exists ' ~ relations.rows_cache] -%}
-  {%- if range.kind == 'rebuild' and not reconcile.knows_keyless_deletes(settings, range) -%}
+  {%- if range.kind == 'rebuild' and not reconcile.knows_keyless_deletes(settings.keyless, settings.built, range) -%}
     {%- do statements.append(reconcile._create_keyless_deletes(relations, settings, replace=true)) -%}
   {%- elif come and settings.built[settings.keyless.kind] -%}
     {%- do statements.append(reconcile._merge_keyless_deletes(relations, settings)) -%}
@@ -13,15 +13,17 @@
   {{ return(statements) }}
 {%- endmacro %}
 
-{#- How many keyless deletes a range holds. Only models whose source has such deletes pay for this query. -#}
-{%- macro come_keyless_deletes(relations, settings) -%}
-  {{ return(0 if not settings.keyless else run_query(
-      'select count(*) from ' ~ relations.changes_cache ~ ' where ' ~ reconcile.is_keyless_delete_record(settings.unique_key))[0][0] | int) }}
+{#- How many keyless deletes a range holds. Only models whose source has such deletes pay for this query. `changes`: the
+    checked records of the range. `keyless`: {kind, place}, or none for a model that takes no such deletes. -#}
+{%- macro come_keyless_deletes(changes, keyless, keys) -%}
+  {{ return(0 if not keyless else run_query(
+      'select count(*) from ' ~ changes ~ ' where ' ~ reconcile.is_keyless_delete_record(keys))[0][0] | int) }}
 {%- endmacro %}
 
-{#- Whether the model has keyless deletes, from this range or from earlier ones. -#}
-{%- macro has_keyless_deletes(settings, come) -%}
-  {{ return(settings.keyless and (come or settings.built[settings.keyless.kind])) }}
+{#- Whether the model has keyless deletes, from this range or from earlier ones. `keyless`: {kind, place}, or none.
+    `built`: what exists of the model, by the names of its relations. -#}
+{%- macro has_keyless_deletes(keyless, built, come) -%}
+  {{ return(keyless and (come or built[keyless.kind])) }}
 {%- endmacro %}
 
 {%- macro get_cache_rows_statements(relations, settings, range) -%}
@@ -35,7 +37,8 @@
 {%- set kind = settings.keyless.kind -%}
 create {{ 'or replace ' if replace }}table {{ reconcile.qualified(relations[kind]) }}
 using {{ settings.file_format }}
-{{ reconcile.properties_clause(reconcile.properties_of(settings, {'reconcile.' ~ kind: reconcile.ledger_name(relations.live)})) }}
+{{ reconcile.properties_clause(reconcile.properties_of(
+      settings.file_format, settings.as_of, {'reconcile.' ~ kind: reconcile.ledger_name(relations.live)})) }}
 as
 {{ reconcile._distinct_keyless_deletes(relations, settings) }}
 {%- endmacro %}
@@ -56,6 +59,6 @@ when not matched then insert *
 {%- set stored = reconcile.stored_column(place, settings.file_format) -%}
 select {{ place }}{{ ' as ' ~ stored if stored != place }}, _change_sequence, _change_time, _change_id, _change_batch
 from (
-    {{ reconcile.keyless_deletes(relations.changes_cache, settings) | indent(4) }}
+    {{ reconcile.keyless_deletes(relations.changes_cache, settings.keyless, settings.unique_key) | indent(4) }}
 )
 {%- endmacro %}

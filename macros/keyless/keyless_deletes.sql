@@ -8,14 +8,14 @@
 {%- endmacro %}
 
 {#- The columns of a row by which a keyless delete names it, as SQL. -#}
-{%- macro columns_of_place(settings) -%}
-{{ '_row_id' if settings.keyless.kind == 'row_deletes' else reconcile.key_columns(settings.unique_key) }}
+{%- macro columns_of_place(keyless, keys) -%}
+{{ '_row_id' if keyless.kind == 'row_deletes' else reconcile.key_columns(keys) }}
 {%- endmacro %}
 
 {#- The keyless deletes among checked records, one row for each place and sequence. Of copies, the earliest batch
     counts, and the least time and id. -#}
-{%- macro keyless_deletes(changes, settings) -%}
-{%- set place = settings.keyless.place -%}
+{%- macro keyless_deletes(changes, keyless, keys) -%}
+{%- set place = keyless.place -%}
 select {{ place }}, _change_sequence, first._change_time, first._change_id, _change_batch, records as _change_records
 from (
     select
@@ -25,7 +25,7 @@ from (
         min(_change_batch) as _change_batch,
         count(*) as records
     from {{ changes }}
-    where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
+    where {{ reconcile.is_keyless_delete_record(keys) }}
     group by {{ place }}, _change_sequence
 )
 {%- endmacro %}

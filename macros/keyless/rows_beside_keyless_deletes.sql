@@ -59,10 +59,10 @@ from (
     select {{ place }}, cast(null as string) as known, _change_sequence as come
     from {{ relations.changes_cache }}
     where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
-    {%- if reconcile.knows_keyless_deletes(settings, range) %}
+    {%- if reconcile.knows_keyless_deletes(settings.keyless, settings.built, range) %}
     union all
     select {{ place }}, _change_sequence, null
-    from {{ reconcile.stored_keyless_deletes(relations, settings) }}
+    from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }}
     {%- endif %}
 )
 group by {{ place }}

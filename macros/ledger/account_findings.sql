@@ -23,8 +23,13 @@ account as (
         coalesce(
             max(last_batch) over (partition by relation order by {{ reconcile.place_in_ledger() }}, first_batch rows between unbounded preceding and 1 preceding), 0
         ) as before
-    from {{ reconcile.qualified(reconcile.ledger()) }}
-    inner join models using (relation)
+    from (
+        select *, max(if(kind = 'rebuild', {{ reconcile.place_in_ledger() }}, null)) over (partition by relation) as rebuilt
+        from {{ reconcile.qualified(reconcile.ledger()) }}
+        inner join models using (relation)
+    )
+    -- what was before the last rebuild is no part of the table
+    where rebuilt is null or {{ reconcile.place_in_ledger() }} >= rebuilt
 ),
 
 staged as (

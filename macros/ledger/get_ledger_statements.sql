@@ -2,27 +2,27 @@
     there. -#}
 {%- macro get_ledger_statements(relations, settings, range, counts) -%}
   {%- if range.last < range.first and not range.snapshot or settings.as_of -%}{{ return([]) }}{%- endif -%}
-  {%- set row = reconcile._ledger_row(relations, settings, range, counts) -%}
+  {%- set row = reconcile._ledger_row(relations, settings.inputs, range, counts) -%}
   {{ return([reconcile.insert_into_ledger(row, reconcile.ledger_name(relations.live), settings.file_format, reconcile.ledger())]) }}
 {%- endmacro %}
 
 {#- The ledger is partitioned by relation, so rows that other models insert at the same moment do not conflict.
     `base_batch` is the largest batch that this run knows. The base table may have a larger one by now, since another
     run may have written to it. -#}
-{%- macro _ledger_row(relations, settings, range, counts) -%}
-{%- set appended_at = reconcile.appended_at(settings.inputs.relations[0], range.last) if settings.inputs.objects else none -%}
-{%- set carried = settings.inputs.objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | list -%}
+{%- macro _ledger_row(relations, inputs, range, counts) -%}
+{%- set appended_at = reconcile.appended_at(inputs.relations[0], range.last) if inputs.objects else none -%}
+{%- set carried = inputs.objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | list -%}
 select
     {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} as relation,
-    {{ reconcile.literal(settings.inputs.objects | join(', ')) }} as object,
+    {{ reconcile.literal(inputs.objects | join(', ')) }} as object,
     '{{ range.kind }}' as kind,
     {{ range.first }} as first_batch,
     {{ range.last }} as last_batch,
     {%- for count in ['delivered', 'applied', 'superseded', 'duplicate', 'quarantined', 'pending', 'inserted', 'updated', 'deleted', 'tombstoned'] %}
     {{ counts[count] }} as {{ count }},
     {%- endfor %}
-    {{ '(' ~ reconcile.cut_time(settings.inputs.relations[0], range.last) ~ ')' if 'mods' in carried else 'cast(null as timestamp)' }} as cut_time,
-    {{ '(' ~ reconcile.watermark(settings.inputs.relations[0], range.last) ~ ')' if 'entries' in carried else 'cast(null as timestamp)' }} as watermark,
+    {{ '(' ~ reconcile.cut_time(inputs.relations[0], range.last) ~ ')' if 'mods' in carried else 'cast(null as timestamp)' }} as cut_time,
+    {{ '(' ~ reconcile.watermark(inputs.relations[0], range.last) ~ ')' if 'entries' in carried else 'cast(null as timestamp)' }} as watermark,
     {{ [range.base_batch, counts.base_batch or 0] | max }} as base_batch,
     {{ (modules.datetime.datetime.now() - range.started).total_seconds() }} as seconds,
     '{{ invocation_id }}' as invocation_id,
@@ -38,14 +38,15 @@ where {{ reconcile.not_overtaken(relations, 'account.ledger_batch = ' ~ range.le
 {%- endif %}
 {%- endmacro %}
 
-{#- What dbt prints about the model when the model is done. -#}
-{%- macro summary(settings, range, counts, notes) -%}
+{#- What dbt prints about the model when the model is done. `as_of`: {position, value, said}, or none. `counts`: the
+    account of the range, undefined if it had nothing to apply. `said`: a list of sentences. -#}
+{%- macro summary(as_of, keys, range, counts, said) -%}
 {%- if counts -%}
-{{ 'AS OF ' ~ settings.as_of.said ~ ':' if settings.as_of else range.kind | upper }} batches {{ range.first }}-{{ range.last }}: {{ counts.applied }} of {{ counts.delivered }} applied
+{{ 'AS OF ' ~ as_of.said ~ ':' if as_of else range.kind | upper }} batches {{ range.first }}-{{ range.last }}: {{ counts.applied }} of {{ counts.delivered }} applied
 {%- if counts.quarantined %}, {{ counts.quarantined }} quarantined{% endif -%}
 {%- if counts.pending %}, {{ counts.pending }} pending{% endif -%}
-{%- for said in notes.said %}; {{ said }}{% endfor -%}
-{%- if '_change_id' in settings.unique_key %}; of a table without a key each event is a row, and no update or delete can be applied{% endif -%}
+{%- for sentence in said %}; {{ sentence }}{% endfor -%}
+{%- if '_change_id' in keys %}; of a table without a key each event is a row, and no update or delete can be applied{% endif -%}
 {%- else -%}
 nothing new
 {%- endif -%}

@@ -1,6 +1,6 @@
 {#- The last batch that is read for an earlier moment; never a batch after the one that `begin_run` saw. -#}
 {%- macro batch_as_of(settings) -%}
-  {%- do reconcile.refuse_missing_staging(settings) -%}
+  {%- do reconcile.refuse_missing_staging(settings.inputs) -%}
   {%- set last = reconcile._batch_as_of(settings, settings.as_of) -%}
   {%- do settings.as_of.update({'last': last}) -%}
   {{ return(last) }}

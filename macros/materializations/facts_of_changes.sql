@@ -3,13 +3,17 @@
     how many records have no error. `of_other_source`: how many records are for another source macro. `meant`: the macro
     that most of those are for. `tables`: the names of the records' tables, if the model names objects. The names are in
     hex, because Spark hides values that contain words such as token or url. `zero_dates`: how many records without an
-    error have zero dates. -#}
-{%- macro facts_of_changes(relations, settings) -%}
+    error have zero dates. `changes`: the checked records, which have the columns `fields`. -#}
+{%- macro facts_of_changes(changes, fields, objects) -%}
   {%- set asked = [] -%}
-  {%- if '_change_macro' in settings.fields -%}{%- do asked.append(reconcile.facts_of_source()) -%}{%- endif -%}
-  {%- if '_change_table' in settings.fields and settings.inputs.objects.values() | rejectattr('tables', 'defined') | list -%}{%- do asked.append("array_join(array_sort(collect_set(hex(_change_table))), ',') as tables") -%}{%- endif -%}
-  {%- if '_change_zero_dates' in settings.fields -%}{%- do asked.append('count_if(_change_error is null and cardinality(_change_zero_dates) > 0) as zero_dates') -%}{%- endif -%}
-  {{ return(reconcile.one_row('select\n    ' ~ asked | join(',\n    ') ~ '\nfrom ' ~ relations.changes_cache) if asked else {}) }}
+  {%- if '_change_macro' in fields -%}{%- do asked.append(reconcile.facts_of_source()) -%}{%- endif -%}
+  {%- if '_change_table' in fields and objects.values() | rejectattr('tables', 'defined') | list -%}
+    {%- do asked.append("array_join(array_sort(collect_set(hex(_change_table))), ',') as tables") -%}
+  {%- endif -%}
+  {%- if '_change_zero_dates' in fields -%}
+    {%- do asked.append('count_if(_change_error is null and cardinality(_change_zero_dates) > 0) as zero_dates') -%}
+  {%- endif -%}
+  {{ return(reconcile.one_row('select\n    ' ~ asked | join(',\n    ') ~ '\nfrom ' ~ changes) if asked else {}) }}
 {%- endmacro %}
 
 {#- The facts that show whether the model has the macro of another source. -#}

@@ -9,7 +9,7 @@
     {%- do statements.append(reconcile._replace_quarantine(relations, range)) -%}
   {%- endif -%}
   {%- if counts.merged -%}
-    {%- do statements.extend(reconcile.merge_statements(settings, counts, merge)) -%}
+    {%- do statements.extend(reconcile.merge_statements(settings.file_format, settings.buckets, counts, merge)) -%}
   {%- endif -%}
   {{ return(statements) }}
 {%- endmacro %}

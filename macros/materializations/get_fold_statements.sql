@@ -1,7 +1,7 @@
 {#- A batch is parsed once and folded once, whatever is asked about it afterwards: `get_fold_statements` caches what a
     SELECT makes of the cached changes. -#}
 {%- macro get_changes_statements(relations, settings, range) -%}
-  {%- set fields = reconcile.fields_of_model(settings) -%}
+  {%- set fields = reconcile.fields_of_model(settings.row_ids, settings.keyless) -%}
   {%- do settings.update({'fields': fields}) -%}
   {{ return(reconcile.get_uncache_statements(relations) + reconcile.get_session_statements() + [
       reconcile.cached(relations.changes_cache,
@@ -31,7 +31,9 @@
   {{ return(['drop view if exists ' ~ relations.notes_cache, 'drop view if exists ' ~ relations.fold_cache, 'drop view if exists ' ~ relations.changes_cache]) }}
 {%- endmacro %}
 
-{%- macro fields_of_model(settings) -%}
+{#- The names of the columns that the model's SELECT has. It is refused without those that `row_ids` and `keyless`,
+    {kind, place} or none, call for. -#}
+{%- macro fields_of_model(row_ids, keyless) -%}
   {%- set fields = adapter.get_column_schema_from_query(sql) | map(attribute='name') | list -%}
   {%- set complaints = [] -%}
   {%- for field in ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch', '_change_columns', '_change_error']
@@ -41,10 +43,10 @@
   {%- for column in reconcile.declared_columns() if column.name not in fields -%}
     {%- do complaints.append('its SELECT has no column ' ~ column.name ~ ', which its YAML declares') -%}
   {%- endfor -%}
-  {%- if settings.row_ids and '_row_id' not in fields -%}
+  {%- if row_ids and '_row_id' not in fields -%}
     {%- do complaints.append('its SELECT has no column _row_id, which `meta: {row_ids: true}` says it has') -%}
   {%- endif -%}
-  {%- if settings.keyless.kind == 'range_deletes' and '_range' not in fields -%}
+  {%- if keyless.kind == 'range_deletes' and '_range' not in fields -%}
     {%- do complaints.append('its SELECT has no column _range, which `meta: {range_deletes: true}` says it has') -%}
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}

@@ -2,14 +2,16 @@
     records. -#}
 {%- macro get_rebuild_statements(relations, settings, range, rows) -%}
   {{ return([
-      reconcile._replace_quarantine(relations, range) if range.snapshot and settings.built.quarantine else reconcile._create_quarantine(relations, settings),
+      reconcile._replace_quarantine(relations, range) if range.snapshot and settings.built.quarantine
+      else reconcile._create_quarantine(relations, settings.file_format, settings.as_of),
       reconcile._create_base(relations, settings, rows)]) }}
 {%- endmacro %}
 
-{%- macro _create_quarantine(relations, settings) -%}
+{%- macro _create_quarantine(relations, file_format, as_of) -%}
+{%- set properties = {'reconcile.quarantine': reconcile.ledger_name(relations.live)} -%}
 create or replace table {{ reconcile.qualified(relations.quarantine) }}
-using {{ settings.file_format }}{{ reconcile.replaceable_ranges(settings.file_format) }}
-{{ reconcile.properties_clause(reconcile.properties_of(settings, {'reconcile.quarantine': reconcile.ledger_name(relations.live)})) }}
+using {{ file_format }}{{ reconcile.replaceable_ranges(file_format) }}
+{{ reconcile.properties_clause(reconcile.properties_of(file_format, as_of, properties)) }}
 as
 {{ reconcile.quarantined_records(relations.changes_cache) }}
 {%- endmacro %}
@@ -22,9 +24,10 @@ where _change_error is not null
 {%- endmacro %}
 
 {%- macro _create_base(relations, settings, rows) -%}
+{%- set stored_key = reconcile.stored_column(reconcile.identifier(settings.unique_key[0]), settings.file_format) -%}
 create or replace table {{ reconcile.qualified(relations.base) }}
 using {{ settings.file_format }}
-{{ reconcile.buckets_clause(settings) or partition_cols(label='partitioned by') }}
+{{ reconcile.buckets_clause(settings.buckets, stored_key) or partition_cols(label='partitioned by') }}
 {{ location_clause() if not settings.as_of }}
 {{ reconcile.properties_clause(reconcile._base_properties(settings)) }}
 as
@@ -32,7 +35,8 @@ as
 {%- endmacro %}
 
 {%- macro _base_properties(settings) -%}
-  {%- set properties = dict(reconcile.base_format_properties(settings), **(config.get('tblproperties') or {})) -%}
+  {%- set properties = dict(reconcile.base_format_properties(settings.file_format, settings.columns), **(config.get('tblproperties') or {})) -%}
   {%- if settings.tables -%}{%- do properties.update({'reconcile.tables': settings.tables}) -%}{%- endif -%}
-  {{ return(reconcile.properties_of(settings, dict(properties, **{'reconcile.declaration': settings.declaration}))) }}
+  {%- do properties.update({'reconcile.declaration': settings.declaration}) -%}
+  {{ return(reconcile.properties_of(settings.file_format, settings.as_of, properties)) }}
 {%- endmacro %}

@@ -4,20 +4,20 @@
 {%- macro get_view_statements(relations, settings, live, names=[], quarantine=none) -%}
   {%- set statements = [] -%}
   {%- for name, query, comments in [('changes', reconcile.records_as_of(sql, settings.as_of), ''), ('live', live, reconcile.view_comments(settings.columns, names)), ('quarantine', quarantine, '')] if query -%}
-    {%- set statement = reconcile.get_view_statement(relations[name], query, comments, settings.built[name], settings) -%}
+    {%- set statement = reconcile.get_view_statement(relations[name], query, comments, settings.built[name], settings.declaration, settings.as_of) -%}
     {%- do statements.append(statement) if statement and not (settings.built[name] and flags.EMPTY) -%}
   {%- endfor -%}
   {{ return(statements) }}
 {%- endmacro %}
 
 {#- The statement that makes one view; none if the view has not changed. `built`: the digest of the existing view's
-    definition, or none without such a view. `settings`: the settings of the model that has the view. If two runs both
-    find the view missing, both make it. -#}
-{%- macro get_view_statement(relation, query, comments, built, settings={}) -%}
-  {%- set definition = local_md5((settings.declaration or '') ~ comments ~ reconcile.as_of_property(settings) ~ query) -%}
+    definition, or none without such a view. `declaration` and `as_of`: those of the model that has the view. If two
+    runs both find the view missing, both make it. -#}
+{%- macro get_view_statement(relation, query, comments, built, declaration=none, as_of=none) -%}
+  {%- set definition = local_md5((declaration or '') ~ comments ~ reconcile.as_of_property(as_of) ~ query) -%}
   {%- if built != definition -%}
     {{ return(('create or replace view ' if built else 'create view if not exists ') ~ reconcile.qualified(relation) ~ comments ~ '\ntblproperties (\'reconcile.definition\' = \''
-          ~ definition ~ '\'' ~ reconcile.as_of_property(settings) ~ ')\nas\n' ~ query) }}
+          ~ definition ~ '\'' ~ reconcile.as_of_property(as_of) ~ ')\nas\n' ~ query) }}
   {%- endif -%}
 {%- endmacro %}
 

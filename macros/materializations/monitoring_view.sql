@@ -10,10 +10,5 @@
   {%- set built = reconcile.table_properties(this).get('reconcile.definition', 'otherwise') if existing -%}
   {%- set statement = reconcile.get_view_statement(this, sql | trim, reconcile.view_comments(model.columns.values()), built) -%}
   {%- do reconcile.run_statements([statement] if statement else []) -%}
-
-  {%- call noop_statement('main', 'MADE ANEW' if statement else 'nothing new') -%}{%- endcall -%}
-  {%- set target_relation = this.incorporate(type='view') -%}
-  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
-  {{ run_hooks(post_hooks) }}
-  {{ return({'relations': [target_relation]}) }}
+  {{ return(reconcile.finish_model(this, 'MADE ANEW' if statement else 'nothing new', [], post_hooks)) }}
 {%- endmaterialization %}

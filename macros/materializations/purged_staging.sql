@@ -68,11 +68,11 @@
 
 {#- Increments continue after the purged batches. But a base table that was restored to an earlier version, or was never
     filled, cannot be brought up to date. -#}
-{%- macro refuse_purged_range(relations, settings, first, applied) -%}
-  {%- if settings.inputs.objects and (applied.base_batch < applied.ledger_base_batch or [applied.base_batch, applied.ledger_batch] | max == 0) -%}
-    {%- for object, batch in reconcile.purged_through(settings.inputs.relations[0], settings.inputs.objects).items() if batch >= first -%}
+{%- macro refuse_purged_range(relations, inputs, first, applied) -%}
+  {%- if inputs.objects and (applied.base_batch < applied.ledger_base_batch or [applied.base_batch, applied.ledger_batch] | max == 0) -%}
+    {%- for object, batch in reconcile.purged_through(inputs.relations[0], inputs.objects).items() if batch >= first -%}
       {%- do reconcile.raise_complaints([
-            reconcile.ledger_name(relations.base) ~ ' lacks batch ' ~ first ~ ', and ' ~ reconcile.ledger_name(settings.inputs.relations[0]) ~ ' was purged of '
+            reconcile.ledger_name(relations.base) ~ ' lacks batch ' ~ first ~ ', and ' ~ reconcile.ledger_name(inputs.relations[0]) ~ ' was purged of '
             ~ object ~ ' up to batch ' ~ batch ~ '; restore a newer version of it, or declare a base snapshot and rebuild with `' ~ reconcile._rebuilding() ~ '`']) -%}
     {%- endfor -%}
   {%- endif -%}

@@ -11,18 +11,21 @@
     {%- set kind = 'rebuild' -%}
     {%- set applied = {'base_batch': reconcile.largest_batch(purged.snapshot) if purged.snapshot else 0} -%}
   {%- else -%}
-    {%- do reconcile._refuse_changed_declaration(relations, settings) -%}
-    {%- do reconcile._refuse_missing_quarantine(relations, settings) -%}
+    {%- do reconcile._refuse_changed_declaration(relations, settings.built.base, settings.declaration) -%}
+    {%- do reconcile._refuse_missing_quarantine(relations, settings.built) -%}
     {%- set applied = reconcile.applied_batches(relations) -%}
-    {%- do reconcile._refuse_staging_begun_anew(relations, settings, last, [applied.base_batch, applied.ledger_batch] | max) -%}
-    {%- do reconcile._refuse_other_batches(relations, settings, applied) -%}
+    {%- do reconcile._refuse_staging_begun_anew(relations, settings.inputs, last, [applied.base_batch, applied.ledger_batch] | max) -%}
+    {%- do reconcile._refuse_other_batches(relations, settings.inputs, applied) -%}
     {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else [applied.base_batch, applied.ledger_batch] | min) + 1 -%}
-    {%- do reconcile.refuse_purged_range(relations, settings, first, applied) -%}
+    {%- do reconcile.refuse_purged_range(relations, settings.inputs, first, applied) -%}
     {%- set kind = 'replay' if first <= [applied.base_batch, applied.ledger_batch] | max else 'apply' -%}
   {%- endif -%}
   {%- set known = reconcile.known_of(relations.live) -%}
-  {%- set delivered = known.delivered if known and kind != 'rebuild' and (first, last) == (known.first, known.last) else reconcile._delivered(settings, first, last) -%}
-  {%- if kind == 'rebuild' and not delivered and first <= last and not settings.as_of -%}{%- do reconcile._refuse_without_records(settings) -%}{%- endif -%}
+  {%- set delivered = known.delivered if known and kind != 'rebuild' and (first, last) == (known.first, known.last)
+        else reconcile._delivered(settings.inputs, first, last) -%}
+  {%- if kind == 'rebuild' and not delivered and first <= last and not settings.as_of -%}
+    {%- do reconcile._refuse_without_records(settings.inputs) -%}
+  {%- endif -%}
   {#- For `summary_of_run`. -#}
   {%- if settings.inputs.objects -%}
     {%- do graph.setdefault('reconcile_ranges', {}).update({model.unique_id: {
@@ -44,22 +47,23 @@
   {%- elif staging -%}
     {{ return(0 if flags.EMPTY else cuts[staging[0]]) }}
   {%- endif -%}
-  {%- do reconcile.refuse_missing_staging(settings) -%}
-  {%- do reconcile.fields_of_model(settings) -%}
+  {%- do reconcile.refuse_missing_staging(settings.inputs) -%}
+  {%- do reconcile.fields_of_model(settings.row_ids, settings.keyless) -%}
   {{ return(run_query('select max(_change_batch) from (' ~ sql ~ '\n)')[0][0] | int(0)) }}
 {%- endmacro %}
 
-{%- macro refuse_missing_staging(settings) -%}
-  {%- for relation in settings.inputs.relations if settings.inputs.objects and not load_relation(relation) -%}
+{#- `inputs`: {relations, objects}, as returned by model_inputs; in the macros below too. -#}
+{%- macro refuse_missing_staging(inputs) -%}
+  {%- for relation in inputs.relations if inputs.objects and not load_relation(relation) -%}
     {%- do reconcile.raise_complaints(['the staging table ' ~ reconcile.ledger_name(relation) ~ ' does not exist; fill it with ingestion/append.py first']) -%}
   {%- endfor -%}
 {%- endmacro %}
 
 {#- The records are counted in staging alone, so that the count shows a record which a source macro drops. Only a model
     that reads no staging table by a source macro of this package counts its own change records. -#}
-{%- macro _delivered(settings, first, last) -%}
-  {%- if settings.inputs.objects -%}
-    {%- set query = 'select ' ~ reconcile.delivered_in(settings.inputs, first, last) -%}
+{%- macro _delivered(inputs, first, last) -%}
+  {%- if inputs.objects -%}
+    {%- set query = 'select ' ~ reconcile.delivered_in(inputs, first, last) -%}
   {%- else -%}
     {%- set query = 'select count(*) from (' ~ sql ~ '\n) where _change_batch between ' ~ first ~ ' and ' ~ last -%}
   {%- endif -%}
@@ -68,16 +72,16 @@
 
 {#- A model without any record may read the staging table of another source. Or it may spell its object differently from
     the records: names are exact. Objects that other models read are not proposed. -#}
-{%- macro _refuse_without_records(settings) -%}
-  {%- set objects = settings.inputs.objects | list -%}
+{%- macro _refuse_without_records(inputs) -%}
+  {%- set objects = inputs.objects | list -%}
   {%- if not objects -%}{{ return(none) }}{%- endif -%}
-  {%- set staging = settings.inputs.relations[0] -%}
+  {%- set staging = inputs.relations[0] -%}
   {%- set read = reconcile.staging_read().get(reconcile.ledger_name(staging), {'objects': {}}).objects -%}
   {%- set staged = run_query('select distinct object, source from ' ~ reconcile.qualified(staging) ~ ' where object is not null order by object, source') -%}
   {%- set sources = [] -%}
   {%- for row in staged if row[1] not in sources -%}{%- do sources.append(row[1]) -%}{%- endfor -%}
-  {%- set carried = settings.inputs.objects.values() | map(attribute='carries') | map('default', 'events') | list -%}
-  {%- if sources | length == 1 and {'spanner': 'mods', 'bigtable': 'entries', 'datastream': 'events', 'snapshot': 'differences'}.get(sources[0]) not in carried -%}
+  {%- set carried = inputs.objects.values() | map(attribute='carries') | map('default', 'events') | list -%}
+  {%- if sources | length == 1 and {'spanner': 'mods', 'bigtable': 'entries', 'datastream': 'events', 'snapshot': 'differences', 'append table': 'appended rows'}.get(sources[0]) not in carried -%}
     {%- do reconcile.raise_complaints(['the records of ' ~ reconcile.ledger_name(staging) ~ ' are of ' ~ sources[0] ~ ', and its source macro reads none of them; probably meant: '
           ~ reconcile.source_macros().get(sources[0], 'one that begins with datastream_')]) -%}
   {%- endif -%}
@@ -89,9 +93,10 @@
   {%- endfor -%}
 {%- endmacro %}
 
-{%- macro _refuse_changed_declaration(relations, settings) -%}
-  {%- set built = fromjson(settings.built.base) -%}
-  {%- set declared = fromjson(settings.declaration) -%}
+{#- `of_base`: the declaration with which the base table was built; `of_model`: that of the model now. Both are JSON. -#}
+{%- macro _refuse_changed_declaration(relations, of_base, of_model) -%}
+  {%- set built = fromjson(of_base) -%}
+  {%- set declared = fromjson(of_model) -%}
   {%- set what = {
       'columns': 'columns', 'unique_key': 'unique_key', 'sources': 'source macros, objects or generations', 'staging': 'staging table',
       'sequence': 'form of the order', 'partial_records': 'partial_records', 'row_ids': 'row_ids', 'range_deletes': 'range_deletes', 'materialized': 'materialization'} -%}
@@ -106,9 +111,10 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- Without the quarantine, its records would be missing silently: they are not delivered again. -#}
-{%- macro _refuse_missing_quarantine(relations, settings) -%}
-  {%- if settings.built.quarantine is none -%}
+{#- Without the quarantine, its records would be missing silently: they are not delivered again. `built`: what exists of
+    the model, by the names of its relations. -#}
+{%- macro _refuse_missing_quarantine(relations, built) -%}
+  {%- if built.quarantine is none -%}
     {%- do reconcile.raise_complaints([
           'the table ' ~ reconcile.ledger_name(relations.quarantine) ~ ' is gone, and with it the records that could not be applied; rebuild with `' ~ reconcile._rebuilding() ~ '`']) -%}
   {%- endif -%}
@@ -116,11 +122,11 @@
 
 {#- If the batch numbers of staging begin anew, new batches would count as applied. The macro queries staging again,
     since another run may have applied batches that came after this run's cut. -#}
-{%- macro _refuse_staging_begun_anew(relations, settings, last, applied) -%}
-  {%- if last < applied and settings.inputs.objects and not flags.EMPTY -%}
-    {%- set staging = settings.inputs.relations[0] -%}
+{%- macro _refuse_staging_begun_anew(relations, inputs, last, applied) -%}
+  {%- if last < applied and inputs.objects and not flags.EMPTY -%}
+    {%- set staging = inputs.relations[0] -%}
     {%- set staged = run_query('select max(batch) from ' ~ reconcile.qualified(staging))[0][0] | int(0) -%}
-    {%- if [staged, reconcile.last_purged(settings.inputs)] | max < applied -%}
+    {%- if [staged, reconcile.last_purged(inputs)] | max < applied -%}
       {%- do reconcile.raise_complaints([
             'batch ' ~ applied ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', and the last one of ' ~ reconcile.ledger_name(staging)
             ~ ' is ' ~ staged ~ ': that table was restored or made anew; rebuild with `' ~ reconcile._rebuilding() ~ '`']) -%}
@@ -129,9 +135,9 @@
 {%- endmacro %}
 
 {#- The numbers alone do not suffice: a table that was restored or made anew reaches the same numbers again. -#}
-{%- macro _refuse_other_batches(relations, settings, applied) -%}
-  {%- if applied.last_appended_at is not none and settings.inputs.objects and not flags.EMPTY -%}
-    {%- set staging, batch = settings.inputs.relations[0], applied.ledger_batch -%}
+{%- macro _refuse_other_batches(relations, inputs, applied) -%}
+  {%- if applied.last_appended_at is not none and inputs.objects and not flags.EMPTY -%}
+    {%- set staging, batch = inputs.relations[0], applied.ledger_batch -%}
     {%- set appended_at = reconcile.appended_at(staging, batch) -%}
     {%- set applied_was = 'batch ' ~ batch ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', and ' -%}
     {%- if appended_at is none and reconcile.purged_of_any_object(staging) < batch -%}

@@ -1,17 +1,20 @@
 {#- Records of another source than the one that the model's macro reads are quarantined, each with the name of the macro
     that fits. If nothing has been applied yet and no record can be applied, the model has the wrong macro, and the run
     is refused. `facts`: the facts of the range's change records, see `facts_of_changes`. -#}
-{%- macro refuse_other_source(settings, facts) -%}
+{%- macro refuse_other_source(inputs, facts) -%}
   {%- if facts.of_other_source and not facts.readable -%}
     {%- do reconcile.raise_complaints([
-          'no record of ' ~ settings.inputs.objects | join(', ') ~ ' in ' ~ reconcile.ledger_name(settings.inputs.relations[0]) ~ ' is one that its source macro reads; probably meant: ' ~ facts.meant]) -%}
+          'no record of ' ~ inputs.objects | join(', ') ~ ' in ' ~ reconcile.ledger_name(inputs.relations[0])
+          ~ ' is one that its source macro reads; probably meant: ' ~ facts.meant]) -%}
   {%- endif -%}
 {%- endmacro %}
 
 {#- A view has no range: at most 1,000 records of its SELECT stand for all. -#}
-{%- macro refuse_other_source_of_view(settings) -%}
-  {%- if '_change_macro' in settings.fields -%}
-    {%- do reconcile.refuse_other_source(settings, reconcile.one_row('select\n    ' ~ reconcile.facts_of_source() ~ '\nfrom (select _change_macro, _change_error from (\n' ~ sql ~ '\n) limit 1000)')) -%}
+{%- macro refuse_other_source_of_view(inputs, fields) -%}
+  {%- if '_change_macro' in fields -%}
+    {%- set facts = reconcile.one_row(
+          'select\n    ' ~ reconcile.facts_of_source() ~ '\nfrom (select _change_macro, _change_error from (\n' ~ sql ~ '\n) limit 1000)') -%}
+    {%- do reconcile.refuse_other_source(inputs, facts) -%}
   {%- endif -%}
 {%- endmacro %}
 

@@ -7,7 +7,7 @@
 {%- set base = reconcile.stored_rows(relations.base, settings) -%}
 {%- if settings.keyless.kind == 'row_deletes' and load_relation(relations.row_deletes) %}
 select *
-from {{ reconcile.stored_keyless_deletes(relations, settings) }} as row_delete
+from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }} as row_delete
 where not exists (
     select 1
     from {{ reconcile.qualified(relations.changes) }} as change

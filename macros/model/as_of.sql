@@ -34,7 +34,8 @@
   {{ return(relation.incorporate(path={'schema': var('as_of_schema', none) or relation.schema ~ '_as_of'})) }}
 {%- endmacro %}
 
-{#- The property that marks what was built as of an earlier moment, as SQL to go after other properties. -#}
-{%- macro as_of_property(settings) -%}
-{{ ", 'reconcile.as_of' = " ~ reconcile.literal(settings.as_of.said) if settings.as_of }}
+{#- The property that marks what was built as of an earlier moment, as SQL to go after other properties. `as_of`:
+    {position, value, said}, or none. -#}
+{%- macro as_of_property(as_of) -%}
+{{ ", 'reconcile.as_of' = " ~ reconcile.literal(as_of.said) if as_of }}
 {%- endmacro %}

@@ -2,10 +2,10 @@
 {%- macro history_columns(settings) -%}
   {{ return(reconcile.identifiers(settings.columns) + ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch']
       + (['_row_id'] if settings.row_ids else [])
-      + (['_change_columns'] if settings.partial_records else []) + reconcile.mended_columns(settings)) }}
+      + (['_change_columns'] if settings.partial_records else []) + reconcile.mended_columns(settings.partial_records)) }}
 {%- endmacro %}
 
 {#- The columns of a history that follow from the records before and after, beside the values of a partial record. -#}
-{%- macro mended_columns(settings) -%}
-  {{ return(['valid_from', 'valid_to', '_change_repeats', '_change_valid_to'] + (['_change_is_known'] if settings.partial_records else [])) }}
+{%- macro mended_columns(partial_records) -%}
+  {{ return(['valid_from', 'valid_to', '_change_repeats', '_change_valid_to'] + (['_change_is_known'] if partial_records else [])) }}
 {%- endmacro %}

@@ -41,8 +41,9 @@ from (
 {%- endmacro %}
 
 {#- The same for the table of keyless deletes. -#}
-{%- macro stored_keyless_deletes(relations, settings) -%}
-  {{ return(reconcile._given_back(relations[settings.keyless.kind], [settings.keyless.place, '_change_sequence', '_change_time', '_change_id', '_change_batch'], {}, settings.file_format)) }}
+{%- macro stored_keyless_deletes(relations, keyless, file_format) -%}
+  {%- set columns = [keyless.place, '_change_sequence', '_change_time', '_change_id', '_change_batch'] -%}
+  {{ return(reconcile._given_back(relations[keyless.kind], columns, {}, file_format)) }}
 {%- endmacro %}
 
 {%- macro _given_back(relation, columns, narrow, file_format, version=none) -%}

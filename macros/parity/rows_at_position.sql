@@ -187,7 +187,7 @@ where {{ reconcile.is_keyless_delete_record(comparison.settings.unique_key) }}
 {%- if load_relation(comparison.relations.row_deletes) %}
 union all
 select _row_id, _change_sequence
-from {{ reconcile.stored_keyless_deletes(comparison.relations, comparison.settings) }}
+from {{ reconcile.stored_keyless_deletes(comparison.relations, comparison.settings.keyless, comparison.settings.file_format) }}
 {%- endif %}
 {%- endmacro %}
 
@@ -211,7 +211,7 @@ select
     bool_or(is_pending) as is_pending,
     flatten(collect_list(versions)) as versions
 from (
-    select {{ reconcile.key_columns(keys) }}, is_uncertain, quarantined, false as is_pending, cast(null as array<{{ reconcile._version_type(settings) }}>) as versions
+    select {{ reconcile.key_columns(keys) }}, is_uncertain, quarantined, false as is_pending, cast(null as array<{{ reconcile._version_type(settings.columns) }}>) as versions
     from (
         {{ reconcile._touched_rows(comparison) | indent(8) }}
     )
@@ -241,6 +241,6 @@ from (
 group by {{ reconcile.key_columns(keys) }}
 {%- endmacro %}
 
-{%- macro _version_type(settings) -%}
-struct<_deleted: boolean{% for column in settings.columns %}, {{ reconcile.identifier(column.name) }}: {{ column.type.ddl }}{% endfor %}>
+{%- macro _version_type(columns) -%}
+struct<_deleted: boolean{% for column in columns %}, {{ reconcile.identifier(column.name) }}: {{ column.type.ddl }}{% endfor %}>
 {%- endmacro %}

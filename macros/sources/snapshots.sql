@@ -71,7 +71,7 @@ select
     cast(null as array<string>) as _change_columns,
     nullif(error, '') as _change_error,
     fields_of_payload as _change_fields,
-    key as _change_key,
+    to_json(json_object_keys(key)) as _change_key,
     cast(null as string) as _change_schema,
     meant as _change_macro,
     record as _change_record,

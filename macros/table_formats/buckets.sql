@@ -1,8 +1,9 @@
 {#- With `meta: {buckets: 16}`, the base table of an Iceberg model is partitioned by 16 buckets of its first key. A
-    MERGE then brings its few rows to the buckets and does not shuffle the base table. -#}
-{%- macro buckets_clause(settings) -%}
-{%- if settings.buckets -%}
-partitioned by (bucket({{ settings.buckets }}, {{ reconcile.stored_column(reconcile.identifier(settings.unique_key[0]), settings.file_format) }}))
+    MERGE then brings its few rows to the buckets and does not shuffle the base table. `stored_key`: that key, as SQL,
+    under the name that the table stores it as. -#}
+{%- macro buckets_clause(count, stored_key) -%}
+{%- if count -%}
+partitioned by (bucket({{ count }}, {{ stored_key }}))
 {%- endif -%}
 {%- endmacro %}
 

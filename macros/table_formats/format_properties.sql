@@ -14,25 +14,26 @@
     version 3 of Iceberg always has deletion vectors. Column mapping is set only for names that Parquet cannot hold.
     Delta accepts a timestamp_ntz only in a new table, or in a replaced table that declares the feature. Of a sequence,
     Iceberg would keep 16 characters as the bounds of a file, which are no more than the generation. Full bounds let
-    files be skipped. -#}
-{%- macro base_format_properties(settings) -%}
-  {%- if settings.file_format == 'iceberg' -%}
+    files be skipped. `columns`: the columns in which the model keeps a row, [{name, type}]. -#}
+{%- macro base_format_properties(file_format, columns) -%}
+  {%- if file_format == 'iceberg' -%}
     {{ return(dict(reconcile.format_properties('iceberg'), **{'write.metadata.metrics.column._change_sequence': 'full'})) }}
   {%- endif -%}
   {%- set properties = {'delta.enableDeletionVectors': 'true'} -%}
-  {%- if modules.re.search('[ ,;{}()\n\t=]', settings.columns | map(attribute='name') | join('')) -%}
+  {%- if modules.re.search('[ ,;{}()\n\t=]', columns | map(attribute='name') | join('')) -%}
     {%- do properties.update({'delta.columnMapping.mode': 'name'}) -%}
   {%- endif -%}
-  {%- if 'timestamp_ntz' in settings.columns | map(attribute='type.ddl') | join(' ') -%}
+  {%- if 'timestamp_ntz' in columns | map(attribute='type.ddl') | join(' ') -%}
     {%- do properties.update({'delta.feature.timestampNtz': 'supported'}) -%}
   {%- endif -%}
   {{ return(properties) }}
 {%- endmacro %}
 
-{#- The properties of a table of a model: those of its format, its own, and the earlier moment as of which it was
-    built. -#}
-{%- macro properties_of(settings, properties) -%}
-  {{ return(dict(reconcile.format_properties(settings.file_format), **dict(properties, **({'reconcile.as_of': settings.as_of.said} if settings.as_of else {})))) }}
+{#- The properties of a table of a model, {property: value}: those of its format, its own, and the earlier moment as of
+    which it was built, `as_of`: {position, value, said}, or none. -#}
+{%- macro properties_of(file_format, as_of, properties) -%}
+  {%- set marked = {'reconcile.as_of': as_of.said} if as_of else {} -%}
+  {{ return(dict(reconcile.format_properties(file_format), **dict(properties, **marked))) }}
 {%- endmacro %}
 
 {%- macro properties_clause(properties) -%}

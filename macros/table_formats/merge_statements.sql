@@ -4,14 +4,14 @@
     table, and the base table passes by, unsorted. With `buckets`, Spark does not shuffle the base table either, only
     the other side. After the MERGE, all settings but harmless ones are set back: otherwise a scan of staging would
     follow the partitions of its table, with one task for an object. Models in other threads of the session may meet the
-    settings, which costs time and changes nothing. -#}
-{%- macro merge_statements(settings, counts, merge) -%}
+    settings, which costs time and changes nothing. `buckets`: their number, none for a table without them. -#}
+{%- macro merge_statements(file_format, buckets, counts, merge) -%}
   {%- set before, behind = [], [] -%}
-  {%- if settings.file_format == 'iceberg' and counts.merged <= var('reconcile_broadcast_records', 100000) -%}
+  {%- if file_format == 'iceberg' and counts.merged <= var('reconcile_broadcast_records', 100000) -%}
     {%- do before.extend(['set spark.sql.join.preferSortMergeJoin = false', 'set spark.sql.autoBroadcastJoinThreshold = 100m']) -%}
     {%- do behind.append('set spark.sql.autoBroadcastJoinThreshold = -1') -%}
   {%- endif -%}
-  {%- if settings.buckets -%}
+  {%- if buckets -%}
     {%- do before.extend([
           'set spark.sql.sources.v2.bucketing.enabled = true',
           'set spark.sql.sources.v2.bucketing.shuffle.enabled = true',

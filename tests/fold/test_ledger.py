@@ -99,6 +99,10 @@ def test_staging_that_was_restored_is_noticed_for_good(project: MemoryProject) -
                 project.run("things")
     project.run("things", full_refresh=True)
     assert ids(project) == [2, 3, 20, 21, 30, 31, 40, 41, 50, 51]
+    # The accounts of the table before the rebuild counted other records.
+    stage(memory, 2, 20)
+    project.run("things", full_refresh=True)
+    assert project.failing("ledger_balances", "things") == []
 
 
 def test_a_ledger_of_before_its_rows_had_numbers_is_gone_on_with(project: MemoryProject) -> None:

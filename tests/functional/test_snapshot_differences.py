@@ -237,7 +237,10 @@ def test_a_snapshot_that_equals_the_one_before_it_appends_no_record(spark: Spark
 
 def test_one_snapshot_is_staged_once(spark: SparkSession, place: Place):
     place.load(small(spark, ("EU", 1, "a")))
-    place.append()
+    # As the snapshot of a database has it.
+    at = "'reconcile.snapshot.taken_at' = '2026-05-01 03:30:00.120000+02'"
+    spark.sql(f"alter table {place.table.sql} set tblproperties ({at})")
+    assert place.append().taken_at == "2026-05-01T01:30:00.120000000Z"
     totals = place.append()
     assert (totals.first_batch, len(place.records())) == (None, 1)
     assert place.said[-1].endswith("already, and nothing was appended")

@@ -526,6 +526,7 @@ def test_the_position_and_what_stands_beside_it(spark, postgres, load):
         if name.startswith("reconcile.snapshot")
     } == {
         "": "jdbc",
+        ".id": properties["reconcile.snapshot.id"],
         ".database": "PostgreSQL",
         ".table": "public.empty",
         ".position_kind": "pg_snapshot",

@@ -83,6 +83,7 @@ ORACLE, MYSQL, POSTGRESQL, SQLSERVER = (
     f"datastream_{source}" for source in ("oracle", "mysql", "postgresql", "sqlserver")
 )
 SPANNER, BIGTABLE, SNAPSHOTS = "spanner_change_stream", "bigtable_change_stream", "snapshots"
+APPEND_TABLE = "datastream_append"
 EVERY_PHASE = ("first run", "nothing new", "increment", "replay", "rebuild")
 TO_A_REBUILD = ("first run", "increment", "rebuild")
 PHASES_AS_OF = ("first run", "nothing new")
@@ -138,6 +139,7 @@ SHAPES = {
         POSTGRESQL, materialized="history", as_of={"commit_time": "2026-11-21 12:00:00+00"}, phases=("first run",)
     ),
     "sqlserver": Shape(SQLSERVER),
+    "append_table": Shape(APPEND_TABLE, phases=("first run", "increment")),
     "snapshots": Shape(SNAPSHOTS, EVERY_TYPE, phases=("first run", "increment")),
     "spanner": Shape(SPANNER, phases=EVERY_PHASE),
     "spanner_fresh": Shape(SPANNER, meta={"fresh": True}),

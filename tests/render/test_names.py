@@ -94,5 +94,5 @@ def test_tables_whose_names_differ_in_case_alone_are_two() -> None:
 def test_a_base_table_of_delta_keeps_names_that_parquet_has_not(character: str) -> None:
     macros = PlainProject(Recorder(), "demo").macros
     for name, mapped in ((f"a{character}b", True), ("a_b", False)):
-        settings = {"file_format": "delta", "columns": [{"name": name, "type": macros.column_type("string")}]}
-        assert ("delta.columnMapping.mode" in macros.base_format_properties(settings)) is mapped
+        columns = [{"name": name, "type": macros.column_type("string")}]
+        assert ("delta.columnMapping.mode" in macros.base_format_properties("delta", columns)) is mapped

@@ -1,13 +1,14 @@
 """append.py's command line, and the names of staging tables: refused before Spark starts."""
 
 import dataclasses
+import re
 import threading
 from types import SimpleNamespace
 from typing import Any
 
 import append
 import pytest
-from reconcile_jobs import datastream
+from reconcile_jobs import append_table, datastream, snapshot_differences
 from reconcile_jobs.append_arguments import arguments
 from reconcile_jobs.bigtable import job as bigtable_job
 from reconcile_jobs.expectations import Expected
@@ -310,3 +311,31 @@ def test_what_breaks_while_spark_starts_is_no_failure_if_the_job_was_asked_to_st
     refused, says = (Fault, "Stopped before anything was appended") if asked else (RuntimeError, "the JVM is gone")
     with pytest.raises(refused, match=says):
         append.main(ASKED, Said(), shutdown)  # type: ignore[arg-type]
+
+
+APPENDED = ["table", "--table", "shop.orders", "--staging", "lake.appended"]
+COPY = ["snapshot", "--table", "lake.copy", "--staging", "lake.copies", "--key", "region, id"]
+
+
+def test_an_append_table_and_a_snapshot_are_asked_for_without_a_checkpoint_or_expectations():
+    tables = append_table.Job(**vars(asked_by([*APPENDED, "--table", "shop.lines", "--every", "2m"])))
+    assert [str(table) for table in tables.tables] == ["shop.orders", "shop.lines"]
+    assert (tables.every, tables.again, tables.object) == (120, False, None)
+    snapshot = snapshot_differences.Job(**vars(asked_by(COPY)))
+    assert (str(snapshot.table), snapshot.key, snapshot.allow_empty) == ("lake.copy", ("region", "id"), False)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([*COPY, "--key", "id,ID"], "'id,ID' names no columns, or one twice"),
+        ([*COPY, "--key", ","], "',' names no columns"),
+        (["snapshot", "--table", "copy", "--staging", "lake.copies", "--key", "id"], "--table copy is not the name of"),
+        ([*COPY, "--every", "5s"], "unrecognized arguments: --every"),
+        ([*APPENDED, "--expect"], "unrecognized arguments: --expect"),
+        ([*APPENDED, "--checkpoint", "/c"], "unrecognized arguments: --checkpoint"),
+    ],
+)
+def test_what_neither_takes_is_refused(words: list[str], sentence: str):
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        arguments(words, "Append.")

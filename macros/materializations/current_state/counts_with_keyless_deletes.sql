@@ -51,12 +51,12 @@ from (
     from (
         select {{ place }}, _change_sequence, _change_records as records, false as is_known
         from (
-            {{ reconcile.keyless_deletes(relations.changes_cache, settings) | indent(12) }}
+            {{ reconcile.keyless_deletes(relations.changes_cache, settings.keyless, settings.unique_key) | indent(12) }}
         )
-        {%- if reconcile.knows_keyless_deletes(settings, range) %}
+        {%- if reconcile.knows_keyless_deletes(settings.keyless, settings.built, range) %}
         union all
         select {{ place }}, _change_sequence, 0, true
-        from {{ reconcile.stored_keyless_deletes(relations, settings) }}
+        from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }}
         {%- endif %}
     )
     group by {{ place }}, _change_sequence
@@ -68,8 +68,8 @@ from (
 {%- macro _rows_at_places(relations, settings, range) -%}
 {%- set keyless, keys = settings.keyless, reconcile.key_columns(settings.unique_key) -%}
 {%- set by_address = keyless.kind == 'row_deletes' -%}
-{%- set key, columns = reconcile.identifier(settings.unique_key[0]), reconcile.columns_of_place(settings) -%}
-{%- set knows = reconcile.knows_keyless_deletes(settings, range) -%}
+{%- set key, columns = reconcile.identifier(settings.unique_key[0]), reconcile.columns_of_place(keyless, settings.unique_key) -%}
+{%- set knows = reconcile.knows_keyless_deletes(settings.keyless, settings.built, range) -%}
 select {{ columns }}, _change_sequence, true as stands, _change_is_undone and not coalesce(_change_base_deleted, true) as was_live
 from {{ relations.rows_cache }}
 where _change_base_sequence is null or _change_sequence > _change_base_sequence
@@ -92,7 +92,7 @@ from (
     ) as keyless
         on {{ reconcile.names_row(keyless, 'keyless.' ~ keyless.place, 'known') }}
     {%- if knows and not by_address %}
-    left anti join {{ reconcile.stored_keyless_deletes(relations, settings) }} as hiding
+    left anti join {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }} as hiding
         on {{ reconcile.names_row(keyless, 'hiding.' ~ keyless.place, 'known') }} and hiding._change_sequence > known._change_sequence
     {%- endif %}
 ) as base
@@ -105,7 +105,7 @@ left join (
 {%- if knows and by_address %}
 left join (
     select _row_id, max(_change_sequence) as _change_sequence
-    from {{ reconcile.stored_keyless_deletes(relations, settings) }}
+    from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }}
     group by _row_id
 ) as known
     on base._row_id = known._row_id

@@ -1,21 +1,13 @@
 {#- The rows of a table as its source has them: see "Base tables" in docs/design.md. -#}
 {%- materialization current_state, adapter='spark' -%}
-  {%- set settings = reconcile.model_settings() -%}
-  {%- set relations = reconcile.model_relations(this) -%}
-  {%- set columns = reconcile.current_state_columns(settings) -%}
-  {{ run_hooks([] if settings.as_of else pre_hooks) }}
-
-  {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
-  {%- if range.has_records or range.kind == 'rebuild' -%}
-    {%- do reconcile.run_statements(reconcile.get_changes_statements(relations, settings, range)) -%}
-    {%- set facts = reconcile.facts_of_changes(relations, settings) -%}
-    {%- do reconcile.refuse_other_source(settings, facts) if not range.base_batch -%}
-    {%- do reconcile.refuse_doubtful_objects(settings, range, facts) -%}
-    {%- set notes = reconcile.note_columns(relations, settings, range) -%}
-    {%- do reconcile.run_statements(notes.statements) -%}
-    {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, reconcile.newest_rows(relations, settings, range))) -%}
-    {%- set come = reconcile.come_keyless_deletes(relations, settings) -%}
-    {%- if reconcile.has_keyless_deletes(settings, come) -%}
+  {%- set run = reconcile.plan_run() -%}
+  {%- set settings, relations, range = run.settings, run.relations, run.range -%}
+  {%- if run.has_work -%}
+    {%- set parsed = reconcile.parse_range(relations, settings, range) -%}
+    {%- set fold = reconcile.newest_rows(relations, settings, range) -%}
+    {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, fold)) -%}
+    {%- set come = reconcile.come_keyless_deletes(relations.changes_cache, settings.keyless, settings.unique_key) -%}
+    {%- if reconcile.has_keyless_deletes(settings.keyless, settings.built, come) -%}
       {%- do reconcile.run_statements(reconcile.get_cache_rows_statements(relations, settings, range)) -%}
       {%- set counts = reconcile.one_row(reconcile.counts_with_keyless_deletes(relations, settings, range)) -%}
       {%- do reconcile.run_statements(reconcile.get_keyless_delete_statements(relations, settings, range, come)) -%}
@@ -23,21 +15,19 @@
       {%- set account = reconcile.column_counts if settings.partial_records else reconcile.change_counts -%}
       {%- set counts = reconcile.one_row(account(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
     {%- endif -%}
-    {%- do notes.said.extend(reconcile.said_of_records(relations, settings, range, facts, counts)) -%}
-    {%- do reconcile.run_statements(
-          reconcile.get_rebuild_statements(relations, settings, range, reconcile.rebuilt_rows(relations, settings, range, columns)) if range.kind == 'rebuild'
-          else reconcile.get_apply_statements(relations, settings, range, counts, reconcile.merge_newest(relations, settings, range, counts))) -%}
-    {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts)) -%}
-    {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
+    {%- set said = parsed.said + reconcile.said_of_records(relations, settings, range, parsed.facts, counts) -%}
+    {%- do reconcile.write_range(relations, settings, range, counts,
+          reconcile.rebuilt_rows(relations, settings, range, run.columns) if range.kind == 'rebuild'
+          else reconcile.merge_newest(relations, settings, range, counts)) -%}
   {%- endif -%}
-  {%- set has_keyless_deletes = reconcile.has_keyless_deletes(settings, come) -%}
-  {%- set live = reconcile.fresh_rows(relations, settings, relations.base, has_keyless_deletes, range.last if counts else range.first - 1) if settings.fresh
-        else reconcile.live_rows(relations, settings, has_keyless_deletes) -%}
-  {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, live)) -%}
 
-  {%- call noop_statement('main', reconcile.summary(settings, range, counts, notes)) -%}{%- endcall -%}
-  {%- set target_relation = relations.live.incorporate(type='view') -%}
-  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
-  {{ run_hooks([] if settings.as_of else post_hooks) }}
-  {{ return({'relations': [target_relation, relations.base, relations.changes, relations.quarantine] + ([relations[settings.keyless.kind]] if has_keyless_deletes else [])}) }}
+  {%- set has_keyless_deletes = reconcile.has_keyless_deletes(settings.keyless, settings.built, come) -%}
+  {%- if settings.fresh -%}
+    {%- set merged = range.last if counts else range.first - 1 -%}
+    {%- set live = reconcile.fresh_rows(relations, settings, relations.base, has_keyless_deletes, merged) -%}
+  {%- else -%}
+    {%- set live = reconcile.live_rows(relations, settings, has_keyless_deletes) -%}
+  {%- endif -%}
+  {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, live)) -%}
+  {{ return(reconcile.finish_run(run, counts, said, has_keyless_deletes)) }}
 {%- endmaterialization %}

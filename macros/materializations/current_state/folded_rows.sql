@@ -2,11 +2,11 @@
     `newest` has the newest rows of change records, as the fold gives them. `touched` names what `touched_rows` gives
     for these two; `columns` are the wanted columns, as SQL. By a hint, Spark broadcasts the changed keys and scans the
     table in place, unless there are too many `records` for that. A view cannot know how many records there will be. -#}
-{%- macro folded_rows(known, newest, touched, settings, columns, records=1) -%}
+{%- macro folded_rows(known, newest, touched, keys, columns, records=1) -%}
 select {{ reconcile.broadcast_hint('newest', records) }}{{ columns | join(', ') }}
 from {{ known }} as known
 left anti join {{ newest }} as newest
-    on {{ reconcile.keys_match(settings.unique_key, 'newest', 'known') }}
+    on {{ reconcile.keys_match(keys, 'newest', 'known') }}
 union all
 select {{ columns | join(', ') }}
 from {{ touched }}

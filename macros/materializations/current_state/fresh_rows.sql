@@ -14,7 +14,7 @@ keyless_deletes as (
     {%- if has_keyless_deletes %}
     union all
     select {{ settings.keyless.place }}, _change_sequence
-    from {{ reconcile.stored_keyless_deletes(relations, settings) }}
+    from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }}
     {%- endif %}
 )
 {%- endif %}
@@ -66,7 +66,7 @@ touched as (
 ),
 
 fresh as (
-    {{ reconcile.folded_rows(reconcile.stored_rows(known, settings), 'newest', 'touched', settings, columns) | indent(4) }}
+    {{ reconcile.folded_rows(reconcile.stored_rows(known, settings), 'newest', 'touched', settings.unique_key, columns) | indent(4) }}
 )
 {%- endif %}
 {%- endmacro %}

@@ -1,6 +1,8 @@
 {#- The live rows of the base table, as people read them. -#}
 {%- macro live_rows(relations, settings, has_keyless_deletes) -%}
-{{ reconcile.shown_rows(settings, reconcile.stored_rows(relations.base, settings), reconcile.stored_keyless_deletes(relations, settings) if has_keyless_deletes) }}
+{{ reconcile.shown_rows(
+      settings, reconcile.stored_rows(relations.base, settings),
+      reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) if has_keyless_deletes) }}
 {%- endmacro %}
 
 {#- The live rows among `rows`, which have the base table's columns. `keyless_deletes`: a relation of the keyless

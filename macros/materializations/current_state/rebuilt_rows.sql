@@ -7,7 +7,7 @@ with touched as (
     {{ reconcile.touched_rows(snapshot, relations.fold_cache, relations.fold_cache, settings, columns, range.delivered) | indent(4) }}
 )
 
-{{ reconcile.folded_rows(snapshot, relations.fold_cache, 'touched', settings, columns, range.delivered) }}
+{{ reconcile.folded_rows(snapshot, relations.fold_cache, 'touched', settings.unique_key, columns, range.delivered) }}
 {%- else -%}
 select {{ columns | join(', ') }}
 from {{ relations.fold_cache }}

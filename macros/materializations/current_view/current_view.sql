@@ -5,22 +5,19 @@
   {%- set relations = reconcile.model_relations(this) -%}
   {{ run_hooks([] if settings.as_of else pre_hooks) }}
 
-  {%- do reconcile.refuse_missing_staging(settings) -%}
-  {%- set fields = reconcile.fields_of_model(settings) -%}
+  {%- do reconcile.refuse_missing_staging(settings.inputs) -%}
+  {%- set fields = reconcile.fields_of_model(settings.row_ids, settings.keyless) -%}
   {%- do settings.update({'fields': fields}) -%}
   {%- set last = reconcile.batch_as_of(settings) if settings.as_of and not flags.EMPTY else none -%}
   {%- set purged = reconcile.purged_staging(settings, reconcile.current_state_columns(settings), last) -%}
   {%- set statements = reconcile.get_view_statements(
         relations, settings, reconcile.fresh_rows(relations, settings, purged.snapshot, false, purged.batch, last),
         quarantine=reconcile._quarantined_rows(relations, settings, fields, last)) -%}
-  {%- do reconcile.refuse_other_source_of_view(settings) if statements and not flags.EMPTY -%}
+  {%- do reconcile.refuse_other_source_of_view(settings.inputs, fields) if statements and not flags.EMPTY -%}
   {%- do reconcile.run_statements(statements) -%}
-
-  {%- call noop_statement('main', 'MADE ANEW' if statements else 'nothing new') -%}{%- endcall -%}
-  {%- set target_relation = relations.live.incorporate(type='view') -%}
-  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
-  {{ run_hooks([] if settings.as_of else post_hooks) }}
-  {{ return({'relations': [target_relation, relations.changes, relations.quarantine.incorporate(type='view')]}) }}
+  {{ return(reconcile.finish_model(
+      relations.live, 'MADE ANEW' if statements else 'nothing new',
+      [relations.changes, relations.quarantine.incorporate(type='view')], [] if settings.as_of else post_hooks)) }}
 {%- endmaterialization %}
 
 {#- The quarantined records, with the columns of a quarantine table. -#}

@@ -14,7 +14,7 @@
 {%- set names = reconcile.identifiers(values) -%}
 {%- set backwards = 'partition by ' ~ key ~ ' order by _change_sequence desc rows between unbounded preceding and' -%}
 {%- set forwards = 'partition by ' ~ key ~ ' order by _change_sequence rows between unbounded preceding and' -%}
-{%- set own = reconcile.mended_columns(settings) + ['_change_id', '_change_time'] -%}
+{%- set own = reconcile.mended_columns(settings.partial_records) + ['_change_id', '_change_time'] -%}
 select
     *,
     _change_known is null as _change_is_new,
@@ -124,10 +124,10 @@ from (
             select {{ place }}, _change_sequence, _change_time
             from {{ relations.changes_cache }}
             where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
-            {%- if reconcile.knows_keyless_deletes(settings, range) %}
+            {%- if reconcile.knows_keyless_deletes(settings.keyless, settings.built, range) %}
             union all
             select {{ place }}, _change_sequence, _change_time
-            from {{ reconcile.stored_keyless_deletes(relations, settings) }}
+            from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }}
             {%- endif %}
         )
         group by {{ '_row_id' if by_address else '_range.row_key, _range.family' }}
@@ -143,7 +143,7 @@ from (
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
 {%- set carried = 'struct(' ~ (values or ['null as nothing']) | join(', ') ~ ')' -%}
-{%- set known = reconcile.mended_columns(settings) + (values if settings.partial_records else []) + ['_change_id', '_change_time'] -%}
+{%- set known = reconcile.mended_columns(settings.partial_records) + (values if settings.partial_records else []) + ['_change_id', '_change_time'] -%}
 {%- set fields = ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch'] + (['_change_columns'] if settings.partial_records else [])
       + (['_row_id'] if settings.keyless.kind == 'row_deletes' else []) -%}
 select
@@ -199,7 +199,7 @@ left semi join (
 
 {%- macro _type_of_known(settings) -%}
 {%- set types = [] -%}
-{%- for column in reconcile.mended_columns(settings) -%}
+{%- for column in reconcile.mended_columns(settings.partial_records) -%}
   {%- do types.append(column ~ (': boolean' if column in ['_change_repeats', '_change_is_known'] else ': timestamp')) -%}
 {%- endfor -%}
 {%- for column in settings.columns if settings.partial_records and column.name not in settings.unique_key -%}

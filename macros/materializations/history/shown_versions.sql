@@ -5,7 +5,7 @@ select
     {%- for column in reconcile.identifiers(settings.columns) %}
     {{ column }},
     {%- endfor %}
-    {%- for name, value in reconcile.version_columns(settings).items() %}
+    {%- for name, value in reconcile.version_columns(settings.row_ids, settings.unique_key).items() %}
     {{ value ~ (' as ' ~ name if value != name) }}{{ ',' if not loop.last }}
     {%- endfor %}
 from {{ reconcile.stored_rows(relations.base, settings) }}
@@ -16,11 +16,12 @@ where
     {%- endif %}
 {%- endmacro %}
 
-{#- The columns of the view beside the declared ones: {name: SQL}. -#}
-{%- macro version_columns(settings) -%}
+{#- The columns of the view beside the declared ones: {name: SQL}. `row_ids`: whether records have the addresses of
+    their rows. -#}
+{%- macro version_columns(row_ids, keys) -%}
   {%- set valid_to = '_change_valid_to' if reconcile._folds_unchanged() else 'valid_to' -%}
   {%- set columns = {'valid_from': 'valid_from', 'valid_to': valid_to, 'is_current': valid_to ~ ' is null'} -%}
-  {%- for name in ['_change_type', '_change_sequence', '_change_id'] + (['_row_id'] if settings.row_ids and '_row_id' in settings.unique_key else []) -%}
+  {%- for name in ['_change_type', '_change_sequence', '_change_id'] + (['_row_id'] if row_ids and '_row_id' in keys else []) -%}
     {%- do columns.update({name: name}) -%}
   {%- endfor -%}
   {{ return(columns) }}

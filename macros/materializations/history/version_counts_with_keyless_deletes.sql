@@ -22,14 +22,14 @@ select
 from (
     select
         come._change_records as records,
-        {{ 'bool_or(known._change_sequence is not null)' if reconcile.knows_keyless_deletes(settings, range) else 'false' }} as is_known,
+        {{ 'bool_or(known._change_sequence is not null)' if reconcile.knows_keyless_deletes(keyless, settings.built, range) else 'false' }} as is_known,
         count_if(version._change_undone.sequence = come._change_sequence) as ended,
         count(version._change_sequence) as records_before
     from (
-        {{ reconcile.keyless_deletes(relations.changes_cache, settings) | indent(8) }}
+        {{ reconcile.keyless_deletes(relations.changes_cache, keyless, settings.unique_key) | indent(8) }}
     ) as come
-    {%- if reconcile.knows_keyless_deletes(settings, range) %}
-    left join {{ reconcile.stored_keyless_deletes(relations, settings) }} as known
+    {%- if reconcile.knows_keyless_deletes(keyless, settings.built, range) %}
+    left join {{ reconcile.stored_keyless_deletes(relations, keyless, settings.file_format) }} as known
         on come.{{ keyless.place }} = known.{{ keyless.place }} and come._change_sequence = known._change_sequence
     {%- endif %}
     left join {{ relations.fold_cache }} as version

@@ -6,29 +6,29 @@ create schema if not exists `demo`;
 
 create table if not exists `demo`.`reconcile_ledger` (
     relation string comment 'schema.name of the model',
-    object string comment 'the source object, or several with commas',
-    kind string comment 'apply: batches never seen; replay: batches applied again; rebuild: all batches, from nothing or a base snapshot; purge: of the staging table in relation, records of these batches were deleted',
+    object string comment 'the object, or several objects separated by commas',
+    kind string comment 'apply: new batches; replay: batches applied again; rebuild: all batches, from nothing or a base snapshot; purge: records of these batches were deleted from the staging table in relation',
     first_batch bigint,
     last_batch bigint,
-    delivered bigint comment 'records of the object in these batches, counted from staging alone',
-    applied bigint comment 'set their row: inserted + updated + deleted + tombstoned',
-    superseded bigint comment 'lost to a newer record',
-    duplicate bigint comment 'further copies of a record',
-    quarantined bigint comment 'could not be applied; see the quarantine table',
-    pending bigint comment 'wait for something',
+    delivered bigint comment 'records of the object in these batches, counted in staging only',
+    applied bigint comment 'records that set their row: inserted + updated + deleted + tombstoned',
+    superseded bigint comment 'records that lost to a newer record of their row',
+    duplicate bigint comment 'additional copies of a record',
+    quarantined bigint comment 'records that could not be applied; see the quarantine table',
+    pending bigint comment 'records that wait for other records of their row',
     inserted bigint,
     updated bigint,
     deleted bigint,
-    tombstoned bigint comment 'deletes of rows that were not there',
-    base_batch bigint comment 'the largest _change_batch of the base table afterwards',
-    cut_time timestamp comment 'of Spanner: all that was committed up to then is in the batches up to the last one',
-    watermark timestamp comment 'of Bigtable, an estimate: the lowest low watermark of all partitions after the last batch; changes of before it may yet come',
+    tombstoned bigint comment 'deletes of rows that did not exist',
+    base_batch bigint comment 'the largest _change_batch of the base table after the run',
+    cut_time timestamp comment 'for Spanner: all commits up to this time are in the batches up to last_batch',
+    watermark timestamp comment 'for Bigtable, an estimate: the lowest low watermark of all partitions after last_batch; changes from before this time may still arrive',
     seconds double,
     invocation_id string,
     recorded_at timestamp,
-    entry bigint comment 'the number of this row among those of its relation, by which they are ordered; of rows of before there was one, NULL',
-    last_appended_at timestamp comment 'when the last batch was appended: which batch its number meant, should staging be restored or made anew',
-    zero_dates bigint comment 'values that were zero dates and became NULL, as their columns declare it; of rows of before this was counted, NULL'
+    entry bigint comment 'the number of this row among the rows of its relation, which orders them; NULL for rows of earlier versions without this column',
+    last_appended_at timestamp comment 'when last_batch was appended: identifies the batch if staging is restored or created again under the same numbers',
+    zero_dates bigint comment 'the number of zero dates that became NULL, as their columns declare; NULL for rows of earlier versions without this column'
 ) using iceberg
 partitioned by (relation)
 tblproperties (
@@ -42,11 +42,11 @@ create table if not exists `demo`.`reconcile_columns_seen` (
     relation string comment 'schema.name of the model',
     batch bigint,
     kind string comment 'column: a field of the payload; key: the key columns that a record names; schema: its schema_key',
-    name string comment 'of a column, in lower case; of a key, its columns as a list in JSON',
-    spelled string comment 'the column as the records spell it; NULL where they lack it',
-    form string comment 'of the values: text, whole number, number, boolean, json, null; any, where the declaration takes any; missing, where records lack a column that is declared',
+    name string comment 'for a column, its name in lower case; for a key, its columns as a JSON list',
+    spelled string comment 'the column as the records spell it; NULL if they lack it',
+    form string comment 'the form of the values: text, whole number, number, boolean, json, null; any, if the declaration accepts any form; missing, if records lack a declared column',
     is_declared boolean,
-    records bigint comment 'of the batch; where they lack the column, those that set a whole row'
+    records bigint comment 'the number of records in the batch; for missing, of records that set a whole row'
 ) using iceberg
 partitioned by (relation, batch)
 tblproperties (

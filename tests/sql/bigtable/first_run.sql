@@ -207,7 +207,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c4ed879d6a127df4da572f520e93c101')
+tblproperties ('reconcile.definition' = 'b135fc29f24f12d6f603bf575068e4a1')
 as
 
 {the SELECT of bigtable/change_records.sql};

@@ -108,6 +108,7 @@ from (
 select record, source, batch, origin, case source
             when 'spanner' then 'spanner_change_stream'
             when 'snapshot' then 'snapshots'
+            when 'append table' then 'datastream_append'
             when 'datastream' then coalesce(concat('datastream_', transform(array(from_json(record, 'read_method string, source_metadata struct<scn string, row_id string, log_position string, binlog_position string, lsn string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), said -> case
             when said.source_metadata.scn is not null or said.source_metadata.row_id is not null or said.read_method like 'oracle%' then 'oracle'
             when said.source_metadata.lsn like '%/%' or said.read_method like 'postgres%' then 'postgresql'

@@ -270,7 +270,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'acbdfa54521a1fe55c9e0416441bcc24')
+tblproperties ('reconcile.definition' = '5fa0ffc3c9d14b00aceb67041d075c84')
 as
 
 {the SELECT of bigtable_keeps_garbage/change_records.sql};

@@ -15,7 +15,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd5b3f49cc8a479152e3c4488b756832b')
+tblproperties ('reconcile.definition' = '5473ce9f0c1e8dc12ba5b8ed170deb90')
 as
 
 {the SELECT of bigtable/change_records.sql};

@@ -307,7 +307,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '011198bcddd5e3388e49d0ef140305b6')
+tblproperties ('reconcile.definition' = 'd26b6c4363a322e65da08ea7cae8725f')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

@@ -209,6 +209,7 @@ select
             when 'spanner' then 'spanner_change_stream'
             when 'bigtable' then 'bigtable_change_stream'
             when 'snapshot' then 'snapshots'
+            when 'append table' then 'datastream_append'
             when 'datastream' then concat('datastream_', nullif(case
             when source_metadata.log_position is not null or source_metadata.binlog_position is not null or read_method like 'mysql%' then 'mysql'
             when source_metadata.scn is not null or source_metadata.row_id is not null or read_method like 'oracle%' then 'oracle'

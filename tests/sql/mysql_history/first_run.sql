@@ -320,7 +320,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c4f44d039b29491624d3df4ae1a07d12')
+tblproperties ('reconcile.definition' = 'bcacf6a5e8d49031387b305c62225475')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

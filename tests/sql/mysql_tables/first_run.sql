@@ -282,7 +282,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b699503440b9eb037660e3e9bc33de51')
+tblproperties ('reconcile.definition' = '3a2a2fc2e43cd51c82e2810f1c246daa')
 as
 
 {the SELECT of mysql_tables/change_records.sql};

@@ -17,7 +17,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c553faea1ae3c052d351bac4467eae2c')
+tblproperties ('reconcile.definition' = 'c7d2135ffea9006d61a7c2b8926fee26')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -288,7 +288,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '415def404db39fa8a3e5db3818355012')
+tblproperties ('reconcile.definition' = '42ed8925a207924b3d02e6f87cdcce3f')
 as
 
 {the SELECT of oracle/change_records.sql};

@@ -288,7 +288,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f8b254f42aa9e099d0b3fd54a4719393')
+tblproperties ('reconcile.definition' = '1bc68a76f9e85178f823ce5c83dfbb7e')
 as
 
 {the SELECT of oracle_generations/change_records.sql};

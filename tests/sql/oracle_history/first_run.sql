@@ -351,7 +351,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'cd0bbb9b879061a7934872399b650501')
+tblproperties ('reconcile.definition' = '2fc21c2cb5b6a71729d438513079fa05')
 as
 
 {the SELECT of oracle/change_records.sql};

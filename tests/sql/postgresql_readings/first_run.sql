@@ -296,7 +296,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '6e0d98e066cfc01ceadbfa3bd31ea5cc')
+tblproperties ('reconcile.definition' = 'b5274b50b274f3c8d418edb27c147268')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};

@@ -25,7 +25,7 @@ select
     cast(null as array<string>) as _change_columns,
     nullif(error, '') as _change_error,
     fields_of_payload as _change_fields,
-    key as _change_key,
+    to_json(json_object_keys(key)) as _change_key,
     cast(null as string) as _change_schema,
     meant as _change_macro,
     record as _change_record,
@@ -233,6 +233,7 @@ from (
 select record, source, batch, origin, case source
             when 'spanner' then 'spanner_change_stream'
             when 'bigtable' then 'bigtable_change_stream'
+            when 'append table' then 'datastream_append'
             when 'datastream' then coalesce(concat('datastream_', transform(array(from_json(record, 'read_method string, source_metadata struct<scn string, row_id string, log_position string, binlog_position string, lsn string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), said -> case
             when said.source_metadata.scn is not null or said.source_metadata.row_id is not null or said.read_method like 'oracle%' then 'oracle'
             when said.source_metadata.lsn like '%/%' or said.read_method like 'postgres%' then 'postgresql'

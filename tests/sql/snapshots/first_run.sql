@@ -221,7 +221,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'ce8de89d8476c3c58f88a8b3d0fdc50e')
+tblproperties ('reconcile.definition' = 'f0a5ddf23fae0d10ea4c18c22dba9f5e')
 as
 
 {the SELECT of snapshots/change_records.sql};

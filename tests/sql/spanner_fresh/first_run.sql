@@ -354,7 +354,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'eaa98261db431085303a9b08ee65e6a2')
+tblproperties ('reconcile.definition' = '1cf4841daa4102896282490fd202ba01')
 as
 
 {the SELECT of spanner/change_records.sql};

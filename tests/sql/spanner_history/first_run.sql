@@ -345,7 +345,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd02c6bfc75591ccb95e957f6e39e33b3')
+tblproperties ('reconcile.definition' = 'ef0dc6148d4fd3eb1e444cbc81772712')
 as
 
 {the SELECT of spanner/change_records.sql};

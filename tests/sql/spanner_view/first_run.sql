@@ -15,7 +15,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'df9ed44e7e57a27d51b6f0da56d011e4')
+tblproperties ('reconcile.definition' = 'bc10e5477c5cf893195960ae01443182')
 as
 
 {the SELECT of spanner/change_records.sql};

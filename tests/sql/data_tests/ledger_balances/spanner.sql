@@ -12,8 +12,13 @@ account as (
         coalesce(
             max(last_batch) over (partition by relation order by struct(coalesce(entry, 0) as entry, recorded_at), first_batch rows between unbounded preceding and 1 preceding), 0
         ) as before
-    from `demo`.`reconcile_ledger`
-    inner join models using (relation)
+    from (
+        select *, max(if(kind = 'rebuild', struct(coalesce(entry, 0) as entry, recorded_at), null)) over (partition by relation) as rebuilt
+        from `demo`.`reconcile_ledger`
+        inner join models using (relation)
+    )
+    -- what was before the last rebuild is no part of the table
+    where rebuilt is null or struct(coalesce(entry, 0) as entry, recorded_at) >= rebuilt
 ),
 
 staged as (

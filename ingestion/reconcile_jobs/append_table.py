@@ -1,0 +1,179 @@
+"""An append table becomes appends to a staging table: the rows that were appended since the last run, exactly once.
+
+An append table is one to which Datastream itself appends each change (append-only write mode), or a copy of such a
+table, in Delta or Iceberg. What staging holds (`source` is `append table`, `object` the name that the job was given,
+`origin` the table and its version or snapshot):
+
+- one record for each row: `{"datastream_metadata": {...}, "row": {...}}`, as in rows_as_json.py.
+- one row with object `#cut` for each append, with `table_id` and `position`, up to which the table was read: cuts.py.
+
+Versions of Delta and snapshots of Iceberg do not change, so what lies between two of them is the same whenever it is
+read. What a table does besides appending is looked at version by version: files that were compacted have no new rows
+and are passed over; anything else is refused, since rows may have been changed or be gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconcile_jobs.cuts import Cuts
+from reconcile_jobs.long_records import LONGEST
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.errors import DataError, UsageError, in_sentences
+from reconcile_jobs.rows_as_json import rows_as_json
+from reconcile_jobs.staging import Staging, TableName
+from reconcile_jobs.table_formats import NotFollowed, format_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Job", "Totals", "run"]
+
+SOURCE = "append table"
+
+# What Datastream adds to each row, and what of it a change needs.
+_METADATA = "datastream_metadata"
+_NEEDED = ("change_sequence_number", "change_type")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the command line asks for. `every`: seconds between looks at the tables (None: one look).
+
+    `again`: read each table whole, and append the records that staging does not hold.
+    """
+
+    tables: tuple[TableName, ...]
+    staging: TableName
+    object: str | None = None
+    every: float | None = None
+    again: bool = False
+    longest_record: int = LONGEST
+
+
+@dataclass
+class Totals:
+    """What one run has appended."""
+
+    tables: int = 0
+    records: int = 0
+    first_batch: int | None = None
+    last_batch: int | None = None
+
+
+def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
+    """Append what was appended to the tables since the last run, and return the counts. Raises JobError."""
+    with in_sentences():
+        return _Run(spark, job, caller or Caller()).run()
+
+
+class _Run:
+    def __init__(self, spark: SparkSession, job: Job, caller: Caller) -> None:
+        self.spark, self.job, self.caller, self.totals = spark, job, caller, Totals()
+        self.objects = {job.object or table.parts[-1]: table for table in job.tables}
+        if len(self.objects) < len(job.tables):
+            raise UsageError("--object names one table: run this command once for each --table.")
+        if odd := [name for name in self.objects if not name or name.startswith("#")]:
+            raise UsageError(f"--object {odd[0]!r} is no name of a table: give it another one.")
+
+    def run(self) -> Totals:
+        job, clock, stop = self.job, self.caller.clock, self.caller.stop
+        for table in job.tables:
+            self._refuse_other_tables(table)
+        self.staging = Staging(self.spark, job.staging, SOURCE)
+        self.cuts = Cuts(self.spark, self.staging, SOURCE)
+        while True:
+            began = clock.seconds()
+            for number, (name, table) in enumerate(self.objects.items()):
+                if stop.is_set():
+                    if job.every is None and number:
+                        self.caller.refuse_early_end()
+                    return self.totals
+                self._append(name, table)
+            if job.every is None:
+                return self.totals
+            clock.wait(stop, max(0.0, job.every - (clock.seconds() - began)))
+
+    def _refuse_other_tables(self, table: TableName) -> None:
+        """Raise UsageError where a table is not one that Datastream writes in append-only mode."""
+        from pyspark.sql.types import StructType
+
+        if not self.spark.catalog.tableExists(table.sql):
+            raise UsageError(f"There is no table {table} in this session: name another with --table.")
+        fields = {field.name.lower(): field.dataType for field in self.spark.table(table.sql).schema}
+        metadata = fields.get(_METADATA)
+        if not isinstance(metadata, StructType):
+            raise UsageError(
+                f"{table} has no column {_METADATA}: name a table that Datastream writes in append-only mode."
+            )
+        names = [name.lower() for name in metadata.names]
+        if missing := [name for name in _NEEDED if name not in names]:
+            raise UsageError(
+                f"{_METADATA} of {table} has no {' and no '.join(missing)}, so nothing orders its rows: it is written "
+                "in merge mode. Set the write mode of the stream to append-only."
+            )
+
+    def _append(self, name: str, table: TableName) -> None:
+        cut = self.cuts.newest(name)
+        known = None if cut is None or self.job.again else cut
+        self.caller.progress(f"reading {table}")
+        try:
+            position = None if known is None else str(known["position"])
+            found = format_of(self.spark).appended_since(self.spark, table.sql, position)
+        except NotFollowed as problem:
+            raise UsageError(f"{table} {problem}. {_AGAIN}") from None
+        if known is not None and found.table_id != known["table_id"]:
+            raise UsageError(f"{table} is another table than the one that was staged as {name}. {_AGAIN}")
+        if found.rows is None and found.position == position:
+            return
+        records = self._records(found.rows, name, only_new=self.job.again and cut is not None)
+        origin = f"{table}@{found.position}"
+        kept = {"table": str(table), "table_id": found.table_id, "position": found.position}
+        appended = self.cuts.append(records, name, origin, kept)
+        total = self.totals
+        total.tables += 1
+        total.records += max(0, appended.rows - 1)
+        total.first_batch = total.first_batch or appended.batch
+        total.last_batch = appended.batch or total.last_batch
+        self.caller.say(f"{name}: {max(0, appended.rows - 1):,} records, up to {origin}")
+
+    def _records(self, rows: DataFrame | None, name: str, only_new: bool) -> DataFrame:
+        """Return the records of rows. Raises DataError where one is too long for staging."""
+        from pyspark.sql import functions as f
+
+        if rows is None:
+            return self.spark.createDataFrame([], "record string")
+        metadata = next(column for column in rows.columns if column.lower() == _METADATA)
+        others = [column for column in rows.columns if column != metadata]
+        told = rows.select(f"`{metadata}`.*")
+        texts = ", ".join(
+            f"cast(`{metadata}`.`{field}` as string) as `{field.lower()}`"
+            for field, kind in told.dtypes
+            if not kind.startswith("array")
+        )
+        lists = "".join(
+            f", `{metadata}`.`{field}` as `{field.lower()}`" for field, kind in told.dtypes if kind.startswith("array")
+        )
+        record = (
+            f"concat('{{\"{_METADATA}\":', to_json(struct({texts}{lists}), map('ignoreNullFields', 'false')), "
+            f"',\"row\":', {rows_as_json(rows, others)}, '}}')"
+        )
+        records = rows.select(f.expr(record).alias("record"))
+        longest = records.selectExpr("coalesce(max(octet_length(record)), 0)").collect()[0][0]
+        if longest > self.job.longest_record:
+            raise DataError(
+                f"A row of {self.objects[name]} has {longest} bytes: give --longest-record, up to 1g. Nothing was "
+                "appended."
+            )
+        if only_new:
+            staged = self.spark.table(self.staging.name.sql)
+            known = staged.where(staged.object == name).select(f.sha2("record", 256).alias("digest"))
+            records = records.withColumn("digest", f.sha2("record", 256)).join(known, "digest", "left_anti")
+        return records.select("record")
+
+
+_AGAIN = (
+    "If the table holds all changes, give --again: it reads the whole table, and appends the records that staging does "
+    "not hold."
+)

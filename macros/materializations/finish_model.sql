@@ -1,0 +1,9 @@
+{#- The end of a materialization, and what it returns: {relations}. `live`: the relation of the view that people read;
+    grants are of it alone. `message`: what dbt prints about the model. `others`: the model's other relations. -#}
+{%- macro finish_model(live, message, others, hooks) -%}
+  {%- call noop_statement('main', message) -%}{%- endcall -%}
+  {%- set target_relation = live.incorporate(type='view') -%}
+  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
+  {{ run_hooks(hooks) }}
+  {{ return({'relations': [target_relation] + others}) }}
+{%- endmacro %}

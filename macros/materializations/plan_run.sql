@@ -1,0 +1,13 @@
+{#- The beginning of a run that fills a base table, after the hooks of the model: {settings, relations, columns, range,
+    has_work}. `columns`: those of the base table, as SQL. `range`: see `range_to_apply`. `has_work`: whether the range
+    has records, or the base table is made anew. -#}
+{%- macro plan_run() -%}
+  {%- set settings = reconcile.model_settings() -%}
+  {%- set relations = reconcile.model_relations(this) -%}
+  {%- set columns = reconcile.base_columns(settings) -%}
+  {{ run_hooks([] if settings.as_of else pre_hooks) }}
+  {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
+  {{ return({
+      'settings': settings, 'relations': relations, 'columns': columns, 'range': range,
+      'has_work': range.has_records or range.kind == 'rebuild'}) }}
+{%- endmacro %}

@@ -1,0 +1,10 @@
+{#- Writes a range: quarantine and base table, then the ledger. `written`: for a rebuild, a SELECT of all rows of the
+    base table; otherwise the MERGE into it. The ledger's row is built last, since it has the seconds that the rest
+    took. -#}
+{%- macro write_range(relations, settings, range, counts, written) -%}
+  {%- do reconcile.run_statements(
+        reconcile.get_rebuild_statements(relations, settings, range, written) if range.kind == 'rebuild'
+        else reconcile.get_apply_statements(relations, settings, range, counts, written)) -%}
+  {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts)) -%}
+  {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
+{%- endmacro %}
