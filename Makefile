@@ -26,7 +26,7 @@ audit: setup  ## list what setup installs, with the advisories about it
 	@test -x target/audit/bin/pip-audit || { $(PYTHON) -m venv target/audit && target/audit/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1; }
 	@python tests/audit.py --pip-audit target/audit/bin/pip-audit --jars "$${RECONCILE_JARS:-$${XDG_CACHE_HOME:-$$HOME/.cache}/dbt-reconcile/jars}"
 
-quickstart: setup  ## ten orders, appended, merged, tested and shown: under a minute
+quickstart: setup  ## ten orders, appended, merged, tested and shown
 	@python demo/quickstart.py
 
 demo: setup  ## ingest the capture, merge it, prove parity: under 4 minutes on two cores
