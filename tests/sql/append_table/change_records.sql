@@ -139,7 +139,7 @@ select
             when upper(source_metadata.change_type) in ('UPDATE', 'UPDATE-INSERT') then 'update'
             when upper(source_metadata.change_type) in ('DELETE', 'UPDATE-DELETE') then 'delete'
         end as change_type,
-    if(metadata.change_sequence_number rlike '^[0-9a-fA-F]{1,16}(/[0-9a-fA-F]{1,16}){0,3}$', concat_ws('/', lpad(upper(split_part(metadata.change_sequence_number, '/', 1)), 16, '0'), lpad(upper(split_part(metadata.change_sequence_number, '/', 2)), 16, '0'), lpad(upper(split_part(metadata.change_sequence_number, '/', 3)), 16, '0'), lpad(upper(split_part(metadata.change_sequence_number, '/', 4)), 16, '0')), null) as `section change_sequence_number`
+    if(metadata.change_sequence_number rlike '^[0-9a-fA-F]{1,16}(/[0-9a-fA-F]{1,16}){0,3}\\z', concat_ws('/', lpad(upper(split_part(metadata.change_sequence_number, '/', 1)), 16, '0'), lpad(upper(split_part(metadata.change_sequence_number, '/', 2)), 16, '0'), lpad(upper(split_part(metadata.change_sequence_number, '/', 3)), 16, '0'), lpad(upper(split_part(metadata.change_sequence_number, '/', 4)), 16, '0')), null) as `section change_sequence_number`
 from (
 select
     *,

@@ -197,7 +197,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c4b3e1e3bf7b845936401d482be3b1fd')
+tblproperties ('reconcile.definition' = 'e842579da318dd2ca3e22bf96b28fbd2')
 as
 
 {the SELECT of append_table/change_records.sql};
