@@ -3,12 +3,13 @@
 {%- test ledger_balances(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'ledger_balances') -%}
-{%- set nodes = reconcile.nodes_to_test(model) | rejectattr('config.materialized', 'equalto', 'current_view') | list -%}
-{%- if not nodes -%}
+{%- set of_all = reconcile.nodes_to_test(model) -%}
+{%- set nodes = of_all | rejectattr('config.materialized', 'equalto', 'current_view') | list -%}
+{%- if of_all and not nodes -%}
   {{ exceptions.raise_compiler_error(reconcile.ledger_name(model) ~ ' is a current_view: nothing is applied to it and the ledger has no account of it; take the test ledger_balances from it.') }}
 {%- endif -%}
-{%- set findings = reconcile.account_findings(nodes) -%}
-{%- if flags.WHICH in ['test', 'build'] -%}
+{%- set findings = reconcile.account_findings(nodes) if nodes else reconcile.no_rows({'relation': 'string', 'finding': 'string'}) -%}
+{%- if nodes and flags.WHICH in ['test', 'build'] -%}
   {%- set cache = 'reconcile_findings_' ~ local_md5(reconcile.ledger_name(model))[:12] -%}
   {%- do run_query('drop view if exists ' ~ cache) -%}
   {%- do run_query(reconcile.cached(cache, findings)) -%}

@@ -49,7 +49,11 @@
   {%- set staging = reconcile.staging_read().get(reconcile.ledger_name(relation)) -%}
   {%- if not staging -%}{{ return([reconcile.node_of(relation)]) }}{%- endif -%}
   {%- set nodes = reconcile.built_nodes() | selectattr('unique_id', 'in', staging.models) | list -%}
-  {%- if not nodes -%}
+  {#- dbt build runs the tests of a source before any model. -#}
+  {%- if not nodes and flags.WHICH == 'build' -%}
+    {%- do log(reconcile.ledger_name(relation) ~ ': no model that reads it has been built yet, so there is nothing to test', info=true) -%}
+    {{ return([]) }}
+  {%- elif not nodes -%}
     {{ exceptions.raise_compiler_error('No model that reads ' ~ reconcile.ledger_name(relation) ~ ' has been built yet; build one by `dbt run` first.') }}
   {%- endif -%}
   {{ return(nodes) }}

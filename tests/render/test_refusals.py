@@ -1292,6 +1292,13 @@ VIEWS: dict[str, Refusal] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("test", ["ledger_balances", "no_quarantine"])
+def test_dbt_build_passes_the_tests_of_a_staging_table_that_no_built_model_reads(test: str) -> None:
+    """dbt runs the tests of a source before any model, so that a new project would never get beyond them."""
+    sql = Life(thing(ORACLE)).project.test(test, STAGING, which="build")
+    assert sql.rstrip().endswith("where false")
+
+
 @pytest.mark.parametrize("test", OF_MODELS)
 def test_before_the_first_run_a_data_test_compiles_and_asks_for_no_table(test: str) -> None:
     shape = thing(ORACLE, materialized="history") if test == "history_is_sound" else thing(ORACLE)
