@@ -272,7 +272,7 @@ class Iceberg:
             return AppendedSince(None, "", table_id)
         newest = str(current.snapshotId())
         if not position:
-            return AppendedSince(spark.read.option("snapshot-id", newest).table(table), newest, table_id)
+            return AppendedSince(spark.sql(f"SELECT * FROM {table} VERSION AS OF {newest}"), newest, table_id)
         snapshot, has_appends = current, False
         while str(snapshot.snapshotId()) != position:
             operation, parent = str(snapshot.operation()), snapshot.parentId()

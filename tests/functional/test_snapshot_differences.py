@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from file_formats import failpoints_of_an_append
+from file_formats import failpoints_of_an_append, file_format
 from memory import Memory, MemoryProject
 from pyspark.sql import DataFrame, SparkSession
 from reconcile_jobs.process import failpoints
@@ -55,8 +55,9 @@ class Place:
         """Take a snapshot of these rows."""
         rows.createOrReplaceTempView("rows_of_the_source")
         self.spark.sql(f"create schema if not exists {self.view.schema_sql}")
-        self.spark.sql(f"drop table if exists {self.view.sql}")
-        self.spark.sql(f"create table {self.view.sql} using parquet as select * from rows_of_the_source")
+        made = f"create or replace table {self.view.sql} using {file_format()}"
+        ntz = " tblproperties ('delta.feature.timestampNtz' = 'supported')" if file_format() == "delta" else ""
+        self.spark.sql(f"{made}{ntz} as select * from rows_of_the_source")
         load_table(self.spark, self.view, self.table, moment(number))
 
     def append(self, **options: Any) -> Totals:
