@@ -56,6 +56,13 @@ def operations() -> list[tuple[Any, ...]]:
 
 OPERATIONS = operations()
 
+# The place at which most is there already is tried in `make test`, the others in `make soak`.
+DEATHS = [
+    pytest.param(name, marks=[] if name == "after_data_commit" else pytest.mark.soak)
+    for name in failpoints_of_an_append()
+    if "checkpoint" not in name
+]
+
 
 class Place:
     """An append table and the staging table that it is read into."""
@@ -123,7 +130,7 @@ def test_the_experiment_in_any_order_in_halves_and_twice_leaves_its_188_rows(spa
         assert not project.failing_tests("table1")
 
 
-@pytest.mark.parametrize("place_of_death", [name for name in failpoints_of_an_append() if "checkpoint" not in name])
+@pytest.mark.parametrize("place_of_death", DEATHS)
 def test_killed_anywhere_the_same_command_brings_each_row_once(
     place: Place, monkeypatch: pytest.MonkeyPatch, place_of_death: str
 ):
