@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconcile_jobs.cuts import Cuts, Overtaken
+from reconcile_jobs.cuts import Cuts, Overtaken, checked_object
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import DataError, UsageError, causes, in_sentences
@@ -74,11 +74,9 @@ class _Run:
         self.spark, self.job, self.caller, self.totals = spark, job, caller, Totals()
         if job.object is not None and len(job.tables) > 1:
             raise UsageError("--object names one table: run this command once for each --table.")
-        self.objects = {job.object or table.parts[-1]: table for table in job.tables}
+        self.objects = {checked_object(job.object or table.parts[-1]): table for table in job.tables}
         if len(self.objects) < len(job.tables):
             raise UsageError("Two tables have one name: run this command once for each, with an --object of its own.")
-        if odd := [name for name in self.objects if not name or name.startswith("#")]:
-            raise UsageError(f"--object {odd[0]!r} is no name of a table: give it another one.")
 
     def run(self) -> Totals:
         job, clock, stop = self.job, self.caller.clock, self.caller.stop

@@ -13,19 +13,26 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from reconcile_jobs.process.errors import Fault
+from reconcile_jobs.process.errors import Fault, UsageError
 from reconcile_jobs.staging import Appended, Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["CUT", "Cuts", "Overtaken"]
+__all__ = ["CUT", "Cuts", "Overtaken", "checked_object"]
 
 # An object that is no table: jobs refuse names that begin with #.
 CUT = "#cut"
 
 # The id of the job's appends, which it keeps with its table.
 _APPENDS = "appends"
+
+
+def checked_object(name: str) -> str:
+    """Return the name of an object if a cut cannot be taken for it. Raises UsageError."""
+    if not name or name.startswith("#"):
+        raise UsageError(f"--object {name!r} is no name of a table: give it another one.")
+    return name
 
 
 class Overtaken(Fault):

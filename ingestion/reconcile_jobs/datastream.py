@@ -31,7 +31,7 @@ from reconcile_jobs.landing_area import (
 from reconcile_jobs.long_records import LONGEST, LongRecord
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import DataError, JobError, explained, in_sentences
-from reconcile_jobs.process.session import settings
+from reconcile_jobs.process.session import SKIP_NO_FILE, settings
 from reconcile_jobs.staging import Appended, Staging, TableName
 
 if TYPE_CHECKING:
@@ -291,9 +291,7 @@ class _Run(AppendRun[Totals]):
 
 
 _SETTINGS = {
-    # A cluster's defaults may skip what cannot be read.
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    "spark.sql.files.ignoreMissingFiles": "false",
+    **SKIP_NO_FILE,
     # One Avro file after the other fits into memory where a thousand may not.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     # A path may hold ${...}, which is not for Spark to fill in.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from reconcile_jobs.process.session import SKIP_NO_FILE
 from reconcile_jobs.staging import literal, quoted
 
 if TYPE_CHECKING:
@@ -13,13 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EXACT", "JSON_OPTIONS", "rows_as_json"]
 
-# Under which a value has one text, and every row is read: a cluster may be set to pass over files that are gone.
-EXACT = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    "spark.sql.files.ignoreMissingFiles": "false",
-}
+# Under which a value has one text, and every row is read.
+EXACT = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC", **SKIP_NO_FILE}
 
 # Every field is there, and a moment has its microseconds.
 JSON_OPTIONS = (

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from reconcile_jobs.cuts import Cuts, Overtaken
+from reconcile_jobs.cuts import Cuts, Overtaken, checked_object
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import DataError, Fault, UsageError, in_sentences
@@ -93,9 +93,7 @@ def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
 class _Run:
     def __init__(self, spark: SparkSession, job: Job, caller: Caller) -> None:
         self.spark, self.job, self.say, self.progress = spark, job, caller.say, caller.progress
-        self.object = job.table.parts[-1] if job.object is None else job.object
-        if not self.object or self.object.startswith("#"):
-            raise UsageError(f"--object {self.object!r} is no name of a table: give it another one.")
+        self.object = checked_object(job.table.parts[-1] if job.object is None else job.object)
 
     def run(self) -> Totals:
         said = self._said_of_snapshot()

@@ -119,7 +119,7 @@ class Delta:
         if version < int(position):
             raise NotFollowed(f"was made anew or set back: it is at version {version}, and was read up to {position}")
         for number, actions in _delta_changes(jvm, log, int(position) + 1, version):
-            operation, removed, has_added = "another operation", [], False
+            operation, has_removed, has_added = "another operation", False, False
             for action in actions:
                 kind = action.getClass().getSimpleName()
                 if kind == "CommitInfo":
@@ -128,9 +128,9 @@ class Delta:
                     added.add(action)
                     has_added = True
                 elif kind == "RemoveFile" and action.dataChange():
-                    removed.append(action)
+                    has_removed = True
             # A RESTORE may only add files, of rows that were read before.
-            if removed or (has_added and operation == "RESTORE"):
+            if has_removed or (has_added and operation == "RESTORE"):
                 raise NotFollowed(f"was changed by {operation} at version {number}, and not only appended to")
         if added.isEmpty():
             return AppendedSince(None, str(version), table_id)

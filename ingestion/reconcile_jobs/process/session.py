@@ -12,7 +12,7 @@ from reconcile_jobs.process.errors import UsageError, explained
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["configured_format", "settings", "ship_by_value", "start"]
+__all__ = ["SKIP_NO_FILE", "configured_format", "settings", "ship_by_value", "start"]
 
 
 def start(name: str, has_context: Callable[[], None] = lambda: None) -> SparkSession:
@@ -63,6 +63,10 @@ def ship_by_value() -> None:
 
     package = sys.modules[__name__.partition(".")[0]]  # and all that is in it
     cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
+
+
+# A cluster's defaults may skip files that are gone or cannot be read; their rows would be missing in silence.
+SKIP_NO_FILE = {"spark.sql.files.ignoreCorruptFiles": "false", "spark.sql.files.ignoreMissingFiles": "false"}
 
 
 @contextmanager

@@ -17,9 +17,6 @@ __all__ = ["FORMATS", "load_files", "load_table"]
 # Formats that hold types, and so need no schema.
 FORMATS = ("parquet", "orc", "avro", "delta", "iceberg")
 
-# Some clusters are set to pass over what cannot be read; here those rows would be missing in silence.
-_WHOLE = {"spark.sql.files.ignoreCorruptFiles": "false", "spark.sql.files.ignoreMissingFiles": "false"}
-
 
 def load_table(spark: SparkSession, table: TableName, into: TableName, taken_at: str) -> int:
     """Create or replace the snapshot table with the rows of a table or view, and return how many there are.
@@ -30,7 +27,7 @@ def load_table(spark: SparkSession, table: TableName, into: TableName, taken_at:
         raise UsageError(f"--table and --into both name {into}: name another table with --into.")
     if not spark.catalog.tableExists(table.sql):
         raise UsageError(f"There is no table or view {table} in this session; name another with --table.")
-    with in_sentences(), session.settings(spark, _WHOLE):
+    with in_sentences(), session.settings(spark, session.SKIP_NO_FILE):
         return _load(spark, spark.table(table.sql), into, {"table": str(table)}, taken_at)
 
 
@@ -41,7 +38,7 @@ def load_files(spark: SparkSession, path: str, file_format: str, into: TableName
     """
     from pyspark.errors import AnalysisException
 
-    with in_sentences(), session.settings(spark, _WHOLE):
+    with in_sentences(), session.settings(spark, session.SKIP_NO_FILE):
         try:
             # Else the columns would be those of one file.
             rows = spark.read.format(file_format).option("mergeSchema", True).load(path)
