@@ -117,6 +117,10 @@ def opened(spark: SparkSession, kept: Path, models: tuple[str, ...]) -> Iterator
     """Register a copy of kept tables, as a metastore that survived would have them; the views are gone."""
     shutil.rmtree(PLACE, ignore_errors=True)
     shutil.unpack_archive(kept / f"{file_formats.file_format()}.tar.gz", PLACE, filter="data")
+    if file_formats.file_format() == "delta":
+        # Delta keeps a table by its path, and another test's copies were there.
+        jvm: Any = spark._jvm
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     tables = KeptTables(spark, models)
     try:
         for schema in (SCHEMA, LAKE):

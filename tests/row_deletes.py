@@ -1,4 +1,4 @@
-"""Histories of Oracle rows with addresses, and deletes that name nothing else; checks of what they come to."""
+"""Histories of Oracle rows with addresses: deletes that name nothing else, and keys that pass from row to row."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class Record:
     note: str | None
     bad: bool = False
     batch: int = 1
+    transaction: str | None = None
 
     @property
     def identity(self) -> Any:
@@ -44,14 +45,15 @@ class Record:
 
 def change(
     history: int, key: int | None, change_type: str, scn: int, address: str | None, note: str | None = None,
-    ssn: int = 0, uuid: str = "", bad: bool = False, payload: Mapping[str, Any] | str | None = None, **said: Any,
+    ssn: int = 0, uuid: str = "", bad: bool = False, payload: Mapping[str, Any] | str | None = None,
+    transaction: str | None = None, **said: Any,
 ) -> Record:  # fmt: skip
     """Return a change; without a key it is a row delete, unless it is bad. Addresses are the history's own."""
     row_id = address and f"AAA{history:06}{address}"
     uuid = uuid or f"{history}-{key}-{change_type}-{scn}-{ssn}-{address}-{note}{'-bad' * bad}"
     if payload is None:
         payload = {"HISTORY": None if key is None else history, "ID": key, "NOTE": note}
-    metadata = {"scn": scn, "rs_id": "0x0073cb.0000194d.0020", "ssn": ssn, "row_id": row_id}
+    metadata = {"scn": scn, "rs_id": "0x0073cb.0000194d.0020", "ssn": ssn, "row_id": row_id, "tx_id": transaction}
     # What undoes a change may tell a time before that of the change.
     said = {"source_timestamp": _iso(scn - 7 if key is None and scn % 3 == 0 else scn), **said}
     text = event("oracle", payload, change_type, metadata=metadata, uuid=uuid, object=OBJECT, **said)
@@ -59,7 +61,7 @@ def change(
     above = int(kind != "delete")
     return Record(
         uuid, text, None if key is None else (history, key), (1, scn, ssn, above), kind, row_id,
-        None if kind == "delete" else note, bad,
+        None if kind == "delete" else note, bad, transaction=transaction,
     )  # fmt: skip
 
 
@@ -98,7 +100,51 @@ WAYS: dict[str, tuple[list[tuple[Any, ...]], set[tuple[int, str]]]] = {
     "another row at another address":
         ([(2, "INSERT", "b", "y"), (1, "INSERT", "a", "x"), (None, "DELETE", "a")], {(2, "y")}),
 }  # fmt: skip
+# What was there before, what one transaction does, and what comes after it.
+Events = list[tuple[Any, ...]]
+SHIFTS: dict[str, tuple[Events, Events, Events, set[tuple[int, str]]]] = {
+    "two rows shift": (
+        [(1, "INSERT", "a", "x"), (2, "INSERT", "b", "y")],
+        [(1, "UPDATE-DELETE", "a"), (2, "UPDATE-INSERT", "a", "x"),
+         (2, "UPDATE-DELETE", "b"), (3, "UPDATE-INSERT", "b", "y")],
+        [], {(2, "x"), (3, "y")},
+    ),
+    "two rows change places": (
+        [(1, "INSERT", "a", "x"), (2, "INSERT", "b", "y")],
+        [(1, "UPDATE-DELETE", "a"), (2, "UPDATE-INSERT", "a", "x"),
+         (2, "UPDATE-DELETE", "b"), (1, "UPDATE-INSERT", "b", "y")],
+        [], {(2, "x"), (1, "y")},
+    ),
+    "the row that took the key is deleted too": (
+        [(1, "INSERT", "a", "x"), (2, "INSERT", "b", "y")],
+        [(1, "UPDATE-DELETE", "a"), (2, "UPDATE-INSERT", "a", "x"), (2, "DELETE", "b"), (2, "DELETE", "a")],
+        [], set(),
+    ),
+    "the row that took the key moves on, and a third one takes it": (
+        [(1, "INSERT", "a", "x"), (2, "INSERT", "b", "y")],
+        [(1, "UPDATE-DELETE", "a"), (2, "UPDATE-INSERT", "a", "x"), (2, "DELETE", "b"), (2, "UPDATE-DELETE", "a"),
+         (2, "INSERT", "c", "z")],
+        [], {(2, "z")},
+    ),
+    "rows come and go at one key": (
+        [(2, "INSERT", "b", "y")],
+        [(2, "DELETE", "b"), (2, "INSERT", "c", "z"), (2, "DELETE", "c"), (2, "INSERT", "d", "w"), (2, "DELETE", "d")],
+        [], set(),
+    ),
+    "one row moves on": (
+        [(1, "INSERT", "a", "x")],
+        [(1, "UPDATE-DELETE", "a"), (2, "UPDATE-INSERT", "a", "x"),
+         (2, "UPDATE-DELETE", "a"), (5, "UPDATE-INSERT", "a", "x")],
+        [], {(5, "x")},
+    ),
+    "a later transaction deletes the row that took the key": (
+        [(1, "INSERT", "a", "x"), (2, "INSERT", "b", "y")],
+        [(1, "UPDATE-DELETE", "a"), (2, "UPDATE-INSERT", "a", "x"), (2, "DELETE", "b")],
+        [(2, "DELETE", "a")], set(),
+    ),
+}  # fmt: skip
 BATCHES = 3
+SPLITS = 70
 
 
 def arrivals() -> tuple[list[Record], set[tuple[Any, ...]]]:
@@ -113,6 +159,15 @@ def arrivals() -> tuple[list[Record], set[tuple[Any, ...]]]:
             number = next(numbers)
             for place, ((key, change_type, address, *note), batch) in enumerate(zip(events, batches, strict=True)):
                 records.append(replace(change(number, key, change_type, 9 + place, address, *note), batch=batch))
+            end |= {(number, *row) for row in rows}
+    chance = random.Random(BATCHES)
+    for before, transaction, after, rows in SHIFTS.values():
+        for _ in range(SPLITS):
+            number = next(numbers)
+            told = [*((step, None) for step in before), *((step, "t") for step in transaction)]
+            for place, ((key, kind, at, *note), name) in enumerate([*told, *((step, "u") for step in after)]):
+                record = change(number, key, kind, 9 + place, at, *note, transaction=name)
+                records.append(replace(record, batch=chance.randint(1, BATCHES)))
             end |= {(number, *row) for row in rows}
     for key in range(50):
         inserted = replace(change(0, key, "INSERT", 9, f"r{key}", "x"), batch=1 + key % 3)
@@ -131,7 +186,9 @@ def invent(number: int, chance: random.Random) -> list[Record]:
     told: list[Record] = []
     for step in range(chance.randint(2, 7)):
         scn, key, address = numbers.pop(), chance.randint(1, 2), chance.choice("aab")
-        kind = chance.choice(["change", "change", "change", "undone", "undone", "undone", "backfill", "moved", "bad"])
+        kind = chance.choice(
+            ["change", "change", "change", "undone", "undone", "undone", "backfill", "moved", "passed", "passed", "bad"]
+        )
         if kind == "change":
             change_type = chance.choice(["INSERT", "INSERT", "UPDATE", "UPDATE-INSERT", "DELETE"])
             told.append(change(number, key, change_type, scn, address, f"note {step}"))
@@ -146,6 +203,16 @@ def invent(number: int, chance: random.Random) -> list[Record]:
         elif kind == "moved":
             told.append(change(number, key, "UPDATE-DELETE", scn, address))
             told.append(change(number, 3 - key, "UPDATE-INSERT", scn, address, f"note {step}", ssn=1))
+        elif kind == "passed":  # some records of one transaction, of several rows
+            for place in range(chance.randint(2, 5)):
+                change_type, at = (
+                    chance.choice(["INSERT", "UPDATE-INSERT", "UPDATE-DELETE", "DELETE"]),
+                    chance.choice("abc"),
+                )
+                told.append(
+                    change(number, chance.randint(1, 2), change_type, scn, at, f"note {step}/{place}", ssn=place,
+                           transaction=f"t{scn}")
+                )  # fmt: skip
         else:
             no_key = {"HISTORY": number, "ID": None, "NOTE": None}
             told.append(
@@ -179,14 +246,34 @@ def again(record: Record, uuid: str) -> Record:
 
 
 def newest(records: Iterable[Record]) -> dict[Key, Record]:
-    """Return the newest record of each key, in its first batch."""
-    found: dict[Key, Record] = {}
+    """Return the record that decides on each key, in the batch by which all is there that it rests on.
+
+    That is the newest record; but within its transaction the row that took the key last has it until that row, told
+    by its address, gives it up.
+    """
+    by_key: dict[Key, dict[Any, Record]] = {}
     for record in records:
         if record.key is not None and not record.bad:
-            known = found.get(record.key)
-            if known is None or (record.rank, -record.batch) > (known.rank, -known.batch):
-                found[record.key] = record
-    return found
+            copies = by_key.setdefault(record.key, {})
+            known = copies.get(record.rank)
+            if known is None or record.batch < known.batch:
+                copies[record.rank] = record
+    return {key: _deciding(list(copies.values())) for key, copies in by_key.items()}
+
+
+def _deciding(records: list[Record]) -> Record:
+    last = max(records, key=lambda record: record.rank)
+    if last.transaction is None:
+        return last
+    of_it = [record for record in records if record.transaction == last.transaction]
+    taken = max((record for record in of_it if record.kind != "delete"), key=lambda record: record.rank, default=None)
+    given_up: dict[str | None, Record] = {}
+    for record in sorted(of_it, key=lambda record: record.rank):
+        if record.kind == "delete" and (taken is None or record.rank > taken.rank):
+            given_up[record.address] = record
+    row = last if taken is None or taken.address in given_up else taken
+    kept = [row, *given_up.values(), *([taken] if taken and given_up else [])]
+    return replace(row, batch=max(record.batch for record in kept))
 
 
 def row_deletes(records: Iterable[Record]) -> dict[tuple[str, tuple[int, ...]], int]:
@@ -246,9 +333,22 @@ def replay(records: Iterable[Record]) -> dict[Key, list[Version]]:
             by_key.setdefault(record.key, {}).setdefault(record.rank, record)
     versions: dict[Key, list[Version]] = {}
     for key, copies in by_key.items():
-        order = [copies[rank] for rank in sorted(copies)]
+        every, holder = [copies[rank] for rank in sorted(copies)], None
+        of_other_rows = set()  # deletes of the row from which the key had been passed on before
+        for record in every:
+            if record.kind != "delete":
+                holder = record
+            elif holder and record.transaction and holder.transaction == record.transaction:
+                of_other_rows |= {record.rank} if holder.address != record.address else set()
         live = False
-        for place, record in enumerate(order):
+        for record in every:
+            after = [later for later in every if later.rank > record.rank and later.rank not in of_other_rows]
+            order, place = [record, *after], 0
+            if record.rank in of_other_rows:
+                begin = min(map(_time, after), default=_time(record))
+                end = min(map(_time, after), default=None)
+                versions.setdefault(key, []).append(Version(record, begin, end, None, live))
+                continue
             ranks = [record.rank, *(later.rank for later in order[place + 1 : place + 2])]
             ends = sorted(
                 (r.rank, _time(r))
@@ -319,6 +419,12 @@ def account(known: list[Record], come: list[Record]) -> dict[str, int]:
     for record in come:
         if not record.bad:
             copies.setdefault(record.identity, []).append(record)
+    # Of each key whose row changes, the record that counts as applied.
+    applied: dict[Key, Any] = {}
+    for key, row in after.items():
+        if key not in before or before[key].rank != row.rank:
+            ranks = {same[0].rank for same in copies.values() if same[0].key == key}
+            applied[key] = row.rank if row.rank in ranks else max(ranks)
     for identity, same in copies.items():
         record = same[0]
         is_known = (
@@ -341,9 +447,11 @@ def account(known: list[Record], come: list[Record]) -> dict[str, int]:
                 count["superseded" if record.address in seen else "pending"] += 1
             continue
         was_live, lives = is_live(before.get(record.key), last_before), is_live(after[record.key], last_after)
-        undone_now = latest > record.rank and (record.address, latest) not in undone_before
-        is_undone = record.kind != "delete" and not lives
-        if after[record.key].rank != record.rank or (is_undone and (undone_now or not was_live)):
+        row = after[record.key]
+        latest = last_after.get(row.address, ())
+        undone_now = latest > row.rank and (row.address, latest) not in undone_before
+        is_undone = row.kind != "delete" and not lives
+        if applied.get(record.key) != record.rank or (is_undone and (undone_now or not was_live)):
             count["superseded"] += 1
         else:
             count["applied"] += 1

@@ -2,12 +2,14 @@
     `_change_base_sequence` and `_change_base_deleted`, which are NULL if the base table has no such key. `lost`: SQL
     for the rows whose record the base table takes but which the record does not set, because a row delete undoes it.
     Each count has a predicate of its own; none is a difference. -#}
-{%- macro change_counts(changes, newest, delivered, lost=none) -%}
+{%- macro change_counts(changes, newest, delivered, keyless=none, lost=none) -%}
+{%- set by_address = reconcile.keys_may_shift(keyless) -%}
+{%- set applied = '_change_applied_sequence' if by_address else '_change_sequence' -%}
 select
     {{ delivered }} as delivered,
     (select count_if(_change_error is not null) from {{ changes }}) as quarantined,
     coalesce(sum(_change_records - cardinality(_change_sequences) + if(array_contains(_change_sequences, _change_base_sequence), 1, 0)), 0) as duplicate,
-    coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and (sequence < _change_sequence or not _change_is_applied)))), 0) as superseded,
+    coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and (sequence <> {{ applied }} or not _change_is_applied)))), 0) as superseded,
     0 as pending,
     count_if(_change_is_applied) as applied,
     count_if(_change_is_applied and not _deleted and not _change_was_live) as inserted,
@@ -15,12 +17,12 @@ select
     count_if(_change_is_applied and _deleted and _change_was_live) as deleted,
     count_if(_change_is_applied and _deleted and not _change_was_live) as tombstoned,
     count_if(_change_base_sequence is null) as new_keys,
-    count_if(_change_is_merged) as merged,
-    max(if(_change_is_merged, _change_batch, null)) as base_batch
+    count_if({{ '_change_is_merged or _change_is_noted' if by_address else '_change_is_merged' }}) as merged,
+    max(if({{ '_change_is_merged or _change_is_noted' if by_address else '_change_is_merged' }}, _change_batch, null)) as base_batch
 from (
     select
         *,
-        _change_base_sequence is null or _change_sequence > _change_base_sequence as _change_is_merged,
+        {{ reconcile.replaces_base(keyless) }} as _change_is_merged,
         _change_is_merged{{ ' and not ' ~ lost if lost }} as _change_is_applied,
         coalesce(not _change_base_deleted, false) as _change_was_live
     from {{ newest }}

@@ -3,22 +3,13 @@
     differ only in their batch. The earliest copy counts, so that a rebuild gives what the increments gave. A record
     without a key is a keyless delete, and not a record of a row. -#}
 {%- macro newest_records(changes, settings) -%}
-{%- set columns, keys = settings.columns, settings.unique_key -%}
+{%- set keys = settings.unique_key -%}
 select newest.*, records as _change_records, sequences as _change_sequences
 from (
     select
         max_by(
             struct(
-                {%- for column in columns %}
-                {% if column.name in keys %}{{ reconcile.identifier(column.name) }}{% else %}if(_change_type = 'delete', null, {{ reconcile.identifier(column.name) }}) as {{ reconcile.identifier(column.name) }}{% endif %},
-                {%- endfor %}
-                _change_sequence,
-                _change_time,
-                _change_batch,
-                _change_type = 'delete' as _deleted
-                {%- if settings.row_ids %},
-                _row_id
-                {%- endif %}
+                {{ reconcile.columns_of_record(settings) | indent(16) }}
             ),
             struct(_change_sequence, -_change_batch)
         ) as newest,
@@ -28,4 +19,19 @@ from (
     where _change_error is null{{ ' and ' ~ reconcile.identifier(keys[0]) ~ ' is not null' if settings.keyless }}
     group by {{ reconcile.key_columns(keys) }}
 )
+{%- endmacro %}
+
+{#- The columns of a record as those of a row; a delete leaves only the key. -#}
+{%- macro columns_of_record(settings) -%}
+{%- for column in settings.columns -%}
+{%- set name = reconcile.identifier(column.name) -%}
+{{ name if column.name in settings.unique_key else "if(_change_type = 'delete', null, " ~ name ~ ') as ' ~ name }},
+{% endfor -%}
+_change_sequence,
+_change_time,
+_change_batch,
+_change_type = 'delete' as _deleted
+{%- if settings.row_ids %},
+_row_id
+{%- endif %}
 {%- endmacro %}

@@ -11,8 +11,8 @@ left({{ sequence }}, 4)
 {%- endmacro %}
 
 {#- Whether a record is a change, and not a row of a backfill. -#}
-{%- macro is_in_log() -%}
-split_part(_change_sequence, '/', 2) = '1'
+{%- macro is_in_log(sequence='_change_sequence') -%}
+split_part({{ sequence }}, '/', 2) = '1'
 {%- endmacro %}
 
 {#- Whether objects, as `model_inputs` has them, are of Datastream sources. -#}

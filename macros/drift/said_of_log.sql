@@ -7,13 +7,16 @@
         or not (is_history or counts.superseded) -%}
     {{ return([]) }}
   {%- endif -%}
-  {%- set query = reconcile._behind_in_time_and_before_in_log(relations.fold_cache, settings.unique_key, is_history) -%}
+  {%- set query = reconcile._behind_in_time_and_before_in_log(
+        relations.fold_cache, settings.unique_key, is_history, reconcile.keys_may_shift(settings.keyless)) -%}
   {%- set changes = run_query(query)[0][0] -%}
   {{ return([changes ~ ' lost to changes that are an hour or more older and further in the log: see the test log_is_one'] if changes else []) }}
 {%- endmacro %}
 
-{#- `fold`: the fold of the range; of a `history`, its mended versions. -#}
-{%- macro _behind_in_time_and_before_in_log(fold, keys, is_history) -%}
+{#- `fold`: the fold of the range; of a `history`, its mended versions. `by_address`: whether it is as
+    `newest_by_address` gives it. -#}
+{%- macro _behind_in_time_and_before_in_log(fold, keys, is_history, by_address) -%}
+{%- set of_range = '_change_range' if by_address and not is_history else '_change' -%}
 {%- set sequence, time = ('known._change_sequence', 'known._change_time') if is_history
       else ('_change_base_sequence', '_change_base_time') -%}
 select count(*) as changes
@@ -27,8 +30,8 @@ from (
 from {{ fold }}
 {%- endif %}
 where
-    {{ '_change_is_new and ' if is_history }}_change_sequence < {{ sequence }}
-    and {{ reconcile.is_in_log() }}
-    and {{ reconcile.generation_in_log() }} = {{ reconcile.generation_in_log(sequence) }}
-    and _change_time >= {{ time }} + interval 1 hour
+    {{ '_change_is_new and ' if is_history }}{{ of_range }}_sequence < {{ sequence }}
+    and {{ reconcile.is_in_log(of_range ~ '_sequence') }}
+    and {{ reconcile.generation_in_log(of_range ~ '_sequence') }} = {{ reconcile.generation_in_log(sequence) }}
+    and {{ of_range }}_time >= {{ time }} + interval 1 hour
 {%- endmacro %}

@@ -15,10 +15,26 @@
 {%- set keyless, relations = settings.keyless, reconcile.model_relations(model) -%}
 {%- set has_keyless_deletes = keyless and load_relation(relations[keyless.kind]) -%}
 {%- set known = '_change_is_known' if reconcile.takes_partial_records(node) else "_change_type <> 'delete'" -%}
+{%- set base = reconcile.stored_rows(model.incorporate(path={'identifier': model.identifier ~ '__base'}), settings) %}
 with records as (
     select {{ key }}, _change_sequence, _change_time, valid_from, valid_to, {{ known }} as is_version
-        {{- ', _row_id' if has_keyless_deletes and keyless.kind == 'row_deletes' }}
-    from {{ reconcile.stored_rows(model.incorporate(path={'identifier': model.identifier ~ '__base'}), settings) }}
+        {{- ', _row_id' if reconcile.keys_may_shift(keyless) }}
+    from {{ base }}{{ ' as record' if reconcile.keys_may_shift(keyless) }}
+    {%- if reconcile.keys_may_shift(keyless) %}
+    -- without the deletes of other rows than the one that had taken the key
+    left anti join (
+        select {{ key }}, _change_sequence as of_other_row
+        from (
+            select {{ key }}, gone._change_sequence, gone._row_id as address, max_by(taken._row_id, taken._change_sequence) as taken_at
+            from {{ base }} as gone
+            inner join {{ base }} as taken using ({{ key }}, _change_transaction)
+            where gone._change_type = 'delete' and taken._change_type <> 'delete' and taken._change_sequence < gone._change_sequence
+            group by {{ key }}, gone._change_sequence, gone._row_id
+        )
+        where taken_at <> address
+    ) as gone
+        on {{ reconcile.keys_match(keys, 'gone', 'record') }} and of_other_row = _change_sequence
+    {%- endif %}
 ),
 
 neighbours as (

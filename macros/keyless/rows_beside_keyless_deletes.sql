@@ -23,6 +23,11 @@ from (
         fold._change_records,
         fold._change_sequences,
         fold._change_base_sequence,
+        {%- if by_address %}
+        fold._change_is_newer,
+        fold._change_is_noted,
+        fold._change_applied_sequence,
+        {%- endif %}
         fold._deleted as _change_is_delete,
         fold._deleted or coalesce(greatest(here.known, here.come) > fold._change_sequence, false) as _deleted,
         fold._change_base_deleted or coalesce({{ known }} > fold._change_base_sequence, false) as _change_base_deleted,

@@ -50,6 +50,9 @@
   {%- if row_ids and '_row_id' not in fields -%}
     {%- do complaints.append('its SELECT has no column _row_id, which `meta: {row_ids: true}` says it has') -%}
   {%- endif -%}
+  {%- if reconcile.keys_may_shift(keyless) and '_change_transaction' not in fields -%}
+    {%- do complaints.append('its SELECT has no column _change_transaction, the transaction of a change; pass it on, or add `cast(null as string) as _change_transaction` if the source has none') -%}
+  {%- endif -%}
   {%- if keyless.kind == 'range_deletes' and '_range' not in fields -%}
     {%- do complaints.append('its SELECT has no column _range, which `meta: {range_deletes: true}` says it has') -%}
   {%- endif -%}

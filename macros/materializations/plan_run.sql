@@ -7,6 +7,7 @@
   {%- set columns = reconcile.base_columns(settings) -%}
   {{ run_hooks([] if settings.as_of else pre_hooks) }}
   {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
+  {%- do reconcile.run_statements(reconcile.get_upgrade_statements(relations, settings)) if range.kind != 'rebuild' -%}
   {{ return({
       'settings': settings, 'relations': relations, 'columns': columns, 'range': range,
       'has_work': range.has_records or range.kind == 'rebuild'}) }}

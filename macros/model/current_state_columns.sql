@@ -2,5 +2,6 @@
 {%- macro current_state_columns(settings) -%}
   {{ return(reconcile.identifiers(settings.columns) + ['_change_sequence', '_change_time', '_change_batch', '_deleted']
       + (['_change_row_sequence', '_change_column_sequences'] if settings.partial_records else [])
-      + (['_row_id'] if settings.row_ids else [])) }}
+      + (['_row_id'] if settings.row_ids else [])
+      + (['_change_transaction', '_change_contenders'] if reconcile.keys_may_shift(settings.keyless) else [])) }}
 {%- endmacro %}

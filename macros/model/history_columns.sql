@@ -3,6 +3,7 @@
   {{ return(reconcile.identifiers(settings.columns)
       + ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch']
       + (['_row_id'] if settings.row_ids else [])
+      + (['_change_transaction'] if reconcile.keys_may_shift(settings.keyless) else [])
       + (['_change_columns'] if settings.partial_records else [])
       + reconcile.mended_columns(settings.partial_records)) }}
 {%- endmacro %}

@@ -172,6 +172,9 @@
   {%- if reconcile.takes_range_deletes(model) -%}
     {%- do aspects.update({'range_deletes': true}) -%}
   {%- endif -%}
+  {%- if keys and reconcile.keys_may_shift(reconcile.keyless_deletes_of(model)) -%}
+    {%- do aspects.update({'transactions': true}) -%}
+  {%- endif -%}
   {%- set digests = {} -%}
   {%- for aspect, value in aspects.items() -%}
     {%- do digests.update({aspect: local_md5(tojson(value, sort_keys=true))}) -%}

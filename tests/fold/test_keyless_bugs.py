@@ -20,6 +20,7 @@ RECORDS = "macros/change_records"
 SOURCE = "macros/sources/bigtable_change_stream.sql"
 KEYLESS = "macros/keyless/get_keyless_delete_statements.sql"
 VERSIONS = "macros/materializations/history/mended_versions.sql"
+ADDRESS = f"{RECORDS}/newest_by_address.sql"
 REBUILD, INCREMENTS = "rebuild", "increments"
 
 
@@ -76,6 +77,35 @@ BUGS = [
     Bug("addresses of backfill rows", "macros/sources/datastream_change_records.sql",
         """else "if(is_backfill, null, nullif(" ~ row_id ~ ", ''))" }}""", "else row_id }}",
         Rows, REBUILD, "not as folded"),
+    Bug("the newest record decides", ADDRESS,
+        "if(written._row_id <> '' and not exists(later, change -> change.address = written._row_id), written, newest)",
+        "newest", Rows, REBUILD, "not as folded"),
+    Bug("no later delete deletes the row that took a key", ADDRESS,
+        "change -> change.address = written._row_id)", "change -> false)", Rows, REBUILD, "not as folded"),
+    Bug("deletes of other transactions decide too", ADDRESS,
+        "change.transaction = newest._change_transaction and ", "", Rows, REBUILD, "not as folded"),
+    Bug("older deletes of the transaction decide too", ADDRESS,
+        "change.sequence > coalesce(written._change_sequence, '')", "true", Rows, REBUILD, "not as folded"),
+    Bug("what else a row keeps leaves no trace", ADDRESS,
+        "greatest(newest._change_batch, array_max(transform(_change_contenders, change -> change.batch)))",
+        "newest._change_batch", Rows, REBUILD, "not as folded"),
+    Bug("what else a row keeps is not read", ADDRESS,
+        "change -> change.address <> '' or _deleted)", "change -> false)", Rows, INCREMENTS, "not as folded"),
+    Bug("the row that had taken a key is not known after its delete", ADDRESS,
+        "change -> change.address <> '' or _deleted)", "change -> change.address <> '')",
+        Rows, INCREMENTS, "not as folded"),
+    Bug("a row that stays is written without its values", f"{STATE}/merge_newest.sql",
+        "'newest._change_is_newer' if by_address", "'true' if by_address", Rows, INCREMENTS, "not as folded"),
+    Bug("a row that stays is not written", f"{STATE}/merge_newest.sql",
+        "'(_change_is_newer or _change_is_noted)'", "'_change_is_newer'", Rows, INCREMENTS, "not as folded"),
+    Bug("the record that is kept counts as applied", ADDRESS,
+        "newest_of_range._change_sequence) as _change_applied_sequence",
+        "newest._change_sequence) as _change_applied_sequence", Rows, INCREMENTS, "counts"),
+    Bug("a delete of another row ends a version", VERSIONS,
+        "_change_taken.address <> _row_id", "false", RowVersions, REBUILD, "versions are not"),
+    Bug("no row is live after a delete of another row", VERSIONS,
+        "if(_change_is_of_other_row, null, _change_is_version and", "if(false, null, _change_is_version and",
+        RowVersions, REBUILD, "counts"),
     Bug("deletions hide what came later", f"{STATE}/live_rows.sql",
         " and keyless._change_sequence > base._change_sequence", "", Cells, REBUILD, "not the visible ones"),
     Bug("the end is inclusive", "macros/keyless/keyless_deletes.sql",
@@ -133,9 +163,9 @@ BUGS = [
 def staged(spark: SparkSession) -> Iterator[dict[str, OneModel[Any]]]:
     """The records of all bugs, staged once: of rows, and of cells."""
     with Memory(spark) as memory:
-        back, _ = cells.hidden_and_back()
+        (back, _), (arrive, _) = cells.hidden_and_back(), row_deletes.arrivals()
         yield {
-            Rows.name: Rows(memory, "planted_rows", row_deletes.invented(60, seed=2, split=3)),
+            Rows.name: Rows(memory, "planted_rows", [*arrive, *row_deletes.invented(250, seed=2, split=3)]),
             Cells.name: Cells(memory, "planted_cells", [*back, *cells.invented(80, seed=2, split=3)]),
         }
 

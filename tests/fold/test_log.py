@@ -34,6 +34,7 @@ class Stream:
     def __init__(
         self, memory: Memory, schema: str, source: str, records: Iterable[str] = (),
         generations: list[Any] | None = None, materialized: str = "current_view",
+        meta: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.project = memory.project(schema)
         self.memory, self.schema, self._batch = memory, schema, 0
@@ -41,7 +42,8 @@ class Stream:
         call = f"datastream_{source}(source('lake', 'changes'), object='things', generations={generations or []!r})"
         self.project.model(
             "things",
-            f"{{{{ config(materialized='{materialized}', unique_key='id') }}}}\n{{{{ reconcile.{call} }}}}",
+            f"{{{{ config(materialized='{materialized}', unique_key='id', meta={meta or {}!r}) }}}}\n"
+            f"{{{{ reconcile.{call} }}}}",
             {"id": "bigint", "value": "string"},
         )
         self.said = self.run(records)
@@ -150,29 +152,37 @@ BEFORE: dict[str, Place] = {
     "oracle": lambda place, row: {"scn": 1, "rs_id": f"0x1.1.{place:04x}", "ssn": 0, "tx_id": "t1", "row_id": row},
     "postgresql": lambda place, row: {"lsn": f"0/{place}", "tx_id": "t1"},
 }
+# The rows before, what one transaction does, the keys that a model without addresses loses, and the rows in the end.
 AS_TOLD = {
-    "two rows shift": (["R1", "R2"], SHIFT, {2}),
-    "one row moves on": (["R1"], [*SHIFT[:2], (2, "UPDATE-DELETE", "R1"), (5, "UPDATE-INSERT", "R1")], set()),
-    "one row moves to and fro": (["R1"], [*SHIFT[:2], (2, "UPDATE-DELETE", "R1"), (1, "UPDATE-INSERT", "R1")], set()),
-    "a row is updated and deleted": (["R1", "R2"], [(2, "UPDATE", "R2"), (2, "DELETE", "R2")], set()),
-    "a row comes and goes": ([], [(7, "INSERT", "R7"), (7, "DELETE", "R7")], set()),
-    "a key is taken when it is free": (["R1", "R2"], [(2, "DELETE", "R2"), *SHIFT[:2]], set()),
-}
+    "two rows shift": (["R1", "R2"], SHIFT, {2}, {2: "R1", 3: "R2"}),
+    "one row moves on":
+        (["R1"], [*SHIFT[:2], (2, "UPDATE-DELETE", "R1"), (5, "UPDATE-INSERT", "R1")], set(), {5: "R1"}),
+    "one row moves to and fro":
+        (["R1"], [*SHIFT[:2], (2, "UPDATE-DELETE", "R1"), (1, "UPDATE-INSERT", "R1")], set(), {1: "R1"}),
+    "a row is updated and deleted": (["R1", "R2"], [(2, "UPDATE", "R2"), (2, "DELETE", "R2")], set(), {1: "R1"}),
+    "a row comes and goes": ([], [(7, "INSERT", "R7"), (7, "DELETE", "R7")], set(), {}),
+    "a key is taken when it is free": (["R1", "R2"], [(2, "DELETE", "R2"), *SHIFT[:2]], set(), {2: "R1"}),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("source", PLACES)
-def test_a_key_that_a_transaction_passes_on_is_named_where_the_model_takes_it_for_deleted(
-    memory: Memory, source: str
+@pytest.mark.parametrize(("source", "row_ids"), [("postgresql", True), ("oracle", True), ("oracle", False)])
+def test_a_key_that_a_transaction_passes_on_is_followed_by_addresses_and_named_without_them(
+    memory: Memory, source: str, row_ids: bool
 ) -> None:
     """Each case has keys of its own, a thousand apart."""
-    records, expected = [], set()
-    for case, (rows, changes, shifted) in enumerate(AS_TOLD.values()):
-        there = [(number, "INSERT", row) for number, row in enumerate(rows, 1)]
+    records, lost, rows = [], set(), {}
+    for case, (before, changes, shifted, end) in enumerate(AS_TOLD.values()):
+        there = [(number, "INSERT", row) for number, row in enumerate(before, 1)]
         for places, told in ((BEFORE, there), (PLACES, changes)):
             for place, (key, change_type, row) in enumerate(told, 1):
                 metadata = places[source](16 * case + place, row)
                 payload = {"id": 1000 * case + key, "value": row}
                 records.append(event(source, payload, change_type, metadata=metadata))
-        expected |= {1000 * case + key for key in shifted}
-    stream = Stream(memory, f"shifted_{source}", source, records)
-    assert {row.id for row in stream.failing("no_shifted_keys")} == expected
+        lost |= {1000 * case + key for key in shifted}
+        rows |= {1000 * case + key: row for key, row in end.items()}
+    stream = Stream(memory, f"shifted_{source}_{row_ids}", source, records, meta={} if row_ids else {"row_ids": False})
+    if source == "oracle" and row_ids:
+        assert stream.rows == rows
+    else:
+        assert {row.id for row in stream.failing("no_shifted_keys")} == lost
+        assert stream.rows == {key: row for key, row in rows.items() if key not in lost}

@@ -37,7 +37,12 @@ def test_tables_of_an_earlier_version_are_gone_on_with(
                 tables.project.run(name)
             tables.project.run(name, full_refresh=True)
         tables.run()
+        # Models of Oracle get the columns by which keys are followed, and a property that says so.
+        written = {name: number + (2 if name.startswith("oracle") else 0) for name, number in written.items()}
         assert {name: commits(spark, f"kept.{name}__base") for name in written} == written, "nothing is new"
+        if "oracle_orders_past" in models:
+            tables.run()
+            assert {name: commits(spark, f"kept.{name}__base") for name in written} == written, "nothing is new"
         tables.deliver(4)
         tables.run()
         for name in models:

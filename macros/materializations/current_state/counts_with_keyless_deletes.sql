@@ -2,7 +2,7 @@
     `rows_beside_keyless_deletes` gives. -#}
 {%- macro counts_with_keyless_deletes(relations, settings, range) -%}
 {{ reconcile.added_counts(
-      reconcile.change_counts(relations.changes_cache, relations.rows_cache, range.delivered, lost='_change_is_lost'),
+      reconcile.change_counts(relations.changes_cache, relations.rows_cache, range.delivered, settings.keyless, lost='_change_is_lost'),
       reconcile._keyless_delete_counts(relations, settings, range),
       ['duplicate', 'superseded', 'pending', 'applied', 'deleted', 'tombstoned']) }}
 {%- endmacro %}
@@ -73,7 +73,7 @@ from (
 {%- set knows = reconcile.knows_keyless_deletes(settings.keyless, settings.built, range) -%}
 select {{ columns }}, _change_sequence, true as stands, _change_is_undone and not coalesce(_change_base_deleted, true) as was_live
 from {{ relations.rows_cache }}
-where _change_base_sequence is null or _change_sequence > _change_base_sequence
+where {{ reconcile.replaces_base(settings.keyless) }}
 {%- if by_address %}
 union all
 select {{ columns }}, _change_sequence, false, false
@@ -102,7 +102,7 @@ from (
 left join (
     select {{ keys }}
     from {{ relations.rows_cache }}
-    where _change_base_sequence is null or _change_sequence > _change_base_sequence
+    where {{ reconcile.replaces_base(settings.keyless) }}
 ) as replaced
     on {{ reconcile.keys_match(settings.unique_key, 'replaced', 'base') }}
 {%- if knows and by_address %}

@@ -12,8 +12,10 @@
       {%- set counts = reconcile.one_row(reconcile.counts_with_keyless_deletes(relations, settings, range)) -%}
       {%- do reconcile.run_statements(reconcile.get_keyless_delete_statements(relations, settings, range, come)) -%}
     {%- else -%}
-      {%- set account = reconcile.column_counts if settings.partial_records else reconcile.change_counts -%}
-      {%- set counts = reconcile.one_row(account(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
+      {%- set counts = reconcile.one_row(
+            reconcile.column_counts(relations.changes_cache, relations.fold_cache, range.delivered)
+            if settings.partial_records
+            else reconcile.change_counts(relations.changes_cache, relations.fold_cache, range.delivered, settings.keyless)) -%}
     {%- endif -%}
     {%- set said = parsed.said + reconcile.said_of_records(relations, settings, range, parsed.facts, counts) -%}
     {%- do reconcile.write_range(relations, settings, range, counts,

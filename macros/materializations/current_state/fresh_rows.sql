@@ -31,14 +31,16 @@ from fresh
 where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if settings.partial_records else 'false' }}
 {%- endmacro %}
 
-{#- Common table expressions; the last one is `fresh`. -#}
+{#- Common table expressions; the last one is `fresh`. Spark plans and computes a nondeterministic subquery once, however
+    often it is named. The condition `spark_partition_id() >= 0` is always true, and makes a subquery nondeterministic. -#}
 {%- macro _rows_behind(relations, settings, known, batch, last) -%}
 {%- set changes = reconcile.checked_records(
       'select * from ' ~ reconcile.qualified(relations.changes), [], settings, batch + 1, last) -%}
 {%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted']
       + (['_change_row_sequence'] if settings.partial_records else [])
       + (['_row_id'] if settings.row_ids else []) -%}
-changes as (
+{%- set joins_by_address = known is not none and reconcile.keys_may_shift(settings.keyless) -%}
+{{ 'checked' if joins_by_address else 'changes' }} as (
     {{ changes | indent(4) }}
 ),
 
@@ -49,14 +51,34 @@ fresh as (
         {{ reconcile.fold_of('changes', settings) | indent(8) }}
     )
 )
+{%- elif joins_by_address %}
+{%- set stored = reconcile.stored_rows(known, settings) %}
+changes as (
+    select *
+    from checked
+    where spark_partition_id() >= 0
+),
+
+folded as (
+    {{ reconcile.newest_by_address(
+          'changes', settings, reconcile.touched_as_records(stored, 'changes', settings, true)) | indent(4) }}
+),
+
+newest as (
+    select *
+    from folded
+    where spark_partition_id() >= 0
+),
+
+fresh as (
+    {{ reconcile.folded_rows(stored, 'newest', 'newest', settings.unique_key, columns) | indent(4) }}
+)
 {%- else %}
 {%- set stored = reconcile.stored_rows(known, settings) %}
 folded as (
     {{ reconcile.fold_of('changes', settings) | indent(4) }}
 ),
 
-{#- `newest` is named several times below. Spark plans and computes a nondeterministic subquery once, and the condition
-    makes the subquery nondeterministic. #}
 newest as (
     select *
     from folded

@@ -1,9 +1,11 @@
 {#- Only a newer record replaces a row, and a deleted row stays as a tombstone: no order of arrival can bring the row
     back. Where partial records are taken, each column is replaced on its own (see `joined_columns`), and no record is
-    too old for that. If no key is new, the MERGE has no insert, and Delta needs no outer join, for which it would
+    too old for that. Where keys may shift, a row may stay and only what it keeps of its transaction may change (see
+    `newest_by_address`). If no key is new, the MERGE has no insert, and Delta needs no outer join, for which it would
     shuffle the base table. -#}
 {%- macro merge_newest(relations, settings, range, counts) -%}
 {%- set columns = reconcile.current_state_columns(settings) -%}
+{%- set by_address = reconcile.keys_may_shift(settings.keyless) -%}
 merge into {{ reconcile.qualified(relations.base) }} as base
 using (
     select {{ reconcile.broadcast_hint('record', counts.merged) }}*
@@ -11,7 +13,7 @@ using (
     {%- if settings.partial_records %}
     where cardinality(_change_writers) > 0
     {%- else %}
-    where (_change_base_sequence is null or _change_sequence > _change_base_sequence)
+    where {{ '(_change_is_newer or _change_is_noted)' if by_address else reconcile.replaces_base(settings.keyless) }}
     {%- endif %}
     and {{ reconcile.base_is_unchanged(relations, range) }}
 ) as newest
@@ -23,10 +25,15 @@ when matched then update set
     {{ reconcile.stored_column(column, settings.file_format) }} = {{ value }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- else %}
-when matched and newest._change_sequence > base._change_sequence then update set
+when matched and {{ 'newest._change_is_newer' if by_address else 'newest._change_sequence > base._change_sequence' }} then update set
     {%- for column in columns %}
     {{ reconcile.stored_column(column, settings.file_format) }} = newest.{{ column }}{{ ',' if not loop.last }}
     {%- endfor %}
+{%- if by_address %}
+when matched then update set
+    _change_contenders = newest._change_contenders,
+    _change_batch = newest._change_batch
+{%- endif %}
 {%- endif %}
 {%- if counts.new_keys %}
 when not matched then insert ({{ reconcile.stored_columns(settings) | join(', ') }})

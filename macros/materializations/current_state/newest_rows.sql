@@ -1,8 +1,12 @@
 {#- The fold of a range's records, each row beside the base table's row of the same key, for the counts and the MERGE. A
     rebuild from a base snapshot has the snapshot's rows in place of the base table's. -#}
 {%- macro newest_rows(relations, settings, range) -%}
+{%- if reconcile.keys_may_shift(settings.keyless) -%}
+{{ reconcile._newest_by_address(relations, settings, range) }}
+{%- else -%}
 {%- set newest = reconcile._newest_beside_base(relations, settings, range) -%}
 {{ reconcile.columns_beside_base(newest) if settings.partial_records else newest }}
+{%- endif -%}
 {%- endmacro %}
 
 {#- `_change_base_sequence` and the other `_change_base` columns are NULL if the base table has no such key. The semi
@@ -17,9 +21,6 @@
 {%- endif -%}
 {%- if settings.partial_records -%}
   {%- do known.update({'_change_row_sequence': 'string', '_change_column_sequences': 'map<string, string>'}) -%}
-{%- endif -%}
-{%- if settings.keyless.kind == 'row_deletes' -%}
-  {%- do known.update({'_row_id': 'string'}) -%}
 {%- endif -%}
 select
     newest.*,
@@ -40,8 +41,41 @@ left join (
 {%- endif -%}
 {%- endmacro %}
 
+{#- The base table's rows take part in the fold, since a record may be of the transaction that set a row. The rows of a
+    base snapshot take part with their values. -#}
+{%- macro _newest_by_address(relations, settings, range) -%}
+{%- set table = reconcile.known_table(relations, range) -%}
+{%- if not table -%}
+{{ reconcile.newest_by_address_of_all(relations.changes_cache, settings) }}
+{%- else -%}
+{{ reconcile.newest_by_address(
+      relations.changes_cache, settings,
+      reconcile.touched_as_records(
+          reconcile.stored_rows(table, settings), relations.changes_cache, settings, range.kind == 'rebuild', range.delivered)) }}
+{%- endif -%}
+{%- endmacro %}
+
+{#- The rows of a table that records touch, as records. `known`: the table; `changes`: the records; `delivered`: how
+    many records there are. -#}
+{%- macro touched_as_records(known, changes, settings, with_values, delivered=1) -%}
+{%- set rows -%}
+(
+    select {{ reconcile.broadcast_hint('touched', delivered) }}known.*
+    from {{ known }} as known
+    left semi join {{ changes }} as touched
+        on {{ reconcile.keys_match(settings.unique_key, 'touched', 'known') }}
+)
+{%- endset -%}
+{{ reconcile.rows_as_records(rows, settings, with_values) }}
+{%- endmacro %}
+
 {#- The fold of checked records: one row for each key. -#}
 {%- macro fold_of(changes, settings) -%}
-{{ reconcile.newest_columns(changes, settings.columns, settings.unique_key) if settings.partial_records
-      else reconcile.newest_records(changes, settings) }}
+{%- if reconcile.keys_may_shift(settings.keyless) -%}
+{{ reconcile.newest_by_address(changes, settings) }}
+{%- elif settings.partial_records -%}
+{{ reconcile.newest_columns(changes, settings.columns, settings.unique_key) }}
+{%- else -%}
+{{ reconcile.newest_records(changes, settings) }}
+{%- endif -%}
 {%- endmacro %}

@@ -7,7 +7,10 @@
     row is older in the order than every change, but may have been read after some of them.) A version is valid up to
     the beginning of the next record's version. So an interval may be empty, and no intervals overlap. A version repeats
     the version before it if that one is valid up to its beginning and all columns are equal. If a keyless delete names
-    the row of a version, the version is valid up to that delete. -#}
+    the row of a version, the version is valid up to that delete.
+
+    Where keys may shift, a delete may be of another row, from which the same transaction had passed the key on before
+    (`_change_is_of_other_row`). Such a delete ends no version. -#}
 {%- macro mended_versions(relations, settings, range, come) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set values = settings.columns | rejectattr('name', 'in', settings.unique_key) | list -%}
@@ -50,7 +53,11 @@ from (
                 select
                     *,
                     last_value(if(_change_is_version, struct(valid_to{% for name in names %}, {{ name }}{% endfor %}), null), true) over ({{ forwards }} 1 preceding) as _change_before,
+                    {%- if reconcile.keys_may_shift(settings.keyless) %}
+                    coalesce(last_value(if(_change_is_of_other_row, null, _change_is_version and _change_undone is null), true) over ({{ forwards }} 1 preceding), false) as _change_was_live
+                    {%- else %}
                     coalesce(lag({{ '_change_is_version and _change_undone is null' if settings.keyless else '_change_is_version' }}) over (partition by {{ key }} order by _change_sequence), false) as _change_was_live
+                    {%- endif %}
                 from (
                     {{ reconcile._versions(relations, settings, range, come) | indent(20) }}
                 )
@@ -64,16 +71,24 @@ from (
     value. -#}
 {%- macro _versions(relations, settings, range, come) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
+{%- set later = 'over (partition by ' ~ key ~ ' order by _change_sequence desc rows between unbounded preceding and' -%}
+{%- set records = reconcile._distinct_records(relations, settings, range, come) -%}
 {%- set validity -%}
 select
     *,
+    {%- if reconcile.keys_may_shift(settings.keyless) %}
+    last_value(if(_change_is_of_other_row, null, _change_sequence), true) {{ later }} 1 preceding) as _change_next_sequence,
+    coalesce(min(if(_change_is_of_other_row, null, _change_time)) {{ later }} current row), _change_time) as valid_from,
+    min(if(_change_is_of_other_row, null, _change_time)) {{ later }} 1 preceding) as valid_to
+    {%- else %}
     {%- if settings.keyless %}
     lag(_change_sequence) over (partition by {{ key }} order by _change_sequence desc) as _change_next_sequence,
     {%- endif %}
-    min(_change_time) over (partition by {{ key }} order by _change_sequence desc rows between unbounded preceding and current row) as valid_from,
-    min(_change_time) over (partition by {{ key }} order by _change_sequence desc rows between unbounded preceding and 1 preceding) as valid_to
+    min(_change_time) {{ later }} current row) as valid_from,
+    min(_change_time) {{ later }} 1 preceding) as valid_to
+    {%- endif %}
 from (
-    {{ reconcile._distinct_records(relations, settings, range, come) | indent(4) }}
+    {{ (reconcile._of_other_rows(records, key) if reconcile.keys_may_shift(settings.keyless) else records) | indent(4) }}
 )
 {%- endset -%}
 {%- if settings.keyless -%}{%- set validity = reconcile._undone(relations, settings, range, validity) -%}{%- endif -%}
@@ -100,6 +115,25 @@ from (
     {{ validity | indent(4) }}
 )
 {%- endif -%}
+{%- endmacro %}
+
+{#- The records, and whether each is a delete of another row than the one that had taken the key last. -#}
+{%- macro _of_other_rows(records, key) -%}
+select
+    *,
+    coalesce(
+        _change_type = 'delete'
+        and _change_taken.transaction = _change_transaction and _change_taken.address <> _row_id,
+        false
+    ) as _change_is_of_other_row
+from (
+    select
+        *,
+        last_value(if(_change_type = 'delete', null, struct(_change_transaction as transaction, _row_id as address)), true) over (partition by {{ key }} order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_taken
+    from (
+        {{ records | indent(8) }}
+    )
+)
 {%- endmacro %}
 
 {#- A version ends with the first keyless delete that names its row and lies between its record and the next one. -#}
@@ -155,7 +189,8 @@ from (
       + ['_change_id', '_change_time'] -%}
 {%- set fields = ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch']
       + (['_change_columns'] if settings.partial_records else [])
-      + (['_row_id'] if settings.keyless.kind == 'row_deletes' else []) -%}
+      + (['_row_id'] if settings.keyless.kind == 'row_deletes' else [])
+      + (['_change_transaction'] if reconcile.keys_may_shift(settings.keyless) else []) -%}
 {%- set columns = key ~ ', ' ~ fields | join(', ') -%}
 {%- set set_values = "if(_change_type = 'delete', null, " ~ carried ~ ')' if values else carried -%}
 {%- set nothing_known = 'cast(null as ' ~ reconcile._type_of_known(settings) ~ ')' -%}
@@ -168,6 +203,9 @@ select
     {%- endif %}
     {%- if settings.keyless.kind == 'row_deletes' %}
     first(_row_id) as _row_id,
+    {%- endif %}
+    {%- if reconcile.keys_may_shift(settings.keyless) %}
+    first(_change_transaction, true) as _change_transaction,
     {%- endif %}
     min(struct(_change_time, _change_id))._change_time as _change_time,
     min(struct(_change_time, _change_id))._change_id as _change_id,

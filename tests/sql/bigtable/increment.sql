@@ -170,7 +170,7 @@ from (
         200 as delivered,
         (select count_if(_change_error is not null) from reconcile_changes_da2f7fd25744) as quarantined,
         coalesce(sum(_change_records - cardinality(_change_sequences) + if(array_contains(_change_sequences, _change_base_sequence), 1, 0)), 0) as duplicate,
-        coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and (sequence < _change_sequence or not _change_is_applied)))), 0) as superseded,
+        coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and (sequence <> _change_sequence or not _change_is_applied)))), 0) as superseded,
         0 as pending,
         count_if(_change_is_applied) as applied,
         count_if(_change_is_applied and not _deleted and not _change_was_live) as inserted,
@@ -183,7 +183,7 @@ from (
     from (
         select
             *,
-            _change_base_sequence is null or _change_sequence > _change_base_sequence as _change_is_merged,
+            (_change_base_sequence is null or _change_sequence > _change_base_sequence) as _change_is_merged,
             _change_is_merged and not _change_is_lost as _change_is_applied,
             coalesce(not _change_base_deleted, false) as _change_was_live
         from reconcile_rows_da2f7fd25744
@@ -235,7 +235,7 @@ cross join (
         left join (
             select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, true as stands, _change_is_undone and not coalesce(_change_base_deleted, true) as was_live
             from reconcile_rows_da2f7fd25744
-            where _change_base_sequence is null or _change_sequence > _change_base_sequence
+            where (_change_base_sequence is null or _change_sequence > _change_base_sequence)
             union all
             select base.* except (_change_sequence, _deleted), base._change_sequence, replaced.`row_key` is null, not base._deleted
             from (
@@ -251,7 +251,7 @@ cross join (
             left join (
                 select `row_key`, `family`, `qualifier`, `cell_time`
                 from reconcile_rows_da2f7fd25744
-                where _change_base_sequence is null or _change_sequence > _change_base_sequence
+                where (_change_base_sequence is null or _change_sequence > _change_base_sequence)
             ) as replaced
                 on replaced.`row_key` = base.`row_key` and replaced.`family` = base.`family` and replaced.`qualifier` = base.`qualifier` and replaced.`cell_time` = base.`cell_time`
         ) as there

@@ -36,6 +36,7 @@ select
     _change_time,
     _change_batch,
     _row_id,
+    if(_row_id is null, null, _change_transaction) as _change_transaction,
     _change_table,
     _change_fields,
     _change_key,
@@ -155,37 +156,91 @@ cache table reconcile_fold_da2f7fd25744 as
 select *
 from (
 select
-    newest.*,
+    *,
     cast(null as string) as _change_base_sequence,
-    cast(null as boolean) as _change_base_deleted,
     cast(null as timestamp) as _change_base_time,
-    cast(null as string) as _change_base_row_id
+    cast(null as boolean) as _change_base_deleted,
+    cast(null as string) as _change_base_row_id,
+    true as _change_is_newer,
+    false as _change_is_noted,
+    _change_sequence as _change_applied_sequence
 from (
-    select newest.*, records as _change_records, sequences as _change_sequences
+    select
+        newest.* except (_change_batch),
+        greatest(newest._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
+        _change_contenders,
+        records as _change_records,
+        sequences as _change_sequences
     from (
         select
-            max_by(
-                struct(
-                    `id`,
-                    if(_change_type = 'delete', null, `status`) as `status`,
-                    if(_change_type = 'delete', null, `total`) as `total`,
-                    if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
-                    if(_change_type = 'delete', null, `ratio`) as `ratio`,
-                    _change_sequence,
-                    _change_time,
-                    _change_batch,
-                    _change_type = 'delete' as _deleted,
-                    _row_id
-                ),
-                struct(_change_sequence, -_change_batch)
-            ) as newest,
-            count(*) as records,
-            collect_set(_change_sequence) as sequences
-        from reconcile_changes_da2f7fd25744
-        where _change_error is null and `id` is not null
-        group by `id`
+            if(written._row_id <> '' and not exists(later, change -> change.address = written._row_id), written, newest) as newest,
+            if(cardinality(later) = 0, null, concat(
+                if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
+                array_sort(filter(later, change -> not exists(later, other -> other.address = change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+            )) as _change_contenders,
+            records,
+            sequences
+        from (
+            select
+                newest,
+                written,
+                transform(
+                    filter(deletes, change -> change.transaction = newest._change_transaction and change.sequence > coalesce(written._change_sequence, '')),
+                    change -> struct(change.address, change.sequence, change.time, change.batch)
+                ) as later,
+                records,
+                sequences
+            from (
+                select * except (written), if(written._change_transaction = newest._change_transaction, written, null) as written
+                from (
+                    select
+                        max_by(
+                            struct(
+                                `id`,
+                                if(_change_type = 'delete', null, `status`) as `status`,
+                                if(_change_type = 'delete', null, `total`) as `total`,
+                                if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                                if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                _change_sequence,
+                                _change_time,
+                                _change_batch,
+                                _change_type = 'delete' as _deleted,
+                                _row_id,
+                                _change_transaction
+                            ),
+                            struct(_change_sequence, -_change_batch)
+                        ) as newest,
+                        max_by(
+                            struct(
+                                `id`,
+                                if(_change_type = 'delete', null, `status`) as `status`,
+                                if(_change_type = 'delete', null, `total`) as `total`,
+                                if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                                if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                _change_sequence,
+                                _change_time,
+                                _change_batch,
+                                _change_type = 'delete' as _deleted,
+                                _row_id,
+                                _change_transaction
+                            ),
+                            if(_change_type = 'delete', null, struct(_change_sequence, -_change_batch))
+                        ) as written,
+                        collect_set(if(
+                            _change_type = 'delete',
+                            struct(_change_transaction as transaction, _row_id as address, _change_sequence as sequence, _change_time as time, _change_batch as batch),
+                            null
+                        )) as deletes,
+                        count(*) as records,
+                        collect_set(_change_sequence) as sequences
+                    from reconcile_changes_da2f7fd25744
+                    where _change_error is null and `id` is not null
+                    group by `id`
+                )
+            )
+        )
     )
-) as newest
+)
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_fold_da2f7fd25744' is not null;
 
@@ -195,7 +250,7 @@ select
     100 as delivered,
     (select count_if(_change_error is not null) from reconcile_changes_da2f7fd25744) as quarantined,
     coalesce(sum(_change_records - cardinality(_change_sequences) + if(array_contains(_change_sequences, _change_base_sequence), 1, 0)), 0) as duplicate,
-    coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and (sequence < _change_sequence or not _change_is_applied)))), 0) as superseded,
+    coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and (sequence <> _change_applied_sequence or not _change_is_applied)))), 0) as superseded,
     0 as pending,
     count_if(_change_is_applied) as applied,
     count_if(_change_is_applied and not _deleted and not _change_was_live) as inserted,
@@ -203,12 +258,12 @@ select
     count_if(_change_is_applied and _deleted and _change_was_live) as deleted,
     count_if(_change_is_applied and _deleted and not _change_was_live) as tombstoned,
     count_if(_change_base_sequence is null) as new_keys,
-    count_if(_change_is_merged) as merged,
-    max(if(_change_is_merged, _change_batch, null)) as base_batch
+    count_if(_change_is_merged or _change_is_noted) as merged,
+    max(if(_change_is_merged or _change_is_noted, _change_batch, null)) as base_batch
 from (
     select
         *,
-        _change_base_sequence is null or _change_sequence > _change_base_sequence as _change_is_merged,
+        _change_is_newer as _change_is_merged,
         _change_is_merged as _change_is_applied,
         coalesce(not _change_base_deleted, false) as _change_was_live
     from reconcile_fold_da2f7fd25744
@@ -239,7 +294,7 @@ tblproperties (
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
     'write.metadata.metrics.column._change_sequence' = 'full',
-    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "transactions": "b326b5062b2f0e69046810717534cb09", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
 )
 as
 select
@@ -252,9 +307,11 @@ select
     _change_time,
     _change_batch,
     _deleted as `_change_deleted`,
-    _row_id as `_change_row_id`
+    _row_id as `_change_row_id`,
+    _change_transaction,
+    _change_contenders
 from (
-    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id
+    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_contenders
     from reconcile_fold_da2f7fd25744
 );
 
@@ -315,13 +372,13 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '42ed8925a207924b3d02e6f87cdcce3f')
+tblproperties ('reconcile.definition' = '3d0c591bde2f1e8621a41263d2ac67c9')
 as
 
 {the SELECT of oracle/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '9f9c97dc71d63b74c491f429f2ca66d3')
+tblproperties ('reconcile.definition' = 'f75cf542df570d0a0852568b13093cb9')
 as
 select
     `id`,
@@ -329,7 +386,7 @@ select
     `total`,
     `placed_at`,
     `ratio`
-from (select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, `_change_deleted` as _deleted, `_change_row_id` as _row_id from `demo`.`orders__base`)
+from (select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, `_change_deleted` as _deleted, `_change_row_id` as _row_id, _change_transaction, _change_contenders from `demo`.`orders__base`)
 where
     not _deleted;
 

@@ -23,7 +23,7 @@ as
 {the SELECT of mysql_events/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'd34549d5c5a427677b2a5f41ff444f04')
+tblproperties ('reconcile.definition' = 'f79609cc72e8c2c2e87d51f6212f33f1')
 as
 with changes as (
     select
@@ -81,6 +81,7 @@ folded as (
         group by `id`
     )
 ),
+
 newest as (
     select *
     from folded

@@ -37,6 +37,7 @@ select
     _change_time,
     _change_batch,
     _row_id,
+    if(_row_id is null, null, _change_transaction) as _change_transaction,
     _change_table,
     _change_fields,
     _change_key,
@@ -155,44 +156,132 @@ cache table reconcile_fold_da2f7fd25744 as
 select *
 from (
 select
-    newest.*,
+    newest.* except (_change_batch),
+    greatest(newest._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
+    _change_contenders,
     base._change_sequence as _change_base_sequence,
-    base._deleted as _change_base_deleted,
     base._change_time as _change_base_time,
-    base._row_id as _change_base_row_id
+    base._deleted as _change_base_deleted,
+    base._row_id as _change_base_row_id,
+    base._change_contenders as _change_base_contenders,
+    base is null or newest._change_sequence <> base._change_sequence as _change_is_newer,
+    newest._change_sequence <=> base._change_sequence and not _change_contenders <=> base._change_contenders as _change_is_noted,
+    if(array_contains(sequences, newest._change_sequence), newest._change_sequence, newest_of_range._change_sequence) as _change_applied_sequence,
+    newest_of_range._change_sequence as _change_range_sequence,
+    newest_of_range._change_time as _change_range_time,
+    records as _change_records,
+    sequences as _change_sequences
 from (
-    select newest.*, records as _change_records, sequences as _change_sequences
+    select
+        if(written._row_id <> '' and not exists(later, change -> change.address = written._row_id), written, newest) as newest,
+        if(cardinality(later) = 0, null, concat(
+            if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
+            array_sort(filter(later, change -> not exists(later, other -> other.address = change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+        )) as _change_contenders,
+        base,
+        newest_of_range,
+        records,
+        sequences
     from (
         select
-            max_by(
-                struct(
-                    `id`,
-                    if(_change_type = 'delete', null, `status`) as `status`,
-                    if(_change_type = 'delete', null, `total`) as `total`,
-                    if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
-                    if(_change_type = 'delete', null, `ratio`) as `ratio`,
-                    _change_sequence,
-                    _change_time,
-                    _change_batch,
-                    _change_type = 'delete' as _deleted,
-                    _row_id
-                ),
-                struct(_change_sequence, -_change_batch)
-            ) as newest,
-            count(*) as records,
-            collect_set(_change_sequence) as sequences
-        from reconcile_changes_da2f7fd25744
-        where _change_error is null and `id` is not null
-        group by `id`
+            newest,
+            written,
+            transform(
+                filter(deletes, change -> change.transaction = newest._change_transaction and change.sequence > coalesce(written._change_sequence, '')),
+                change -> struct(change.address, change.sequence, change.time, change.batch)
+            ) as later,
+            base,
+            newest_of_range,
+            records,
+            sequences
+        from (
+            select * except (written), if(written._change_transaction = newest._change_transaction, written, null) as written
+            from (
+                select
+                    max_by(
+                        struct(
+                            `id`,
+                            if(_change_type = 'delete', null, `status`) as `status`,
+                            if(_change_type = 'delete', null, `total`) as `total`,
+                            if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                            if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                            _change_sequence,
+                            _change_time,
+                            _change_batch,
+                            _change_type = 'delete' as _deleted,
+                            _row_id,
+                            _change_transaction
+                        ),
+                        struct(_change_sequence, -_change_batch)
+                    ) as newest,
+                    max_by(
+                        struct(
+                            `id`,
+                            if(_change_type = 'delete', null, `status`) as `status`,
+                            if(_change_type = 'delete', null, `total`) as `total`,
+                            if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                            if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                            _change_sequence,
+                            _change_time,
+                            _change_batch,
+                            _change_type = 'delete' as _deleted,
+                            _row_id,
+                            _change_transaction
+                        ),
+                        if(_change_type = 'delete', null, struct(_change_sequence, -_change_batch))
+                    ) as written,
+                    collect_set(if(
+                        _change_type = 'delete',
+                        struct(_change_transaction as transaction, _row_id as address, _change_sequence as sequence, _change_time as time, _change_batch as batch),
+                        null
+                    )) as deletes,
+                    first(_change_base, true) as base,
+                    max(if(_change_base is null, struct(_change_sequence, _change_time), null)) as newest_of_range,
+                    count_if(_change_base is null) as records,
+                    collect_set(if(_change_base is null, _change_sequence, null)) as sequences
+                from (
+                    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_time, _change_batch, _row_id, _change_transaction, null as _change_base
+                    from reconcile_changes_da2f7fd25744
+                    where _change_error is null and `id` is not null
+                    union all
+                    select
+                        `id`,
+                        cast(null as string) as `status`,
+                        cast(null as decimal(38,10)) as `total`,
+                        cast(null as timestamp) as `placed_at`,
+                        cast(null as double) as `ratio`,
+                        _change_entry.type,
+                        _change_entry.sequence,
+                        _change_entry.time,
+                        _change_entry.batch,
+                        _change_entry.address,
+                        _change_transaction,
+                        struct(_change_sequence, _change_time, _deleted, _row_id, _change_contenders)
+                    from (
+                        select /*+ broadcast(touched) */ known.*
+                        from `demo`.`orders__base` as known
+                        left semi join reconcile_changes_da2f7fd25744 as touched
+                            on touched.`id` = known.`id`
+                    )
+                    lateral view explode(concat(
+                        if(_deleted and _change_contenders is not null, array(), array(struct(
+                            if(_deleted, 'delete', 'update') as type,
+                            _change_sequence as sequence,
+                            _change_time as time,
+                            coalesce(get(filter(_change_contenders, change -> change.address = ''), 0).batch, _change_batch) as batch,
+                            _row_id as address
+                        ))),
+                        transform(
+                            filter(coalesce(_change_contenders, array()), change -> change.address <> '' or _deleted),
+                            change -> struct(if(change.address = '', 'update', 'delete') as type, change.sequence, change.time, change.batch, change.address)
+                        )
+                    )) entry as _change_entry
+                )
+                group by `id`
+            )
+        )
     )
-) as newest
-left join (
-    select /*+ broadcast(change) */ `id`, _change_sequence, _deleted, _change_time, _row_id
-    from `demo`.`orders__base` as known
-    left semi join reconcile_changes_da2f7fd25744 as change
-        on change.`id` = known.`id`
-) as base
-    on newest.`id` = base.`id`
+)
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_fold_da2f7fd25744' is not null;
 
@@ -215,6 +304,9 @@ from (
         fold._change_records,
         fold._change_sequences,
         fold._change_base_sequence,
+        fold._change_is_newer,
+        fold._change_is_noted,
+        fold._change_applied_sequence,
         fold._deleted as _change_is_delete,
         fold._deleted or coalesce(greatest(here.known, here.come) > fold._change_sequence, false) as _deleted,
         fold._change_base_deleted or coalesce(there.known > fold._change_base_sequence, false) as _change_base_deleted,
@@ -257,7 +349,7 @@ from (
         200 as delivered,
         (select count_if(_change_error is not null) from reconcile_changes_da2f7fd25744) as quarantined,
         coalesce(sum(_change_records - cardinality(_change_sequences) + if(array_contains(_change_sequences, _change_base_sequence), 1, 0)), 0) as duplicate,
-        coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and (sequence < _change_sequence or not _change_is_applied)))), 0) as superseded,
+        coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and (sequence <> _change_applied_sequence or not _change_is_applied)))), 0) as superseded,
         0 as pending,
         count_if(_change_is_applied) as applied,
         count_if(_change_is_applied and not _deleted and not _change_was_live) as inserted,
@@ -265,12 +357,12 @@ from (
         count_if(_change_is_applied and _deleted and _change_was_live) as deleted,
         count_if(_change_is_applied and _deleted and not _change_was_live) as tombstoned,
         count_if(_change_base_sequence is null) as new_keys,
-        count_if(_change_is_merged) as merged,
-        max(if(_change_is_merged, _change_batch, null)) as base_batch
+        count_if(_change_is_merged or _change_is_noted) as merged,
+        max(if(_change_is_merged or _change_is_noted, _change_batch, null)) as base_batch
     from (
         select
             *,
-            _change_base_sequence is null or _change_sequence > _change_base_sequence as _change_is_merged,
+            _change_is_newer as _change_is_merged,
             _change_is_merged and not _change_is_lost as _change_is_applied,
             coalesce(not _change_base_deleted, false) as _change_was_live
         from reconcile_rows_da2f7fd25744
@@ -322,7 +414,7 @@ cross join (
         left join (
             select _row_id, _change_sequence, true as stands, _change_is_undone and not coalesce(_change_base_deleted, true) as was_live
             from reconcile_rows_da2f7fd25744
-            where _change_base_sequence is null or _change_sequence > _change_base_sequence
+            where _change_is_newer
             union all
             select _row_id, _change_sequence, false, false
             from reconcile_changes_da2f7fd25744
@@ -342,7 +434,7 @@ cross join (
             left join (
                 select `id`
                 from reconcile_rows_da2f7fd25744
-                where _change_base_sequence is null or _change_sequence > _change_base_sequence
+                where _change_is_newer
             ) as replaced
                 on replaced.`id` = base.`id`
         ) as there
@@ -385,11 +477,11 @@ merge into `demo`.`orders__base` as base
 using (
     select /*+ broadcast(record) */ *
     from reconcile_fold_da2f7fd25744 as record
-    where (_change_base_sequence is null or _change_sequence > _change_base_sequence)
+    where (_change_is_newer or _change_is_noted)
     and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('demo.orders: another run of this model has come in between, and this one stopped; what it lacks the next `dbt run` brings'))
 ) as newest
 on newest.`id` = base.`id`
-when matched and newest._change_sequence > base._change_sequence then update set
+when matched and newest._change_is_newer then update set
     `id` = newest.`id`,
     `status` = newest.`status`,
     `total` = newest.`total`,
@@ -399,9 +491,14 @@ when matched and newest._change_sequence > base._change_sequence then update set
     _change_time = newest._change_time,
     _change_batch = newest._change_batch,
     _deleted = newest._deleted,
-    _row_id = newest._row_id
-when not matched then insert (`id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id)
-values (newest.`id`, newest.`status`, newest.`total`, newest.`placed_at`, newest.`ratio`, newest._change_sequence, newest._change_time, newest._change_batch, newest._deleted, newest._row_id);
+    _row_id = newest._row_id,
+    _change_transaction = newest._change_transaction,
+    _change_contenders = newest._change_contenders
+when matched then update set
+    _change_contenders = newest._change_contenders,
+    _change_batch = newest._change_batch
+when not matched then insert (`id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_contenders)
+values (newest.`id`, newest.`status`, newest.`total`, newest.`placed_at`, newest.`ratio`, newest._change_sequence, newest._change_time, newest._change_batch, newest._deleted, newest._row_id, newest._change_transaction, newest._change_contenders);
 
 select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
 
@@ -456,7 +553,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create or replace view `demo`.`orders`
-tblproperties ('reconcile.definition' = '0de1e91b7263957f4d4976f9d5098bc9')
+tblproperties ('reconcile.definition' = '41ccb6259982522925f9dc6f25bf133a')
 as
 select
     `id`,

@@ -46,6 +46,7 @@ select
     _change_time,
     _change_batch,
     _row_id,
+    if(_row_id is null, null, _change_transaction) as _change_transaction,
     _change_table,
     _change_fields,
     _change_key,
@@ -201,7 +202,7 @@ from (
                 select
                     *,
                     last_value(if(_change_is_version, struct(valid_to, `status`, `total`, `placed_at`, `ratio`), null), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_before,
-                    coalesce(lag(_change_is_version and _change_undone is null) over (partition by `id` order by _change_sequence), false) as _change_was_live
+                    coalesce(last_value(if(_change_is_of_other_row, null, _change_is_version and _change_undone is null), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding), false) as _change_was_live
                 from (
                     select * except (_change_carried), _change_carried.`status`, _change_carried.`total`, _change_carried.`placed_at`, _change_carried.`ratio`, _change_type <> 'delete' as _change_is_version
                     from (
@@ -219,27 +220,42 @@ from (
                             from (
                                 select
                                     *,
-                                    lag(_change_sequence) over (partition by `id` order by _change_sequence desc) as _change_next_sequence,
-                                    min(_change_time) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and current row) as valid_from,
-                                    min(_change_time) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and 1 preceding) as valid_to
+                                    last_value(if(_change_is_of_other_row, null, _change_sequence), true) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and 1 preceding) as _change_next_sequence,
+                                    coalesce(min(if(_change_is_of_other_row, null, _change_time)) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and current row), _change_time) as valid_from,
+                                    min(if(_change_is_of_other_row, null, _change_time)) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and 1 preceding) as valid_to
                                 from (
                                     select
-                                        `id`,
-                                        _change_sequence,
-                                        first(_change_type) as _change_type,
-                                        first(_row_id) as _row_id,
-                                        min(struct(_change_time, _change_id))._change_time as _change_time,
-                                        min(struct(_change_time, _change_id))._change_id as _change_id,
-                                        min(_change_batch) as _change_batch,
-                                        first(_change_carried) as _change_carried,
-                                        first(_change_known, true) as _change_known,
-                                        count_if(_change_known is null) as _change_records
+                                        *,
+                                        coalesce(
+                                            _change_type = 'delete'
+                                            and _change_taken.transaction = _change_transaction and _change_taken.address <> _row_id,
+                                            false
+                                        ) as _change_is_of_other_row
                                     from (
-                                        select `id`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, _row_id, if(_change_type = 'delete', null, struct(`status`, `total`, `placed_at`, `ratio`)) as _change_carried, cast(null as struct<valid_from: timestamp, valid_to: timestamp, _change_repeats: boolean, _change_valid_to: timestamp, _change_id: string, _change_time: timestamp>) as _change_known
-                                        from reconcile_changes_da2f7fd25744
-                                        where _change_error is null and not (_change_error is null and `id` is null)
+                                        select
+                                            *,
+                                            last_value(if(_change_type = 'delete', null, struct(_change_transaction as transaction, _row_id as address)), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_taken
+                                        from (
+                                            select
+                                                `id`,
+                                                _change_sequence,
+                                                first(_change_type) as _change_type,
+                                                first(_row_id) as _row_id,
+                                                first(_change_transaction, true) as _change_transaction,
+                                                min(struct(_change_time, _change_id))._change_time as _change_time,
+                                                min(struct(_change_time, _change_id))._change_id as _change_id,
+                                                min(_change_batch) as _change_batch,
+                                                first(_change_carried) as _change_carried,
+                                                first(_change_known, true) as _change_known,
+                                                count_if(_change_known is null) as _change_records
+                                            from (
+                                                select `id`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, _row_id, _change_transaction, if(_change_type = 'delete', null, struct(`status`, `total`, `placed_at`, `ratio`)) as _change_carried, cast(null as struct<valid_from: timestamp, valid_to: timestamp, _change_repeats: boolean, _change_valid_to: timestamp, _change_id: string, _change_time: timestamp>) as _change_known
+                                                from reconcile_changes_da2f7fd25744
+                                                where _change_error is null and not (_change_error is null and `id` is null)
+                                            )
+                                            group by `id`, _change_sequence
+                                        )
                                     )
-                                    group by `id`, _change_sequence
                                 )
                             ) as record
                             left join (
@@ -327,10 +343,10 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
-    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "materialized": "34688aa54164101a7fe993c843fad4f8", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "materialized": "34688aa54164101a7fe993c843fad4f8", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "transactions": "b326b5062b2f0e69046810717534cb09", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
 )
 as
-select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, _row_id, valid_from, valid_to, _change_repeats, _change_valid_to
+select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, _row_id, _change_transaction, valid_from, valid_to, _change_repeats, _change_valid_to
 from reconcile_fold_da2f7fd25744;
 
 select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;

@@ -190,7 +190,7 @@ select
     100 as delivered,
     (select count_if(_change_error is not null) from reconcile_changes_da2f7fd25744) as quarantined,
     coalesce(sum(_change_records - cardinality(_change_sequences) + if(array_contains(_change_sequences, _change_base_sequence), 1, 0)), 0) as duplicate,
-    coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and (sequence < _change_sequence or not _change_is_applied)))), 0) as superseded,
+    coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and (sequence <> _change_sequence or not _change_is_applied)))), 0) as superseded,
     0 as pending,
     count_if(_change_is_applied) as applied,
     count_if(_change_is_applied and not _deleted and not _change_was_live) as inserted,
@@ -203,7 +203,7 @@ select
 from (
     select
         *,
-        _change_base_sequence is null or _change_sequence > _change_base_sequence as _change_is_merged,
+        (_change_base_sequence is null or _change_sequence > _change_base_sequence) as _change_is_merged,
         _change_is_merged as _change_is_applied,
         coalesce(not _change_base_deleted, false) as _change_was_live
     from reconcile_fold_da2f7fd25744

@@ -96,6 +96,7 @@ from (
         _change_time,
         _change_batch,
         _row_id,
+        if(_row_id is null, null, _change_transaction) as _change_transaction,
         _change_side,
         _change_complaint as _change_error,
         if(_change_complaint is null, null, to_json(struct(*))) as _change_record,
@@ -145,6 +146,7 @@ from (
         _change_time,
         _change_batch,
         _row_id,
+        if(_row_id is null, null, _change_transaction) as _change_transaction,
         _change_side,
         _change_complaint as _change_error,
         if(_change_complaint is null, null, to_json(struct(*))) as _change_record,
@@ -268,29 +270,80 @@ from (
                     union all
                     select `id`, `name`, `amount`, `ratio`, `at`, _change_sequence, _deleted, _row_id
                     from (
-                        select newest.*, records as _change_records, sequences as _change_sequences
+                        select
+                            newest.* except (_change_batch),
+                            greatest(newest._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
+                            _change_contenders,
+                            records as _change_records,
+                            sequences as _change_sequences
                         from (
                             select
-                                max_by(
-                                    struct(
-                                        `id`,
-                                        if(_change_type = 'delete', null, `name`) as `name`,
-                                        if(_change_type = 'delete', null, `amount`) as `amount`,
-                                        if(_change_type = 'delete', null, `ratio`) as `ratio`,
-                                        if(_change_type = 'delete', null, `at`) as `at`,
-                                        _change_sequence,
-                                        _change_time,
-                                        _change_batch,
-                                        _change_type = 'delete' as _deleted,
-                                        _row_id
-                                    ),
-                                    struct(_change_sequence, -_change_batch)
-                                ) as newest,
-                                count(*) as records,
-                                collect_set(_change_sequence) as sequences
-                            from (select * from reconcile_touched_dc53585fb42f where _change_side = 'before')
-                            where _change_error is null and `id` is not null
-                            group by `id`
+                                if(written._row_id <> '' and not exists(later, change -> change.address = written._row_id), written, newest) as newest,
+                                if(cardinality(later) = 0, null, concat(
+                                    if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
+                                    array_sort(filter(later, change -> not exists(later, other -> other.address = change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+                                )) as _change_contenders,
+                                records,
+                                sequences
+                            from (
+                                select
+                                    newest,
+                                    written,
+                                    transform(
+                                        filter(deletes, change -> change.transaction = newest._change_transaction and change.sequence > coalesce(written._change_sequence, '')),
+                                        change -> struct(change.address, change.sequence, change.time, change.batch)
+                                    ) as later,
+                                    records,
+                                    sequences
+                                from (
+                                    select * except (written), if(written._change_transaction = newest._change_transaction, written, null) as written
+                                    from (
+                                        select
+                                            max_by(
+                                                struct(
+                                                    `id`,
+                                                    if(_change_type = 'delete', null, `name`) as `name`,
+                                                    if(_change_type = 'delete', null, `amount`) as `amount`,
+                                                    if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                                    if(_change_type = 'delete', null, `at`) as `at`,
+                                                    _change_sequence,
+                                                    _change_time,
+                                                    _change_batch,
+                                                    _change_type = 'delete' as _deleted,
+                                                    _row_id,
+                                                    _change_transaction
+                                                ),
+                                                struct(_change_sequence, -_change_batch)
+                                            ) as newest,
+                                            max_by(
+                                                struct(
+                                                    `id`,
+                                                    if(_change_type = 'delete', null, `name`) as `name`,
+                                                    if(_change_type = 'delete', null, `amount`) as `amount`,
+                                                    if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                                    if(_change_type = 'delete', null, `at`) as `at`,
+                                                    _change_sequence,
+                                                    _change_time,
+                                                    _change_batch,
+                                                    _change_type = 'delete' as _deleted,
+                                                    _row_id,
+                                                    _change_transaction
+                                                ),
+                                                if(_change_type = 'delete', null, struct(_change_sequence, -_change_batch))
+                                            ) as written,
+                                            collect_set(if(
+                                                _change_type = 'delete',
+                                                struct(_change_transaction as transaction, _row_id as address, _change_sequence as sequence, _change_time as time, _change_batch as batch),
+                                                null
+                                            )) as deletes,
+                                            count(*) as records,
+                                            collect_set(_change_sequence) as sequences
+                                        from (select * from reconcile_touched_dc53585fb42f where _change_side = 'before')
+                                        where _change_error is null and `id` is not null
+                                        group by `id`
+                                    )
+                                )
+                            )
                         )
                     )
                 ) as base

@@ -360,7 +360,7 @@ as
 {the SELECT of spanner/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'a6b49ac5235de9342c88f28b941101bd')
+tblproperties ('reconcile.definition' = '13f35b7ddea69b244d3eb1efdc87419e')
 as
 with changes as (
     select
@@ -472,6 +472,7 @@ folded as (
         )
     )
 ),
+
 newest as (
     select *
     from folded

@@ -365,7 +365,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create or replace view `demo`.`orders`
-tblproperties ('reconcile.definition' = '0d743f9701f4cef3cb843100183a148f')
+tblproperties ('reconcile.definition' = 'bd81537e58038b689b6f5b383a7f3f86')
 as
 with changes as (
     select
@@ -477,6 +477,7 @@ folded as (
         )
     )
 ),
+
 newest as (
     select *
     from folded

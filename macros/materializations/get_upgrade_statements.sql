@@ -1,0 +1,23 @@
+{#- Adds the columns that a base table of an earlier version lacks: those by which keys are followed that shift from row to
+    row. Its rows have NULL there, which means that no transaction is known of them. Nothing else is written, and a run
+    that dies in between goes on from there. -#}
+{%- macro get_upgrade_statements(relations, settings) -%}
+  {%- set built = fromjson(settings.built.base) -%}
+  {%- set transactions = fromjson(settings.declaration).get('transactions') -%}
+  {%- if not transactions or built.get('transactions') == transactions -%}
+    {{ return([]) }}
+  {%- endif -%}
+  {%- set types = {
+        '_change_transaction': 'string',
+        '_change_contenders': 'array<struct<address:string,sequence:string,time:timestamp,batch:bigint>>'} -%}
+  {%- set base = reconcile.qualified(relations.base) -%}
+  {%- set existing = adapter.get_column_schema_from_query('select * from ' ~ base) | map(attribute='name') | list -%}
+  {%- set missing = [] -%}
+  {%- for column in reconcile.base_columns(settings) if column in types and column not in existing -%}
+    {%- do missing.append(column ~ ' ' ~ types[column]) -%}
+  {%- endfor -%}
+  {%- do built.update({'transactions': transactions}) -%}
+  {%- set properties = reconcile.properties_clause({'reconcile.declaration': tojson(built, sort_keys=true)}) -%}
+  {{ return((['alter table ' ~ base ~ ' add columns (' ~ missing | join(', ') ~ ')'] if missing else [])
+      + ['alter table ' ~ base ~ ' set ' ~ properties]) }}
+{%- endmacro %}
