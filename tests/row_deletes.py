@@ -207,7 +207,7 @@ def invent(number: int, chance: random.Random) -> list[Record]:
             for place in range(chance.randint(2, 5)):
                 change_type, at = (
                     chance.choice(["INSERT", "UPDATE-INSERT", "UPDATE-DELETE", "DELETE"]),
-                    chance.choice("abc"),
+                    chance.choice([*"aabbc", None]),
                 )
                 told.append(
                     change(number, chance.randint(1, 2), change_type, scn, at, f"note {step}/{place}", ssn=place,
@@ -248,8 +248,8 @@ def again(record: Record, uuid: str) -> Record:
 def newest(records: Iterable[Record]) -> dict[Key, Record]:
     """Return the record that decides on each key, in the batch by which all is there that it rests on.
 
-    That is the newest record; but within its transaction the row that took the key last has it until that row, told
-    by its address, gives it up.
+    That is the newest record; but within its transaction the row to which an update gave the key last has it, until
+    that row, told by its address, gives it up.
     """
     by_key: dict[Key, dict[Any, Record]] = {}
     for record in records:
@@ -271,9 +271,14 @@ def _deciding(records: list[Record]) -> Record:
     for record in sorted(of_it, key=lambda record: record.rank):
         if record.kind == "delete" and (taken is None or record.rank > taken.rank):
             given_up[record.address] = record
-    row = last if taken is None or taken.address in given_up else taken
+    row = last if taken is None or any(_ends(record, taken) for record in given_up.values()) else taken
     kept = [row, *given_up.values(), *([taken] if taken and given_up else [])]
     return replace(row, batch=max(record.batch for record in kept))
+
+
+def _ends(delete: Record, taken: Record) -> bool:
+    """Whether a delete ends the row that an earlier record of its transaction gave the key to."""
+    return taken.kind == "insert" or None in (taken.address, delete.address) or taken.address == delete.address
 
 
 def row_deletes(records: Iterable[Record]) -> dict[tuple[str, tuple[int, ...]], int]:
@@ -339,7 +344,7 @@ def replay(records: Iterable[Record]) -> dict[Key, list[Version]]:
             if record.kind != "delete":
                 holder = record
             elif holder and record.transaction and holder.transaction == record.transaction:
-                of_other_rows |= {record.rank} if holder.address != record.address else set()
+                of_other_rows |= set() if _ends(record, holder) else {record.rank}
         live = False
         for record in every:
             after = [later for later in every if later.rank > record.rank and later.rank not in of_other_rows]

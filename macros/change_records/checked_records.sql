@@ -28,7 +28,7 @@ select
     _row_id,
     {%- endif %}
     {%- if reconcile.keys_may_shift(keyless) %}
-    if(_row_id is null, null, _change_transaction) as _change_transaction,
+    nullif(_change_transaction, '') as _change_transaction,
     {%- endif %}
     {%- if keyless.kind == 'range_deletes' %}
     _range,

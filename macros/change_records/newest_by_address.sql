@@ -1,7 +1,7 @@
 {#- As `newest_records`, for a source whose transactions may pass a key from row to row. The database checks keys at the
     end of a statement, so the log may have the insert of a key by one row before the delete of that key by another row.
-    Of the newest transaction of a key, the newest insert or update is the key's row. Only a newer delete at the address
-    of that row deletes the key: see docs/decisions/0028-keys-that-shift.md.
+    Of the newest transaction of a key, the newest insert or update is the key's row. If it is an update, a later delete
+    at another address is of another row, and does not delete the key: see docs/decisions/0028-keys-that-shift.md.
 
     `_change_contenders` keeps the records that may decide once more records of this transaction come: an array of
     {address, sequence, time, batch}. It has the newest insert or update, under the empty address, and the newest later
@@ -10,8 +10,8 @@
 
     `known`: a SELECT of rows of the base table as records (see `rows_as_records`), none if there are no such rows. Its
     columns `_change_base...` are NULL if the base table has no such key. `_change_is_newer`: whether the row replaces
-    the base table's. `_change_is_noted`: whether the base table's row stays, and only `_change_contenders` and
-    `_change_batch` change. `_change_applied_sequence`: the sequence of the range's record that counts as applied.
+    the base table's. `_change_is_noted`: whether the base table's row stays, and only what it
+    keeps of its transaction changes. `_change_applied_sequence`: the sequence of the range's record that counts as applied.
     `_change_range_sequence` and `_change_range_time` are of the range's newest record. -#}
 {%- macro newest_by_address(changes, settings, known=none) -%}
 select
@@ -23,7 +23,8 @@ select
     base.{{ column }} as {{ name }},
     {%- endfor %}
     base is null or newest._change_sequence <> base._change_sequence as _change_is_newer,
-    newest._change_sequence <=> base._change_sequence and not _change_contenders <=> base._change_contenders as _change_is_noted,
+    newest._change_sequence <=> base._change_sequence
+    and not struct(newest._change_transaction, _change_contenders) <=> struct(base._change_transaction, base._change_contenders) as _change_is_noted,
     if(array_contains(sequences, newest._change_sequence), newest._change_sequence, newest_of_range._change_sequence) as _change_applied_sequence,
     newest_of_range._change_sequence as _change_range_sequence,
     newest_of_range._change_time as _change_range_time,
@@ -32,10 +33,10 @@ select
     sequences as _change_sequences
 from (
     select
-        if(written._row_id <> '' and not exists(later, change -> change.address = written._row_id), written, newest) as newest,
+        if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as newest,
         if(cardinality(later) = 0, null, concat(
             if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
-            array_sort(filter(later, change -> not exists(later, other -> other.address = change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+            array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
         )) as _change_contenders,
         {%- if known %}
         base,
@@ -72,17 +73,21 @@ from (
 {%- set row -%}
 struct(
             {{ reconcile.columns_of_record(settings) | indent(12) }},
-            _change_transaction
+            _change_transaction,
+            _change_type = 'insert' as _change_is_insert
         )
 {%- endset -%}
+{#- Copies of a record differ in their batch alone. But of a row that a table of an earlier version holds, no transaction
+    is known. -#}
+{%- set place = 'struct(_change_sequence, _change_transaction is not null, -_change_batch)' -%}
 select
     max_by(
         {{ row }},
-        struct(_change_sequence, -_change_batch)
+        {{ place }}
     ) as newest,
     max_by(
         {{ row }},
-        if(_change_type = 'delete', null, struct(_change_sequence, -_change_batch))
+        if(_change_type = 'delete', null, {{ place }})
     ) as written,
     collect_set(if(
         _change_type = 'delete',
@@ -116,7 +121,8 @@ group by {{ reconcile.key_columns(settings.unique_key) }}
 {%- endmacro %}
 
 {#- Rows of a base table as the records of which they consist: the row itself, and its `_change_contenders`. `rows`: a
-    relation with the base table's columns, without the values if `with_values` is false. -#}
+    relation with the base table's columns, without the values if `with_values` is false. Of a deleted row, the newest
+    insert or update has no address any more: any later delete ends it, and there is one. -#}
 {%- macro rows_as_records(rows, settings, with_values) -%}
 select
     {%- for column in settings.columns %}
@@ -133,15 +139,15 @@ select
 from {{ rows }}
 lateral view explode(concat(
     if(_deleted and _change_contenders is not null, array(), array(struct(
-        if(_deleted, 'delete', 'update') as type,
+        case when _deleted then 'delete' when _change_is_insert then 'insert' else 'update' end as type,
         _change_sequence as sequence,
         _change_time as time,
         coalesce(get(filter(_change_contenders, change -> change.address = ''), 0).batch, _change_batch) as batch,
         _row_id as address
     ))),
     transform(
-        filter(coalesce(_change_contenders, array()), change -> change.address <> '' or _deleted),
-        change -> struct(if(change.address = '', 'update', 'delete') as type, change.sequence, change.time, change.batch, change.address)
+        filter(coalesce(_change_contenders, array()), change -> not change.address <=> '' or _deleted),
+        change -> struct(if(change.address = '', 'insert', 'delete') as type, change.sequence, change.time, change.batch, nullif(change.address, '') as address)
     )
 )) entry as _change_entry
 {%- endmacro %}
@@ -151,7 +157,7 @@ lateral view explode(concat(
   {{ return({
       '_change_sequence': '_change_base_sequence', '_change_time': '_change_base_time',
       '_deleted': '_change_base_deleted', '_row_id': '_change_base_row_id',
-      '_change_contenders': '_change_base_contenders'}) }}
+      '_change_transaction': '_change_base_transaction', '_change_contenders': '_change_base_contenders'}) }}
 {%- endmacro %}
 
 {#- As `newest_by_address` with `known`, if the base table has no row yet. -#}

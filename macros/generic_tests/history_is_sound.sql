@@ -21,19 +21,19 @@ with records as (
         {{- ', _row_id' if reconcile.keys_may_shift(keyless) }}
     from {{ base }}{{ ' as record' if reconcile.keys_may_shift(keyless) }}
     {%- if reconcile.keys_may_shift(keyless) %}
-    -- without the deletes of other rows than the one that had taken the key
+    -- without the deletes of other rows than the one that had taken the key by an update
     left anti join (
-        select {{ key }}, _change_sequence as of_other_row
+        select {{ key }}, _change_sequence as _change_of_other_row
         from (
-            select {{ key }}, gone._change_sequence, gone._row_id as address, max_by(taken._row_id, taken._change_sequence) as taken_at
+            select {{ key }}, gone._change_sequence, gone._row_id, max_by(struct(taken._change_type, taken._row_id), taken._change_sequence) as _change_taken
             from {{ base }} as gone
             inner join {{ base }} as taken using ({{ key }}, _change_transaction)
             where gone._change_type = 'delete' and taken._change_type <> 'delete' and taken._change_sequence < gone._change_sequence
             group by {{ key }}, gone._change_sequence, gone._row_id
         )
-        where taken_at <> address
+        where _change_taken._change_type = 'update' and _change_taken._row_id <> _row_id
     ) as gone
-        on {{ reconcile.keys_match(keys, 'gone', 'record') }} and of_other_row = _change_sequence
+        on {{ reconcile.keys_match(keys, 'gone', 'record') }} and _change_of_other_row = _change_sequence
     {%- endif %}
 ),
 

@@ -1,6 +1,7 @@
 {#- Adds the columns that a base table of an earlier version lacks: those by which keys are followed that shift from row to
-    row. Its rows have NULL there, which means that no transaction is known of them. Nothing else is written, and a run
-    that dies in between goes on from there. -#}
+    row. Its rows have NULL there, which means that no transaction is known of them. Iceberg reads a snapshot with the
+    columns of its time, so the table gets a snapshot with the new ones. No row is written, and a run that dies in between
+    goes on from there. -#}
 {%- macro get_upgrade_statements(relations, settings) -%}
   {%- set built = fromjson(settings.built.base) -%}
   {%- set transactions = fromjson(settings.declaration).get('transactions') -%}
@@ -8,7 +9,7 @@
     {{ return([]) }}
   {%- endif -%}
   {%- set types = {
-        '_change_transaction': 'string',
+        '_change_transaction': 'string', '_change_is_insert': 'boolean',
         '_change_contenders': 'array<struct<address:string,sequence:string,time:timestamp,batch:bigint>>'} -%}
   {%- set base = reconcile.qualified(relations.base) -%}
   {%- set existing = adapter.get_column_schema_from_query('select * from ' ~ base) | map(attribute='name') | list -%}
@@ -19,5 +20,6 @@
   {%- do built.update({'transactions': transactions}) -%}
   {%- set properties = reconcile.properties_clause({'reconcile.declaration': tojson(built, sort_keys=true)}) -%}
   {{ return((['alter table ' ~ base ~ ' add columns (' ~ missing | join(', ') ~ ')'] if missing else [])
+      + (['insert into ' ~ base ~ ' select * from ' ~ base ~ ' where false'] if missing and settings.file_format == 'iceberg' else [])
       + ['alter table ' ~ base ~ ' set ' ~ properties]) }}
 {%- endmacro %}

@@ -8,6 +8,11 @@
       + reconcile.mended_columns(settings.partial_records)) }}
 {%- endmacro %}
 
+{#- The columns in which copies of one record may differ, so that a later copy may change them. -#}
+{%- macro columns_of_copies(keyless) -%}
+  {{ return(['_change_id', '_change_time'] + (['_change_transaction'] if reconcile.keys_may_shift(keyless) else [])) }}
+{%- endmacro %}
+
 {#- The columns of a history that follow from the records before and after, beside the values of a partial record. -#}
 {%- macro mended_columns(partial_records) -%}
   {{ return(['valid_from', 'valid_to', '_change_repeats', '_change_valid_to']

@@ -108,7 +108,7 @@ select
     cast(null as array<string>) as _change_columns,
     nullif(error, '') as _change_error,
     {%- if row_id %}
-    {{ "nullif(" ~ row_id ~ ", '')" if config.get('unique_key') in ['_row_id', ['_row_id']] else "if(is_backfill, null, nullif(" ~ row_id ~ ", ''))" }} as _row_id,
+    {{ row_id if config.get('unique_key') in ['_row_id', ['_row_id']] else 'if(is_backfill, null, ' ~ row_id ~ ')' }} as _row_id,
     {%- endif %}
     {%- if not table %}
     if(meant is null, {{ reconcile.source_table('metadata') }}, null) as _change_table,

@@ -4,7 +4,8 @@
     a place in one redo thread, and falls while scn rises. A bulk DELETE gives many rows one (rs_id, ssn); the keys of
     these rows distinguish them. What Datastream reads again after a rollback (`oracle-supplementation`) is a change if
     it has an scn. The delete of an insert that was rolled back has no key, only the address of its row: see
-    `keyless_deletes_of`. -#}
+    `keyless_deletes_of`. LogMiner writes AAAAAAAAAAAAAAAAAA where it does not know the address of a row, as in inserts
+    into tables with LOBs. -#}
 {%- macro datastream_oracle(relation, object=none, generations=[], columns=none, table=none) -%}
 {{- reconcile.datastream_change_records(
       'oracle', relation, object, table, generations, columns,
@@ -15,6 +16,6 @@
         'ssn': reconcile.hex_of_number('metadata.ssn'),
       },
       positions={'scn': {'form': '([0-9]{1,18})', 'is': 'whole number', 'example': 15869128507100}},
-      transaction='metadata.tx_id',
-      row_id='metadata.row_id') -}}
+      transaction="nullif(metadata.tx_id, '')",
+      row_id="if(metadata.row_id in ('', 'AAAAAAAAAAAAAAAAAA'), null, metadata.row_id)") -}}
 {%- endmacro %}

@@ -38,13 +38,13 @@ BUGS = [
          "'ssn': reconcile": "'scn': reconcile.hex_of_number('metadata.scn'), 'ssn': reconcile"},
         "oracle", REBUILD, "not as folded"),
     Bug("no tombstone", f"{STATE}/merge_newest.sql",
-        {"when matched and newest":
+        {"when matched and {% if":
          "when matched and newest._change_sequence > base._change_sequence and newest._deleted then delete\n"
-         "when matched and newest"},
+         "when matched and {% if"},
         "mysql", INCREMENTS, "keys"),
     Bug("no guard on delete", f"{STATE}/merge_newest.sql",
         {"where (_change_base_sequence is null or": "where (_deleted or _change_base_sequence is null or",
-         "when matched and newest": "when matched and newest._deleted or newest"},
+         "{% else %}newest._change_sequence >": "{% else %}newest._deleted or newest._change_sequence >"},
         "sqlserver", INCREMENTS, "not as folded"),
     Bug("ties by arrival", f"{RECORDS}/sequence_sections.sql",
         {"hex(xxhash64({{ change_type }}, {{ values | join(', ') }}))": "'0'"},
@@ -73,8 +73,7 @@ BUGS = [
         {"_change_columns is null or array_contains": "_change_columns is not null or array_contains"},
         "spanner", REBUILD, "not as replayed", Histories),
     Bug("a version begins when its record says", f"{HISTORY}/mended_versions.sql",
-        {"between unbounded preceding and current row) as valid_from":
-         "between current row and current row) as valid_from"},
+        {"    min(_change_time) {{ later }} current row) as valid_from": "    _change_time as valid_from"},
         "mysql", REBUILD, "not as replayed", Histories),
     Bug("a delete opens a version", f"{HISTORY}/mended_versions.sql",
         {"_change_type <> 'delete' as _change_is_version": "true as _change_is_version"},
@@ -163,8 +162,8 @@ BUGS = [
         "postgresql", REBUILD, "keys|not as folded"),
     Bug("no guard on merge", f"{STATE}/merge_newest.sql",
         {"where (_change_base_sequence is null or _change_sequence > _change_base_sequence)": "where true",
-         "when matched and newest._change_sequence > base._change_sequence then": "when matched then"},
-        "oracle", INCREMENTS, "not as folded"),
+         "newest._change_sequence > base._change_sequence{%": "true{%"},
+        "mysql", INCREMENTS, "not as folded"),
     Bug("a delete wins", f"{RECORDS}/sequence_sections.sql",
         {"= 'delete', '0', '1')": "= 'delete', '1', '0')"},
         "mysql", REBUILD, "not as folded"),

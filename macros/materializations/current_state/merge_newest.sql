@@ -12,8 +12,10 @@ using (
     from {{ relations.fold_cache }} as record
     {%- if settings.partial_records %}
     where cardinality(_change_writers) > 0
+    {%- elif by_address %}
+    where (_change_is_newer or _change_is_noted)
     {%- else %}
-    where {{ '(_change_is_newer or _change_is_noted)' if by_address else reconcile.replaces_base(settings.keyless) }}
+    where (_change_base_sequence is null or _change_sequence > _change_base_sequence)
     {%- endif %}
     and {{ reconcile.base_is_unchanged(relations, range) }}
 ) as newest
@@ -25,14 +27,15 @@ when matched then update set
     {{ reconcile.stored_column(column, settings.file_format) }} = {{ value }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- else %}
-when matched and {{ 'newest._change_is_newer' if by_address else 'newest._change_sequence > base._change_sequence' }} then update set
+when matched and {% if by_address %}newest._change_is_newer{% else %}newest._change_sequence > base._change_sequence{% endif %} then update set
     {%- for column in columns %}
     {{ reconcile.stored_column(column, settings.file_format) }} = newest.{{ column }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- if by_address %}
 when matched then update set
-    _change_contenders = newest._change_contenders,
-    _change_batch = newest._change_batch
+    {%- for column in ['_change_transaction', '_change_is_insert', '_change_contenders', '_change_batch'] %}
+    {{ column }} = newest.{{ column }}{{ ',' if not loop.last }}
+    {%- endfor %}
 {%- endif %}
 {%- endif %}
 {%- if counts.new_keys %}

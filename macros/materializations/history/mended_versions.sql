@@ -9,15 +9,15 @@
     the version before it if that one is valid up to its beginning and all columns are equal. If a keyless delete names
     the row of a version, the version is valid up to that delete.
 
-    Where keys may shift, a delete may be of another row, from which the same transaction had passed the key on before
-    (`_change_is_of_other_row`). Such a delete ends no version. -#}
+    Where keys may shift, a delete may be of another row than the one that an update of the same transaction had given the
+    key to (`_change_is_of_other_row`). Such a delete ends no version. To find it takes one more sort. -#}
 {%- macro mended_versions(relations, settings, range, come) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set values = settings.columns | rejectattr('name', 'in', settings.unique_key) | list -%}
 {%- set names = reconcile.identifiers(values) -%}
 {%- set backwards = 'partition by ' ~ key ~ ' order by _change_sequence desc rows between unbounded preceding and' -%}
 {%- set forwards = 'partition by ' ~ key ~ ' order by _change_sequence rows between unbounded preceding and' -%}
-{%- set own = reconcile.mended_columns(settings.partial_records) + ['_change_id', '_change_time'] -%}
+{%- set own = reconcile.mended_columns(settings.partial_records) + reconcile.columns_of_copies(settings.keyless) -%}
 select
     *,
     _change_known is null as _change_is_new,
@@ -123,13 +123,15 @@ select
     *,
     coalesce(
         _change_type = 'delete'
-        and _change_taken.transaction = _change_transaction and _change_taken.address <> _row_id,
+        and _change_taken.type = 'update'
+            and _change_taken.transaction = _change_transaction
+            and _change_taken.address <> _row_id,
         false
     ) as _change_is_of_other_row
 from (
     select
         *,
-        last_value(if(_change_type = 'delete', null, struct(_change_transaction as transaction, _row_id as address)), true) over (partition by {{ key }} order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_taken
+        last_value(if(_change_type = 'delete', null, struct(_change_type as type, _change_transaction as transaction, _row_id as address)), true) over (partition by {{ key }} order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_taken
     from (
         {{ records | indent(8) }}
     )
@@ -186,7 +188,7 @@ from (
 {%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
 {%- set carried = 'struct(' ~ (values or ['null as nothing']) | join(', ') ~ ')' -%}
 {%- set known = reconcile.mended_columns(settings.partial_records) + (values if settings.partial_records else [])
-      + ['_change_id', '_change_time'] -%}
+      + reconcile.columns_of_copies(settings.keyless) -%}
 {%- set fields = ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch']
       + (['_change_columns'] if settings.partial_records else [])
       + (['_row_id'] if settings.keyless.kind == 'row_deletes' else [])
@@ -259,5 +261,8 @@ left semi join (
 {%- for column in settings.columns if settings.partial_records and column.name not in settings.unique_key -%}
   {%- do types.append(reconcile.identifier(column.name) ~ ': ' ~ column.type.ddl) -%}
 {%- endfor -%}
-struct<{{ (types + ['_change_id: string', '_change_time: timestamp']) | join(', ') }}>
+{%- for column in reconcile.columns_of_copies(settings.keyless) -%}
+  {%- do types.append(column ~ (': timestamp' if column == '_change_time' else ': string')) -%}
+{%- endfor -%}
+struct<{{ types | join(', ') }}>
 {%- endmacro %}

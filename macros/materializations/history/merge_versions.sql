@@ -4,7 +4,7 @@
 {%- set columns = reconcile.history_columns(settings) -%}
 {%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
 {%- set mended = (values if settings.partial_records else []) + reconcile.mended_columns(settings.partial_records)
-      + ['_change_id', '_change_time'] -%}
+      + reconcile.columns_of_copies(settings.keyless) -%}
 merge into {{ reconcile.qualified(relations.base) }} as base
 using (
     select {{ reconcile.broadcast_hint('record', counts.merged) }}*

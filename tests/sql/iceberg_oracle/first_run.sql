@@ -36,7 +36,7 @@ select
     _change_time,
     _change_batch,
     _row_id,
-    if(_row_id is null, null, _change_transaction) as _change_transaction,
+    nullif(_change_transaction, '') as _change_transaction,
     _change_table,
     _change_fields,
     _change_key,
@@ -173,10 +173,10 @@ from (
         sequences as _change_sequences
     from (
         select
-            if(written._row_id <> '' and not exists(later, change -> change.address = written._row_id), written, newest) as newest,
+            if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as newest,
             if(cardinality(later) = 0, null, concat(
                 if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
-                array_sort(filter(later, change -> not exists(later, other -> other.address = change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+                array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
             )) as _change_contenders,
             records,
             sequences
@@ -206,9 +206,10 @@ from (
                                 _change_batch,
                                 _change_type = 'delete' as _deleted,
                                 _row_id,
-                                _change_transaction
+                                _change_transaction,
+                                _change_type = 'insert' as _change_is_insert
                             ),
-                            struct(_change_sequence, -_change_batch)
+                            struct(_change_sequence, _change_transaction is not null, -_change_batch)
                         ) as newest,
                         max_by(
                             struct(
@@ -222,9 +223,10 @@ from (
                                 _change_batch,
                                 _change_type = 'delete' as _deleted,
                                 _row_id,
-                                _change_transaction
+                                _change_transaction,
+                                _change_type = 'insert' as _change_is_insert
                             ),
-                            if(_change_type = 'delete', null, struct(_change_sequence, -_change_batch))
+                            if(_change_type = 'delete', null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
                         ) as written,
                         collect_set(if(
                             _change_type = 'delete',
@@ -309,9 +311,10 @@ select
     _deleted as `_change_deleted`,
     _row_id as `_change_row_id`,
     _change_transaction,
+    _change_is_insert,
     _change_contenders
 from (
-    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_contenders
+    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_is_insert, _change_contenders
     from reconcile_fold_da2f7fd25744
 );
 
@@ -372,13 +375,13 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '3d0c591bde2f1e8621a41263d2ac67c9')
+tblproperties ('reconcile.definition' = 'f77ae643de4e66f9284d45fb8fd9a224')
 as
 
 {the SELECT of oracle/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'f75cf542df570d0a0852568b13093cb9')
+tblproperties ('reconcile.definition' = '8cd7f4aaddf8ce03ef3127da8bf914f9')
 as
 select
     `id`,
@@ -386,7 +389,7 @@ select
     `total`,
     `placed_at`,
     `ratio`
-from (select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, `_change_deleted` as _deleted, `_change_row_id` as _row_id, _change_transaction, _change_contenders from `demo`.`orders__base`)
+from (select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, `_change_deleted` as _deleted, `_change_row_id` as _row_id, _change_transaction, _change_is_insert, _change_contenders from `demo`.`orders__base`)
 where
     not _deleted;
 

@@ -46,7 +46,7 @@ select
     _change_time,
     _change_batch,
     _row_id,
-    if(_row_id is null, null, _change_transaction) as _change_transaction,
+    nullif(_change_transaction, '') as _change_transaction,
     _change_table,
     _change_fields,
     _change_key,
@@ -183,10 +183,10 @@ from (
         sequences as _change_sequences
     from (
         select
-            if(written._row_id <> '' and not exists(later, change -> change.address = written._row_id), written, newest) as newest,
+            if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as newest,
             if(cardinality(later) = 0, null, concat(
                 if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
-                array_sort(filter(later, change -> not exists(later, other -> other.address = change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+                array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
             )) as _change_contenders,
             records,
             sequences
@@ -216,9 +216,10 @@ from (
                                 _change_batch,
                                 _change_type = 'delete' as _deleted,
                                 _row_id,
-                                _change_transaction
+                                _change_transaction,
+                                _change_type = 'insert' as _change_is_insert
                             ),
-                            struct(_change_sequence, -_change_batch)
+                            struct(_change_sequence, _change_transaction is not null, -_change_batch)
                         ) as newest,
                         max_by(
                             struct(
@@ -232,9 +233,10 @@ from (
                                 _change_batch,
                                 _change_type = 'delete' as _deleted,
                                 _row_id,
-                                _change_transaction
+                                _change_transaction,
+                                _change_type = 'insert' as _change_is_insert
                             ),
-                            if(_change_type = 'delete', null, struct(_change_sequence, -_change_batch))
+                            if(_change_type = 'delete', null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
                         ) as written,
                         collect_set(if(
                             _change_type = 'delete',
@@ -462,9 +464,10 @@ select
     _deleted as `_change_deleted`,
     _row_id as `_change_row_id`,
     _change_transaction,
+    _change_is_insert,
     _change_contenders
 from (
-    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_contenders
+    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_is_insert, _change_contenders
     from reconcile_fold_da2f7fd25744
 );
 

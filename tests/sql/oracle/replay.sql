@@ -54,7 +54,7 @@ select
     _change_time,
     _change_batch,
     _row_id,
-    if(_row_id is null, null, _change_transaction) as _change_transaction,
+    nullif(_change_transaction, '') as _change_transaction,
     _change_table,
     _change_fields,
     _change_key,
@@ -180,9 +180,11 @@ select
     base._change_time as _change_base_time,
     base._deleted as _change_base_deleted,
     base._row_id as _change_base_row_id,
+    base._change_transaction as _change_base_transaction,
     base._change_contenders as _change_base_contenders,
     base is null or newest._change_sequence <> base._change_sequence as _change_is_newer,
-    newest._change_sequence <=> base._change_sequence and not _change_contenders <=> base._change_contenders as _change_is_noted,
+    newest._change_sequence <=> base._change_sequence
+    and not struct(newest._change_transaction, _change_contenders) <=> struct(base._change_transaction, base._change_contenders) as _change_is_noted,
     if(array_contains(sequences, newest._change_sequence), newest._change_sequence, newest_of_range._change_sequence) as _change_applied_sequence,
     newest_of_range._change_sequence as _change_range_sequence,
     newest_of_range._change_time as _change_range_time,
@@ -190,10 +192,10 @@ select
     sequences as _change_sequences
 from (
     select
-        if(written._row_id <> '' and not exists(later, change -> change.address = written._row_id), written, newest) as newest,
+        if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as newest,
         if(cardinality(later) = 0, null, concat(
             if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
-            array_sort(filter(later, change -> not exists(later, other -> other.address = change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+            array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
         )) as _change_contenders,
         base,
         newest_of_range,
@@ -227,9 +229,10 @@ from (
                             _change_batch,
                             _change_type = 'delete' as _deleted,
                             _row_id,
-                            _change_transaction
+                            _change_transaction,
+                            _change_type = 'insert' as _change_is_insert
                         ),
-                        struct(_change_sequence, -_change_batch)
+                        struct(_change_sequence, _change_transaction is not null, -_change_batch)
                     ) as newest,
                     max_by(
                         struct(
@@ -243,9 +246,10 @@ from (
                             _change_batch,
                             _change_type = 'delete' as _deleted,
                             _row_id,
-                            _change_transaction
+                            _change_transaction,
+                            _change_type = 'insert' as _change_is_insert
                         ),
-                        if(_change_type = 'delete', null, struct(_change_sequence, -_change_batch))
+                        if(_change_type = 'delete', null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
                     ) as written,
                     collect_set(if(
                         _change_type = 'delete',
@@ -273,7 +277,7 @@ from (
                         _change_entry.batch,
                         _change_entry.address,
                         _change_transaction,
-                        struct(_change_sequence, _change_time, _deleted, _row_id, _change_contenders)
+                        struct(_change_sequence, _change_time, _deleted, _row_id, _change_transaction, _change_contenders)
                     from (
                         select /*+ broadcast(touched) */ known.*
                         from `demo`.`orders__base` as known
@@ -282,15 +286,15 @@ from (
                     )
                     lateral view explode(concat(
                         if(_deleted and _change_contenders is not null, array(), array(struct(
-                            if(_deleted, 'delete', 'update') as type,
+                            case when _deleted then 'delete' when _change_is_insert then 'insert' else 'update' end as type,
                             _change_sequence as sequence,
                             _change_time as time,
                             coalesce(get(filter(_change_contenders, change -> change.address = ''), 0).batch, _change_batch) as batch,
                             _row_id as address
                         ))),
                         transform(
-                            filter(coalesce(_change_contenders, array()), change -> change.address <> '' or _deleted),
-                            change -> struct(if(change.address = '', 'update', 'delete') as type, change.sequence, change.time, change.batch, change.address)
+                            filter(coalesce(_change_contenders, array()), change -> not change.address <=> '' or _deleted),
+                            change -> struct(if(change.address = '', 'insert', 'delete') as type, change.sequence, change.time, change.batch, nullif(change.address, '') as address)
                         )
                     )) entry as _change_entry
                 )

@@ -38,7 +38,7 @@ select
     _change_time,
     _change_batch,
     _row_id,
-    if(_row_id is null, null, _change_transaction) as _change_transaction,
+    nullif(_change_transaction, '') as _change_transaction,
     _change_table,
     _change_fields,
     _change_key,
@@ -99,10 +99,10 @@ from (
         sequences as _change_sequences
     from (
         select
-            if(written._row_id <> '' and not exists(later, change -> change.address = written._row_id), written, newest) as newest,
+            if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as newest,
             if(cardinality(later) = 0, null, concat(
                 if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
-                array_sort(filter(later, change -> not exists(later, other -> other.address = change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+                array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
             )) as _change_contenders,
             records,
             sequences
@@ -132,9 +132,10 @@ from (
                                 _change_batch,
                                 _change_type = 'delete' as _deleted,
                                 _row_id,
-                                _change_transaction
+                                _change_transaction,
+                                _change_type = 'insert' as _change_is_insert
                             ),
-                            struct(_change_sequence, -_change_batch)
+                            struct(_change_sequence, _change_transaction is not null, -_change_batch)
                         ) as newest,
                         max_by(
                             struct(
@@ -148,9 +149,10 @@ from (
                                 _change_batch,
                                 _change_type = 'delete' as _deleted,
                                 _row_id,
-                                _change_transaction
+                                _change_transaction,
+                                _change_type = 'insert' as _change_is_insert
                             ),
-                            if(_change_type = 'delete', null, struct(_change_sequence, -_change_batch))
+                            if(_change_type = 'delete', null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
                         ) as written,
                         collect_set(if(
                             _change_type = 'delete',
@@ -216,7 +218,7 @@ tblproperties (
     'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C'
 )
 as
-select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_contenders
+select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_is_insert, _change_contenders
 from reconcile_fold_105c54038153;
 
 drop view if exists reconcile_notes_105c54038153;
@@ -226,7 +228,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '80fe39ab63f8600865b21da1590ad878', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
+tblproperties ('reconcile.definition' = '1bc86c94a4b2a9897d600d81edd15f27', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

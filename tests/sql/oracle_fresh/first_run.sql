@@ -36,7 +36,7 @@ select
     _change_time,
     _change_batch,
     _row_id,
-    if(_row_id is null, null, _change_transaction) as _change_transaction,
+    nullif(_change_transaction, '') as _change_transaction,
     _change_table,
     _change_fields,
     _change_key,
@@ -173,10 +173,10 @@ from (
         sequences as _change_sequences
     from (
         select
-            if(written._row_id <> '' and not exists(later, change -> change.address = written._row_id), written, newest) as newest,
+            if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as newest,
             if(cardinality(later) = 0, null, concat(
                 if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
-                array_sort(filter(later, change -> not exists(later, other -> other.address = change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+                array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
             )) as _change_contenders,
             records,
             sequences
@@ -206,9 +206,10 @@ from (
                                 _change_batch,
                                 _change_type = 'delete' as _deleted,
                                 _row_id,
-                                _change_transaction
+                                _change_transaction,
+                                _change_type = 'insert' as _change_is_insert
                             ),
-                            struct(_change_sequence, -_change_batch)
+                            struct(_change_sequence, _change_transaction is not null, -_change_batch)
                         ) as newest,
                         max_by(
                             struct(
@@ -222,9 +223,10 @@ from (
                                 _change_batch,
                                 _change_type = 'delete' as _deleted,
                                 _row_id,
-                                _change_transaction
+                                _change_transaction,
+                                _change_type = 'insert' as _change_is_insert
                             ),
-                            if(_change_type = 'delete', null, struct(_change_sequence, -_change_batch))
+                            if(_change_type = 'delete', null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
                         ) as written,
                         collect_set(if(
                             _change_type = 'delete',
@@ -288,7 +290,7 @@ tblproperties (
     'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "transactions": "b326b5062b2f0e69046810717534cb09", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
 )
 as
-select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_contenders
+select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_is_insert, _change_contenders
 from reconcile_fold_da2f7fd25744;
 
 select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
@@ -343,13 +345,13 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '3d0c591bde2f1e8621a41263d2ac67c9')
+tblproperties ('reconcile.definition' = 'f77ae643de4e66f9284d45fb8fd9a224')
 as
 
 {the SELECT of oracle/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'eb1d4908cbe3d20ea6cd4f02d7cf34b5')
+tblproperties ('reconcile.definition' = 'b4f70bbcbc9bc7a963b7c52bd7930368')
 as
 with checked as (
     select
@@ -364,7 +366,7 @@ with checked as (
         _change_time,
         _change_batch,
         _row_id,
-        if(_row_id is null, null, _change_transaction) as _change_transaction,
+        nullif(_change_transaction, '') as _change_transaction,
         _change_complaint as _change_error,
         if(_change_complaint is null, null, to_json(struct(*))) as _change_record,
         cast(null as string) as _change_origin
@@ -399,9 +401,11 @@ folded as (
         base._change_time as _change_base_time,
         base._deleted as _change_base_deleted,
         base._row_id as _change_base_row_id,
+        base._change_transaction as _change_base_transaction,
         base._change_contenders as _change_base_contenders,
         base is null or newest._change_sequence <> base._change_sequence as _change_is_newer,
-        newest._change_sequence <=> base._change_sequence and not _change_contenders <=> base._change_contenders as _change_is_noted,
+        newest._change_sequence <=> base._change_sequence
+        and not struct(newest._change_transaction, _change_contenders) <=> struct(base._change_transaction, base._change_contenders) as _change_is_noted,
         if(array_contains(sequences, newest._change_sequence), newest._change_sequence, newest_of_range._change_sequence) as _change_applied_sequence,
         newest_of_range._change_sequence as _change_range_sequence,
         newest_of_range._change_time as _change_range_time,
@@ -409,10 +413,10 @@ folded as (
         sequences as _change_sequences
     from (
         select
-            if(written._row_id <> '' and not exists(later, change -> change.address = written._row_id), written, newest) as newest,
+            if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as newest,
             if(cardinality(later) = 0, null, concat(
                 if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
-                array_sort(filter(later, change -> not exists(later, other -> other.address = change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+                array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
             )) as _change_contenders,
             base,
             newest_of_range,
@@ -446,9 +450,10 @@ folded as (
                                 _change_batch,
                                 _change_type = 'delete' as _deleted,
                                 _row_id,
-                                _change_transaction
+                                _change_transaction,
+                                _change_type = 'insert' as _change_is_insert
                             ),
-                            struct(_change_sequence, -_change_batch)
+                            struct(_change_sequence, _change_transaction is not null, -_change_batch)
                         ) as newest,
                         max_by(
                             struct(
@@ -462,9 +467,10 @@ folded as (
                                 _change_batch,
                                 _change_type = 'delete' as _deleted,
                                 _row_id,
-                                _change_transaction
+                                _change_transaction,
+                                _change_type = 'insert' as _change_is_insert
                             ),
-                            if(_change_type = 'delete', null, struct(_change_sequence, -_change_batch))
+                            if(_change_type = 'delete', null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
                         ) as written,
                         collect_set(if(
                             _change_type = 'delete',
@@ -492,7 +498,7 @@ folded as (
                             _change_entry.batch,
                             _change_entry.address,
                             _change_transaction,
-                            struct(_change_sequence, _change_time, _deleted, _row_id, _change_contenders)
+                            struct(_change_sequence, _change_time, _deleted, _row_id, _change_transaction, _change_contenders)
                         from (
                             select /*+ broadcast(touched) */ known.*
                             from `demo`.`orders__base` as known
@@ -501,15 +507,15 @@ folded as (
                         )
                         lateral view explode(concat(
                             if(_deleted and _change_contenders is not null, array(), array(struct(
-                                if(_deleted, 'delete', 'update') as type,
+                                case when _deleted then 'delete' when _change_is_insert then 'insert' else 'update' end as type,
                                 _change_sequence as sequence,
                                 _change_time as time,
                                 coalesce(get(filter(_change_contenders, change -> change.address = ''), 0).batch, _change_batch) as batch,
                                 _row_id as address
                             ))),
                             transform(
-                                filter(coalesce(_change_contenders, array()), change -> change.address <> '' or _deleted),
-                                change -> struct(if(change.address = '', 'update', 'delete') as type, change.sequence, change.time, change.batch, change.address)
+                                filter(coalesce(_change_contenders, array()), change -> not change.address <=> '' or _deleted),
+                                change -> struct(if(change.address = '', 'insert', 'delete') as type, change.sequence, change.time, change.batch, nullif(change.address, '') as address)
                             )
                         )) entry as _change_entry
                     )

@@ -8,11 +8,11 @@ select
     sequence as _change_sequence,
     uuid as _change_id,
     changed_at as _change_time,
-    metadata.tx_id as _change_transaction,
+    nullif(metadata.tx_id, '') as _change_transaction,
     batch as _change_batch,
     cast(null as array<string>) as _change_columns,
     nullif(error, '') as _change_error,
-    if(is_backfill, null, nullif(metadata.row_id, '')) as _row_id,
+    if(is_backfill, null, if(metadata.row_id in ('', 'AAAAAAAAAAAAAAAAAA'), null, metadata.row_id)) as _row_id,
     if(meant is null, nullif(concat_ws('.', nullif(metadata.database, ''), nullif(regexp_replace(metadata.schema, '^\\["|"\\]$', ''), ''), nullif(metadata.table, '')), ''), null) as _change_table,
     fields_of_payload as _change_fields,
     to_json(coalesce(if(cardinality(try_cast(metadata.primary_keys as array<string>)) > 0, try_cast(metadata.primary_keys as array<string>), null), try_cast(metadata.replication_index as array<string>), try_cast(metadata.primary_keys as array<string>))) as _change_key,
@@ -33,7 +33,7 @@ select
             case
                 when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
                 when metadata is null then 'the record has no source_metadata'
-                when fields is null and not (change_type <=> 'delete' and metadata.row_id is not null) then 'the record has no payload'
+                when fields is null and not (change_type <=> 'delete' and if(metadata.row_id in ('', 'AAAAAAAAAAAAAAAAAA'), null, metadata.row_id) is not null) then 'the record has no payload'
                 when _corrupt_record is not null then 'the record does not have the form of a Datastream event'
                 when change_type is null then concat('change type ', coalesce(concat('\'', metadata.change_type, '\' is unknown'), 'is missing'))
                 when is_backfill is null then concat('read method ', coalesce(concat('\'', read_method, '\' is unknown'), 'is missing'))

@@ -36,7 +36,7 @@ select
     _change_time,
     _change_batch,
     _row_id,
-    if(_row_id is null, null, _change_transaction) as _change_transaction,
+    nullif(_change_transaction, '') as _change_transaction,
     _change_table,
     _change_fields,
     _change_key,
@@ -173,10 +173,10 @@ from (
         sequences as _change_sequences
     from (
         select
-            if(written._row_id <> '' and not exists(later, change -> change.address = written._row_id), written, newest) as newest,
+            if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as newest,
             if(cardinality(later) = 0, null, concat(
                 if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
-                array_sort(filter(later, change -> not exists(later, other -> other.address = change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+                array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
             )) as _change_contenders,
             records,
             sequences
@@ -206,9 +206,10 @@ from (
                                 _change_batch,
                                 _change_type = 'delete' as _deleted,
                                 _row_id,
-                                _change_transaction
+                                _change_transaction,
+                                _change_type = 'insert' as _change_is_insert
                             ),
-                            struct(_change_sequence, -_change_batch)
+                            struct(_change_sequence, _change_transaction is not null, -_change_batch)
                         ) as newest,
                         max_by(
                             struct(
@@ -222,9 +223,10 @@ from (
                                 _change_batch,
                                 _change_type = 'delete' as _deleted,
                                 _row_id,
-                                _change_transaction
+                                _change_transaction,
+                                _change_type = 'insert' as _change_is_insert
                             ),
-                            if(_change_type = 'delete', null, struct(_change_sequence, -_change_batch))
+                            if(_change_type = 'delete', null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
                         ) as written,
                         collect_set(if(
                             _change_type = 'delete',
@@ -288,7 +290,7 @@ tblproperties (
     'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "2a557afa63f7ef253ed21af775509f3a", "staging": "add1835c146bd9198e342164475daf7f", "transactions": "b326b5062b2f0e69046810717534cb09", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
 )
 as
-select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_contenders
+select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_is_insert, _change_contenders
 from reconcile_fold_da2f7fd25744;
 
 select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
@@ -343,7 +345,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '93a6d9cf9d5bea8b142ed327a731a203')
+tblproperties ('reconcile.definition' = 'cafd6f1cce89f515a5fcb5757e2e0b14')
 as
 
 {the SELECT of oracle_generations/change_records.sql};

@@ -36,7 +36,7 @@ select
     _change_time,
     _change_batch,
     _row_id,
-    if(_row_id is null, null, _change_transaction) as _change_transaction,
+    nullif(_change_transaction, '') as _change_transaction,
     _change_table,
     _change_fields,
     _change_key,
@@ -167,7 +167,8 @@ select
         _change_repeats <=> _change_known._change_repeats and
         _change_valid_to <=> _change_known._change_valid_to and
         _change_id <=> _change_known._change_id and
-        _change_time <=> _change_known._change_time
+        _change_time <=> _change_known._change_time and
+        _change_transaction <=> _change_known._change_transaction
     ) as _change_is_mended
 from (
     select
@@ -218,13 +219,15 @@ from (
                                         *,
                                         coalesce(
                                             _change_type = 'delete'
-                                            and _change_taken.transaction = _change_transaction and _change_taken.address <> _row_id,
+                                            and _change_taken.type = 'update'
+                                                and _change_taken.transaction = _change_transaction
+                                                and _change_taken.address <> _row_id,
                                             false
                                         ) as _change_is_of_other_row
                                     from (
                                         select
                                             *,
-                                            last_value(if(_change_type = 'delete', null, struct(_change_transaction as transaction, _row_id as address)), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_taken
+                                            last_value(if(_change_type = 'delete', null, struct(_change_type as type, _change_transaction as transaction, _row_id as address)), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_taken
                                         from (
                                             select
                                                 `id`,
@@ -239,7 +242,7 @@ from (
                                                 first(_change_known, true) as _change_known,
                                                 count_if(_change_known is null) as _change_records
                                             from (
-                                                select `id`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, _row_id, _change_transaction, if(_change_type = 'delete', null, struct(`status`, `total`, `placed_at`, `ratio`)) as _change_carried, cast(null as struct<valid_from: timestamp, valid_to: timestamp, _change_repeats: boolean, _change_valid_to: timestamp, _change_id: string, _change_time: timestamp>) as _change_known
+                                                select `id`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, _row_id, _change_transaction, if(_change_type = 'delete', null, struct(`status`, `total`, `placed_at`, `ratio`)) as _change_carried, cast(null as struct<valid_from: timestamp, valid_to: timestamp, _change_repeats: boolean, _change_valid_to: timestamp, _change_id: string, _change_time: timestamp, _change_transaction: string>) as _change_known
                                                 from reconcile_changes_da2f7fd25744
                                                 where _change_error is null and not (_change_error is null and `id` is null)
                                             )
@@ -367,7 +370,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c5056ce8112431f850dc286293e778f2')
+tblproperties ('reconcile.definition' = '6903c524f0096cb1506ff67b20522d8c')
 as
 
 {the SELECT of oracle/change_records.sql};

@@ -96,7 +96,7 @@ from (
         _change_time,
         _change_batch,
         _row_id,
-        if(_row_id is null, null, _change_transaction) as _change_transaction,
+        nullif(_change_transaction, '') as _change_transaction,
         _change_side,
         _change_complaint as _change_error,
         if(_change_complaint is null, null, to_json(struct(*))) as _change_record,
@@ -146,7 +146,7 @@ from (
         _change_time,
         _change_batch,
         _row_id,
-        if(_row_id is null, null, _change_transaction) as _change_transaction,
+        nullif(_change_transaction, '') as _change_transaction,
         _change_side,
         _change_complaint as _change_error,
         if(_change_complaint is null, null, to_json(struct(*))) as _change_record,
@@ -278,10 +278,10 @@ from (
                             sequences as _change_sequences
                         from (
                             select
-                                if(written._row_id <> '' and not exists(later, change -> change.address = written._row_id), written, newest) as newest,
+                                if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as newest,
                                 if(cardinality(later) = 0, null, concat(
                                     if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
-                                    array_sort(filter(later, change -> not exists(later, other -> other.address = change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+                                    array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
                                 )) as _change_contenders,
                                 records,
                                 sequences
@@ -311,9 +311,10 @@ from (
                                                     _change_batch,
                                                     _change_type = 'delete' as _deleted,
                                                     _row_id,
-                                                    _change_transaction
+                                                    _change_transaction,
+                                                    _change_type = 'insert' as _change_is_insert
                                                 ),
-                                                struct(_change_sequence, -_change_batch)
+                                                struct(_change_sequence, _change_transaction is not null, -_change_batch)
                                             ) as newest,
                                             max_by(
                                                 struct(
@@ -327,9 +328,10 @@ from (
                                                     _change_batch,
                                                     _change_type = 'delete' as _deleted,
                                                     _row_id,
-                                                    _change_transaction
+                                                    _change_transaction,
+                                                    _change_type = 'insert' as _change_is_insert
                                                 ),
-                                                if(_change_type = 'delete', null, struct(_change_sequence, -_change_batch))
+                                                if(_change_type = 'delete', null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
                                             ) as written,
                                             collect_set(if(
                                                 _change_type = 'delete',

@@ -1,19 +1,19 @@
 with records as (
     select `id`, _change_sequence, _change_time, valid_from, valid_to, _change_type <> 'delete' as is_version, _row_id
     from `demo`.`orders__base` as record
-    -- without the deletes of other rows than the one that had taken the key
+    -- without the deletes of other rows than the one that had taken the key by an update
     left anti join (
-        select `id`, _change_sequence as of_other_row
+        select `id`, _change_sequence as _change_of_other_row
         from (
-            select `id`, gone._change_sequence, gone._row_id as address, max_by(taken._row_id, taken._change_sequence) as taken_at
+            select `id`, gone._change_sequence, gone._row_id, max_by(struct(taken._change_type, taken._row_id), taken._change_sequence) as _change_taken
             from `demo`.`orders__base` as gone
             inner join `demo`.`orders__base` as taken using (`id`, _change_transaction)
             where gone._change_type = 'delete' and taken._change_type <> 'delete' and taken._change_sequence < gone._change_sequence
             group by `id`, gone._change_sequence, gone._row_id
         )
-        where taken_at <> address
+        where _change_taken._change_type = 'update' and _change_taken._row_id <> _row_id
     ) as gone
-        on gone.`id` = record.`id` and of_other_row = _change_sequence
+        on gone.`id` = record.`id` and _change_of_other_row = _change_sequence
 ),
 
 neighbours as (

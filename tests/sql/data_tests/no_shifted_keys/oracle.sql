@@ -6,7 +6,8 @@ from (
         _change_transaction,
         _change_sequence,
         _change_type,
-        lag(struct(_change_type, _change_transaction, upper(get_json_object(_change_record, '$.source_metadata.change_type')) in ('INSERT', 'UPDATE-INSERT') as takes_a_key)) over changes as before,
+        _row_id,
+        lag(struct(_change_type, _change_transaction, _row_id, upper(get_json_object(_change_record, '$.source_metadata.change_type')) in ('INSERT', 'UPDATE-INSERT') as takes_a_key)) over changes as before,
         lag(_change_type, 2) over changes as type_before,
         lead(_change_transaction) over changes as transaction_after
     from `demo`.`orders__changes`
@@ -19,3 +20,4 @@ where
     and before._change_transaction = _change_transaction
     and not coalesce(transaction_after = _change_transaction, false)
     and before.takes_a_key and type_before <> 'delete'
+    and (before._change_type = 'insert' or before._row_id is null or _row_id is null)
