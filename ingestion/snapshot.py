@@ -26,8 +26,8 @@ from reconcile_jobs.timestamps import as_text, asked_moment
 CSV_HELP = r"""
 The files are CSV in UTF-8, as in RFC 4180 and PostgreSQL's COPY. Values with a separator, a quote or a line break are
 in quotes, and quotes inside them are doubled. Only a NULL marker without quotes is NULL: with --null '\N', \N is NULL
-and "\N" is a text. Without --null, an empty value is NULL and "" is the empty text. Files that end in .gz or .bz2 are
-decompressed.
+and "\N" is a text. Without --null, an empty value is NULL and "" is the empty text. All records of a file end in LF, or
+all in CR LF; other files are refused. A byte order mark is dropped. Files that end in .gz or .bz2 are decompressed.
 
 Types are Spark's scalar types. A value must be exactly one of its type. Examples of wrong values are 12.5 in a bigint,
 an eleventh decimal place in a decimal(38,10), or a day that does not exist. The job then ends with exit code 1, names

@@ -61,12 +61,16 @@ class Dialect:
 def records(lines: Iterable[bytes], dialect: Dialect, columns: int) -> Iterator[tuple[int, list[str | None]]]:
     """Yield the records of one file: the number of the first line, counted from 1, and the values, None for NULL.
 
-    The lines come without their line feeds. A value in quotes may span lines. Either every line ends in CR LF or
-    none. An empty line is a record only where there is one column. Raises Broken.
+    The lines come without their line feeds. A value in quotes may span lines. Either every record ends in CR LF or
+    every record ends in LF; the last record may have no line end. A byte order mark at the beginning of the file is
+    dropped. An empty line is a record only where there is one column. Raises Broken.
     """
     begun: list[bytes] = []  # the lines of a record whose last quote is still open
     first, crlf = 0, None
+    without_cr = 0  # in a file with CR LF: the first line of a record without CR, which only the last record may be
     for number, line in enumerate(lines, start=1):
+        if without_cr:
+            raise Broken(without_cr, "it ends with LF, and the lines before it with CR LF")
         odd = line.count(b'"') % 2 == 1
         if not begun:
             first = number
@@ -83,6 +87,8 @@ def records(lines: Iterable[bytes], dialect: Dialect, columns: int) -> Iterator[
             if not crlf:
                 raise Broken(first, "it ends with CR LF, and the lines before it with LF")
             line = line[:-1]
+        elif crlf:
+            without_cr = first
         if line or columns == 1:
             try:
                 yield first, dialect.values(line.decode("utf-8"))

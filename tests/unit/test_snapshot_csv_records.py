@@ -51,6 +51,18 @@ def test_an_empty_line_is_a_record_of_one_column_only():
     assert split("") == []
 
 
+def test_the_last_record_may_have_no_line_end():
+    assert split("a,b\nc,d") == split("a,b\r\nc,d") == [(1, ["a", "b"]), (2, ["c", "d"])]
+    # The lines come without their line feeds: a last line feed without CR cannot be seen, and changes no value.
+    assert split("a,b\r\nc,d\n") == [(1, ["a", "b"]), (2, ["c", "d"])]
+
+
+def test_a_value_with_an_unquoted_line_feed_is_not_two_records():
+    with pytest.raises(Broken, match="it ends with LF") as refusal:
+        split("a\r\nb\nc\r\n", columns=1)
+    assert refusal.value.line == 2
+
+
 def test_a_byte_order_mark_is_no_text():
     assert split(b"\xef\xbb\xbfa,b\n\xef\xbb\xbfc,d\n") == [(1, ["a", "b"]), (2, ["\ufeffc", "d"])]
     assert split(b'\xef\xbb\xbf"a\nb",c\n') == [(1, ["a\nb", "c"])]
@@ -70,7 +82,10 @@ def test_other_delimiters(delimiter):
         ('"a"b,c\n', 1, "value 1 goes on after its closing quote"),
         ('a, "b"\n', 1, "value 2 has a quote inside"),
         ('a,b\n"c\n,d\n', 2, "never closed"),
-        ("a,b\nc,d\r\n", 2, "CR LF"),
+        ("a,b\nc,d\r\n", 2, "it ends with CR LF, and the lines before it with LF"),
+        ("a,b\r\nc,d\ne,f\r\n", 2, "it ends with LF, and the lines before it with CR LF"),
+        ('a,b\r\n"c\r\n",d\n"e', 2, "it ends with LF, and the lines before it with CR LF"),
+        ("a,b\r\n\n\r\n", 2, "it ends with LF, and the lines before it with CR LF"),
         ("a\rb,c\n", 1, "value 1 holds a line break"),
         (b"a,b\nc,\xff\n", 2, "byte 3 of the record is not UTF-8"),
         ("a,b\n".encode("utf-16"), 1, "not UTF-8"),
