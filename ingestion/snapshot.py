@@ -92,6 +92,11 @@ or the time of this command.
 """
 
 
+COLUMNS = (
+    "the columns to read, separated by commas, each with a type if wanted: 'id, total decimal(38,10)' (default: all)"
+)
+
+
 def main(arguments: list[str], console: Console) -> None:
     """Load what the arguments name, and print one line of JSON: rows, into, seconds, and of a database the position."""
     started = time.monotonic()
@@ -105,7 +110,7 @@ def main(arguments: list[str], console: Console) -> None:
         "--null",
         default="",
         metavar="MARKER",
-        help=r"the unquoted text that means NULL, for example \N (default: nothing)",
+        help=r"the unquoted text that means NULL, for example \N (default: the empty text)",
     )
     csv.add_argument(
         "--delimiter", default=",", metavar="CHARACTER", help=r"the separator between values; \t is a tab (default: ,)"
@@ -121,7 +126,7 @@ def main(arguments: list[str], console: Console) -> None:
     )
     jdbc.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
     jdbc.add_argument("--at", default="now", metavar="POSITION", help="now (default), or for Oracle an SCN")
-    jdbc.add_argument("--columns", metavar="LIST", help="the columns to read (default: all), some with a type")
+    jdbc.add_argument("--columns", metavar="LIST", help=COLUMNS)
     jdbc.add_argument(
         "--partition-column", metavar="NAME", help="a column of numbers; its ranges are read at the same time"
     )
@@ -134,7 +139,8 @@ def main(arguments: list[str], console: Console) -> None:
         metavar="NAME",
         help="a driver property in --url or --properties to accept, although it is not known to be harmless",
     )
-    # Named on the command line a password has been seen; it is not shown again in the complaint.
+    # These options are there only to be refused: other users of the machine can see a command line. `_jdbc` says where
+    # user and password belong, and does not repeat the value.
     jdbc.add_argument("--password", "--user", dest="secret", help=argparse.SUPPRESS)
     spanner = kinds.add_parser("spanner", help="a table of Spanner", epilog=SPANNER_HELP)
     spanner.add_argument("--project", required=True, help="the Google Cloud project of the instance")
@@ -148,7 +154,7 @@ def main(arguments: list[str], console: Console) -> None:
         metavar="TIME",
         help="now (default), or a time, for example 2026-05-01T09:00:00.123456789Z",
     )
-    spanner.add_argument("--columns", metavar="LIST", help="the columns to read (default: all), some with a type")
+    spanner.add_argument("--columns", metavar="LIST", help=COLUMNS)
     table = kinds.add_parser("table", help="a table or view of the session", epilog=TABLE_HELP)
     table.add_argument("--table", required=True, metavar="SCHEMA.TABLE", help="the table or view to copy")
     table.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")

@@ -37,8 +37,12 @@ class Beginning:
             staging.keep(self.source, json.dumps({key: values[key] for key in values if key != "lost" or self.lost}))
         return self
 
-    def resume(self, table: TableName, asked: int | None, lacks_backfill: bool) -> None:
-        """Raise UsageError where `--start`, or a `--backfill` that it lacks, ask for another beginning."""
+    def refuse_other_beginning(self, table: TableName, asked: int | None, lacks_backfill: bool) -> None:
+        """Raise UsageError if `--start` or `--backfill` asks for another beginning than the table had.
+
+        `asked`: the moment of `--start`, None without the option; after a lost checkpoint any moment is accepted here.
+        `lacks_backfill`: `--backfill` is given, and the table was begun without it.
+        """
         if asked is not None and asked != self.start and not self.lost:
             raise UsageError(
                 f"{table} was begun at {as_text(self.start)} and goes on where it ended: leave --start out, or name a "

@@ -256,7 +256,10 @@ class _Run:
             compared.unpersist()
 
     def _count(self, compared: DataFrame, totals: Totals, key: list[str]) -> None:
-        """Count what differs. Raises DataError for a key that is none, and a row that staging does not take."""
+        """Count what differs.
+
+        Raises DataError if a key has a NULL, if two rows have the same key, or if a row is too long for staging.
+        """
         counts = compared.selectExpr(
             *(f"count_if(change = '{change}')" for change in ("insert", "update", "delete", "unchanged")),
             "count_if(has_no_key)",

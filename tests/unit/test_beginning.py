@@ -65,13 +65,13 @@ def test_the_form_of_bigtable_is_that_of_the_tables_that_are_there():
 
 @pytest.mark.parametrize("begun", [spanner, bigtable])
 def test_a_beginning_is_not_another_one_later(begun: OfSpanner | OfBigtable):
-    begun.resume(TABLE, None, False)
-    begun.resume(TABLE, START, False)
+    begun.refuse_other_beginning(TABLE, None, False)
+    begun.refuse_other_beginning(TABLE, START, False)
     with pytest.raises(UsageError, match=rf"^lake\.changes was begun at {TEXT} and goes on where it ended: leave --st"):
-        begun.resume(TABLE, START + 1, True)
+        begun.refuse_other_beginning(TABLE, START + 1, True)
     with pytest.raises(UsageError, match=r"^lake\.changes was begun without --backfill: leave it out, or name a new t"):
-        begun.resume(TABLE, START, True)
-    replace(begun, lost=True).resume(TABLE, START + 1, False)
+        begun.refuse_other_beginning(TABLE, START, True)
+    replace(begun, lost=True).refuse_other_beginning(TABLE, START + 1, False)
 
 
 def test_without_its_checkpoint_a_table_goes_on_after_its_last_cut():

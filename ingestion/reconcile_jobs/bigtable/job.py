@@ -221,7 +221,7 @@ class _Run(AppendRun[Totals]):
         else:
             copied = _Beginning(start=lowest_watermark(last.partitions), backfill=backfill, appended=True)
             begun = kept or copied  # by hand, without what was kept with the table
-            begun.resume(name, asked, backfill and not begun.backfill)
+            begun.refuse_other_beginning(name, asked, backfill and not begun.backfill)
             known = any(self.staging.has_begun(begun.id, number) for number in (last.round, last.round + 1))
             if not known or self.staging.was_set_back():
                 # What comes is appended by another name than what the format still knows of.

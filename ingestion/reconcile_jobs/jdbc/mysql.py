@@ -23,8 +23,9 @@ _SETTINGS = (
 )
 _BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 
-# MariaDB keeps the place that belongs to the snapshot of a transaction. MySQL does not: nobody commits while the
-# snapshot is taken and the place is read, which takes milliseconds, once the statements that are running have ended.
+# MariaDB reports the position in the binary log that belongs to a transaction's snapshot. MySQL does not. So on MySQL
+# the job holds FLUSH TABLES WITH READ LOCK while it takes the snapshot and reads the position: nobody commits in
+# between. The lock waits for the statements that are running; the job then holds it for milliseconds.
 _OF_MARIADB = (
     "(SELECT GROUP_CONCAT(variable_value ORDER BY variable_name SEPARATOR ':') FROM information_schema.session_status "
     "WHERE variable_name IN ('BINLOG_SNAPSHOT_FILE', 'BINLOG_SNAPSHOT_POSITION'))"

@@ -155,7 +155,7 @@ class _Run(AppendRun[Totals]):
         else:
             assert kept is not None, "who appends has begun"
             begun = self._after_loss(kept, asked) if lost and not started else kept
-        begun.resume(name, asked, backfill and begun.backfilled is None)
+        begun.refuse_other_beginning(name, asked, backfill and begun.backfilled is None)
         return begun.keep(self.staging)
 
     def _after_loss(self, kept: _Beginning, asked: int | None) -> _Beginning:
@@ -257,7 +257,11 @@ class _Run(AppendRun[Totals]):
             window.unpersist()
 
     def _checked(self, window: DataFrame) -> tuple[dict[str, str], int]:
-        """Return the window's cut and its number of records, once its partitions fit. Raises Fault if they never do."""
+        """Return the cut and the number of records of the window, once its partitions fit.
+
+        The window is read again if its partitions do not fit. If they do not fit the last time either, raises Fault,
+        or with `--partition-check warn` only says so.
+        """
         for reading in range(_READINGS):
             control = window.where(f"object in ('{CUT}', '{READ}')").select("object", "record").collect()
             (cut,) = [json.loads(row.record) for row in control if row.object == CUT]
