@@ -55,7 +55,7 @@ def staged(count: int, base_rows: int, batch: int, typed: bool) -> str:
 
 
 def prepare(spark: SparkSession, project: Project, schema: str, base_rows: int, changes: int, typed: bool) -> None:
-    """A base table with `base_rows` rows, made by its own first run and then filled, and a batch behind it."""
+    """A base table with `base_rows` rows, made by its own first run and then filled, and a staged batch after it."""
     spark.sql(f"create schema {schema}")
     spark.sql(f"create table {schema}.changes using delta as {staged(1, 2, 1, typed)}")
     project.source(schema, "changes")

@@ -1,7 +1,7 @@
 """Records a second of the append, and of parsing and folding change records, against plain Spark doing the same.
 
 Appending: `append.py datastream` on JSON lines, against Spark's text source written to a table of the same format,
-partitioned by the object, which `get_json_object` finds. Parsing: the source macro's SELECT, and the fold behind it,
+partitioned by the object, which `get_json_object` finds. Parsing: the source macro's SELECT, and the fold after it,
 against `from_json` with the columns' types, of the same records. Both sides take turns in one session; ratios are
 medians of pairs.
 
@@ -61,7 +61,7 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 def report(name: str, records: int, ours: list[float], plain: list[float]) -> None:
-    """One line: both rates and the median ratio of the pairs behind the first, which warms up."""
+    """One line: both rates and the median ratio of the pairs after the first, which warms up."""
     ratio = statistics.median(b / a for a, b in zip(ours[1:], plain[1:], strict=True))
     rates = [records / statistics.median(side[1:]) for side in (ours, plain)]
     print(f"{name:32}{rates[0]:12,.0f}{rates[1]:12,.0f}{ratio:9.2f}", flush=True)

@@ -147,7 +147,7 @@ def _variables() -> str:
 
 
 def with_defaults(rows: list[list[str]], pattern: str, code: str) -> list[list[str]]:
-    """Put behind each name its default in the code, if any. Raises LookupError unless it is the same everywhere."""
+    """Put after each name its default in the code, if any. Raises LookupError unless it is the same everywhere."""
     defaults: dict[str, str] = {}
     for name, default in re.findall(pattern, code):
         if defaults.setdefault(f"`{name}`", f"`{default}`") != f"`{default}`":

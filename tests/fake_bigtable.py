@@ -388,7 +388,7 @@ class FakeBigtable:
                     return
                 yield message
                 within = _is_within(message)
-            if method == "ReadRows" and context.is_active():  # behind the last row, and before its end
+            if method == "ReadRows" and context.is_active():  # after the last row, and before its end
                 self._fail(method, request, context, count + 1, within)
 
         return answered

@@ -417,7 +417,7 @@ class FakeSpanner:
                 yield message
         if number < 0:
             yield T.PartialResultSet.pb()(metadata=metadata)
-        fault = self._fault(of[0], number + 1)  # behind the last message
+        fault = self._fault(of[0], number + 1)  # after the last message
         if fault and fault.code:
             context.abort(fault.code, fault.details)
 

@@ -21,9 +21,9 @@
         {%- set moment = reconcile.moment(beginning.read_timestamp if beginning is mapping else beginning) -%}
         {%- set place = reconcile._place(beginning, positions) if beginning is mapping -%}
         {%- if last.moment and moment < last.moment -%}
-          {%- do wrong.append('begins before the one that it stands behind; write generations in the order in which they began') -%}
+          {%- do wrong.append('begins earlier than the generation before it in the list; write generations in the order in which they began') -%}
         {%- elif place and last.place and place < last.place -%}
-          {%- do wrong.append('lies before the position that it stands behind; write generations in the order in which they began, '
+          {%- do wrong.append('has a smaller position than the generation before it in the list; write generations in the order in which they began, '
                 ~ 'and where the log began anew in between, the time when it did') -%}
         {%- endif -%}
         {%- do last.update({'moment': moment, 'place': place}) -%}

@@ -94,7 +94,7 @@
   {%- endfor -%}
   {#- A model that is one source macro must not filter it: the ledger counts all records of its objects. -#}
   {%- if reconcile.model_inputs(model).objects and modules.re.search('(?is)[)]\\s*-?[}][}](?:(?![}][}]).)*\\bwhere\\b(?:(?![}][}]).)*$', model.get('raw_code') or '') -%}
-    {%- do complaints.append('`where` stands behind its source macro: a model has all records of its table; take it out, and leave rows out in a view of your own') -%}
+    {%- do complaints.append('`where` stands after its source macro: a model has all records of its table; take it out, and leave rows out in a view of your own') -%}
   {%- endif -%}
   {{ return(complaints) }}
 {%- endmacro %}

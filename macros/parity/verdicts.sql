@@ -60,7 +60,7 @@ from (
             when true then '{{ staged.unreadable }} records in quarantine do not tell of which row they are'
             {%- endif %}
             {%- if staged.purged %}
-            when is_touched then 'staging was purged up to batch {{ staged.purged }}, and the row changed behind the position'
+            when is_touched then 'staging was purged up to batch {{ staged.purged }}, and the row may have changed after the position or has records that are not merged'
             {%- endif %}
             when is_uncertain then 'the row changed when it is uncertain which side of the position a change is on, and the source has none of its versions of then'
             {%- if not delivered.is_complete %}

@@ -71,7 +71,7 @@ class Things:
             del self.rows[old[0]], self.parts[old[0]]
             self.versions += 1
         records.append(records[0])
-        # With something for the quarantine two runs meet there already; without, at the MERGE or behind it.
+        # With something for the quarantine two runs meet there already; without, at the MERGE or after it.
         if self.batch % 2:
             records.append(event("postgresql", {"id": 1, "name": "x", "size": 1}, metadata={"lsn": None}))
             self.bad += 1

@@ -293,7 +293,7 @@ def test_what_a_snapshot_of_postgresql_does_not_see_is_left_out_and_what_is_merg
     }
 
 
-# What each source's changes before the position, at it and behind it have; `position` is what the job reads there.
+# What each source's changes before the position, at it and after it have; `position` is what the job reads there.
 POSITIONS = {
     "oracle": ("scn", "1000", [{"scn": 90}, {"scn": 900}, {"scn": 10000}]),
     "mysql": ("binlog", "mysql-bin.1000000:500", [{"log_file": "mysql-bin.999999", "log_position": 900},
@@ -346,7 +346,7 @@ class Uncertain:
         )  # fmt: skip
 
     def behind_all(self) -> str:
-        """Return a position behind that of every change, as the job would read it."""
+        """Return a position later than that of every change, as the job would read it."""
         if self.kind == "scn":
             return str(self.last["scn"] + 1)
         if self.kind == "binlog":

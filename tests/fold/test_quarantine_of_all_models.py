@@ -112,7 +112,7 @@ def test_the_accounts_of_all_models_are_judged_at_once(project: MemoryProject) -
     project.logged.clear()
     assert project.failing("ledger_balances", STAGING) == []
     assert project.logged == []
-    # Records that no model has been told of, behind the range that it has applied.
+    # Records that no model has been told of, after the range that it has applied.
     project.memory.stage(STAGING, [change("two", 1, 7, 1), change("three", 1, 8, 1), change("three", 1, 9, 1)])
     rows = project.failing("ledger_balances", STAGING)
     assert {(row.relation, row.delivered, row.finding) for row in rows} == {

@@ -305,7 +305,7 @@ def test_once_staging_was_purged_increments_go_on_and_a_base_snapshot_has_what_i
     things.project.run("fresh", empty=True)
     ledger = things.memory.rows(f"{things.schema}.reconcile_ledger")
     begun = [(row.kind, row.first_batch, row.last_batch) for row in ledger if row.relation.endswith(".fresh")]
-    assert begun == [("rebuild", 3, 2)], "the next range begins behind the snapshot"
+    assert begun == [("rebuild", 3, 2)], "the next range begins after the snapshot"
     things.project.run("things", full_refresh=True)
     things.project.run("seen")
     for model in ("things", "fresh", "seen"):

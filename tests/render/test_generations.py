@@ -17,10 +17,10 @@ LSN_OF_THREE = {**LSN, "lsn": "00000025:00000728:0003"}
 TIME = f"write it as '{BEGAN}'"
 NO_LIST = f"generations is no list; write it as ['{BEGAN}'], or as [{SCN}]"
 IN_ORDER = "write generations in the order in which they began"
-BEFORE = f"begins before the one that it stands behind; {IN_ORDER}"
+BEFORE = f"begins earlier than the generation before it in the list; {IN_ORDER}"
 LIES_BEFORE = (
-    f"lies before the position that it stands behind; {IN_ORDER}, and where the log began anew in between, the time "
-    "when it did"
+    f"has a smaller position than the generation before it in the list; {IN_ORDER}, and where the log began anew in "
+    "between, the time when it did"
 )
 
 

@@ -245,9 +245,9 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
                              "base_snapshto": "base_snapshot", "fres": "fresh", "fress": "fresh"}.items()],
     ),
     **{
-        f"a condition behind its source macro, {number}": (
+        f"a condition after its source macro, {number}": (
             thing(behind=behind),
-            ["`where` stands behind its source macro: a model has all records of its table; take it out, and leave "
+            ["`where` stands after its source macro: a model has all records of its table; take it out, and leave "
              "rows out in a view of your own"],
         )
         for number, behind in enumerate(("\nwhere id > 1", " WHERE true -- all", "\n-- new\nwhere 1 = 1\n"))
@@ -947,7 +947,7 @@ def test_staging_that_is_not_what_it_was_is_not_taken_for_it(name: str) -> None:
     "living",
     [
         built(thing(), ledger=(3, 3), base_batch=3, purges={"shop.orders": 2}),
-        # Another run may have applied what came behind this run's cut; and what was purged is known by its number.
+        # Another run may have applied what came after this run's cut; and what was purged is known by its number.
         built(thing(), staged=1, ledger=(3, 3), base_batch=3, purges={"shop.orders": 3}),
         built(thing(), staged=3, ledger=(3, 3), base_batch=1),
         built(own(), staged=1, ledger=(3, 3), base_batch=3),
@@ -966,7 +966,7 @@ def test_staging_that_is_not_what_it_was_is_not_taken_for_it(name: str) -> None:
         built(thing(), staged=4, ledger=(3, 3), base_batch=3, last_appended_at=None, appended_at={3: 8}),
     ],
     ids=[
-        "purged behind it",
+        "purged after it",
         "purged of everything",
         "restored",
         "of its own SELECT",

@@ -300,7 +300,7 @@ def test_a_name_without_a_namespace_is_of_the_one_around_it():
 # --- what a wrong byte makes of a file ---
 
 
-# Where the parts of a block begin, behind the header: the number of records, that of bytes, the records.
+# Where the parts of a block begin, after the header: the number of records, that of bytes, the records.
 COUNT, FIRST_BYTE = 0, 2
 
 

@@ -317,7 +317,7 @@ def test_infinities_and_zero_dates_are_null_where_that_is_declared(declared, tex
     (found,) = typed_rows([pa.record_batch([told], names=["c0"])], targets[:1])
     assert found.to_pydict() == {"a": [None] * len(texts) + [datetime(2026, 5, 1, 9)]}
     for one in texts:
-        with pytest.raises(DataError, match=f'"{one}" .* write {declared} behind the type'):
+        with pytest.raises(DataError, match=f'"{one}" .* write {declared} after the type'):
             list(typed_rows([pa.record_batch([[one]], names=["c0"])], targets[1:]))
     for other in ["2026-00-00", "0000-00-00 00:00:01", "infinity "]:
         with pytest.raises(DataError, match=f'"{other}" .* as string does[.]$'):

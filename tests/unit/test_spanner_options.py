@@ -46,7 +46,7 @@ def test_intervals():
 
 
 def windows(start: int, end: int | None, window: int, now: int) -> list[tuple[int, int]]:
-    """Return the windows that Spark asks for one after the other, each with its first nanosecond and that behind it."""
+    """Return the windows that Spark asks for in order, each with its first nanosecond and the one after its last."""
     reader = _StreamReader.__new__(_StreamReader)
     reader._options = SimpleNamespace(start=start, end=end, window=window)  # type: ignore[assignment]
     reader._planner = SimpleNamespace(client=lambda: SimpleNamespace(now=lambda: now), shares=lambda *_: [])  # type: ignore[assignment]

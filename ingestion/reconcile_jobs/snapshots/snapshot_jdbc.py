@@ -273,7 +273,7 @@ def _counted(number: int, noun: str) -> str:
 def not_exact(column: str, source_type: str, text: str, problem: NotExact, type_name: str) -> DataError:
     """Return the complaint about a value that its type does not hold."""
     cures = [
-        f" Or write {name} behind the type."
+        f" Or write {name} after the type."
         for name, (null, of) in _NULLS.items()
         if null.fullmatch(text) and type_name in of
     ]
@@ -353,7 +353,7 @@ def _target(name: str, column: Column, declared: str | None) -> Target | str:
     if text.arrow_type == "string" and column.spark_type.removeprefix("array<").rstrip(">") in ("float", "double"):
         return f"{told}, whose digits as text are not the same everywhere: declare {column.spark_type}"
     if nulls and (dimensions or text.type_name not in of):
-        return f"{behind[0]} stands behind a {' or '.join(of)}, and the column {column.name} is {kind}"
+        return f"{behind[0]} stands after a {' or '.join(of)}, and the column {column.name} is {kind}"
     return Target(name, column, text, _form(column, text), dimensions, nulls)
 
 

@@ -273,7 +273,7 @@ class _StreamReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         first, after = next_start(start), next_start(end)
         if after < first:
-            raise UsageError(f"The checkpoint is at {start['next']} already, behind the end that was asked for.")
+            raise UsageError(f"The checkpoint is at {start['next']} already, later than the end that was asked for.")
         self._at = after
         # After a restart Spark asks for the empty range after the last batch.
         return [] if first == after else self._planner.shares(first, after - 1)

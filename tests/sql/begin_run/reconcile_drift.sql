@@ -26,7 +26,7 @@ columns as (
     group by relation, name, is_declared
 ),
 
--- a column is missing since the first batch that lacks it behind the last that does not
+-- a column is missing since the first batch that lacks it after the last batch that does not lack it
 judged as (
     select
         *,

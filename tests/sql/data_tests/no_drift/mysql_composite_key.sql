@@ -28,7 +28,7 @@ from (
         group by relation, name, is_declared
     ),
 
-    -- a column is missing since the first batch that lacks it behind the last that does not
+    -- a column is missing since the first batch that lacks it after the last batch that does not lack it
     judged as (
         select
             *,
