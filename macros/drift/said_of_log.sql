@@ -13,8 +13,11 @@
   {{ return([changes ~ ' lost to changes that are an hour or more older and further in the log: see the test log_is_one'] if changes else []) }}
 {%- endmacro %}
 
-{#- `fold`: the fold of the range; of a `history`, its mended versions. `by_address`: whether it is as
-    `newest_by_address` gives it. -#}
+{#- SQL that counts the rows of `fold` that lie before the newest stored record of their key in the log, but whose time
+    is at least one hour later. Only changes count, and not rows of a backfill. Only records of one generation are
+    compared. `fold`: the fold of the range; of a `history` (`is_history`), its mended versions. `keys`: the unique_key.
+    `by_address`: whether the fold is as `newest_by_address` gives it; its rows may be those of the base table, so the
+    newest record of the range is compared. -#}
 {%- macro _behind_in_time_and_before_in_log(fold, keys, is_history, by_address) -%}
 {%- set of_range = '_change_range' if by_address and not is_history else '_change' -%}
 {%- set sequence, time = ('known._change_sequence', 'known._change_time') if is_history

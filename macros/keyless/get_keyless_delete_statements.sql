@@ -1,6 +1,7 @@
 {#- Keyless deletes are kept beside the base table and change none of its rows. So records that come later, in any
     order, settle everything anew. Keyless deletes are written before the MERGE: if the run dies in between, the next
-    run has the same range again. Their table is made when the first one comes. -#}
+    run has the same range again. Their table is made when the first one comes. `come`: how many keyless deletes the
+    range holds. -#}
 {%- macro get_keyless_delete_statements(relations, settings, range, come) -%}
   {%- set statements = ['drop view if exists ' ~ relations.rows_cache] -%}
   {%- if range.kind == 'rebuild' and not reconcile.knows_keyless_deletes(settings.keyless, settings.built, range) -%}
@@ -21,11 +22,13 @@
 {%- endmacro %}
 
 {#- Whether the model has keyless deletes, from this range or from earlier ones. `keyless`: {kind, place}, or none.
-    `built`: what exists of the model, by the names of its relations. -#}
+    `built`: what exists of the model, by the names of its relations. `come`: how many keyless deletes the range holds;
+    undefined if the run had nothing to apply. -#}
 {%- macro has_keyless_deletes(keyless, built, come) -%}
   {{ return(keyless and (come or built[keyless.kind])) }}
 {%- endmacro %}
 
+{#- Statements that cache the fold beside the keyless deletes in `rows_cache`. -#}
 {%- macro get_cache_rows_statements(relations, settings, range) -%}
   {{ return([
       'drop view if exists ' ~ relations.rows_cache,
@@ -33,6 +36,7 @@
   ]) }}
 {%- endmacro %}
 
+{#- `replace`: whether the table may be there already, as in a rebuild. -#}
 {%- macro _create_keyless_deletes(relations, settings, replace) -%}
 {%- set kind = settings.keyless.kind -%}
 create {{ 'or replace ' if replace }}table {{ reconcile.qualified(relations[kind]) }}
@@ -43,6 +47,8 @@ as
 {{ reconcile._distinct_keyless_deletes(relations, settings) }}
 {%- endmacro %}
 
+{#- A delete may come again. It keeps its batch, and of its copies the least time and id count, whichever copy came
+    first. -#}
 {%- macro _merge_keyless_deletes(relations, settings) -%}
 {%- set place = reconcile.stored_column(settings.keyless.place, settings.file_format) -%}
 merge into {{ reconcile.qualified(relations[settings.keyless.kind]) }} as known

@@ -1,4 +1,5 @@
-{#- Whether a delete whose place is `place` names the row `row`, as SQL on one line. -#}
+{#- Whether a delete names a row, as SQL on one line. `keyless`: {kind, place}. `place`: SQL for the place that the
+    delete names. `row`: the name of a relation that has the rows. -#}
 {%- macro names_row(keyless, place, row) -%}
 {%- if keyless.kind == 'row_deletes' -%}
 {{ place }} = {{ row }}._row_id
@@ -18,7 +19,8 @@ and ({{ place }}.end_time is null or {{ row }}.cell_time < {{ place }}.end_time)
 {%- endmacro %}
 
 {#- The keyless deletes among checked records, one row for each place and sequence. Of copies, the earliest batch
-    counts, and the least time and id. -#}
+    counts, and the least time and id. `changes`: the checked records. `keyless`: {kind, place}. `keys`: the
+    unique_key. -#}
 {%- macro keyless_deletes(changes, keyless, keys) -%}
 {%- set place = keyless.place -%}
 select {{ place }}, _change_sequence, first._change_time, first._change_id, _change_batch, records as _change_records

@@ -1,5 +1,7 @@
-{#- Whether keyless deletes from before the range are known. A rebuild ignores them, unless it begins with a base
-    snapshot. `keyless`: {kind, place}; `built`: what exists of the model, by the names of its relations. -#}
+{#- Whether a range takes the keyless deletes of earlier ranges from their table. A rebuild does not: it reads all
+    records, those deletes among them, and makes the table anew. But a rebuild from a base snapshot needs the table:
+    staging was purged, and only the table still has the deletes of the purged batches. `keyless`: {kind, place};
+    `built`: what exists of the model, by the names of its relations. -#}
 {%- macro knows_keyless_deletes(keyless, built, range) -%}
   {{ return(built[keyless.kind] and (range.kind != 'rebuild' or range.snapshot)) }}
 {%- endmacro %}

@@ -2,7 +2,8 @@
     deleted or a keyless delete undoes it. `_deleted` says whether the row is gone after the range, and
     `_change_base_deleted` whether it was gone before. `_change_is_undone`: a keyless delete of the range undoes the
     row, and is the newest one that names it. `_change_is_lost`: the record is undone, and does not change what the
-    model shows. -#}
+    model shows. In the SQL, `here` are the deletes that name the row of the fold, and `there` are the deletes at the
+    address of the base table's row. -#}
 {%- macro rows_beside_keyless_deletes(relations, settings, range) -%}
 {%- set by_address = settings.keyless.kind == 'row_deletes' -%}
 {%- set latest = reconcile._latest_keyless_deletes(relations, settings, range) -%}
@@ -57,7 +58,10 @@ from (
 )
 {%- endmacro %}
 
-{#- The newest keyless delete of each place: in the table (`known`), and in the range (`come`). -#}
+{#- The sequence of the newest keyless delete of each place: among those of earlier ranges (`known`), and among those of
+    this range (`come`). Either is NULL if there is no such delete. The place is what the delete names instead of a key:
+    the address of a row, or a range of cells. In a rebuild `known` is NULL, unless the rebuild begins with a base
+    snapshot (see `knows_keyless_deletes`). -#}
 {%- macro _latest_keyless_deletes(relations, settings, range) -%}
 {%- set place = settings.keyless.place -%}
 select {{ place }}, max(known) as known, max(come) as come

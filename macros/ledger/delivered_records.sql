@@ -1,7 +1,8 @@
 {#- An aggregate, as SQL: how many change records the rows of a staging table hold. A row holds one change record,
     except for objects whose source macro says that a record `carries` mods or entries. Such a row holds one change
     record for each mod or entry. A row without any counts as one change record, which is quarantined. A model may keep
-    cells that garbage collection deleted; it then takes no records of garbage collection, and they do not count. -#}
+    cells that garbage collection deleted; it then takes no records of garbage collection, and they do not count.
+    `objects`: as `model_inputs` has them. -#}
 {%- macro delivered_records(objects) -%}
 {%- set carried = objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | select('in', ['mods', 'entries']) | unique | list -%}
 {%- set keeping = [] -%}
@@ -21,6 +22,7 @@ end), 0)
 {%- endif -%}
 {%- endmacro %}
 
+{#- `keeping`: the objects, as literals, of which the model keeps the cells that garbage collection deleted. -#}
 {%- macro _delivered_entries(keeping) -%}
 {%- set entries = 'cardinality(' ~ reconcile.parsed_record('entries array<variant>') ~ '.entries)' -%}
 {%- if keeping -%}

@@ -1,5 +1,5 @@
 {#- A rebuild from a base snapshot gets a ledger row even if no batch came after the snapshot: the next range begins
-    there. -#}
+    there. `counts`: the account of the range, with the names of the ledger's columns. -#}
 {%- macro get_ledger_statements(relations, settings, range, counts) -%}
   {%- if range.last < range.first and not range.snapshot or settings.as_of -%}{{ return([]) }}{%- endif -%}
   {%- set row = reconcile._ledger_row(relations, settings.inputs, range, counts) -%}
@@ -42,7 +42,7 @@ where {{ reconcile.not_overtaken(relations, 'account.ledger_batch = ' ~ range.le
 {%- endmacro %}
 
 {#- What dbt prints about the model when the model is done. `as_of`: {position, value, said}, or none. `counts`: the
-    account of the range, undefined if it had nothing to apply. `said`: a list of sentences. -#}
+    account of the range, undefined if it had nothing to apply. `said`: a list of sentences. `keys`: the unique_key. -#}
 {%- macro summary(as_of, keys, range, counts, said) -%}
 {%- if counts -%}
 {%- set kind = 'AS OF ' ~ as_of.said ~ ':' if as_of else range.kind | upper -%}

@@ -64,6 +64,8 @@ partitioned by (relation){{ reconcile.format_properties_clause(file_format) }}
 {{ reconcile._accounts([reconcile.ledger_name(relations.live)]) }}
 {%- endmacro %}
 
+{#- What the ledger has of models since their last rebuild, as a SELECT of the columns that `applied_batches` describes.
+    `names`: the models' names in the ledger. `by_name`: one row for each model, with its name; otherwise one row. -#}
 {%- macro _accounts(names, by_name=false) -%}
 {%- set relations = [] -%}
 {%- for name in names -%}{%- do relations.append(reconcile.literal(name)) -%}{%- endfor -%}
@@ -95,8 +97,9 @@ group by relation
 struct(coalesce(entry, 0) as entry, recorded_at)
 {%- endmacro %}
 
-{#- A table with deletion vectors does not answer a maximum from its statistics. But Spark skips the files whose
-    statistics end before `known`, so only a restored base table is read whole. -#}
+{#- The largest batch of a base table; 0 if it has no row. A table with deletion vectors does not answer a maximum from
+    its statistics. But Spark skips the files whose statistics end before `known`, the largest batch as the ledger has
+    it. So only a restored base table is read whole. -#}
 {%- macro largest_batch(table, known=0) -%}
   {%- set query = 'select max(_change_batch) from ' ~ reconcile.qualified(table) -%}
   {{ return(run_query(query ~ ' where _change_batch >= ' ~ known)[0][0] or run_query(query)[0][0] or 0) }}

@@ -1,5 +1,5 @@
 {#- What was purged from a staging table, as {object: batch}: the last batch whose records of the object were deleted.
-    Objects without a purge are left out. -#}
+    Objects without a purge are left out. `objects`: their names. -#}
 {%- macro purged_through(staging, objects) -%}
   {%- set known, purged = reconcile._known_purges(staging), {} -%}
   {%- for object in objects if reconcile._purge_property(object) in known -%}

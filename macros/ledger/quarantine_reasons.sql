@@ -22,7 +22,7 @@ from (
 {%- endmacro %}
 
 {#- The key columns of a record that may be malformed, as JSON; NULL if the record has none of them. Each source has the
-    key in a field of its own. -#}
+    key in a field of its own. `keys`: the unique_key. -#}
 {%- macro _key_of_record(keys) -%}
 {%- set names = [] -%}
 {%- for key in keys -%}{%- do names.append(reconcile.literal(key | lower)) -%}{%- endfor -%}

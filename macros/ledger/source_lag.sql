@@ -30,7 +30,7 @@ from (
 {%- endmacro %}
 
 {#- For Datastream, `up_to` is the newest change in the last batch that has the object. For a table with few changes,
-    that may be long ago. -#}
+    that may be long ago. `name`: the staging table's name, as the result shows it. -#}
 {%- macro _lag_of_staging(name, relation) -%}
 {%- set staging, cut = reconcile.qualified(relation), reconcile.literal(reconcile.cut_object()) -%}
 {%- set timestamp = {'name': 'timestamp'} -%}

@@ -3,7 +3,8 @@
     how many records have no error. `of_other_source`: how many records are for another source macro. `meant`: the macro
     that most of those are for. `tables`: the names of the records' tables, if the model names objects. The names are in
     hex, because Spark hides values that contain words such as token or url. `zero_dates`: how many records without an
-    error have zero dates. `changes`: the checked records, which have the columns `fields`. -#}
+    error have zero dates. `changes`: the checked records, which have the columns `fields`. `objects`: what the model
+    reads, as `model_inputs` has it. -#}
 {%- macro facts_of_changes(changes, fields, objects) -%}
   {%- set asked = [] -%}
   {%- if '_change_macro' in fields -%}{%- do asked.append(reconcile.facts_of_source()) -%}{%- endif -%}
@@ -16,7 +17,10 @@
   {{ return(reconcile.one_row('select\n    ' ~ asked | join(',\n    ') ~ '\nfrom ' ~ changes) if asked else {}) }}
 {%- endmacro %}
 
-{#- The facts that show whether the model has the macro of another source. -#}
+{#- The facts that show whether the model has the macro of another source, as SQL. The column `_change_macro` is the
+    name of the source macro that a record is for. It is NULL if that is the macro of the model, or if nothing shows the
+    macro. So `of_other_source` counts the records that are for another macro, and `meant` is the most frequent of these
+    macros. -#}
 {%- macro facts_of_source() -%}
 count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,

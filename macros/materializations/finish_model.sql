@@ -1,5 +1,6 @@
 {#- The end of a materialization, and what it returns: {relations}. `live`: the relation of the view that people read;
-    grants are of it alone. `message`: what dbt prints about the model. `others`: the model's other relations. -#}
+    grants are of it alone. `message`: what dbt prints about the model. `others`: the model's other relations. `hooks`:
+    the post-hooks to run. -#}
 {%- macro finish_model(live, message, others, hooks) -%}
   {%- call noop_statement('main', message) -%}{%- endcall -%}
   {%- set target_relation = live.incorporate(type='view') -%}

@@ -1,5 +1,5 @@
 {#- The first statement replaces the range's rows in the quarantine: if the run dies after it, the next run has the same
-    range again. Then comes the one MERGE. -#}
+    range again. Then comes the one MERGE. `merge`: that MERGE, as SQL. -#}
 {%- macro get_apply_statements(relations, settings, range, counts, merge) -%}
   {%- set statements = [] -%}
   {%- if settings.tables -%}

@@ -1,5 +1,5 @@
-{#- A batch is parsed once and folded once, whatever is asked about it afterwards: `get_fold_statements` caches what a
-    SELECT makes of the cached changes. -#}
+{#- Statements that drop the caches of an earlier run, set up the session, and parse and check the records of a range
+    once, into `changes_cache`. Whatever is asked about the records afterwards reads this cache. -#}
 {%- macro get_changes_statements(relations, settings, range) -%}
   {%- set fields = reconcile.fields_of_model(settings.row_ids, settings.keyless) -%}
   {%- do settings.update({'fields': fields}) -%}
@@ -24,6 +24,7 @@
       'set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m']) }}
 {%- endmacro %}
 
+{#- Statements that fold the cached records once, into `fold_cache`. `fold`: the SELECT that folds them. -#}
 {%- macro get_fold_statements(relations, fold) -%}
   {{ return([reconcile.cached(relations.fold_cache, fold)]) }}
 {%- endmacro %}

@@ -1,6 +1,7 @@
 {#- Makes a view anew if it is missing, if its definition changed, or if a type of the base table changed: a view casts
-    to the types with which it was made. A run with nothing to apply writes nothing. `names`: the columns of the live
-    view beside the declared ones. `quarantine`: the query of the quarantine, if the quarantine is also a view. -#}
+    to the types with which it was made. A run with nothing to apply writes nothing. `live`: the query of the live view.
+    `names`: the columns of the live view beside the declared ones. `quarantine`: the query of the quarantine, if the
+    quarantine is also a view. -#}
 {%- macro get_view_statements(relations, settings, live, names=[], quarantine=none) -%}
   {%- set statements = [] -%}
   {%- set views = [
@@ -16,8 +17,9 @@
 {%- endmacro %}
 
 {#- The statement that makes one view; none if the view has not changed. `built`: the digest of the existing view's
-    definition, or none without such a view. `declaration` and `as_of`: those of the model that has the view. If two
-    runs both find the view missing, both make it. -#}
+    definition, or none without such a view. `comments`: the clause of its comments, as `view_comments` gives it.
+    `declaration` and `as_of`: those of the model that has the view. If two runs both find the view missing, both make
+    it. -#}
 {%- macro get_view_statement(relation, query, comments, built, declaration=none, as_of=none) -%}
   {%- set definition = local_md5((declaration or '') ~ comments ~ reconcile.as_of_property(as_of) ~ query) -%}
   {%- if built != definition -%}
@@ -32,7 +34,8 @@ as
 {{ query }}
 {%- endmacro %}
 
-{#- A view gets its comments when it is made; dbt-spark's persist_docs would alter the view as if it were a table. -#}
+{#- A view gets its comments when it is made; dbt-spark's persist_docs would alter the view as if it were a table.
+    `names`: the columns of the view beside the declared ones. -#}
 {%- macro view_comments(columns, names=[]) -%}
 {%- set persisted = config.get('persist_docs') or {} -%}
 {%- if persisted.columns %}

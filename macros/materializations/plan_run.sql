@@ -1,6 +1,10 @@
 {#- The beginning of a run that fills a base table, after the hooks of the model: {settings, relations, columns, range,
-    has_work}. `columns`: those of the base table, as SQL. `range`: see `range_to_apply`. `has_work`: whether the range
-    has records, or the base table is made anew. -#}
+    has_work}. `columns`: those of the base table, as SQL. `has_work`: whether the range has records, or the base table
+    is made anew.
+
+    The macros of this folder take the results under the same names: `settings` as `model_settings` gives it,
+    `relations` as `model_relations`, `range` as `range_to_apply`. Later in the run `counts` is the account of the
+    range, with the names of the ledger's columns, and `come` the number of keyless deletes in the range. -#}
 {%- macro plan_run() -%}
   {%- set settings = reconcile.model_settings() -%}
   {%- set relations = reconcile.model_relations(this) -%}

@@ -1,8 +1,8 @@
 {#- {batch, snapshot}, for a reader of staging from its beginning. Staging still has the records after `batch`;
     `snapshot` is the relation that holds the rows as of `batch`. They are 0 and none if nothing was purged. After a
     purge, a model without a base snapshot is refused, and so is a base snapshot that is not a copy of a base table.
-    `upto`: the last batch that is read. At an earlier moment, the snapshot must be older than the moment, and only its
-    batches can show that. -#}
+    `columns`: the columns of the base table, as SQL. `upto`: the last batch that is read. At an earlier moment, the
+    snapshot must be older than the moment, and only its batches can show that. -#}
 {%- macro purged_staging(settings, columns, upto) -%}
   {%- set last = {'object': none, 'batch': 0} -%}
   {%- if settings.inputs.objects -%}
@@ -29,7 +29,8 @@
   {{ return({'batch': last.batch, 'snapshot': snapshot}) }}
 {%- endmacro %}
 
-{#- `columns`: the columns of the base table, as SQL. -#}
+{#- The relation of the base snapshot, once it is checked. `columns`: the columns of the base table, as SQL. `gone`:
+    what was purged, as the beginning of a complaint. -#}
 {%- macro _base_snapshot(settings, columns, gone) -%}
   {%- set name = settings.base_snapshot.split('.') -%}
   {%- set snapshot = load_relation(api.Relation.create(schema=name[0], identifier=name[1])) -%}
@@ -72,7 +73,8 @@
 {%- endmacro %}
 
 {#- Increments continue after the purged batches. But a base table that was restored to an earlier version, or was never
-    filled, cannot be brought up to date. -#}
+    filled, cannot be brought up to date. `first`: the first batch that the run lacks. `applied`: see
+    `applied_batches`. -#}
 {%- macro refuse_purged_range(relations, inputs, first, applied) -%}
   {%- if inputs.objects and (applied.base_batch < applied.ledger_base_batch
         or [applied.base_batch, applied.ledger_batch] | max == 0) -%}

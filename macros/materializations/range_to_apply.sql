@@ -1,7 +1,9 @@
 {#- Which batches this run applies: {kind, first, last, delivered, has_records, base_batch, ledger_batch, snapshot,
-    started}. The base table shows which batches were applied. The ledger only adds that trailing batches left no trace
-    in the base table. To read too many batches is harmless; to read too few is not. `columns` are the columns of the
-    base table. If staging was purged, a rebuild begins with `snapshot`, a relation with these columns. -#}
+    started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
+    (all batches). `delivered`: how many change records staging has in these batches. The base table shows which batches
+    were applied. The ledger only adds that trailing batches left no trace in the base table. To read too many batches
+    is harmless; to read too few is not. `columns` are the columns of the base table. If staging was purged, a rebuild
+    begins with `snapshot`, a relation with these columns. -#}
 {%- macro range_to_apply(relations, settings, columns) -%}
   {%- set last = reconcile.batch_as_of(settings) if settings.as_of and not flags.EMPTY else reconcile._cut(settings) -%}
   {%- if settings.as_of or should_full_refresh() or not settings.built.base -%}
@@ -131,7 +133,8 @@
 {%- endmacro %}
 
 {#- If the batch numbers of staging begin anew, new batches would count as applied. The macro queries staging again,
-    since another run may have applied batches that came after this run's cut. -#}
+    since another run may have applied batches that came after this run's cut. `last`: the last batch that this run
+    reads. `applied`: the last one that was applied. -#}
 {%- macro _refuse_staging_begun_anew(relations, inputs, last, applied) -%}
   {%- if last < applied and inputs.objects and not flags.EMPTY -%}
     {%- set staging = inputs.relations[0] -%}
@@ -144,7 +147,8 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- The numbers alone do not suffice: a table that was restored or made anew reaches the same numbers again. -#}
+{#- The numbers alone do not suffice: a table that was restored or made anew reaches the same numbers again. `applied`:
+    see `applied_batches`. -#}
 {%- macro _refuse_other_batches(relations, inputs, applied) -%}
   {%- if applied.last_appended_at is not none and inputs.objects and not flags.EMPTY -%}
     {%- set staging, batch = inputs.relations[0], applied.ledger_batch -%}

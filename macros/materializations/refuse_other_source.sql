@@ -9,7 +9,7 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- A view has no range: at most 1,000 records of its SELECT stand for all. -#}
+{#- A view has no range: at most 1,000 records of its SELECT stand for all. `fields`: the columns of the SELECT. -#}
 {%- macro refuse_other_source_of_view(inputs, fields) -%}
   {%- if '_change_macro' in fields -%}
     {%- set facts = reconcile.one_row(

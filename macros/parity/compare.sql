@@ -1,4 +1,9 @@
-{#- Compares both sides, each at one version, and writes the result to the tables of results. -#}
+{#- Compares both sides, each at one version, and writes the result to the tables of results.
+
+    The macros of this folder take the results under the same names: `comparison` as the macro `comparison` gives it,
+    `versions` as `_compared_versions`, `staged` as `staged_at`, `delivered` as `delivery_at`, and `scope` as
+    `rows_in_flight`. `staged` also has the counts of `count_recent_records`, and `folds`: whether rows have to be
+    folded from their change records. -#}
 {%- macro compare(comparison) -%}
   {%- set started = modules.datetime.datetime.now() -%}
   {%- set file_format = reconcile.file_format_of_all() -%}

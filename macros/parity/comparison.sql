@@ -1,6 +1,7 @@
 {#- The validated arguments of a parity test, and the names of the relations that the test makes. `position`: see
-    `position_of_snapshot`. With a position, `settings` and `inputs` are those of the model, whose rows then come from
-    its base table and its change records. -#}
+    `position_of_snapshot`. `relation`: the model; the other arguments are those of the test, see docs/parity.md. With a
+    position, `settings` and `inputs` are those of the model, whose rows then come from its base table and its change
+    records. -#}
 {%- macro comparison(relation, compare_to, key, columns, as_of, allowance, uncertainty, tolerances, recheck, store_values, allow_empty) -%}
   {%- set keys = [key] if key is string else key -%}
   {%- set complaints = reconcile._complaints_of_comparison(relation, compare_to, allowance, uncertainty, tolerances, recheck) -%}
@@ -34,7 +35,8 @@
   {{ return(false) }}
 {%- endmacro %}
 
-{#- The name of a view that a comparison of a relation keeps in the session until the comparison ends. -#}
+{#- The name of a view that a comparison of a relation keeps in the session until the comparison ends. `kind`: recent,
+    touched or verdicts. -#}
 {%- macro comparison_cache(kind, relation) -%}
   {{ return('reconcile_' ~ kind ~ '_' ~ local_md5(model.unique_id ~ ' ' ~ reconcile.ledger_name(relation))[:12]) }}
 {%- endmacro %}
@@ -93,7 +95,8 @@
 
 {#- {columns, incomparable}. `columns` are the columns to compare, [{name, type, tolerances}], with the model's names
     and types. `incomparable` are sentences about columns that cannot be compared without loss: Spark would compare
-    their types by rounding. -#}
+    their types by rounding. `names`: the columns that the test names; none for all columns of the model. `tolerances`:
+    {column: tolerance, or a list of them}. -#}
 {%- macro compared_columns(relation, compare_to, keys, names, tolerances) -%}
   {%- set complaints, sides, own, tolerated_of = [], [], [], {} -%}
   {%- for side in [relation, compare_to] -%}
@@ -143,6 +146,8 @@
   {{ return(places | length == 2 and integral | max + places | max <= 38) }}
 {%- endmacro %}
 
+{#- `kind`: the name of the tolerance. `argument`: its number, none if it has none; {round: 2} is the kind round with
+    the number 2. `type`: the type of the column. -#}
 {%- macro _complaints_of_tolerance(name, kind, argument, type, is_key) -%}
   {%- set of = {'trim': ['string'], 'case': ['string'], 'to_second': ['timestamp', 'timestamp_ntz'], 'round': ['decimal', 'double', 'float'], 'sign_of_zero': ['double', 'float']} -%}
   {%- set complaints = [] -%}

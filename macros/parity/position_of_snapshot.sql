@@ -1,8 +1,9 @@
 {#- The position at which two sides are compared: {kind, value, said, taken_at, from, to}; none if they are compared as
     they are. `as_of`: the test's argument, which is a position, the word now, or nothing, for the snapshot's own
-    position. Times are SQL. `from` and `to` bound the time in which a change may be in the snapshot or not. They are
-    none if the position shows it exactly for every change. A position that a user names has no time of its own, and
-    everything up to it counts as delivered. -#}
+    position. `snapshot`: the relation with the source's own rows. `uncertainty`: a length of time, such as 1 hour.
+    Times are SQL. `from` and `to` bound the time in which a change may be in the snapshot or not. They are none if the
+    position shows it exactly for every change. A position that a user names has no time of its own, and everything up
+    to it counts as delivered. -#}
 {%- macro position_of_snapshot(snapshot, as_of, uncertainty) -%}
   {%- if as_of is mapping -%}
     {%- set named = reconcile.named_position(as_of, 'Test parity: as_of') -%}
@@ -29,9 +30,10 @@
       'from': none if exact else taken_at ~ ' - ' ~ interval, 'to': none if exact else taken_at ~ ' + ' ~ interval}) }}
 {%- endmacro %}
 
-{#- On which side of the position a change record lies, as SQL: `before` (in the snapshot), `behind` (not in it) or
-    `uncertain`. `_change_place` is a copy of `_change_sequence` (see `records_as_of`). A backfill row shows the row at
-    the time when it was read. So a backfill row that was read after the position is uncertain. -#}
+{#- On which side of the position a change record lies, as SQL: `before` (the position includes it), `behind` (it is
+    later than the position) or `uncertain`. `_change_place` is a copy of `_change_sequence` (see `records_as_of`). A
+    backfill row shows the row at the time when it was read. So a backfill row that was read after the position is
+    uncertain. -#}
 {%- macro side_of(position, inputs) -%}
 {%- set backfill = "split_part(_change_place, '/', 2) = '0'" -%}
 {%- set generations = inputs.objects.values() | map(attribute='generations', default=[]) | select | list -%}

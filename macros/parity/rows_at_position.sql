@@ -1,7 +1,9 @@
 {#- What staging holds when both sides are compared: {last, first, recent, base_batch, has_base, purged, quarantined}.
     `last`: its last batch. `first`: the first batch that can hold records after the position, or records that the base
     table has not seen. `recent`: the first batch within the allowance. `quarantined`: batches before `first` with
-    records that could not be applied. The clocks of the source and of the appending job may differ by an hour. -#}
+    records that could not be applied. `purged`: the last batch that was purged, 0 if none was. `version`: the version
+    of the base table; none if there is no such table. The clocks of the source and of the appending job may differ by
+    an hour. -#}
 {%- macro staged_at(comparison, version) -%}
   {%- set position, inputs, relations = comparison.position, comparison.inputs, comparison.relations -%}
   {%- set has_base = version is not none and comparison.settings.materialized == 'current_state' -%}
@@ -90,7 +92,8 @@ select
     {%- endif %}
 {%- endmacro %}
 
-{#- The change records of some batches, checked as a materialization checks them, with their side of the position. -#}
+{#- The change records of some batches, checked as a materialization checks them, with their side of the position. The
+    batches are `first` to `last`, and those in the list `more`. -#}
 {%- macro _placed_records(comparison, first, last, more=[]) -%}
 {%- set settings = comparison.settings -%}
 {%- set placed -%}
@@ -182,6 +185,7 @@ from (
 {%- endif -%}
 {%- endmacro %}
 
+{#- The row deletes that count for the rows: those of recent records, and those in the table of row deletes. -#}
 {%- macro _keyless_deletes_at_position(comparison) -%}
 select _row_id, _change_sequence
 from {{ comparison.recent_cache }}

@@ -155,12 +155,13 @@ where {{ reconcile._key_text(comparison.columns, comparison.key) }} in ({{ scope
 to_json(named_struct({% for column in columns if column.name in keys %}{{ reconcile.literal(column.name) }}, {{ reconcile.shown_value(reconcile.identifier(column.name), column.type) }}{{ ', ' if not loop.last }}{% endfor %}))
 {%- endmacro %}
 
+{#- A column of one side, as SQL. `side`: model or source. -#}
 {%- macro _on(side, column) -%}
 {{ side }}_rows.{{ reconcile.identifier(column.name) }}
 {%- endmacro %}
 
 {#- Whether two values are the same, as SQL. NULL is NULL and NaN is NaN, but -0.0 is not 0.0, although Spark's `<=>`
-    finds them equal: see docs/decisions/0021. -#}
+    finds them equal: see docs/decisions/0021. `column`: {name, type, tolerances}. -#}
 {%- macro same_value(left, right, column) -%}
 {%- set values = [] -%}
 {%- for value in [left, right] -%}
@@ -177,6 +178,7 @@ to_json(named_struct({% for column in columns if column.name in keys %}{{ reconc
 ({{ values[0] }} <=> {{ values[1] }}{{ ' and cast(' ~ values[0] ~ ' as string) <=> cast(' ~ values[1] ~ ' as string)' if floats }})
 {%- endmacro %}
 
+{#- A value as text that people read, as SQL. -#}
 {%- macro shown_value(value, type) -%}
 {{ 'hex(' ~ value ~ ')' if type == 'binary' else 'cast(' ~ value ~ ' as string)' }}
 {%- endmacro %}

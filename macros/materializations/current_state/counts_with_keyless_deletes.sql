@@ -41,6 +41,8 @@ from (
 )
 {%- endmacro %}
 
+{#- The keyless deletes of the range and of earlier ranges. `is_known`: whether an earlier range brought the delete.
+    `is_latest`: whether it is the newest one of its place. -#}
 {%- macro _keyless_deletes_beside_known(relations, settings, range) -%}
 {%- set place = settings.keyless.place -%}
 select
@@ -64,7 +66,9 @@ from (
 {%- endmacro %}
 
 {#- What is known at the places: the rows that the range sets, the rows of the base table, and the records in between,
-    which set no row. -#}
+    which set no row. `stands`: whether it is a row after the range; false for those records, and for rows of the base
+    table that the range replaces. `was_live`: whether the model showed a row of this key before the range; of a row
+    that the range sets, only if a keyless delete of the range undoes it. -#}
 {%- macro _rows_at_places(relations, settings, range) -%}
 {%- set keyless, keys = settings.keyless, reconcile.key_columns(settings.unique_key) -%}
 {%- set by_address = keyless.kind == 'row_deletes' -%}

@@ -1,8 +1,10 @@
-{#- The live rows as a merge of all records up to now would leave them. `known` is a table with the base table's columns
-    that holds everything delivered up to `batch`. The change records after `batch` are folded into the rows of `known`;
-    if `known` is none, the rows follow from these records alone. The batch is a literal, so that Spark skips files of
-    the staging table. The table may by now hold more, for example between a MERGE and the new view; the later records
-    are then only applied again. `last`: the last batch that counts, at an earlier moment. -#}
+{#- The live rows as a merge of all records up to now would leave them. `known`: a table with the columns of the base
+    table; it holds everything that was delivered up to `batch`. The change records after `batch` are folded into the
+    rows of `known`. If `known` is none, the rows follow from the change records alone. `batch` is a literal in the
+    view, so that Spark skips files of the staging table. When the view is read, `known` may hold later batches too, for
+    example between a MERGE and the new view: their records are then applied once more, which changes nothing.
+    `has_keyless_deletes`: whether the model has a table of keyless deletes, which the view then reads too. `last`: the
+    last batch that counts, for an earlier moment; none otherwise. -#}
 {%- macro fresh_rows(relations, settings, known, has_keyless_deletes, batch, last=none) -%}
 with {{ reconcile._rows_behind(relations, settings, known, batch, last) }}
 {%- if settings.keyless %},
@@ -31,8 +33,10 @@ from fresh
 where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if settings.partial_records else 'false' }}
 {%- endmacro %}
 
-{#- Common table expressions; the last one is `fresh`. Spark plans and computes a nondeterministic subquery once, however
-    often it is named. The condition `spark_partition_id() >= 0` is always true, and makes a subquery nondeterministic. -#}
+{#- Common table expressions, with the arguments of `fresh_rows`. The last one, `fresh`, has the rows of `known` with
+    the later records folded in, deleted rows too. Spark plans and computes a nondeterministic subquery once, however
+    often it is named. The condition `spark_partition_id() >= 0` is always true, and makes a subquery
+    nondeterministic. -#}
 {%- macro _rows_behind(relations, settings, known, batch, last) -%}
 {%- set changes = reconcile.checked_records(
       'select * from ' ~ reconcile.qualified(relations.changes), [], settings, batch + 1, last) -%}

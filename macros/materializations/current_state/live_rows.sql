@@ -1,4 +1,5 @@
-{#- The live rows of the base table, as people read them. -#}
+{#- The live rows of the base table, as people read them. `has_keyless_deletes`: whether the model has a table of
+    keyless deletes. -#}
 {%- macro live_rows(relations, settings, has_keyless_deletes) -%}
 {{ reconcile.shown_rows(
       settings, reconcile.stored_rows(relations.base, settings),

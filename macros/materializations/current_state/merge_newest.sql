@@ -2,7 +2,8 @@
     back. Where partial records are taken, each column is replaced on its own (see `joined_columns`), and no record is
     too old for that. Where keys may shift, a row may stay and only what it keeps of its transaction may change (see
     `newest_by_address`). If no key is new, the MERGE has no insert, and Delta needs no outer join, for which it would
-    shuffle the base table. -#}
+    shuffle the base table. In `counts`, `merged` is the number of rows that the MERGE takes, and `new_keys` the number
+    of keys that the base table does not have. -#}
 {%- macro merge_newest(relations, settings, range, counts) -%}
 {%- set columns = reconcile.current_state_columns(settings) -%}
 {%- set by_address = reconcile.keys_may_shift(settings.keyless) -%}

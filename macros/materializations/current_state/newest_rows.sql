@@ -56,7 +56,7 @@ left join (
 {%- endmacro %}
 
 {#- The rows of a table that records touch, as records. `known`: the table; `changes`: the records; `delivered`: how
-    many records there are. -#}
+    many records there are. `with_values`: whether the records have the values of the rows. -#}
 {%- macro touched_as_records(known, changes, settings, with_values, delivered=1) -%}
 {%- set rows -%}
 (

@@ -1,5 +1,5 @@
 {#- All rows of the rebuilt base table: the fold of all records. From a base snapshot: the snapshot's rows, merged with
-    the fold of the records after the snapshot. -#}
+    the fold of the records after the snapshot. `columns`: the columns of the base table, as SQL. -#}
 {%- macro rebuilt_rows(relations, settings, range, columns) -%}
 {%- if range.snapshot -%}
 {%- set snapshot, fold = reconcile.stored_rows(range.snapshot, settings), relations.fold_cache -%}

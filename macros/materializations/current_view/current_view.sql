@@ -20,7 +20,8 @@
       [relations.changes, relations.quarantine.incorporate(type='view')], [] if settings.as_of else post_hooks)) }}
 {%- endmaterialization %}
 
-{#- The quarantined records, with the columns of a quarantine table. -#}
+{#- The quarantined records, with the columns of a quarantine table. `fields`: the columns of the model's SELECT.
+    `last`: the last batch that counts, for an earlier moment; none otherwise. -#}
 {%- macro _quarantined_rows(relations, settings, fields, last) -%}
 {%- set changes = reconcile.checked_records(
       'select * from ' ~ reconcile.qualified(relations.changes), fields, settings, 1, last) -%}

@@ -9,8 +9,9 @@
     the version before it if that one is valid up to its beginning and all columns are equal. If a keyless delete names
     the row of a version, the version is valid up to that delete.
 
-    Where keys may shift, a delete may be of another row than the one that an update of the same transaction had given the
-    key to (`_change_is_of_other_row`). Such a delete ends no version. To find it takes one more sort. -#}
+    Where keys may shift, a delete may be of another row than the one that an update of the same transaction had given
+    the key to (`_change_is_of_other_row`). Such a delete ends no version. To find it takes one more sort. `come`: how
+    many keyless deletes the range holds. -#}
 {%- macro mended_versions(relations, settings, range, come) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set values = settings.columns | rejectattr('name', 'in', settings.unique_key) | list -%}
@@ -117,7 +118,8 @@ from (
 {%- endif -%}
 {%- endmacro %}
 
-{#- The records, and whether each is a delete of another row than the one that had taken the key last. -#}
+{#- The records, and whether each is a delete of another row than the one that had taken the key last. `key`: the key
+    columns, as SQL. -#}
 {%- macro _of_other_rows(records, key) -%}
 select
     *,
@@ -138,7 +140,8 @@ from (
 )
 {%- endmacro %}
 
-{#- A version ends with the first keyless delete that names its row and lies between its record and the next one. -#}
+{#- A version ends with the first keyless delete that names its row and lies between its record and the next one.
+    `validity`: a SELECT of the records with `valid_from`, `valid_to` and `_change_next_sequence`. -#}
 {%- macro _undone(relations, settings, range, validity) -%}
 {%- set place, by_address = settings.keyless.place, settings.keyless.kind == 'row_deletes' -%}
 {%- set row = '_row_id as _change_row_id' if by_address

@@ -1,5 +1,5 @@
 {#- All rows of the rebuilt base table: every record of the keys in the range. From a base snapshot, also the snapshot's
-    records of the keys that the range does not touch. -#}
+    records of the keys that the range does not touch. `columns`: the columns of the base table, as SQL. -#}
 {%- macro rebuilt_versions(relations, settings, range, columns) -%}
 select {{ columns | join(', ') }}
 from {{ relations.fold_cache }}

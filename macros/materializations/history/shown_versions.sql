@@ -1,5 +1,7 @@
-{#- The versions as people read them: those that changed a column, unless the model says `meta: {fold_unchanged:
-    false}`. -#}
+{#- The versions as people read them. Some records in the base table are no version, and are left out: deletes, and
+    where partial records are taken also the updates of a row of which only some columns are known (`_change_is_known`
+    is false for both). A version that changed no declared column is also left out, unless the model says `meta:
+    {fold_unchanged: false}`. The version before it is then valid up to the next version that is shown. -#}
 {%- macro shown_versions(relations, settings) -%}
 select
     {%- for column in reconcile.identifiers(settings.columns) %}
@@ -17,7 +19,7 @@ where
 {%- endmacro %}
 
 {#- The columns of the view beside the declared ones: {name: SQL}. `row_ids`: whether records have the addresses of
-    their rows. -#}
+    their rows. `keys`: the unique_key; the address is shown if it is the key. -#}
 {%- macro version_columns(row_ids, keys) -%}
   {%- set valid_to = '_change_valid_to' if reconcile._folds_unchanged() else 'valid_to' -%}
   {%- set columns = {'valid_from': 'valid_from', 'valid_to': valid_to, 'is_current': valid_to ~ ' is null'} -%}

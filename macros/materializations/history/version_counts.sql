@@ -1,6 +1,7 @@
 {#- As `change_counts`, for a history. `versions`: as `mended_versions` gives them. Every record that the base table did
     not have is applied, however late it comes. But a partial record is pending as long as no record shows what its row
-    was before. -#}
+    was before. `changes`: the checked records of the range. `delivered`: how many change records staging has in the
+    range. -#}
 {%- macro version_counts(changes, versions, delivered) -%}
 select
     {{ delivered }} as delivered,
