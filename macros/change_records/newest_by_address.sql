@@ -10,8 +10,8 @@
 
     `known`: a SELECT of rows of the base table as records (see `rows_as_records`), none if there are no such rows. Its
     columns `_change_base...` are NULL if the base table has no such key. `_change_is_newer`: whether the row replaces
-    the base table's. `_change_is_noted`: whether the base table's row stays, and only what it
-    keeps of its transaction changes. `_change_applied_sequence`: the sequence of the range's record that counts as applied.
+    the base table's. `_change_is_noted`: whether the base table's row stays, and only what it keeps of its transaction
+    changes. `_change_applied_sequence`: the sequence of the range's record that counts as applied.
     `_change_range_sequence` and `_change_range_time` are of the range's newest record. -#}
 {%- macro newest_by_address(changes, settings, known=none) -%}
 select
