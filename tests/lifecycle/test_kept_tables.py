@@ -6,7 +6,7 @@ from pathlib import Path
 
 import file_formats
 import pytest
-from kept_tables import KEPT, opened
+from kept_tables import KEPT, NEXT, opened
 from plain_dbt import CompilerError
 from pyspark.sql import SparkSession
 from tables import commits
@@ -45,7 +45,7 @@ def test_tables_of_an_earlier_version_are_gone_on_with(
         if "oracle_orders_past" in models:
             tables.run()
             assert {name: commits(spark, f"kept.{name}__base") for name in written} == written, "nothing is new"
-        tables.deliver(4)
+        tables.deliver(NEXT)
         tables.run()
         for name in models:
             assert tables.rows(name) == tables.true_rows(name), name
