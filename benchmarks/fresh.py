@@ -44,12 +44,12 @@ def staged(count: int, base_rows: int, batch: int, typed: bool) -> str:
     payload = ", ".join(f"'{name}', {f'cast({name} as string)' if name == 'total' else name}" for name in COLUMNS)
     return f"""
         select to_json(named_struct(
-                'uuid', uuid(), 'read_method', 'postgres-cdc-wal', 'object', 'shop.orders',
+                'uuid', uuid(), 'read_method', 'postgresql-cdc', 'object', 'shop_orders',
                 'read_timestamp', '2026-11-21T11:34:06.415Z', 'source_timestamp', '2026-11-21T11:33:12Z',
                 'source_metadata', named_struct('schema', 'shop', 'tx_id', '1', 'lsn', concat('{batch}/', hex(abs(id))),
                     'change_type', {change_type}),
                 'payload', named_struct({payload})
-            )) as record, 'datastream' as source, 'shop.orders' as object, 'none' as origin,
+            )) as record, 'datastream' as source, 'shop_orders' as object, 'none' as origin,
             cast({batch} as bigint) as batch, current_timestamp() as appended_at
         from ({rows(keys, str(batch))})"""
 
@@ -60,7 +60,7 @@ def prepare(spark: SparkSession, project: Project, schema: str, base_rows: int, 
     spark.sql(f"create table {schema}.changes using delta as {staged(1, 2, 1, typed)}")
     project.source(schema, "changes")
     change = CHANGE.replace("'update' as", "change_type as")
-    query = "{{ reconcile.datastream_postgresql(source('lake', 'changes'), object='shop.orders') }}"
+    query = "{{ reconcile.datastream_postgresql(source('lake', 'changes'), object='shop_orders') }}"
     if typed:
         query = f"select {NAMES},{change} from {{{{ source('lake', 'changes') }}}}"
     config = "{{ config(materialized='current_state', unique_key='id', meta={'fresh': true}) }}"

@@ -124,7 +124,7 @@ def main() -> None:
         spark.sql("create schema bench")
         print(f"{'':32}{'ours/s':>12}{'plain/s':>12}{'ratio':>9}")
         project = Project(directory / "project", "bench_models")
-        sources = {"oracle": "SHOP.ORDERS", "postgresql": "shop.orders"}
+        sources = {"oracle": "SHOP_ORDERS", "postgresql": "shop_orders"}
         project.source("bench", *(f"{source}_changes" for source in sources))
         for source, object_name in sources.items():
             landing = directory / source

@@ -29,7 +29,7 @@ MODEL = "orders"
 
 EVENT = (
     '{"uuid":"%016d","read_timestamp":"2026-05-01T09:00:01.000Z","source_timestamp":"2026-05-01T09:00:00.000Z",'
-    '"object":"SHOP.ORDERS","read_method":"oracle-cdc-logminer","stream_name":"projects/p/streams/s","schema_key":"k",'
+    '"object":"SHOP_ORDERS","read_method":"oracle-cdc-logminer","stream_name":"projects/p/streams/s","schema_key":"k",'
     '"sort_keys":[],"source_metadata":{"schema":"SHOP","table":"ORDERS","database":"DB","row_id":"AAA%016d",'
     '"scn":%d,"is_deleted":false,"change_type":"INSERT","ssn":0,"rs_id":" 0x000001.00000001.0001","tx_id":"1",'
     '"log_file":"l"},"payload":{"ID":%d,"CUSTOMER_ID":7,"STATUS":"%s","TOTAL":12.50,'
@@ -54,7 +54,7 @@ def land(landing: Path, small_files: int, gigabytes: float) -> int:
     (landing / "record.jsonl").write_bytes(event(rows) + event(10**12, "x" * (200 * MEBIBYTE)) + event(rows + 1))
     rows += 2
     with gzip.open(landing / "bomb.jsonl.gz", "wb") as file:
-        file.write(event(rows) + b'{"object":"SHOP.ORDERS","v":"')
+        file.write(event(rows) + b'{"object":"SHOP_ORDERS","v":"')
         for _ in range(3 * 1024):
             file.write(b"a" * MEBIBYTE)
         file.write(b'"}\n' + event(rows + 1))

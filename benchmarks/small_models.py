@@ -60,7 +60,7 @@ def prepare(project: Project, models: int) -> None:
     (project.root / "macros" / "nothing.sql").write_text(NO_OP)
     types = ", ".join(f"{name}: {type_}" for name, type_ in COLUMNS.items())
     for number in range(models):
-        object_ = f"SHOP.T{number}"
+        object_ = f"SHOP_T{number}"
         project.model(
             f"ours_{number}",
             "{{ config(materialized='current_state', unique_key='ID', tags=['ours']) }}\n"
@@ -86,7 +86,7 @@ def records(batch: int, models: int, count: int) -> list[Staged]:
                 "UPDATE",
                 metadata={"scn": batch * 1_000_000 + n, "ssn": n},
             ),
-            f"SHOP.T{number}",
+            f"SHOP_T{number}",
             batch,
         )
         for number in range(models)

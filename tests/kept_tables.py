@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import file_formats
+from datastream import in_base64
 from plain_dbt import PlainProject
 from process.spark_warehouse import SparkWarehouse
-from truth import COLUMNS, DECLARED, KEYS, SOURCES, counted, object_of, true_rows
+from truth import COLUMNS, KEYS, SOURCES, counted, declared, object_of, true_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
 KEPT = Path(__file__).parent / "data" / "kept"
 PLACE = Path("/tmp/dbt-reconcile-kept-tables")
 SCHEMA, LAKE = "kept", "kept_lake"
-# What the kept tables were made of; the others have not been delivered yet.
-MADE_OF = (1, 2, 3)
+# What the kept tables were made of. What comes next is kept beside them, in the form that the capture had then.
+MADE_OF, NEXT = (1, 2, 3), 4
+# Made when the capture had the form of Datastream's documentation: objects as `shop.orders`, all bytes in base64.
+DOCUMENTED_FORM = ("2026-11",)
 HISTORIES = ("orders",)
 MODELS = {
     f"{source}_{table}{end}": (source, table, materialized)
@@ -54,18 +57,21 @@ def in_the_share(row: tuple[Any, ...]) -> bool:
 class KeptTables:
     """The staging tables, base tables, quarantines and the ledger, and the project that they are of."""
 
-    def __init__(self, spark: SparkSession, models: tuple[str, ...]) -> None:
-        self.spark, self.models = spark, models
+    def __init__(self, spark: SparkSession, models: tuple[str, ...], made: str) -> None:
+        self.spark, self.models, self.made = spark, models, made
         self.warehouse = SparkWarehouse(spark)
         self.project = PlainProject(self.warehouse, SCHEMA, file_format=file_formats.file_format())
         self.project.source(LAKE, *SOURCES)
         for name in models:
             source, table, materialized = MODELS[name]
-            call = f"reconcile.datastream_{source}(source('lake', '{source}'), object='{object_of(source, table)}')"
+            object_, columns = object_of(source, table), declared(source, table)
+            if made in DOCUMENTED_FORM:
+                object_, columns = object_.replace("_", ".", 1), in_base64(COLUMNS[table])
+            call = f"reconcile.datastream_{source}(source('lake', '{source}'), object='{object_}')"
             self.project.model(
                 name,
                 f"{{{{ config(materialized='{materialized}', unique_key={KEYS[table]}) }}}}\n{{{{ {call} }}}}",
-                DECLARED[table],
+                columns,
                 data_tests=["ledger_balances", "no_quarantine"],
             )
         for schema in (SCHEMA, LAKE):
@@ -81,7 +87,8 @@ class KeptTables:
             for delivery in deliveries:
                 file = PLACE / "landing" / source / f"{delivery}.jsonl.gz"
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(gzip.compress("".join(_share(source, delivery)).encode(), mtime=0))
+                kept = next_of(self.made, source)
+                file.write_bytes(kept.read_bytes() if delivery == NEXT else _share(source, delivery))
                 job = datastream.Job(
                     path=str(file.parent),
                     staging=TableName.parse(f"{LAKE}.{source}"),
@@ -121,7 +128,7 @@ def opened(spark: SparkSession, kept: Path, models: tuple[str, ...]) -> Iterator
         # Delta keeps a table by its path, and another test's copies were there.
         jvm: Any = spark._jvm
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    tables = KeptTables(spark, models)
+    tables = KeptTables(spark, models, kept.name)
     try:
         for schema in (SCHEMA, LAKE):
             for table in sorted(path.name for path in (PLACE / f"{schema}.db").iterdir()):
@@ -140,15 +147,22 @@ def _register(spark: SparkSession, schema: str, table: str) -> None:
         spark.sql(f"call spark_catalog.system.register_table('{schema}.{table}', '{newest}')")
 
 
-def _share(source: str, delivery: int) -> Iterator[str]:
+def next_of(made: str, source: str) -> Path:
+    """Return the file with the share of the delivery that comes next."""
+    return KEPT / made / "next" / f"{source}.jsonl.gz"
+
+
+def _share(source: str, delivery: int) -> bytes:
     from shop import records
 
-    names = {table: next(iter(columns)) for table, columns in COLUMNS.items()}
-    for table, key in names.items():
+    told = []
+    for table, columns in COLUMNS.items():
+        key = next(iter(columns))
         for record in records(source, table, "json", delivery):
             payload = json.loads(record)["payload"]
             if in_the_share((payload[key.upper() if source == "oracle" else key],)):
-                yield record + "\n"
+                told.append(record + "\n")
+    return gzip.compress("".join(told).encode(), mtime=0)
 
 
 def make(name: str) -> None:
@@ -160,11 +174,14 @@ def make(name: str) -> None:
     shutil.rmtree(PLACE, ignore_errors=True)
     PLACE.mkdir()
     os.chdir(PLACE)
-    tables = KeptTables(SparkSession.builder.getOrCreate(), tuple(MODELS))
+    tables = KeptTables(SparkSession.builder.getOrCreate(), tuple(MODELS), name)
     for delivery in MADE_OF:
         tables.deliver(delivery)
         tables.run()
-    kept.parent.mkdir(parents=True, exist_ok=True)
+    for source in SOURCES:
+        file = next_of(name, source)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(_share(source, NEXT))
     with tarfile.open(kept, "w:gz") as archive:
         archive.add(PLACE, arcname=".", filter=_of_tables)
     tables.close()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from datastream import Staged
 from memory import Memory
 from reconcile_jobs.avro_json import json_records
-from truth import CAPTURE, COLUMNS, DECLARED, KEYS, SOURCES, counted, object_of, true_rows
+from truth import CAPTURE, COLUMNS, KEYS, SOURCES, counted, declared, object_of, table_of, true_rows
 
 MODELS = [(source, table) for source in SOURCES for table in COLUMNS]
 COUNTS = ["delivered", "applied", "superseded", "duplicate", "quarantined", "pending"]
@@ -54,8 +54,8 @@ class Shop:
         self.project.source(self.lake, *self.sources)
         for source, table in models:
             config = f"config(materialized='{materialized}', unique_key={['way', *KEYS[table]]}{options})"
-            call = f"reconcile.datastream_{source}(source('lake', '{source}'), object='{object_of(source, table)}')"
-            columns = {"way": "string", **DECLARED[table]}
+            call = f"reconcile.datastream_{source}(source('lake', '{source}'), table='{table_of(source, table)}')"
+            columns = {"way": "string", **declared(source, table)}
             self.project.model(
                 f"{source}_{table}", f"{{{{ {config} }}}}\n{{{{ {call} }}}}\n", columns, data_tests=list(tests)
             )

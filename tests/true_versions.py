@@ -30,7 +30,7 @@ def true_versions(source: str, table: str) -> dict[Key, list[TrueVersion]]:
     by_key: dict[Key, dict[str, Mapping[str, Any]]] = {}
     for line in lines(source, table):
         record = json.loads(line, parse_float=Decimal)
-        row = _row(record, table)
+        row = _row(source, record, table)
         by_key.setdefault(tuple(row[name] for name in KEYS[table]), {})[record["uuid"]] = record
     return {key: _replayed(source, table, list(told.values())) for key, told in by_key.items()}
 
@@ -54,7 +54,7 @@ def _replayed(source: str, table: str, told: list[Mapping[str, Any]]) -> list[Tr
         valid_from, valid_to = min(times[i:]), min(times[i + 1 :], default=None)
         if kind == "delete":
             continue
-        values = tuple(_row(record, table).values())
+        values = tuple(_row(source, record, table).values())
         last = versions[-1] if versions else None
         if last and last.values == values and last.valid_to == valid_from:
             versions[-1] = last._replace(valid_to=valid_to)
@@ -75,27 +75,34 @@ def _place(source: str, record: Mapping[str, Any]) -> tuple[Any, ...]:
         return (0, _micros(record["read_timestamp"]))
     coordinates: dict[str, Callable[[], tuple[Any, ...]]] = {
         "oracle": lambda: (metadata["scn"], *_hex(metadata["rs_id"].strip()[2:], "."), metadata["ssn"]),
-        "mysql": lambda: (int(metadata["log_file"].split(".")[-1]), metadata["log_position"]),
+        "mysql": lambda: _binary_log(metadata),
         "postgresql": lambda: _hex(metadata["lsn"], "/"),
         "sqlserver": lambda: _hex(metadata["lsn"], ":"),
     }
     return (1, *coordinates[source](), KINDS[metadata["change_type"]] != "delete")
 
 
+def _binary_log(metadata: Mapping[str, Any]) -> tuple[int, ...]:
+    part = "binlog" if "binlog_file" in metadata else "log"
+    return int(metadata[f"{part}_file"].split(".")[-1]), metadata[f"{part}_position"]
+
+
 def _hex(text: str, separator: str) -> tuple[int, ...]:
     return tuple(int(part, 16) for part in text.split(separator))
 
 
-def _row(record: Mapping[str, Any], table: str) -> dict[str, Any]:
+def _row(source: str, record: Mapping[str, Any], table: str) -> dict[str, Any]:
     payload = {name.lower(): value for name, value in record["payload"].items()}
+    readers = READERS | ({"binary": bytes.fromhex} if source == "mysql" else {})
     return {
-        name: None if payload.get(name) is None else READERS.get(data_type, Decimal)(payload[name])
+        name: None if payload.get(name) is None else readers.get(data_type, Decimal)(payload[name])
         for name, data_type in COLUMNS[table].items()
     }
 
 
 def _micros(text: str) -> int:
-    return (datetime.fromisoformat(text.replace("Z", "+00:00")) - EPOCH) // timedelta(microseconds=1)
+    # Oracle's of 2021 do not say that they are UTC.
+    return (datetime.fromisoformat(text.removesuffix("Z") + "+00:00") - EPOCH) // timedelta(microseconds=1)
 
 
 READERS: dict[str, Callable[[Any], Any]] = {

@@ -48,8 +48,6 @@ COLUMNS = {
         "payload": "binary",
     },
 }
-# As models declare them: the capture has all bytes in base64.
-DECLARED = {table: in_base64(columns) for table, columns in COLUMNS.items()}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VALUES = {
     "bigint": int,
@@ -99,9 +97,19 @@ def differences(spark: SparkSession, relation: str, table: str) -> list[tuple[An
     ]
 
 
+def declared(source: str, table: str) -> dict[str, Any]:
+    """Return the columns as models declare them. MySQL's bytes are hex, which is what its macro takes them for."""
+    return dict(COLUMNS[table]) if source == "mysql" else in_base64(COLUMNS[table])
+
+
 def object_of(source: str, table: str) -> str:
-    """Return the name that a source gives to a table."""
-    return f"SHOP.{table.upper()}" if source == "oracle" else f"shop.{table}"
+    """Return the object of a table: schema and table in one name, in the source's case."""
+    return f"SHOP_{table.upper()}" if source == "oracle" else f"shop_{table}"
+
+
+def table_of(source: str, table: str) -> str:
+    """Return the name of a table as a model's `table` has it."""
+    return object_of(source, table).replace("_", ".", 1)
 
 
 def delivered(source: str, delivery: int) -> Counter[str]:

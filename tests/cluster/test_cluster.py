@@ -18,7 +18,7 @@ from cluster.spark_cluster import SECONDS, Cluster, wait_for
 from dbt_process import dbt, outcome
 from file_formats import file_format
 from projects import PACKAGE, Project
-from truth import CAPTURE, COLUMNS, DECLARED, DELIVERIES, KEYS, delivered, object_of, true_rows
+from truth import CAPTURE, COLUMNS, DELIVERIES, KEYS, declared, delivered, object_of, true_rows
 
 COUNTS = ["applied", "superseded", "duplicate", "quarantined", "pending"]
 
@@ -45,7 +45,7 @@ class Shop:
             self.project.model(
                 table,
                 f"{{{{ config(materialized='current_state', unique_key={KEYS[table]}) }}}}\n{{{{ {call} }}}}\n",
-                DECLARED[table],
+                declared("oracle", table),
                 data_tests=["reconcile.ledger_balances", "reconcile.no_quarantine"],
             )
         words = ["datastream", "--path", str(self.landing), "--staging", "lake.oracle", "--every", "1s"]

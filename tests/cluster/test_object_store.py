@@ -20,7 +20,7 @@ from dbt_process import dbt, outcome
 from file_formats import CONF, SHARED, file_format
 from postgres import free_port
 from projects import PACKAGE, Project
-from truth import CAPTURE, COLUMNS, DECLARED, KEYS, object_of, true_rows
+from truth import CAPTURE, COLUMNS, KEYS, declared, object_of, true_rows
 
 pytestmark = pytest.mark.matrix
 
@@ -87,7 +87,7 @@ def test_the_lakehouse_in_a_store_that_speaks_s3_equals_the_source(store: Store,
             project.model(
                 table,
                 f"{{{{ config(materialized='current_state', unique_key={KEYS[table]}) }}}}\n{{{{ {call} }}}}\n",
-                DECLARED[table],
+                declared("oracle", table),
                 data_tests=["reconcile.ledger_balances", "reconcile.no_quarantine"],
             )
         words = ["datastream", "--path", f"s3a://{BUCKET}/landing", "--staging", "lake.oracle"]

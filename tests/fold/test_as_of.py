@@ -13,7 +13,7 @@ import pytest
 from datastream import Staged
 from memory import Memory
 from pyspark.sql import SparkSession
-from truth import CAPTURE, COLUMNS, DECLARED, KEYS, counted, lines, object_of, true_rows
+from truth import CAPTURE, COLUMNS, KEYS, counted, declared, lines, object_of, true_rows
 
 SCHEMA, LAKE = "timeline", "timeline_lake"
 BATCHES = 24
@@ -35,8 +35,8 @@ class Timeline:
             table = model.removesuffix("_history")
             config = f"unique_key={KEYS[table]}, materialized='{'current_state' if model == table else 'history'}'"
             config += ", location_root='/external'"  # which reaches beyond the schema
-            call = f"reconcile.datastream_postgresql(source('lake', 'changes'), object='{object_of('', table)}')"
-            self.project.model(model, f"{{{{ config({config}) }}}}{{{{ {call} }}}}", DECLARED[table])
+            call = f"reconcile.datastream_postgresql(source('lake', 'changes'), table='shop.{table}')"
+            self.project.model(model, f"{{{{ config({config}) }}}}{{{{ {call} }}}}", declared("postgresql", table))
         memory.stage(f"{LAKE}.all_changes", _staged())
         self.seen: dict[int, Rows] = {}
         for batch in [*runs_after, BATCHES]:
@@ -65,7 +65,7 @@ class Timeline:
 
 
 def _staged() -> list[Staged]:
-    rows = [Staged(line, object_of("", table), 0) for table in COLUMNS for line in lines("postgresql", table)]
+    rows = [Staged(line, object_of("postgresql", table), 0) for table in COLUMNS for line in lines("postgresql", table)]
     random.Random(5).shuffle(rows)
     return [row._replace(batch=1 + number % BATCHES) for number, row in enumerate(rows)]
 

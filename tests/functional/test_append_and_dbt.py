@@ -11,12 +11,12 @@ from reconcile_jobs.process.dbt_runs import DbtRuns, append_and_run
 
 ORDERS = (
     "{{ config(materialized='current_state', unique_key='id') }}"
-    "{{ reconcile.datastream_oracle(source('lake', '%s'), object='SHOP.ORDERS') }}"
+    "{{ reconcile.datastream_oracle(source('lake', '%s'), object='SHOP_ORDERS') }}"
 )
 
 
 def order(number):
-    return event("oracle", f'{{"id": {number}}}', object="SHOP.ORDERS", metadata={"scn": number})
+    return event("oracle", f'{{"id": {number}}}', object="SHOP_ORDERS", metadata={"scn": number})
 
 
 @pytest.fixture

@@ -1,2 +1,2 @@
 {{ config(materialized='current_state', unique_key='id') }}
-{{ reconcile.datastream_oracle(source('lake', 'shop_changes'), object='SHOP.CUSTOMERS') }}
+{{ reconcile.datastream_oracle(source('lake', 'shop_changes'), table='SHOP.CUSTOMERS') }}

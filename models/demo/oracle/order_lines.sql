@@ -1,2 +1,2 @@
 {{ config(materialized='current_state', unique_key=['order_id', 'line_no']) }}
-{{ reconcile.datastream_oracle(source('lake', 'shop_changes'), object='SHOP.ORDER_LINES') }}
+{{ reconcile.datastream_oracle(source('lake', 'shop_changes'), table='SHOP.ORDER_LINES') }}

@@ -1,2 +1,2 @@
 {{ config(unique_key='id') }}
-{{ reconcile.datastream_mysql(source('lake', 'shop_changes'), object='shop.customers') }}
+{{ reconcile.datastream_mysql(source('lake', 'shop_changes'), table='shop.customers') }}
