@@ -343,7 +343,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '3d0c591bde2f1e8621a41263d2ac67c9')
+tblproperties ('reconcile.definition' = 'f9138266aa85895bc6041ed0fc725e8d')
 as
 
 {the SELECT of oracle/change_records.sql};

@@ -343,7 +343,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '93a6d9cf9d5bea8b142ed327a731a203')
+tblproperties ('reconcile.definition' = '7d50aeaa52dfe74eff13e0129c548083')
 as
 
 {the SELECT of oracle_generations/change_records.sql};

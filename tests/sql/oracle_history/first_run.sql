@@ -367,7 +367,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c5056ce8112431f850dc286293e778f2')
+tblproperties ('reconcile.definition' = 'b9e1892104a36d3f010fdbd2dbc27c1e')
 as
 
 {the SELECT of oracle/change_records.sql};

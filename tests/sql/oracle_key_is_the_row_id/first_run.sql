@@ -285,7 +285,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '597d758d32a5cab18a504235ae1194b5')
+tblproperties ('reconcile.definition' = 'b65ca8f57e305f6095bca6e641c17f8d')
 as
 
 {the SELECT of oracle_key_is_the_row_id/change_records.sql};

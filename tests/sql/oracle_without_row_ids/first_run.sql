@@ -283,7 +283,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '5b50b41d318c401f2c84cd83e0045413')
+tblproperties ('reconcile.definition' = 'a7711921259d4f39de23269e0e25013b')
 as
 
 {the SELECT of oracle/change_records.sql};
