@@ -35,7 +35,7 @@
 {#- What is wrong with how a column declares the reading of its texts. -#}
 {%- macro _complaints_of_reading(name, type, meta) -%}
   {%- set complaints = [] -%}
-  {%- set of_type = {'hex': ['binary', 'array<binary>'], 'base64': ['binary', 'array<binary>'], 'json': ['string'], 'microseconds': ['string'], 'interval': ['string']} -%}
+  {%- set of_type = {'hex': ['binary', 'array<binary>'], 'base64': ['binary', 'array<binary>'], 'json': ['string'], 'microseconds': ['string'], 'interval': ['string'], 'time': ['string']} -%}
   {%- if 'encoding' in meta and meta.encoding not in of_type -%}
     {%- do complaints.append("column " ~ name ~ ": encoding '" ~ meta.encoding ~ "' is unknown; it is one of " ~ of_type | join(', ')) -%}
   {%- elif 'encoding' in meta and type.ddl not in of_type[meta.encoding] -%}

@@ -68,6 +68,7 @@ select
             {{ reconcile.complaint_of_source('datastream') }},
             case
                 {{ reconcile.long_record_complaint() }}
+                when _corrupt_record is not null and {{ reconcile.has_a_name_twice('record') }} then {{ reconcile.literal(reconcile.cure_of_a_name_twice()) }}
                 when metadata is null then 'the record has no source_metadata'
                 when fields is null{{ " and not (change_type <=> 'delete' and " ~ row_id ~ ' is not null)' if row_id }} then 'the record has no payload'
                 when _corrupt_record is not null then 'the record does not have the form of a Datastream event'
@@ -170,7 +171,7 @@ schema_of_variant({{ field }}) = 'DOUBLE'
 {#- The digits after the column's name, wherever the name stands in the payload and in whatever case. A deeper field may
     have this name too. If the digits then differ from place to place, nothing shows which ones are the column's. -#}
 {%- macro _digits(name, field) -%}
-{%- set form = "concat('\"(?iu:\\\\Q', replace(" ~ name ~ ", '\\\\E', ''), " ~ reconcile.literal('\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)') ~ ")" -%}
+{%- set form = "concat('\"(?iu:\\\\Q', replace(" ~ name ~ ", '\\\\E', ''), " ~ reconcile.literal('\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*|NaN|[-+]?Infinity)') ~ ")" -%}
 coalesce(
     get(filter(
         array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), {{ form }})), ' ')),

@@ -27,7 +27,9 @@ case{{ ' when char_length(texts[i]) > ' ~ type.length ~ " then 'declare string'"
 {%- elif type.name == 'binary' -%}
 {{ reconcile._cure_of_bytes(type, text, datastream) }}
 {%- elif type.name == 'variant' -%}
-{{ "if(get(kinds, i) = 'json' and try_parse_json(texts[i]) is null, 'declare string', null)" if datastream }}
+{%- if datastream -%}
+case when get(kinds, i) = 'json' and {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.cure_of_a_name_twice()) }} when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null then 'declare string' end
+{%- endif -%}
 {%- elif type.name == 'array' and type.element.name == 'binary' -%}
 {%- elif type.name in ['array', 'map'] -%}
 {%- set whole = 'try_cast(' ~ (reconcile._list('fields[i]') ~ ' as array<variant>)' if type.name == 'array' else reconcile._container('fields[i]') ~ ' as map<string, variant>)') -%}
@@ -105,15 +107,16 @@ concat(
 {%- endmacro %}
 
 {%- macro _cure_of_text(column) -%}
-{%- if column.encoding in ['microseconds', 'interval'] -%}
+{%- if column.encoding in ['microseconds', 'interval', 'time'] -%}
 'take `encoding: {{ column.encoding }}` out of its meta'
 {%- elif column.encoding == 'json' -%}
-if(try_parse_json(texts[i]) is null, 'take `encoding: json` out of its meta', null)
+case when {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.cure_of_a_name_twice()) }} when try_parse_json(texts[i]) is null then 'take `encoding: json` out of its meta' end
 {%- else -%}
 case
     {%- if column.type.length is defined %}
     when char_length(readable[i]) > {{ column.type.length }} then 'declare string'
     {%- endif %}
+    when get(kinds, i) = 'json' and {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.cure_of_a_name_twice()) }}
     when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
     when texts[i] like '%"nestedArray":%' then 'declare an array, as array<string>'
     when texts[i] like '{"srid":%' then 'declare variant'

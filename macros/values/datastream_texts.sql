@@ -33,11 +33,11 @@ if(avro_types is null, null, transform(names, name -> coalesce(avro_types[name],
 {%- macro datastream_texts(columns) -%}
 {%- set numbers, unusual = {}, [] -%}
 {%- for column in columns -%}
-  {%- set reading = column.encoding if column.encoding in ['json', 'microseconds', 'interval'] else column.type.name -%}
+  {%- set reading = column.encoding if column.encoding in ['json', 'microseconds', 'interval', 'time'] else column.type.name -%}
   {%- do numbers.setdefault(reading, []).append(loop.index0) -%}
   {%- if reading in ['string', 'timestamp', 'timestamp_ntz'] -%}
     {%- do unusual.append('left(texts[' ~ loop.index0 ~ "], 1) in ('{', '[', '+', '-')") -%}
-  {%- elif reading in ['json', 'microseconds', 'interval'] -%}
+  {%- elif reading in ['json', 'microseconds', 'interval', 'time'] -%}
     {%- do unusual.append('texts[' ~ loop.index0 ~ '] is not null') -%}
   {%- endif -%}
 {%- endfor -%}
@@ -45,7 +45,8 @@ if(avro_types is null, null, transform(names, name -> coalesce(avro_types[name],
     'string': reconcile._text_of_any_kind('text', 'fields[i]', 'get(kinds, i)'),
     'json': 'to_json(' ~ reconcile._variant('text', 'fields[i]', 'get(kinds, i)') ~ ')',
     'microseconds': reconcile._text_of_microseconds('text'),
-    'interval': "if(get(kinds, i) = 'interval', " ~ reconcile._text_of_interval('fields[i]') ~ ', ' ~ reconcile._text_of_iso_interval('text') ~ ')',
+    'interval': "if(get(kinds, i) = 'interval' or schema_of_variant(fields[i]) = 'OBJECT<hours: BIGINT, micros: BIGINT, months: BIGINT>', " ~ reconcile._text_of_interval('fields[i]') ~ ', ' ~ reconcile._text_of_iso_interval('text') ~ ')',
+    'time': "if(get(kinds, i) = 'timeTz', " ~ reconcile._text_of_time_and_offset('fields[i]') ~ ', ' ~ reconcile._text_of_time('text') ~ ')',
     'timestamp': reconcile._infinity("coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text)"),
     'timestamp_ntz': reconcile._infinity("coalesce(" ~ reconcile._text_of_datetime('fields[i]') ~ ', text)')} -%}
 {%- if not unusual -%}
@@ -94,10 +95,10 @@ if({{ reconcile._may_have_rounded(json, source) }}, null, to_json({{ json }}))
 schema_of_variant({{ json }}) like '%DOUBLE%' and {{ source }} rlike {{ reconcile.literal('(^|[:\\[,])\\s*-?[0-9][0-9.]{17}') }}
 {%- endmacro %}
 
-{#- MySQL's TIME, from -838:59:59 to 838:59:59. -#}
+{#- MySQL's TIME, from -838:59:59 to 838:59:59. The least bigint has no positive: `abs` comes after the divisions. -#}
 {%- macro _text_of_microseconds(text) -%}
-{%- set micros = 'abs(try_cast(' ~ text ~ ' as bigint))' -%}
-concat(if({{ text }} like '-%', '-', ''), if({{ micros }} < 36000000000, '0', ''), {{ micros }} div 3600000000, ':', lpad({{ micros }} div 60000000 % 60, 2, '0'), ':', lpad({{ micros }} div 1000000 % 60, 2, '0'), '.', lpad({{ micros }} % 1000000, 6, '0'))
+{%- set micros = 'try_cast(' ~ text ~ ' as bigint)' -%}
+concat(if({{ micros }} < 0, '-', ''), if({{ micros }} div 36000000000 = 0, '0', ''), abs({{ micros }} div 3600000000), ':', lpad(abs({{ micros }} div 60000000 % 60), 2, '0'), ':', lpad(abs({{ micros }} div 1000000 % 60), 2, '0'), '.', lpad(abs({{ micros }} % 1000000), 6, '0'))
 {%- endmacro %}
 
 {%- macro _text_of_datetime(field) -%}
@@ -113,21 +114,34 @@ concat(try_variant_get({{ field }}, '$.time', 'string'), if({{ offset }} like '-
 {#- Months, hours and seconds, each with its sign: P14MT76H306.789000S. In Datastream, PostgreSQL's days are 24
     hours. -#}
 {%- macro _text_of_interval(field) -%}
-concat('P', try_variant_get({{ field }}, '$.months', 'int'), 'MT', try_variant_get({{ field }}, '$.hours', 'int'), 'H', cast(try_variant_get({{ field }}, '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S')
+concat('P', try_variant_get({{ field }}, '$.months', 'bigint'), 'MT', try_variant_get({{ field }}, '$.hours', 'bigint'), 'H', cast(try_variant_get({{ field }}, '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S')
 {%- endmacro %}
 
-{#- The same from a text of ISO 8601, as P1Y2M3DT4H5M6.789S. -#}
+{#- The same from a text of ISO 8601, as P1Y2M3DT4H5M6.789S; NULL if a part has more than 20 digits. -#}
 {%- macro _text_of_iso_interval(text) -%}
 {%- set part = {} -%}
 {%- for name, unit in [('years', 'Y'), ('months', 'M'), ('weeks', 'W'), ('days', 'D')] -%}
-  {%- do part.update({name: "coalesce(try_cast(regexp_extract(" ~ text ~ ", '^P[^T]*?([-+]?[0-9]+)" ~ unit ~ "', 1) as int), 0)"}) -%}
+  {%- do part.update({name: "try_cast(coalesce(nullif(regexp_extract(" ~ text ~ ", '^P[^T]*?([-+]?[0-9]+)" ~ unit ~ "', 1), ''), '0') as decimal(20,0))"}) -%}
 {%- endfor -%}
 {%- for name, unit in [('hours', 'H'), ('minutes', 'M'), ('seconds', 'S')] -%}
-  {%- do part.update({name: "coalesce(try_cast(regexp_extract(" ~ text ~ ", 'T.*?([-+]?[0-9.]+)" ~ unit ~ "', 1) as decimal(18,6)), 0)"}) -%}
+  {%- do part.update({name: "try_cast(coalesce(nullif(regexp_extract(" ~ text ~ ", 'T.*?([-+]?[0-9.]+)" ~ unit ~ "', 1), ''), '0') as decimal(" ~ ('26,6' if unit == 'S' else '20,0') ~ "))"}) -%}
 {%- endfor -%}
 if(
             {{ text }} rlike {{ reconcile.literal('^P(?=[-+0-9T])([-+]?[0-9]+Y)?([-+]?[0-9]+M)?([-+]?[0-9]+W)?([-+]?[0-9]+D)?(T(?=[-+0-9])([-+]?[0-9]+H)?([-+]?[0-9]+M)?([-+]?[0-9]+([.][0-9]{1,6})?S)?)?$') }},
-            concat('P', 12 * {{ part.years }} + {{ part.months }}, 'MT', 168 * {{ part.weeks }} + 24 * {{ part.days }} + cast({{ part.hours }} as int), 'H', cast(60 * {{ part.minutes }} + {{ part.seconds }} as decimal(25,6)), 'S'),
+            concat('P', 12 * {{ part.years }} + {{ part.months }}, 'MT', 168 * {{ part.weeks }} + 24 * {{ part.days }} + {{ part.hours }}, 'H', cast(60 * {{ part.minutes }} + {{ part.seconds }} as decimal(30,6)), 'S'),
+            null
+        )
+{%- endmacro %}
+
+{#- A time of day, with or without an offset, with six digits after the second, as from Avro: a JSON file may leave out
+    zeros. -#}
+{%- macro _text_of_time(text) -%}
+{%- set form = '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$' -%}
+{%- set group = [] -%}
+{%- for number in range(8) -%}{%- do group.append('regexp_extract(' ~ text ~ ', ' ~ reconcile.literal(form) ~ ', ' ~ number ~ ')') -%}{%- endfor -%}
+if(
+            {{ text }} rlike {{ reconcile.literal(form) }},
+            concat({{ group[1] }}, ':', lpad({{ group[2] }}, 2, '0'), '.', rpad({{ group[3] }}, 6, '0'), case when {{ group[4] }} = 'Z' then '+00:00' when {{ group[5] }} = '' then '' else concat({{ group[5] }}, ':', lpad({{ group[6] }}, 2, '0'), if({{ group[7] }} in ('', '00'), '', concat(':', {{ group[7] }}))) end),
             null
         )
 {%- endmacro %}

@@ -43,9 +43,11 @@ if(left({{ text }}, 1) in ('{', '[') and schema_of_variant({{ field }}) <> 'STRI
 
 {#- Bytes are read only from a text, since a number or true may look like base64. Without an encoding the text is
     base64, as Spanner and this package's own jobs write it. If the encoding is unknown, only values that Avro had as
-    bytes are bytes. No encoding is ever tried out: much hex is also base64, of other bytes. -#}
+    bytes are bytes. No encoding is ever tried out: much hex is also base64, of other bytes. Declared base64 has whole
+    groups of four characters: Spark would also take a text without its padding, as the hex of an odd number of bytes. -#}
 {%- macro _binary(text, field, encoding=none, kind=none) -%}
-{%- set base64 = 'try_to_binary(' ~ text ~ ", 'base64')" -%}
+{%- set decoded = 'try_to_binary(' ~ text ~ ", 'base64')" -%}
+{%- set base64 = 'if(length(' ~ text ~ ') % 4 = 0 or ' ~ text ~ ' rlike ' ~ reconcile.literal('\\s') ~ ', ' ~ decoded ~ ', null)' if encoding == 'base64' else decoded -%}
 {%- set hex = 'if(' ~ text ~ ' rlike ' ~ reconcile.literal('^[0-9a-fA-F]*$') ~ ' and length(' ~ text ~ ') % 2 = 0, try_to_binary(' ~ text ~ ", 'hex'), null)" -%}
 {%- set bytes = base64 if (encoding or 'base64') == 'base64' else 'if(' ~ kind ~ " in ('bytes', 'bytes[]'), " ~ base64 ~ ', ' ~ (hex if encoding == 'hex' else 'null') ~ ')' -%}
 {{ 'if(schema_of_variant(' ~ field ~ ") = 'STRING', " ~ bytes ~ ', null)' if field else bytes }}

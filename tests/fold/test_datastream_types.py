@@ -6,6 +6,7 @@ What is expected is not of this package's making: the values are those that a so
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from decimal import Decimal
 from math import inf, nan
 from typing import Any, NamedTuple
@@ -47,7 +48,8 @@ def meta(data_type: str, **said: Any) -> dict[str, Any]:
 
 HEX, BASE64 = meta("binary", encoding="hex"), meta("binary", encoding="base64")
 AS_JSON, AS_TIME = meta("string", encoding="json"), meta("string", encoding="microseconds")
-AS_INTERVAL = meta("string", encoding="interval")
+AS_INTERVAL, AS_CLOCK = meta("string", encoding="interval"), meta("string", encoding="time")
+UNKNOWN = "(is bytes only if the column says `meta: {encoding: hex}` or `meta: {encoding: base64}`)"
 ABSENT: Any = object()
 
 
@@ -74,10 +76,37 @@ def refused(reason: str = REFUSED) -> str:
 
 CASES = [
     Case("BOOLEAN", "boolean", "boolean", False, False, "false"),
+    Case("BOOLEAN, true", "boolean", "boolean", True, True, "true"),
+    Case("INTEGER, largest", "int", "int", 2**31 - 1, 2**31 - 1, "2147483647"),
     Case("INTEGER, least", "int", "int", -(2**31), -(2**31), "-2147483648"),
     Case("LONG, largest", "bigint", "long", 2**63 - 1, 2**63 - 1, "9223372036854775807"),
+    Case("LONG, least", "bigint", "long", -(2**63), -(2**63), "-9223372036854775808"),
     Case("FLOAT", "float", "float", 45.67, 45.67, "45.67"),
     Case("FLOAT, largest", "float", "float", 3.4028234663852886e38, 3.4028235e38, "3.4028235E38"),
+    Case("FLOAT, least", "float", "float", -3.4028234663852886e38, -3.4028235e38, "-3.4028235E38"),
+    Case("FLOAT, smallest", "float", "float", 1.401298464324817e-45, 1.4e-45, "1.4E-45"),
+    Case("FLOAT, infinite", "float", "float", inf, "Infinity", "Infinity"),
+    Case("FLOAT, infinite, as JSON's extension", "float", "float", -inf, Digits("-Infinity"), "-Infinity"),
+    Case("FLOAT, NaN", "float", "float", nan, Digits("NaN"), "NaN"),
+    Case("FLOAT beyond the largest", "float", "double", 3.5e38, 3.5e38, refused("a float; declare string")),
+    Case(
+        "DOUBLE, largest", "double", "double", 1.7976931348623157e308, 1.7976931348623157e308, "1.7976931348623157E308"
+    ),
+    Case(
+        "DOUBLE, least", "double", "double", -1.7976931348623157e308, -1.7976931348623157e308, "-1.7976931348623157E308"
+    ),
+    Case("DOUBLE beyond the largest", "double", NUMBER, "1e400", Digits("1e400"), refused("a double; declare string")),
+    Case("DOUBLE, a zero with a sign", "double", "double", -0.0, Digits("-0.0"), "0.0"),
+    Case("DOUBLE, infinite, without a sign", "double", "double", inf, "Infinity", "Infinity"),
+    Case("DOUBLE, infinite, as JSON's extension", "double", "double", inf, Digits("Infinity"), "Infinity"),
+    Case("DOUBLE, NaN as JSON's extension", "double", "double", nan, Digits("NaN"), "NaN"),
+    Case("DOUBLE, NaN as text", "string", "double", nan, Digits("NaN"), "NaN"),
+    Case("DOUBLE, infinite, as text", "string", "double", -inf, Digits("-Infinity"), "-Infinity"),
+    *(
+        Case(f"{said} as {of}", of, "double", value, json_, refused(f"a {of}; declare string"))
+        for said, value, json_ in (("NaN", nan, Digits("NaN")), ("infinity", -inf, Digits("-Infinity")))
+        for of in ("bigint", "decimal(38,10)", "timestamp", "boolean")
+    ),
     Case("DOUBLE", "double", "double", 5e-324, 5e-324, "4.9E-324"),
     Case("DOUBLE, NaN", "double", "double", nan, "NaN", "NaN"),
     Case("DOUBLE, infinite", "double", "double", -inf, "-Infinity", "-Infinity"),
@@ -115,6 +144,11 @@ CASES = [
         refused(),
     ),
     Case("NUMBER", "decimal(20,0)", NUMBER, "18446744073709551615", "18446744073709551615", "18446744073709551615"),
+    Case("NUMBER, least", "decimal(38,0)", NUMBER, "-" + "9" * 38, "-" + "9" * 38, "-" + "9" * 38),
+    Case("NUMBER of more digits", "decimal(38,0)", NUMBER, "1" + "0" * 38, "1" + "0" * 38, refused("declare string")),
+    Case("NUMBER, negative", "decimal(20,0)", NUMBER, "-1", "-1", "-1"),
+    Case("NUMBER, empty", "decimal(20,0)", NUMBER, "", "", refused("a decimal(20,0); declare string")),
+    Case("NUMBER, empty, as text", "string", NUMBER, "", "", ""),
     Case("NUMBER as text", "string", NUMBER, "1.100", "1.100", "1.100"),
     Case("STRING, empty", "string", "string", "", "", ""),
     Case(
@@ -131,6 +165,24 @@ CASES = [
         refused(),
     ),
     Case("VARCHAR of 2021", "string", {"type": "string", "logicalType": "varchar", "length": 40}, "a", "a", "a"),
+    Case("VARCHAR of 2020, empty", "string", VARCHAR, {"value": "", "length": 40}, "", ""),
+    Case("VARCHAR of 2021, empty", "string", {"type": "string", "logicalType": "varchar", "length": 40}, "", "", ""),
+    Case("DATE, largest", "date", DATE, 2932896, "9999-12-31", "9999-12-31"),
+    Case("DATE after 9999", "date", DATE, 2932897, "+10000-01-01", "+10000-01-01"),
+    Case("DATE after 9999 without a sign", "date", DATE, 2932897, "10000-01-01", "+10000-01-01"),
+    Case("DATE of PostgreSQL, largest", "date", DATE, 2145031948, ABSENT, refused("a date; declare string")),
+    Case("DATE before 1", "date", DATE, -719163, "0000-12-31", "0000-12-31"),
+    Case("DATE of PostgreSQL, least", "date", DATE, -2440588, "-4713-11-24", "-4713-11-24"),
+    Case("DATE as text", "string", DATE, -2440588, "-4713-11-24", "-4713-11-24"),
+    Case(
+        "DATE as PostgreSQL's text before 1",
+        "date",
+        "string",
+        "0044-03-15 BC",
+        "0044-03-15 BC",
+        refused("declare string"),
+    ),
+    Case("DATE, infinity", "date", "string", "infinity", "infinity", refused("a date; declare string")),
     Case("DATE", "date", DATE, -719162, "0001-01-01", "0001-01-01"),
     Case("DATE as a midnight", "date", MICROS, NOON - 12 * 3600 * 10**6, "2026-11-21T00:00:00.000000Z", "2026-11-21"),
     Case("DATE as a noon", "date", MICROS, NOON, "2026-11-21T12:00:00.000000Z", refused("declare timestamp or")),
@@ -141,6 +193,22 @@ CASES = [
         {"date": 20778, "time": 30930000001},
         "2026-11-21T08:35:30.000001",
         "2026-11-21 08:35:30.000001",
+    ),
+    Case(
+        "DATETIME, least",
+        "timestamp_ntz",
+        DATETIME,
+        {"date": -719162, "time": 0},
+        "0001-01-01T00:00:00",
+        "0001-01-01 00:00:00",
+    ),
+    Case(
+        "DATETIME, largest",
+        "timestamp_ntz",
+        DATETIME,
+        {"date": 2932896, "time": 86399_999999},
+        "9999-12-31T23:59:59.999999",
+        "9999-12-31 23:59:59.999999",
     ),
     Case(
         "DATETIME as text",
@@ -159,6 +227,32 @@ CASES = [
         refused("a timestamp; declare timestamp_ntz"),
     ),
     Case("TIMESTAMP", "timestamp", MICROS, NOON + 1, "2026-11-21T12:00:00.000001Z", "2026-11-21 12:00:00.000001"),
+    Case(
+        "TIMESTAMP, least",
+        "timestamp",
+        MICROS,
+        -62135596800_000000,
+        "0001-01-01T00:00:00.000000Z",
+        "0001-01-01 00:00:00",
+    ),
+    Case(
+        "TIMESTAMP, largest",
+        "timestamp",
+        MICROS,
+        253402300799_999999,
+        "9999-12-31T23:59:59.999999Z",
+        "9999-12-31 23:59:59.999999",
+    ),
+    Case("TIMESTAMP before 1970", "timestamp", MICROS, -1, "1969-12-31T23:59:59.999999Z", "1969-12-31 23:59:59.999999"),
+    Case("TIMESTAMP as text", "string", MICROS, -1, "1969-12-31T23:59:59.999999Z", "1969-12-31T23:59:59.999999Z"),
+    Case(
+        "TIMESTAMP finer than a microsecond",
+        "timestamp",
+        "string",
+        "2026-11-21T12:00:00.0000001Z",
+        "2026-11-21T12:00:00.0000001Z",
+        refused("finer than a microsecond"),
+    ),
     Case("TIMESTAMP with a blank, no Z", "timestamp", MICROS, NOON, "2026-11-21 12:00:00", "2026-11-21 12:00:00"),
     Case(
         "TIMESTAMP of a wall clock", "timestamp_ntz", MICROS, NOON, "2026-11-21T12:00:00.000000Z", "2026-11-21 12:00:00"
@@ -178,6 +272,22 @@ CASES = [
         {"timestamp": NOON, "offset": -9 * HOUR // 2},
         "2026-11-21T07:30:00-04:30",
         "2026-11-21 12:00:00",
+    ),
+    Case(
+        "TIMESTAMP_TZ, least",
+        "timestamp",
+        TIMESTAMP_TZ,
+        {"timestamp": -62135596800_000000, "offset": -57_540_000},
+        "0001-01-01T00:00:00Z",
+        "0001-01-01 00:00:00",
+    ),
+    Case(
+        "TIMESTAMP_TZ, largest",
+        "timestamp",
+        TIMESTAMP_TZ,
+        {"timestamp": 253402300799_999999, "offset": 57_540_000},
+        "+10000-01-01T15:58:59.999999+15:59",
+        "9999-12-31 23:59:59.999999",
     ),
     Case(
         "TIMESTAMP_TZ as text",
@@ -204,6 +314,48 @@ CASES = [
         refused("declare timestamp"),
     ),
     Case("TIME", "string", TIME, 30930000001, "08:35:30.000001", "08:35:30.000001"),
+    Case("TIME, least", "string", TIME, 0, "00:00:00.000000", "00:00:00.000000"),
+    Case("TIME, largest", "string", TIME, 86399_999999, "23:59:59.999999", "23:59:59.999999"),
+    Case("TIME of 24 hours", "string", TIME, 86400_000000, "24:00:00.000000", "24:00:00.000000"),
+    Case("TIME without digits", AS_CLOCK, TIME, 30930_000000, "08:35:30", "08:35:30.000000"),
+    Case("TIME of few digits", AS_CLOCK, TIME, 30930_500000, "08:35:30.5", "08:35:30.500000"),
+    Case(
+        "TIME of more digits",
+        AS_CLOCK,
+        "string",
+        "08:35:30.5000001",
+        "08:35:30.5000001",
+        refused("take `encoding: time`"),
+    ),
+    Case("TIME without seconds", AS_CLOCK, "string", "08:35", "08:35", "08:35:00.000000"),
+    Case("TIME that is none", AS_CLOCK, "string", "soon", "soon", refused("take `encoding: time` out of its meta")),
+    Case("TIME that is a number", AS_CLOCK, TIME_INTERVAL, 1, 1, refused("take `encoding: time` out of its meta")),
+    Case(
+        "TIME_TZ without digits",
+        AS_CLOCK,
+        TIME_TZ,
+        {"time": 30930_000000, "offset": -9 * HOUR // 2},
+        "08:35:30-0430",
+        "08:35:30.000000-04:30",
+    ),
+    Case("TIME_TZ in UTC", AS_CLOCK, TIME_TZ, {"time": 1, "offset": 0}, "00:00:00.000001Z", "00:00:00.000001+00:00"),
+    Case("TIME_TZ of hours", AS_CLOCK, TIME_TZ, {"time": 0, "offset": HOUR}, "00:00:00+01", "00:00:00.000000+01:00"),
+    Case(
+        "TIME_TZ with seconds of offset",
+        AS_CLOCK,
+        TIME_TZ,
+        {"time": 0, "offset": -57_599_000},
+        "00:00:00-15:59:59",
+        "00:00:00.000000-15:59:59",
+    ),
+    Case(
+        "TIME_TZ, largest",
+        "string",
+        TIME_TZ,
+        {"time": 86400_000000, "offset": -57_599_000},
+        "24:00:00.000000-15:59:59",
+        "24:00:00.000000-15:59:59",
+    ),
     Case(
         "TIME_TZ",
         "string",
@@ -218,6 +370,10 @@ CASES = [
     Case("TIME_INTERVAL, largest", AS_TIME, TIME_INTERVAL, 3020399_000_000, 3020399_000_000, "838:59:59.000000"),
     Case("TIME_INTERVAL of a thousandth", AS_TIME, TIME_INTERVAL, -1000, -1000, "-00:00:00.001000"),
     Case("TIME_INTERVAL, nothing", AS_TIME, TIME_INTERVAL, 0, 0, "00:00:00.000000"),
+    Case("TIME_INTERVAL of ten hours", AS_TIME, TIME_INTERVAL, 36_000_000_000, 36_000_000_000, "10:00:00.000000"),
+    Case("TIME_INTERVAL, least of 64 bits", AS_TIME, TIME_INTERVAL, -(2**63), -(2**63), "-2562047788:00:54.775808"),
+    Case("TIME_INTERVAL, largest of 64 bits", AS_TIME, TIME_INTERVAL, 2**63 - 1, 2**63 - 1, "2562047788:00:54.775807"),
+    Case("TIME_INTERVAL that is a fraction", AS_TIME, "double", 1.5, 1.5, refused("take `encoding: microseconds` out")),
     Case("TIME_INTERVAL as a number", "bigint", TIME_INTERVAL, -1, -1, "-1"),
     Case("TIME_INTERVAL, not declared", "string", TIME_INTERVAL, 1_000_000, 1_000_000, "00:00:01.000000", "1000000"),
     Case(
@@ -237,6 +393,54 @@ CASES = [
         "P-1MT24H-0.500000S",
     ),
     Case("INTERVAL, nothing", AS_INTERVAL, INTERVAL, {"months": 0, "hours": 0, "micros": 0}, "PT0S", "P0MT0H0.000000S"),
+    *(
+        Case(
+            f"INTERVAL, {said}",
+            AS_INTERVAL,
+            INTERVAL,
+            {"months": months, "hours": hours, "micros": micros},
+            text,
+            f"P{months}MT{hours}H{Decimal(micros).scaleb(-6):.6f}S",
+        )
+        for said, months, hours, micros, text in (
+            ("least", -(2**31), -(2**31), -(2**63), "P-2147483648MT-2147483648H-9223372036854.775808S"),
+            ("largest", 2**31 - 1, 2**31 - 1, 2**63 - 1, "P2147483647MT2147483647H9223372036854.775807S"),
+            ("as a record of JSON", 14, -76, 306_789_000, {"months": 14, "hours": -76, "micros": 306_789_000}),
+            ("least as a record", -(2**31), 0, -(2**63), {"hours": 0, "micros": -(2**63), "months": -(2**31)}),
+        )
+    ),
+    *(
+        Case(f"INTERVAL of {text}", AS_INTERVAL, "string", text, text, shows)
+        for text, shows in (
+            ("P2147483647D", "P0MT51539607528H0.000000S"),
+            ("PT2562047788H", "P0MT2562047788H0.000000S"),
+            ("P178956970Y7M", "P2147483647MT0H0.000000S"),
+            ("P3000000000M", "P3000000000MT0H0.000000S"),
+            ("PT9223372036854.775807S", "P0MT0H9223372036854.775807S"),
+            ("PT-2562047788H-54.775808S", "P0MT-2562047788H-54.775808S"),
+            ("PT153722867280M54.775807S", "P0MT0H9223372036854.775807S"),
+            ("P1W-1D", "P0MT144H0.000000S"),
+            (f"P{'9' * 21}M", refused("take `encoding: interval` out")),
+            (f"PT{'9' * 21}S", refused("take `encoding: interval` out")),
+            ("PT0.1234567S", refused("take `encoding: interval` out")),
+        )
+    ),
+    Case(
+        "INTERVAL of other fields",
+        AS_INTERVAL,
+        JSON,
+        '{"months": 1, "hours": 1, "micros": 1, "days": 1}',
+        {"months": 1, "hours": 1, "micros": 1, "days": 1},
+        refused("take `encoding: interval` out"),
+    ),
+    Case(
+        "INTERVAL of fractions",
+        AS_INTERVAL,
+        JSON,
+        '{"months": 1.5, "hours": 1, "micros": 1}',
+        {"months": 1.5, "hours": 1, "micros": 1},
+        refused("take `encoding: interval` out"),
+    ),
     Case("INTERVAL of no form", AS_INTERVAL, "string", "a while", "a while", refused("take `encoding: interval` out")),
     Case(
         "INTERVAL, not declared",
@@ -275,6 +479,29 @@ CASES = [
         Digits('{"a": 12345678901234567890123456789012345678}'),
         '{"a":12345678901234567890123456789012345678}',
     ),
+    *(
+        Case(
+            f"JSON with a name twice, {said}",
+            column,
+            JSON,
+            text,
+            Digits(text),
+            refused("has a name twice: correct it"),
+        )
+        for said, column in (("as text", "string"), ("declared", AS_JSON), ("as a variant", "variant"))
+        for text in ['{"a": [{"x": 1, "x": 2}], "b": "ü"}']
+    ),
+    Case(
+        "JSON with names in several objects",
+        "string",
+        JSON,
+        '[{"x":1},{"x":2}]',
+        [{"x": 1}, {"x": 2}],
+        '[{"x":1},{"x":2}]',
+    ),
+    # Where JSON stands in the record itself, nothing distinguishes its null from no value.
+    Case("JSON, a null", AS_JSON, JSON, "null", None, "null", json_shows=None),
+    Case("JSON, a null and not declared", "string", JSON, "null", None, refused("with `meta: {encoding: json}`"), None),
     Case("JSON that is none", "string", JSON, "{", ABSENT, refused()),
     Case(
         "JSON as a variant",
@@ -366,6 +593,32 @@ CASES = [
         ABSENT,
         "[DEAD]",
     ),
+    Case("array of no value", "array<int>", array("c", "int"), None, None, None),
+    Case("array of NULLs", "array<int>", array("c", "int"), nested([None]), [None], "[null]"),
+    Case(
+        "array of bytes in base64",
+        meta("array<binary>", encoding="base64"),
+        array("c", "string"),
+        nested(["3q2+7w==", "", None]),
+        ["3q2+7w==", "", None],
+        "[DEADBEEF, , null]",
+    ),
+    Case(
+        "array of bytes in base64, as bytes",
+        meta("array<binary>", encoding="base64"),
+        array("c", "bytes"),
+        nested([b"\xde\xad"]),
+        ["3q0="],
+        "[DEAD]",
+    ),
+    Case(
+        "array of bytes in base64 that is none",
+        meta("array<binary>", encoding="base64"),
+        array("c", "string"),
+        nested(["3q2+7w==", "dea"]),
+        ["3q2+7w==", "dea"],
+        refused("array<binary> in base64"),
+    ),
     Case("array in a text", "string", array("c", "int"), nested([1]), ABSENT, refused("a string; declare an array")),
     Case("BYTES", "binary", "bytes", b"\xde\xad\xbe\xef", ABSENT, "DEADBEEF"),
     Case("BYTES, empty", "binary", "bytes", b"", ABSENT, ""),
@@ -410,6 +663,14 @@ CASES = [
         '{"srid":4326,"type":"POINT","value":"AA=="}',
     ),
     Case(
+        "GEOMETRY, empty",
+        "variant",
+        GEOMETRY,
+        {"value": b"", "srid": 0, "type": ""},
+        {"srid": 0, "type": "", "value": ""},
+        '{"srid":0,"type":"","value":""}',
+    ),
+    Case(
         "GEOMETRY in a text",
         "string",
         GEOMETRY,
@@ -419,6 +680,20 @@ CASES = [
     ),
     Case("infinity", "timestamp", MICROS, 9223372036825200000, ABSENT, refused("infinity_is_null")),
     Case("infinity as NULL", meta("timestamp", infinity_is_null=True), MICROS, -9223372036832400000, ABSENT, None),
+    *(
+        Case(f"infinity in a text, {said}", column, "string", text, text, shows)
+        for said, column, text, shows in (
+            ("largest", "timestamp", "infinity", refused("infinity_is_null")),
+            ("least", "timestamp", "-infinity", refused("infinity_is_null")),
+            ("without a zone", "timestamp_ntz", "infinity", refused("infinity_is_null")),
+            ("as NULL", meta("timestamp", infinity_is_null=True), "infinity", None),
+            ("least as NULL", meta("timestamp", infinity_is_null=True), "-infinity", None),
+            ("as text", "string", "infinity", "infinity"),
+            ("as a moment", "timestamp", "+294247-01-10T04:00:25.200000Z", refused("infinity_is_null")),
+            ("as a moment as text", "string", "-290308-12-21T19:59:27.600000Z", "-infinity"),
+            ("with a capital", "timestamp", "Infinity", refused("declare string")),
+        )
+    ),
     Case("infinity as text", "string", MICROS, 9223372036825200000, ABSENT, "infinity"),
     Case("infinity without a zone", "timestamp_ntz", MICROS, -9223372036832400000, ABSENT, refused("infinity_is_null")),
     Case(
@@ -492,15 +767,63 @@ CASES = [
         )
         for length in range(1, 10)
     ),
+    *(
+        Case(
+            f"{length} bytes in hex where base64 is declared",
+            BASE64,
+            "string",
+            hex_,
+            hex_,
+            refused("if it is hex, declare"),
+        )
+        for length in range(1, 10, 2)  # the others are base64 too, of other bytes
+        for hex_ in [bytes(range(200, 200 + length)).hex()]
+    ),
+    *(
+        Case(f"{length} bytes, {said}", column, type_, avro, json_, shows, json_shows, source)
+        for length in range(10)
+        for bytes_ in [bytes(range(200, 200 + length))]
+        for hex_, base64_ in [(bytes_.hex(), b64encode(bytes_).decode())]
+        for said, column, type_, avro, json_, shows, json_shows, source in (
+            ("as bytes", "binary", "bytes", bytes_, base64_, hex_.upper(), UNKNOWN, "postgresql"),
+            ("as bytes, declared", BASE64, "bytes", bytes_, base64_, hex_.upper(), ABSENT, "postgresql"),
+            ("in base64", BASE64, "string", base64_, base64_, hex_.upper(), ABSENT, "postgresql"),
+            ("in hex, declared", HEX, "string", hex_, hex_, hex_.upper(), ABSENT, "postgresql"),
+            ("in hex, not declared", "binary", "string", hex_, hex_, UNKNOWN, ABSENT, "postgresql"),
+            ("in base64, not declared", "binary", "string", base64_, base64_, UNKNOWN, ABSENT, "postgresql"),
+            ("in base64, not declared, of Oracle", "binary", "string", base64_, base64_, UNKNOWN, ABSENT, "oracle"),
+            (
+                "in base64 where MySQL has hex",
+                "binary",
+                "string",
+                base64_,
+                base64_,
+                refused("if it is base64, declare it") if length else "",
+                ABSENT,
+                "mysql",
+            ),
+        )
+    ),
+]
+# NULL of every type, in every column that a case declares.
+CASES += [
+    Case(f"NULL of {case.name}", case.column, case.type, None, None, None, source=case.source)
+    for case in {json.dumps([case.column, case.type, case.source]): case for case in CASES}.values()
 ]
 
 
 FORMS = ("Avro", "JSON")
 
 
-def record_of(case: Case, form: str, number: int) -> str | None:
+def columns_of(cases: list[Case]) -> dict[str, Any]:
+    """Return the columns of a model, one for all cases that declare the same."""
+    distinct = {json.dumps(case.column): case.column for case in cases}
+    return {f"c{number}": column for number, column in enumerate(distinct.values())}
+
+
+def record_of(case: Case, form: str, column: str) -> str | None:
     """Return the record that has this value as its only one, as the append job stages it; its id names the case."""
-    column, id_ = f"c{number}", f"{form}: {case.name}"
+    id_ = f"{form}: {case.name}"
     if form == "Avro":
         without = event(case.source, None, without=["payload"], object="things")
         return next(
@@ -527,26 +850,34 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(
-    spark: SparkSession, source: str, cases: list[Case], replaced: dict[str, dict[str, str]] | None = None
+    spark: SparkSession,
+    source: str,
+    cases: list[Case],
+    replaced: dict[str, dict[str, str]] | None = None,
+    settings: dict[str, str] | None = None,
 ) -> Outcome:
-    """Run a model that has a column for each case; `replaced` plants a bug."""
-    outcome = Outcome({}, {})
+    """Run a model that has a column for each declaration; `replaced` plants a bug, `settings` are Spark's."""
+    outcome, columns = Outcome({}, {}), columns_of(cases)
+    column_of = {json.dumps(column): name for name, column in columns.items()}
+    names = {case.name: column_of[json.dumps(case.column)] for case in cases}
+    assert len(names) == len(cases), "two cases have one name"
     with Memory(spark) as memory:
+        for name, value in (settings or {}).items():
+            memory.spark.conf.set(name, value)
         project = memory.project("datastream_types", replaced)
         project.source("datastream_types_staging", "changes")
-        records = [record_of(case, form, number) for number, case in enumerate(cases) for form in FORMS]
+        records = [record_of(case, form, names[case.name]) for case in cases for form in FORMS]
         memory.stage("datastream_types_staging.changes", [Staged(text, "things", 1) for text in records if text])
         project.model(
             "things",
             "{{ config(materialized='current_state', unique_key='id') }}\n"
             f"{{{{ reconcile.datastream_{source}(source('lake', 'changes'), object='things') }}}}",
-            {"id": "string", **{f"c{number}": case.column for number, case in enumerate(cases)}},
+            {"id": "string", **columns},
         )
         project.run("things")
-        shown = [_shown(f"c{number}", case.column) for number, case in enumerate(cases)]
-        columns = {f"{form}: {case.name}": f"c{number}" for number, case in enumerate(cases) for form in FORMS}
+        shown = [_shown(name, column) for name, column in columns.items()]
         for row in memory.table("datastream_types.things").selectExpr("id", *shown).collect():
-            outcome.values[row.id] = row[columns[row.id]]
+            outcome.values[row.id] = row[names[row.id.partition(": ")[2]]]
         for row in memory.rows("datastream_types.things__quarantine"):
             outcome.reasons[json.loads(row.record)["payload"]["id"]] = row._change_error
     return outcome
@@ -582,6 +913,30 @@ def test_a_value_is_what_was_written_or_is_quarantined_with_a_reason(
     assert outcome.is_right(case, form), (outcome.values.get(id_, "no row"), outcome.reasons.get(id_))
 
 
+READ_FROM_TEXTS = [
+    case
+    for case in CASES
+    if case.source == "postgresql" and case.column in (AS_INTERVAL, AS_TIME, AS_CLOCK, HEX, BASE64)
+]
+
+
+def test_no_value_ends_a_run_where_casts_are_strict(spark: SparkSession) -> None:
+    outcome = outcome_of(spark, "postgresql", READ_FROM_TEXTS, settings={"spark.sql.ansi.enabled": "true"})
+    assert [(case, form) for case in READ_FROM_TEXTS for form in FORMS if not outcome.is_right(case, form)] == []
+
+
+def test_of_a_name_that_json_has_twice_spark_can_take_the_last(spark: SparkSession) -> None:
+    """As the reason says that it does."""
+    cases = [
+        case._replace(shows='{"a":[{"x":2}],"b":"ü"}')
+        for case in CASES
+        if case.name.startswith("JSON with a name twice")
+    ]
+    outcome = outcome_of(spark, "postgresql", cases, settings={"spark.sql.variant.allowDuplicateKeys": "true"})
+    assert len(cases) == 3
+    assert [(case, form) for case in cases for form in FORMS if not outcome.is_right(case, form)] == []
+
+
 # --- planted bugs -----------------------------------------------------------------------------------------------------
 
 
@@ -604,7 +959,11 @@ BUGS = [
     Bug("moments with an offset stay records", TEXTS,
         {"'$.timestamp', 'string'), text)": "'$.moment', 'string'), text)"}, "TIMESTAMP_TZ"),
     Bug("JSON stays as Avro has it", TEXTS, {"null, to_json({{ json }}))": "null, {{ source }})"}, "JSON"),
-    Bug("a time of MySQL loses its sign", TEXTS, {"if({{ text }} like '-%', '-', '')": "''"}, "TIME_INTERVAL, least"),
+    Bug("a time of MySQL loses its sign", TEXTS, {"if({{ micros }} < 0, '-', '')": "''"}, "TIME_INTERVAL, least"),
+    Bug("a part of an interval that is too long is nothing", TEXTS,
+        {"""as decimal(20,0))"}) -%}""": """as int)"}) -%}"""}, "INTERVAL of P3000000000M"),
+    Bug("base64 needs no padding", VALUES, {"if(length(' ~ text ~ ') % 4 = 0 or ": "if(true or "},
+        "1 bytes in hex where base64 is declared"),
     Bug("infinity is a moment", TEXTS, {"then 'infinity'": "then {{ text }}"}, "infinity"),
     Bug("an array of more dimensions has NULLs", VALUES,
         {"'array<variant>') is null": "'array<variant>') is null or true"}, "array of more dimensions than declared"),

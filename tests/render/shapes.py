@@ -30,7 +30,8 @@ READINGS = {
         for name, type_, option, value in (
             ("hex", "binary", "encoding", "hex"), ("base64", "array<binary>", "encoding", "base64"),
             ("json", "string", "encoding", "json"), ("span", "string", "encoding", "interval"),
-            ("time", "string", "encoding", "microseconds"), ("until", "timestamp", "infinity_is_null", True),
+            ("time", "string", "encoding", "microseconds"), ("clock", "string", "encoding", "time"),
+            ("until", "timestamp", "infinity_is_null", True),
         )
     },
 }  # fmt: skip

@@ -75,7 +75,7 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
             ("c", "array<int>", {"encoding": "base64"}), ("d", "date", {"infinity_is_null": True}),
             ("e", "timestamp", {"infinity_is_null": "yes"}),
         )}}),
-        ["column a: encoding 'hexadecimal' is unknown; it is one of hex, base64, json, microseconds, interval",
+        ["column a: encoding 'hexadecimal' is unknown; it is one of hex, base64, json, microseconds, interval, time",
          "column b: encoding hex is for columns of type binary or array<binary>, and this one is a string; remove it",
          "column c: encoding base64 is for columns of type binary or array<binary>, and this one is a array<int>; "
          "remove it",

@@ -336,7 +336,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '744d4dbd23a031e6879c7f21f67d8dda')
+tblproperties ('reconcile.definition' = 'c99bae927d50bf416186d4946c3e7c4d')
 as
 
 {the SELECT of mysql_events/change_records.sql};

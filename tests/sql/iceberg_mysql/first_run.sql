@@ -307,7 +307,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd26b6c4363a322e65da08ea7cae8725f')
+tblproperties ('reconcile.definition' = '3f2160c937e457deb54da70f1a7f0c4b')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

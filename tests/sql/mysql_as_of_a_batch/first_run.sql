@@ -166,7 +166,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '05702c0153dcf65236ed3f75942518f9', 'reconcile.as_of' = 'batch 2')
+tblproperties ('reconcile.definition' = 'd1edc522bfc408b3fc2c8ebfcf9c81aa', 'reconcile.as_of' = 'batch 2')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

@@ -166,7 +166,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '9cd9e09567d106858da2443e14234cee', 'reconcile.as_of' = 'appended_at 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = 'a8dc0906efe41f7c95b374001ca29d1a', 'reconcile.as_of' = 'appended_at 2026-11-21 12:00:00+00')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

@@ -286,7 +286,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '8aefc41df63d042a2f2e5cc6d5fa31d1')
+tblproperties ('reconcile.definition' = '3f59bd8c6a319345ab5669c815e065a7')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -284,7 +284,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '55ccf7687b325d02c780ce8ccb662d94')
+tblproperties ('reconcile.definition' = '3d6504d950df3fe2703ffe62b0be5d85')
 as
 
 {the SELECT of mysql_events/change_records.sql};

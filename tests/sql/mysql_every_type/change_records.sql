@@ -43,6 +43,7 @@ select
             end,
             case
                 when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
+                when _corrupt_record is not null and try_parse_json(record) is null and get_json_object(record, '$') is not null and cardinality(regexp_extract_all(record, '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(record, '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one'
                 when metadata is null then 'the record has no source_metadata'
                 when fields is null then 'the record has no payload'
                 when _corrupt_record is not null then 'the record does not have the form of a Datastream event'
@@ -126,19 +127,21 @@ select
                                 else 'declare string'
                             end
                             when i in (8) then case
+                                when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null and get_json_object(texts[i], '$') is not null and cardinality(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one'
                                 when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
                                 when texts[i] like '%"nestedArray":%' then 'declare an array, as array<string>'
                                 when texts[i] like '{"srid":%' then 'declare variant'
                             end
                             when i in (9) then case
                                 when char_length(readable[i]) > 5 then 'declare string'
+                                when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null and get_json_object(texts[i], '$') is not null and cardinality(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one'
                                 when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
                                 when texts[i] like '%"nestedArray":%' then 'declare an array, as array<string>'
                                 when texts[i] like '{"srid":%' then 'declare variant'
                             end
                             when i in (10) then case
                                 when schema_of_variant(fields[i]) <> 'STRING' then if(try_cast(texts[i] as bigint) is null, 'declare string', 'declare bigint')
-                                when try_to_binary(readable[i], 'base64') is not null then 'if it is base64, declare it with `meta: {encoding: base64}`'
+                                when if(length(readable[i]) % 4 = 0 or readable[i] rlike '\\s', try_to_binary(readable[i], 'base64'), null) is not null then 'if it is base64, declare it with `meta: {encoding: base64}`'
                                 else 'declare string'
                             end
                             when i in (11) then case
@@ -247,11 +250,11 @@ select
                 end
                 when get(kinds, i) = 'json' then if(ltrim(text) rlike '^[{\\[]', if(schema_of_variant(try_parse_json(text)) like '%DOUBLE%' and text rlike '(^|[:\\[,])\\s*-?[0-9][0-9.]{17}', null, to_json(try_parse_json(text))), null)
                 when get(kinds, i) = 'varchar' then try_variant_get(fields[i], '$.value', 'string')
-                when get(kinds, i) = 'time-interval-micros' then concat(if(text like '-%', '-', ''), if(abs(try_cast(text as bigint)) < 36000000000, '0', ''), abs(try_cast(text as bigint)) div 3600000000, ':', lpad(abs(try_cast(text as bigint)) div 60000000 % 60, 2, '0'), ':', lpad(abs(try_cast(text as bigint)) div 1000000 % 60, 2, '0'), '.', lpad(abs(try_cast(text as bigint)) % 1000000, 6, '0'))
+                when get(kinds, i) = 'time-interval-micros' then concat(if(try_cast(text as bigint) < 0, '-', ''), if(try_cast(text as bigint) div 36000000000 = 0, '0', ''), abs(try_cast(text as bigint) div 3600000000), ':', lpad(abs(try_cast(text as bigint) div 60000000 % 60), 2, '0'), ':', lpad(abs(try_cast(text as bigint) div 1000000 % 60), 2, '0'), '.', lpad(abs(try_cast(text as bigint) % 1000000), 6, '0'))
                 when get(kinds, i) = 'timestampTz' then case when left(try_variant_get(fields[i], '$.timestamp', 'string'), 8) = '+294247-' then 'infinity' when left(try_variant_get(fields[i], '$.timestamp', 'string'), 8) = '-290308-' then '-infinity' else try_variant_get(fields[i], '$.timestamp', 'string') end
                 when get(kinds, i) = 'datetime' then concat(try_variant_get(fields[i], '$.date', 'string'), 'T', try_variant_get(fields[i], '$.time', 'string'))
                 when get(kinds, i) = 'timeTz' then concat(try_variant_get(fields[i], '$.time', 'string'), if(try_variant_get(fields[i], '$.offset', 'string') like '-%', '', '+'), regexp_replace(try_variant_get(fields[i], '$.offset', 'string'), '(:00)?([.]0*)?$', ''))
-                when get(kinds, i) = 'interval' then concat('P', try_variant_get(fields[i], '$.months', 'int'), 'MT', try_variant_get(fields[i], '$.hours', 'int'), 'H', cast(try_variant_get(fields[i], '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S')
+                when get(kinds, i) = 'interval' then concat('P', try_variant_get(fields[i], '$.months', 'bigint'), 'MT', try_variant_get(fields[i], '$.hours', 'bigint'), 'H', cast(try_variant_get(fields[i], '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S')
             end
             when i in (12) then case when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '+294247-' then 'infinity' when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '-290308-' then '-infinity' else coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text) end
             when i in (13) then case when left(coalesce(concat(try_variant_get(fields[i], '$.date', 'string'), 'T', try_variant_get(fields[i], '$.time', 'string')), text), 8) = '+294247-' then 'infinity' when left(coalesce(concat(try_variant_get(fields[i], '$.date', 'string'), 'T', try_variant_get(fields[i], '$.time', 'string')), text), 8) = '-290308-' then '-infinity' else coalesce(concat(try_variant_get(fields[i], '$.date', 'string'), 'T', try_variant_get(fields[i], '$.time', 'string')), text) end
@@ -268,21 +271,21 @@ select
         transform(fields, (field, i) -> case
             when i in (0, 1, 2, 3, 6, 16) and schema_of_variant(field) = 'DOUBLE' then coalesce(
         get(filter(
-            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*|NaN|[-+]?Infinity)'))), ' ')),
             digits -> try_cast(digits as double) = cast(field as double)
         ), 0),
         '{a number whose digits cannot be found in the record}'
     )
             when i in (4, 5) and schema_of_variant(field) = 'DOUBLE' and cast(field as string) like '%Infinity' then coalesce(
         get(filter(
-            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*|NaN|[-+]?Infinity)'))), ' ')),
             digits -> try_cast(digits as double) = cast(field as double)
         ), 0),
         '{a number whose digits cannot be found in the record}'
     )
             when i in (8, 9) and schema_of_variant(field) like 'D%' then coalesce(
         get(filter(
-            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*|NaN|[-+]?Infinity)'))), ' ')),
             digits -> try_cast(digits as double) = cast(field as double)
         ), 0),
         '{a number whose digits cannot be found in the record}'

@@ -308,7 +308,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f280f7962c211ff6d048a3a8fa005ada')
+tblproperties ('reconcile.definition' = '884f1679c8cb11563cda382dc77effc6')
 as
 
 {the SELECT of mysql_every_type/change_records.sql};

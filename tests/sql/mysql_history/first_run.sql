@@ -320,7 +320,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'bcacf6a5e8d49031387b305c62225475')
+tblproperties ('reconcile.definition' = '3ecd905a2f0d171fe94341ce80560932')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

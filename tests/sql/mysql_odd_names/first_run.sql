@@ -288,7 +288,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'ae391d3f4213fdeff9136d8bb0304444')
+tblproperties ('reconcile.definition' = 'b6e975c29f2b9264bb8d39c8a7cb234a')
 as
 
 {the SELECT of mysql_odd_names/change_records.sql};

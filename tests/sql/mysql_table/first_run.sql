@@ -282,7 +282,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b923689c40dd49bd677012599e4aae59')
+tblproperties ('reconcile.definition' = 'f352211d6ff7af0d08190ab62a4332c5')
 as
 
 {the SELECT of mysql_table/change_records.sql};

@@ -282,7 +282,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '3a2a2fc2e43cd51c82e2810f1c246daa')
+tblproperties ('reconcile.definition' = '1a133a0c8c61f178fa3e41e32730c446')
 as
 
 {the SELECT of mysql_tables/change_records.sql};

@@ -15,7 +15,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c7d2135ffea9006d61a7c2b8926fee26')
+tblproperties ('reconcile.definition' = 'c486377e9073233e9518d7c988057d33')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -31,6 +31,7 @@ select
             end,
             case
                 when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
+                when _corrupt_record is not null and try_parse_json(record) is null and get_json_object(record, '$') is not null and cardinality(regexp_extract_all(record, '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(record, '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one'
                 when metadata is null then 'the record has no source_metadata'
                 when fields is null then 'the record has no payload'
                 when _corrupt_record is not null then 'the record does not have the form of a Datastream event'
@@ -144,7 +145,7 @@ select
         transform(fields, (field, i) -> case
             when i in (0) and schema_of_variant(field) = 'DOUBLE' then coalesce(
         get(filter(
-            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*|NaN|[-+]?Infinity)'))), ' ')),
             digits -> try_cast(digits as double) = cast(field as double)
         ), 0),
         '{a number whose digits cannot be found in the record}'

@@ -284,7 +284,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '019a75bd83692c5258605b147a18f436')
+tblproperties ('reconcile.definition' = '3d068eba7e4c3e4f256df09d6437bcf5')
 as
 
 {the SELECT of mysql_zero_dates/change_records.sql};

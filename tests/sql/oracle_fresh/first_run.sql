@@ -345,7 +345,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f77ae643de4e66f9284d45fb8fd9a224')
+tblproperties ('reconcile.definition' = '632a26152878480e8a522490c473e232')
 as
 
 {the SELECT of oracle/change_records.sql};

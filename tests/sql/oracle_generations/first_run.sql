@@ -345,7 +345,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'cafd6f1cce89f515a5fcb5757e2e0b14')
+tblproperties ('reconcile.definition' = '17795d6548c5b5bf7516aef5c5a4d743')
 as
 
 {the SELECT of oracle_generations/change_records.sql};

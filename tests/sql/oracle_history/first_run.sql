@@ -370,7 +370,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '6903c524f0096cb1506ff67b20522d8c')
+tblproperties ('reconcile.definition' = 'ded93d6092f2cb8f52dbb008bde8e71c')
 as
 
 {the SELECT of oracle/change_records.sql};

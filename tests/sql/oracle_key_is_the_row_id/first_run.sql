@@ -285,7 +285,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e4ef99f44d6d8a2ee64068d08365151e')
+tblproperties ('reconcile.definition' = 'ac9cf59cd3c9efd7fdf24984d98e9da8')
 as
 
 {the SELECT of oracle_key_is_the_row_id/change_records.sql};

@@ -283,7 +283,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '1fff8458cb1298aedd119c35a883d2db')
+tblproperties ('reconcile.definition' = 'f3af909aa6274531522d20ac80d38ffc')
 as
 
 {the SELECT of oracle/change_records.sql};

@@ -283,7 +283,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '88fef3113bbc24c202fb67e8cde13211')
+tblproperties ('reconcile.definition' = '7a1b551abac930b29260e7c31db5c5f9')
 as
 
 {the SELECT of postgresql/change_records.sql};

@@ -178,7 +178,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '7252216eb8528e45a901c183c8505901', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
+tblproperties ('reconcile.definition' = 'fe675b134064ade7d06d8b0edef2180f', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, which the variable as_of asks for', null)), '') as _change_error
 from (

@@ -205,7 +205,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '6b980c6a1f3733a6eae9fd0b52331ada', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = 'c6bacde274326bdeb60c5ac2ac094ba0', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(_change_time is null, 'the record has no time, which the variable as_of asks for', null)), '') as _change_error
 from (

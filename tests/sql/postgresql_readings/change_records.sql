@@ -9,6 +9,7 @@ select
     `value json` as `json`,
     `value span` as `span`,
     `value time` as `time`,
+    `value clock` as `clock`,
     `value until` as `until`,
     change_type as _change_type,
     sequence as _change_sequence,
@@ -37,6 +38,7 @@ select
             end,
             case
                 when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
+                when _corrupt_record is not null and try_parse_json(record) is null and get_json_object(record, '$') is not null and cardinality(regexp_extract_all(record, '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(record, '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one'
                 when metadata is null then 'the record has no source_metadata'
                 when fields is null then 'the record has no payload'
                 when _corrupt_record is not null then 'the record does not have the form of a Datastream event'
@@ -55,7 +57,7 @@ select
                 concat_ws('; ', transform(names, (name, i) -> case
                     when lost[i] then concat_ws(
                         '; ',
-                        concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array('bigint', 'variant', 'binary, and its text is bytes only if the column says `meta: {encoding: hex}` or `meta: {encoding: base64}`', 'array<binary>, and its text is bytes only if the column says `meta: {encoding: hex}` or `meta: {encoding: base64}`', 'string', 'binary in hex', 'array<binary> in base64', 'string', 'string', 'string', 'timestamp')[i]),
+                        concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array('bigint', 'variant', 'binary, and its text is bytes only if the column says `meta: {encoding: hex}` or `meta: {encoding: base64}`', 'array<binary>, and its text is bytes only if the column says `meta: {encoding: hex}` or `meta: {encoding: base64}`', 'string', 'binary in hex', 'array<binary> in base64', 'string', 'string', 'string', 'string', 'timestamp')[i]),
                         case
                             when texts[i] = '{a number whose digits cannot be found in the record}' then cast(null as string)
                             when i in (0) then case
@@ -69,24 +71,26 @@ select
                                 )
                                 else 'declare string'
                             end
-                            when i in (1) then if(get(kinds, i) = 'json' and try_parse_json(texts[i]) is null, 'declare string', null)
+                            when i in (1) then case when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null and get_json_object(texts[i], '$') is not null and cardinality(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one' when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null then 'declare string' end
                             when i in (2) then case
                                 when schema_of_variant(fields[i]) <> 'STRING' then if(try_cast(texts[i] as bigint) is null, 'declare string', 'declare bigint')
                             end
                             when i in (4) then case
+                                when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null and get_json_object(texts[i], '$') is not null and cardinality(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one'
                                 when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
                                 when texts[i] like '%"nestedArray":%' then 'declare an array, as array<string>'
                                 when texts[i] like '{"srid":%' then 'declare variant'
                             end
                             when i in (5) then case
                                 when schema_of_variant(fields[i]) <> 'STRING' then if(try_cast(texts[i] as bigint) is null, 'declare string', 'declare bigint')
-                                when try_to_binary(readable[i], 'base64') is not null then 'if it is base64, declare it with `meta: {encoding: base64}`'
+                                when if(length(readable[i]) % 4 = 0 or readable[i] rlike '\\s', try_to_binary(readable[i], 'base64'), null) is not null then 'if it is base64, declare it with `meta: {encoding: base64}`'
                                 else 'declare string'
                             end
-                            when i in (7) then if(try_parse_json(texts[i]) is null, 'take `encoding: json` out of its meta', null)
+                            when i in (7) then case when try_parse_json(texts[i]) is null and get_json_object(texts[i], '$') is not null and cardinality(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one' when try_parse_json(texts[i]) is null then 'take `encoding: json` out of its meta' end
                             when i in (8) then 'take `encoding: interval` out of its meta'
                             when i in (9) then 'take `encoding: microseconds` out of its meta'
-                            when i in (10) then case
+                            when i in (10) then 'take `encoding: time` out of its meta'
+                            when i in (11) then case
                                 when readable[i] in ('infinity', '-infinity') then 'it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL'
                                 when readable[i] like '{"date":%' then 'declare timestamp_ntz'
                                 when try_cast(readable[i] as bigint) is not null then 'declare bigint'
@@ -107,7 +111,7 @@ select
         concat(
             '0000',
             if(is_backfill, concat('/0/', `section read_timestamp`), concat_ws('/', '/1', `section lsn`)),
-            '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value base64` is null, to_json(`value base64`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value bytes` is null, `value bytes`, `value hex` is null, `value hex`, `value id` is null, `value id`, `value json` is null, `value json`, `value list` is null, to_json(`value list`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value span` is null, `value span`, `value text` is null, `value text`, `value time` is null, `value time`, `value until` is null, `value until`, `value whatever` is null, to_json(`value whatever`))), 16, '0'))
+            '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value base64` is null, to_json(`value base64`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value bytes` is null, `value bytes`, `value clock` is null, `value clock`, `value hex` is null, `value hex`, `value id` is null, `value id`, `value json` is null, `value json`, `value list` is null, to_json(`value list`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value span` is null, `value span`, `value text` is null, `value text`, `value time` is null, `value time`, `value until` is null, `value until`, `value whatever` is null, to_json(`value whatever`))), 16, '0'))
         ) as sequence
     )))
 from (
@@ -125,7 +129,8 @@ select
         texts[7] is not null and `value json` is null,
         texts[8] is not null and `value span` is null,
         texts[9] is not null and `value time` is null,
-        texts[10] is not null and `value until` is null and readable[10] not in ('infinity', '-infinity')
+        texts[10] is not null and `value clock` is null,
+        texts[11] is not null and `value until` is null and readable[11] not in ('infinity', '-infinity')
     ) as lost
 from (
 select
@@ -136,17 +141,18 @@ select
     if(exists(transform(try_cast(if(schema_of_variant(fields[3]) like '%nestedArray%', try_variant_get(fields[3], '$.nestedArray', 'variant'), if(schema_of_variant(fields[3]) = 'STRING', try_parse_json(cast(fields[3] as string)), fields[3])) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> cast(x as string) is not null and if(schema_of_variant(x) = 'STRING', if(get(kinds, 3) in ('bytes', 'bytes[]'), try_to_binary(cast(x as string), 'base64'), null), null) is null), null, transform(transform(try_cast(if(schema_of_variant(fields[3]) like '%nestedArray%', try_variant_get(fields[3], '$.nestedArray', 'variant'), if(schema_of_variant(fields[3]) = 'STRING', try_parse_json(cast(fields[3] as string)), fields[3])) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> if(schema_of_variant(x) = 'STRING', if(get(kinds, 3) in ('bytes', 'bytes[]'), try_to_binary(cast(x as string), 'base64'), null), null))) as `value list`,
     readable[4] as `value text`,
     if(schema_of_variant(fields[5]) = 'STRING', if(get(kinds, 5) in ('bytes', 'bytes[]'), try_to_binary(readable[5], 'base64'), if(readable[5] rlike '^[0-9a-fA-F]*$' and length(readable[5]) % 2 = 0, try_to_binary(readable[5], 'hex'), null)), null) as `value hex`,
-    if(exists(transform(try_cast(if(schema_of_variant(fields[6]) like '%nestedArray%', try_variant_get(fields[6], '$.nestedArray', 'variant'), if(schema_of_variant(fields[6]) = 'STRING', try_parse_json(cast(fields[6] as string)), fields[6])) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> cast(x as string) is not null and if(schema_of_variant(x) = 'STRING', try_to_binary(cast(x as string), 'base64'), null) is null), null, transform(transform(try_cast(if(schema_of_variant(fields[6]) like '%nestedArray%', try_variant_get(fields[6], '$.nestedArray', 'variant'), if(schema_of_variant(fields[6]) = 'STRING', try_parse_json(cast(fields[6] as string)), fields[6])) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> if(schema_of_variant(x) = 'STRING', try_to_binary(cast(x as string), 'base64'), null))) as `value base64`,
+    if(exists(transform(try_cast(if(schema_of_variant(fields[6]) like '%nestedArray%', try_variant_get(fields[6], '$.nestedArray', 'variant'), if(schema_of_variant(fields[6]) = 'STRING', try_parse_json(cast(fields[6] as string)), fields[6])) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> cast(x as string) is not null and if(schema_of_variant(x) = 'STRING', if(length(cast(x as string)) % 4 = 0 or cast(x as string) rlike '\\s', try_to_binary(cast(x as string), 'base64'), null), null) is null), null, transform(transform(try_cast(if(schema_of_variant(fields[6]) like '%nestedArray%', try_variant_get(fields[6], '$.nestedArray', 'variant'), if(schema_of_variant(fields[6]) = 'STRING', try_parse_json(cast(fields[6] as string)), fields[6])) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> if(schema_of_variant(x) = 'STRING', if(length(cast(x as string)) % 4 = 0 or cast(x as string) rlike '\\s', try_to_binary(cast(x as string), 'base64'), null), null))) as `value base64`,
     readable[7] as `value json`,
     readable[8] as `value span`,
     readable[9] as `value time`,
-    case when readable[10] rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(readable[10] as timestamp) when readable[10] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(readable[10] rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', readable[10], concat(readable[10], if(readable[10] like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as `value until`
+    readable[10] as `value clock`,
+    case when readable[11] rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(readable[11] as timestamp) when readable[11] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(readable[11] rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', readable[11], concat(readable[11], if(readable[11] like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as `value until`
 from (
 -- the text that each type is read from
 select
     *,
     if(
-        kinds is not null or left(texts[4], 1) in ('{', '[', '+', '-') or texts[7] is not null or texts[8] is not null or texts[9] is not null or left(texts[10], 1) in ('{', '[', '+', '-'),
+        kinds is not null or left(texts[4], 1) in ('{', '[', '+', '-') or texts[7] is not null or texts[8] is not null or texts[9] is not null or texts[10] is not null or left(texts[11], 1) in ('{', '[', '+', '-'),
         transform(texts, (text, i) -> case
             when i in (4) then case
                 when get(kinds, i) is null or get(kinds, i) = 'bytes' then case
@@ -155,20 +161,25 @@ select
                 end
                 when get(kinds, i) = 'json' then if(ltrim(text) rlike '^[{\\[]', if(schema_of_variant(try_parse_json(text)) like '%DOUBLE%' and text rlike '(^|[:\\[,])\\s*-?[0-9][0-9.]{17}', null, to_json(try_parse_json(text))), null)
                 when get(kinds, i) = 'varchar' then try_variant_get(fields[i], '$.value', 'string')
-                when get(kinds, i) = 'time-interval-micros' then concat(if(text like '-%', '-', ''), if(abs(try_cast(text as bigint)) < 36000000000, '0', ''), abs(try_cast(text as bigint)) div 3600000000, ':', lpad(abs(try_cast(text as bigint)) div 60000000 % 60, 2, '0'), ':', lpad(abs(try_cast(text as bigint)) div 1000000 % 60, 2, '0'), '.', lpad(abs(try_cast(text as bigint)) % 1000000, 6, '0'))
+                when get(kinds, i) = 'time-interval-micros' then concat(if(try_cast(text as bigint) < 0, '-', ''), if(try_cast(text as bigint) div 36000000000 = 0, '0', ''), abs(try_cast(text as bigint) div 3600000000), ':', lpad(abs(try_cast(text as bigint) div 60000000 % 60), 2, '0'), ':', lpad(abs(try_cast(text as bigint) div 1000000 % 60), 2, '0'), '.', lpad(abs(try_cast(text as bigint) % 1000000), 6, '0'))
                 when get(kinds, i) = 'timestampTz' then case when left(try_variant_get(fields[i], '$.timestamp', 'string'), 8) = '+294247-' then 'infinity' when left(try_variant_get(fields[i], '$.timestamp', 'string'), 8) = '-290308-' then '-infinity' else try_variant_get(fields[i], '$.timestamp', 'string') end
                 when get(kinds, i) = 'datetime' then concat(try_variant_get(fields[i], '$.date', 'string'), 'T', try_variant_get(fields[i], '$.time', 'string'))
                 when get(kinds, i) = 'timeTz' then concat(try_variant_get(fields[i], '$.time', 'string'), if(try_variant_get(fields[i], '$.offset', 'string') like '-%', '', '+'), regexp_replace(try_variant_get(fields[i], '$.offset', 'string'), '(:00)?([.]0*)?$', ''))
-                when get(kinds, i) = 'interval' then concat('P', try_variant_get(fields[i], '$.months', 'int'), 'MT', try_variant_get(fields[i], '$.hours', 'int'), 'H', cast(try_variant_get(fields[i], '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S')
+                when get(kinds, i) = 'interval' then concat('P', try_variant_get(fields[i], '$.months', 'bigint'), 'MT', try_variant_get(fields[i], '$.hours', 'bigint'), 'H', cast(try_variant_get(fields[i], '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S')
             end
             when i in (7) then to_json(if(text is null or schema_of_variant(if(get(kinds, i) = 'json', try_parse_json(text), fields[i])) like '%DOUBLE%' and if(get(kinds, i) = 'json', text, record) rlike '(^|[:\\[,])\\s*-?[0-9][0-9.]{17}', null, if(get(kinds, i) = 'json', try_parse_json(text), fields[i])))
-            when i in (9) then concat(if(text like '-%', '-', ''), if(abs(try_cast(text as bigint)) < 36000000000, '0', ''), abs(try_cast(text as bigint)) div 3600000000, ':', lpad(abs(try_cast(text as bigint)) div 60000000 % 60, 2, '0'), ':', lpad(abs(try_cast(text as bigint)) div 1000000 % 60, 2, '0'), '.', lpad(abs(try_cast(text as bigint)) % 1000000, 6, '0'))
-            when i in (8) then if(get(kinds, i) = 'interval', concat('P', try_variant_get(fields[i], '$.months', 'int'), 'MT', try_variant_get(fields[i], '$.hours', 'int'), 'H', cast(try_variant_get(fields[i], '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S'), if(
+            when i in (9) then concat(if(try_cast(text as bigint) < 0, '-', ''), if(try_cast(text as bigint) div 36000000000 = 0, '0', ''), abs(try_cast(text as bigint) div 3600000000), ':', lpad(abs(try_cast(text as bigint) div 60000000 % 60), 2, '0'), ':', lpad(abs(try_cast(text as bigint) div 1000000 % 60), 2, '0'), '.', lpad(abs(try_cast(text as bigint) % 1000000), 6, '0'))
+            when i in (8) then if(get(kinds, i) = 'interval' or schema_of_variant(fields[i]) = 'OBJECT<hours: BIGINT, micros: BIGINT, months: BIGINT>', concat('P', try_variant_get(fields[i], '$.months', 'bigint'), 'MT', try_variant_get(fields[i], '$.hours', 'bigint'), 'H', cast(try_variant_get(fields[i], '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S'), if(
                 text rlike '^P(?=[-+0-9T])([-+]?[0-9]+Y)?([-+]?[0-9]+M)?([-+]?[0-9]+W)?([-+]?[0-9]+D)?(T(?=[-+0-9])([-+]?[0-9]+H)?([-+]?[0-9]+M)?([-+]?[0-9]+([.][0-9]{1,6})?S)?)?$',
-                concat('P', 12 * coalesce(try_cast(regexp_extract(text, '^P[^T]*?([-+]?[0-9]+)Y', 1) as int), 0) + coalesce(try_cast(regexp_extract(text, '^P[^T]*?([-+]?[0-9]+)M', 1) as int), 0), 'MT', 168 * coalesce(try_cast(regexp_extract(text, '^P[^T]*?([-+]?[0-9]+)W', 1) as int), 0) + 24 * coalesce(try_cast(regexp_extract(text, '^P[^T]*?([-+]?[0-9]+)D', 1) as int), 0) + cast(coalesce(try_cast(regexp_extract(text, 'T.*?([-+]?[0-9.]+)H', 1) as decimal(18,6)), 0) as int), 'H', cast(60 * coalesce(try_cast(regexp_extract(text, 'T.*?([-+]?[0-9.]+)M', 1) as decimal(18,6)), 0) + coalesce(try_cast(regexp_extract(text, 'T.*?([-+]?[0-9.]+)S', 1) as decimal(18,6)), 0) as decimal(25,6)), 'S'),
+                concat('P', 12 * try_cast(coalesce(nullif(regexp_extract(text, '^P[^T]*?([-+]?[0-9]+)Y', 1), ''), '0') as decimal(20,0)) + try_cast(coalesce(nullif(regexp_extract(text, '^P[^T]*?([-+]?[0-9]+)M', 1), ''), '0') as decimal(20,0)), 'MT', 168 * try_cast(coalesce(nullif(regexp_extract(text, '^P[^T]*?([-+]?[0-9]+)W', 1), ''), '0') as decimal(20,0)) + 24 * try_cast(coalesce(nullif(regexp_extract(text, '^P[^T]*?([-+]?[0-9]+)D', 1), ''), '0') as decimal(20,0)) + try_cast(coalesce(nullif(regexp_extract(text, 'T.*?([-+]?[0-9.]+)H', 1), ''), '0') as decimal(20,0)), 'H', cast(60 * try_cast(coalesce(nullif(regexp_extract(text, 'T.*?([-+]?[0-9.]+)M', 1), ''), '0') as decimal(20,0)) + try_cast(coalesce(nullif(regexp_extract(text, 'T.*?([-+]?[0-9.]+)S', 1), ''), '0') as decimal(26,6)) as decimal(30,6)), 'S'),
                 null
             ))
-            when i in (10) then case when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '+294247-' then 'infinity' when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '-290308-' then '-infinity' else coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text) end
+            when i in (10) then if(get(kinds, i) = 'timeTz', concat(try_variant_get(fields[i], '$.time', 'string'), if(try_variant_get(fields[i], '$.offset', 'string') like '-%', '', '+'), regexp_replace(try_variant_get(fields[i], '$.offset', 'string'), '(:00)?([.]0*)?$', '')), if(
+                text rlike '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$',
+                concat(regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 1), ':', lpad(regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 2), 2, '0'), '.', rpad(regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 3), 6, '0'), case when regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 4) = 'Z' then '+00:00' when regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 5) = '' then '' else concat(regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 5), ':', lpad(regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 6), 2, '0'), if(regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 7) in ('', '00'), '', concat(':', regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 7)))) end),
+                null
+            ))
+            when i in (11) then case when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '+294247-' then 'infinity' when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '-290308-' then '-infinity' else coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text) end
             else text
         end),
         texts
@@ -178,18 +189,18 @@ from (
 select
     *,
     if(
-        schema_of_variant(fields[0]) = 'DOUBLE' or schema_of_variant(fields[4]) like 'D%' or schema_of_variant(fields[7]) like 'D%' or schema_of_variant(fields[8]) like 'D%' or schema_of_variant(fields[9]) like 'D%',
+        schema_of_variant(fields[0]) = 'DOUBLE' or schema_of_variant(fields[4]) like 'D%' or schema_of_variant(fields[7]) like 'D%' or schema_of_variant(fields[8]) like 'D%' or schema_of_variant(fields[9]) like 'D%' or schema_of_variant(fields[10]) like 'D%',
         transform(fields, (field, i) -> case
             when i in (0) and schema_of_variant(field) = 'DOUBLE' then coalesce(
         get(filter(
-            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*|NaN|[-+]?Infinity)'))), ' ')),
             digits -> try_cast(digits as double) = cast(field as double)
         ), 0),
         '{a number whose digits cannot be found in the record}'
     )
-            when i in (4, 7, 8, 9) and schema_of_variant(field) like 'D%' then coalesce(
+            when i in (4, 7, 8, 9, 10) and schema_of_variant(field) like 'D%' then coalesce(
         get(filter(
-            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*)'))), ' ')),
+            array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*|NaN|[-+]?Infinity)'))), ' ')),
             digits -> try_cast(digits as double) = cast(field as double)
         ), 0),
         '{a number whose digits cannot be found in the record}'
@@ -211,8 +222,8 @@ from (
 -- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
 select
     *,
-    array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'json', 'span', 'time', 'until') as names,
-    if(map_keys(payload) in (array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'json', 'span', 'time', 'until'), array('ID', 'WHATEVER', 'BYTES', 'LIST', 'TEXT', 'HEX', 'BASE64', 'JSON', 'SPAN', 'TIME', 'UNTIL')), null, map_keys(payload)) as field_names,
+    array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'json', 'span', 'time', 'clock', 'until') as names,
+    if(map_keys(payload) in (array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'json', 'span', 'time', 'clock', 'until'), array('ID', 'WHATEVER', 'BYTES', 'LIST', 'TEXT', 'HEX', 'BASE64', 'JSON', 'SPAN', 'TIME', 'CLOCK', 'UNTIL')), null, map_keys(payload)) as field_names,
     transform(field_names, name -> lower(name)) as lower_names
 from (
 select

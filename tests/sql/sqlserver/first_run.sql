@@ -283,7 +283,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c74eb18eafc893110365df4a2998d542')
+tblproperties ('reconcile.definition' = 'be7e54bfa7d1aa5caa4180b5e6399aa8')
 as
 
 {the SELECT of sqlserver/change_records.sql};
