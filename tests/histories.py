@@ -123,7 +123,11 @@ def _oracle() -> st.SearchStrategy[Coordinates]:
         lambda scn, rs_id, ssn, padding: (
             (scn, *rs_id, ssn),
             _statement_time(scn, *rs_id, ssn),
-            {"scn": scn, "rs_id": padding.format(_cased(form.format(*rs_id), sum(rs_id))), "ssn": ssn},
+            {
+                "scn": scn, "rs_id": padding.format(_cased(form.format(*rs_id), sum(rs_id))), "ssn": ssn,
+                # The changes of one key by one transaction lie together in the log.
+                "tx_id": "-".join(map(str, (scn, *rs_id, ssn))),
+            },
         ),
         scn, rs_id, st.sampled_from([0, 1, 9, 10]), st.sampled_from(["{}", " {} "]),
     )  # fmt: skip
