@@ -10,10 +10,8 @@ from datastream import Staged, event
 from memory import Memory
 from pyspark.sql import SparkSession
 
-BACKFILLS = {
-    "oracle": "oracle-backfill", "mysql": "mysql-backfill-fulldump", "postgresql": "postgresql-backfill",
-    "sqlserver": "sqlserver-backfill",
-}  # fmt: skip
+# All sources share what is proven here.
+BACKFILLS = {"oracle": "oracle-backfill", "sqlserver": "sqlserver-backfill"}
 OF_THE_LOG = ("scn", "rs_id", "ssn", "log_file", "log_position", "lsn", "tx_id")
 OF_2020 = (*OF_THE_LOG, "is_deleted", "change_type", "primary_keys")
 ABSENT: Any = object()
@@ -45,7 +43,7 @@ def backfill(source: str, **said: Any) -> Told:
 CASES = [
     *(
         Case(f"{change_type}, is_deleted {said}", source, [backfill(source), Told("old", change_type, flag)], name)
-        for source in ("oracle", "mysql")
+        for source in BACKFILLS
         for said, flag in (("true", True), ("false", False), ("NULL", None), ("absent", ABSENT))
         for change_type, name in (("UPDATE-DELETE", None), ("DELETE", None), ("UPDATE-INSERT", "old"))
         if (change_type, flag) not in (("DELETE", False), ("UPDATE-INSERT", True))  # these are refused
