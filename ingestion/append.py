@@ -77,11 +77,11 @@ def main(words: list[str], console: Console, shutdown: Shutdown) -> None:
 
 def _once(say: Callable[[str], None]) -> Callable[[str], None]:
     """Return what says the same sentence once: a job that comes back finds the same again."""
-    said = set()
+    printed = set()
 
     def say_once(sentence: str) -> None:
-        if sentence not in said:
-            said.add(sentence)
+        if sentence not in printed:
+            printed.add(sentence)
             say(sentence)
 
     return say_once

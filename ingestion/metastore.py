@@ -90,8 +90,8 @@ def _connect(url: str, user: str, password: str) -> Any:
                 "conf/shared-iceberg."
             ) from None
         kind = Fault if _may_pass(cause.getSQLState()) else UsageError
-        said = cause.getMessage().splitlines()[0].rstrip(".")
-        raise kind(f"The metastore's database does not let us in: {said}.") from None
+        message = cause.getMessage().splitlines()[0].rstrip(".")
+        raise kind(f"The metastore's database does not let us in: {message}.") from None
 
 
 def _may_pass(state: str | None) -> bool:

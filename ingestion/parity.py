@@ -49,16 +49,18 @@ def main(words: list[str], console: Console) -> None:
         raise UsageError(f"{results} has no such comparison; run `dbt test` first.")
     sums = {count: sum(row[count] for row in last) for count in _COUNTS}
     console.result({"comparisons": len(last), **sums})
-    said = f"{sums['matched']} of {sums['compared']} rows match, {sums['confirmed']} differ, "
-    said += f"{sums['unprovable']} are unprovable, {sums['in_flight']} in flight: "
-    said += ", ".join(f"{row.relation} with {row.compared_to} {row.verdict}" for row in last if row.verdict != "match")
+    summary = f"{sums['matched']} of {sums['compared']} rows match, {sums['confirmed']} differ, "
+    summary += f"{sums['unprovable']} are unprovable, {sums['in_flight']} in flight: "
+    summary += ", ".join(
+        f"{row.relation} with {row.compared_to} {row.verdict}" for row in last if row.verdict != "match"
+    )
     verdicts = {row.verdict for row in last}
     if "confirmed" in verdicts:
-        raise DataError(f"{said}.")
+        raise DataError(f"{summary}.")
     if "unprovable" in verdicts:
-        raise Undecided(f"{said}.")
+        raise Undecided(f"{summary}.")
     if "in_flight" in verdicts:
-        raise Fault(f"{said}; test again later.")
+        raise Fault(f"{summary}; test again later.")
 
 
 def newest(spark: SparkSession, results: TableName, relation: str | None, run: str | None) -> list[Row]:

@@ -248,7 +248,7 @@ def _spanner(options: argparse.Namespace, console: Console, started: float) -> N
     from reconcile_jobs.snapshots.snapshot_spanner import load_spanner
     from reconcile_jobs.spanner.queries import DatabaseName
 
-    database = DatabaseName.here(options.project, options.instance, options.database)
+    database = DatabaseName.from_environment(options.project, options.instance, options.database)
     into = TableName.parse(options.into, "--into")
 
     spark = session.start(f"snapshot {into}")

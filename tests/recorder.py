@@ -46,7 +46,7 @@ class Recorder:
     base_batch: int | None = 0
     last_appended_at: int | None = None
     appended_at: dict[int, int | None] = field(default_factory=dict)
-    by_then: int | None = 2
+    as_of_batch: int | None = 2
     purges: dict[str, int] = field(default_factory=dict)
     answers: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Recorder:
         facts = {
             "readable": 0 if self.meant else self.delivered,
             "of_other_source": self.delivered if self.meant else 0,
-            "meant": self.meant,
+            "fitting_macro": self.meant,
             "tables": ",".join(table.encode().hex().upper() for table in self.tables),
             "zero_dates": len(self.zero_dates),
         }
@@ -144,7 +144,7 @@ class Recorder:
         if asked.startswith("select unix_micros(max(appended_at)) from"):
             return Rows(("at",), [(self.appended_at.get(int(asked.split()[-1]), 1_767_225_600_000_000),)])
         if asked.startswith("select max(batch) as last,"):
-            return Rows(("last", "by_then"), [(self.staged, self.by_then)])
+            return Rows(("last", "as_of_batch"), [(self.staged, self.as_of_batch)])
         if asked.startswith("select max(batch) from"):
             return Rows(("max",), [(self.staged,)])
         if asked.startswith("select max(_change_batch) from"):
@@ -154,7 +154,7 @@ class Recorder:
             return Rows(("tableName",), [(name[1],)] if f"{schema[0]}.{name[1]}" in self.relations else [])
         if asked.startswith("select distinct object, source from"):
             return Rows(("object", "source"), [(name, self.source) for name in self.objects])
-        if asked.startswith("select\n    ") and re.search(r" as (meant|tables|zero_dates)\nfrom ", asked):
+        if asked.startswith("select\n    ") and re.search(r" as (fitting_macro|tables|zero_dates)\nfrom ", asked):
             return self._facts(asked)
         if asked.startswith("select relation, reason, records,"):
             columns = ("relation", "reason", "records", "first_batch", "last_batch", "example_key", "reasons")

@@ -171,7 +171,7 @@ def arguments(
         spanner,
         within="the stream's retention period, and with --backfill also the database's",
         end="the last commit timestamp to append",
-        there="the rows that existed at the start",
+        existing="the rows that existed at the start",
     )
     spanner.add_argument("--every", type=interval, metavar="10s", help="keep running, with a window at this interval")
     spanner.add_argument(
@@ -214,7 +214,7 @@ def arguments(
         bigtable,
         within="the change stream's retention period",
         end="the commit timestamp to reach",
-        there="the cells that already exist",
+        existing="the cells that already exist",
     )
     bigtable.add_argument("--every", type=seconds_of, metavar="10s", help="keep running, with a round at this interval")
     tables = _source(sources, "table", "a table that Datastream appends to", "the new rows of tables", TABLE_HELP)
@@ -320,7 +320,7 @@ def _add_staging(parser: argparse.ArgumentParser, has_checkpoint: bool = True, i
         _add_expectations(parser)
 
 
-def _add_extent(parser: argparse.ArgumentParser, within: str, end: str, there: str) -> None:
+def _add_extent(parser: argparse.ArgumentParser, within: str, end: str, existing: str) -> None:
     parser.add_argument(
         "--start",
         metavar="TIME",
@@ -328,7 +328,7 @@ def _add_extent(parser: argparse.ArgumentParser, within: str, end: str, there: s
         "runs continue where the run before ended",
     )
     parser.add_argument("--end", metavar="TIME", help=f"{end} (default: now; with --every, no end)")
-    parser.add_argument("--backfill", action="store_true", help=f"also append {there}")
+    parser.add_argument("--backfill", action="store_true", help=f"also append {existing}")
 
 
 def _add_expectations(parser: argparse.ArgumentParser) -> None:

@@ -122,16 +122,16 @@ def _payload_types(schema: Any) -> dict[str, str]:
     payload = _without_null(fields.get("payload"))
     if not _is_record(payload) or "avro_types" in fields:
         return {}
-    told = {field["name"]: _told_type(_without_null(field["type"])) for field in payload["fields"]}
-    return {name: type_ for name, type_ in told.items() if type_}
+    noted_types = {field["name"]: _noted_type(_without_null(field["type"])) for field in payload["fields"]}
+    return {name: type_ for name, type_ in noted_types.items() if type_}
 
 
-def _told_type(type_: Any) -> str | None:
+def _noted_type(type_: Any) -> str | None:
     if _is_record(type_):
         elements = {field["name"]: field["type"] for field in type_["fields"]}.get("elementValue")
         if elements is None:
             return str(type_["name"]).rpartition(".")[2]
-        return f"{_told_type(_without_null(elements)) or ''}[]"
+        return f"{_noted_type(_without_null(elements)) or ''}[]"
     kind, logical = (type_["type"], type_.get("logicalType")) if isinstance(type_, dict) else (type_, None)
     if kind in ("bytes", "fixed"):
         return None if isinstance(type_, dict) and _logical(type_) else "bytes"

@@ -50,7 +50,7 @@ class Cuts:
         """Return the newest cut of an object, None before its first append; what is appended next follows it."""
         from pyspark.sql import functions as f
 
-        of_object = self._cuts().groupBy("said.object").agg(f.max_by("record", "said.number").alias("record"))
+        of_object = self._cuts().groupBy("body.object").agg(f.max_by("record", "body.number").alias("record"))
         cuts = [json.loads(row.record) for row in of_object.collect()]
         self._next = 1 + max((int(cut["number"]) for cut in cuts), default=0)
         return next((cut for cut in cuts if cut["object"] == object_), None)
@@ -68,22 +68,24 @@ class Cuts:
         if identity is None or staging.was_set_back() or staging.begun(identity) > epoch:
             # A table that was set back knows of fewer appends than the format: they go on under another name.
             identity = self._anew()
-        staging.number_behind_all_appends()
-        said = json.dumps({"number": number, "object": object_, **cut}, separators=(",", ":"), ensure_ascii=False)
+        staging.number_after_all_appends()
+        cut_text = json.dumps({"number": number, "object": object_, **cut}, separators=(",", ":"), ensure_ascii=False)
         rows = records.select("record", f.lit(object_).alias("object"))
-        rows = rows.unionByName(self._spark.range(1).select(f.lit(said).alias("record"), f.lit(CUT).alias("object")))
+        rows = rows.unionByName(
+            self._spark.range(1).select(f.lit(cut_text).alias("record"), f.lit(CUT).alias("object"))
+        )
         rows = rows.withColumn("origin", f.lit(origin))
         appended = staging.append(rows, self._source, identity, "", epoch, [f"cut {number}"])
-        there = self._cuts().where(f"said.number = {number}").collect()
-        if not there:
+        cuts = self._cuts().where(f"body.number = {number}").collect()
+        if not cuts:
             self._anew()
             raise Fault(
                 f"{staging.name} was set back to an older version, and nothing was appended: run the same command "
                 "again, and it goes on from there."
             )
-        if there[0].record != said:
+        if cuts[0].record != cut_text:
             raise Overtaken(
-                f"An append of {there[0].said.object} came first, of a job that was killed before or that runs at this "
+                f"An append of {cuts[0].body.object} came first, of a job that was killed before or that runs at this "
                 "moment, and nothing of this run was appended: run the same command again."
             )
         return appended
@@ -94,5 +96,5 @@ class Cuts:
         return identity
 
     def _cuts(self) -> DataFrame:
-        said = "from_json(record, 'number bigint, object string') as said"
-        return self._spark.table(self._staging.name.sql).where(f"object = '{CUT}'").selectExpr("record", said)
+        body = "from_json(record, 'number bigint, object string') as body"
+        return self._spark.table(self._staging.name.sql).where(f"object = '{CUT}'").selectExpr("record", body)

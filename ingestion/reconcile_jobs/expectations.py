@@ -47,7 +47,7 @@ WITH events AS (
       log_file string, log_position string, binlog_file string, binlog_position string
     >, _corrupt_record string', {limits}) AS event FROM {records})
 ),
-said AS (
+parsed AS (
   SELECT *,
     read_method RLIKE '(?i)backfill|_dump$' AS is_backfill,
     read_method RLIKE '(?i)(^|[-_])cdc([-_]|$)|supplementation' AS is_change,
@@ -72,7 +72,7 @@ SELECT object, origin, batch,
     ELSE has_scn OR has_log OR has_lsn
   END, false) AS ordered,
   if(is_backfill, NULL, double(timestampdiff(SECOND, changed_at, appended_at))) AS lag_seconds
-FROM said""",
+FROM parsed""",
     "spanner": """
 WITH changes AS (
   SELECT object, origin, batch, appended_at, change.*
@@ -80,7 +80,7 @@ WITH changes AS (
     commit_timestamp string, server_transaction_id string, record_sequence string, mod_type string, backfill string,
     _corrupt_record string', {limits}) AS change FROM {records} WHERE NOT object <=> '#cut')
 ),
-said AS (
+parsed AS (
   SELECT *, backfill <=> 'true' AS is_backfill, try_cast(commit_timestamp AS timestamp) AS committed_at FROM changes
 )
 SELECT object, origin, batch,
@@ -89,7 +89,7 @@ SELECT object, origin, batch,
   committed_at IS NOT NULL
     AND (is_backfill OR server_transaction_id IS NOT NULL AND record_sequence IS NOT NULL) AS ordered,
   if(is_backfill, NULL, double(timestampdiff(SECOND, committed_at, appended_at))) AS lag_seconds
-FROM said""",
+FROM parsed""",
     "bigtable": """
 WITH changes AS (
   SELECT object, origin, batch, appended_at, change.*
@@ -98,13 +98,13 @@ WITH changes AS (
     _corrupt_record string', {limits}) AS change
     FROM {records} WHERE NOT object <=> '#cut')
 ),
-said AS (SELECT *, try_cast(commit_timestamp AS timestamp) AS committed_at FROM changes)
+parsed AS (SELECT *, try_cast(commit_timestamp AS timestamp) AS committed_at FROM changes)
 SELECT object, origin, batch,
   object IS NOT NULL AND _corrupt_record IS NULL AND row_key IS NOT NULL AS parsable,
   type AS change_type,
   committed_at IS NOT NULL AND tiebreaker IS NOT NULL AS ordered,
   if(type = 'backfill', NULL, double(timestampdiff(SECOND, committed_at, appended_at))) AS lag_seconds
-FROM said""",
+FROM parsed""",
 }
 
 # For each object the records of the last day of staging, and how many times those of a usual day that is: of the median

@@ -98,8 +98,8 @@ def hidden(spark: SparkSession, pattern: str) -> list[str]:
     # As `hadoop fs -find` does it: in Java, since Python would take a millisecond for each file.
     find = jvm.org.apache.hadoop.fs.shell.find.Find()
     find.setConf(spark._jsc.hadoopConfiguration())
-    found, said = jvm.java.io.ByteArrayOutputStream(), jvm.java.io.ByteArrayOutputStream()
-    for name, stream in (("out", found), ("err", said)):
+    found, stderr = jvm.java.io.ByteArrayOutputStream(), jvm.java.io.ByteArrayOutputStream()
+    for name, stream in (("out", found), ("err", stderr)):
         find.getClass().getField(name).set(find, jvm.java.io.PrintStream(stream, True, "UTF-8"))
     words = [pattern, "-name", "{.,_}*", "-print0"]
     given = gateway.new_array(jvm.java.lang.String, len(words))

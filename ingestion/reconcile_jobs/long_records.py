@@ -39,9 +39,11 @@ class LongRecord:
 
         `object_of_path`: the object, for a record that does not name it.
         """
-        said = {"bytes": self.bytes, "sha256": self._digest.hexdigest(), "place": self.place}
+        details = {"bytes": self.bytes, "sha256": self._digest.hexdigest(), "place": self.place}
         # First, since a model looks there.
-        members = {"long_record": said} | _first_members(self._head.decode(errors="replace")) | {"long_record": said}
+        members = (
+            {"long_record": details} | _first_members(self._head.decode(errors="replace")) | {"long_record": details}
+        )
         if object_of_path is not None:
             members.setdefault("object", object_of_path)
         return json.dumps(members, separators=(",", ":"))

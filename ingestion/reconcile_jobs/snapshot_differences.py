@@ -96,7 +96,7 @@ class _Run:
         self.object = checked_object(job.table.parts[-1] if job.object is None else job.object)
 
     def run(self) -> Totals:
-        said = self._said_of_snapshot()
+        properties = self._snapshot_properties()
         # Of Iceberg and Delta both: the rows of one version, whatever is written to the table meanwhile.
         rows = self.spark.table(self.job.table.sql)
         key, columns = self._key_of(rows), dict(rows.dtypes)
@@ -104,14 +104,14 @@ class _Run:
         self.cuts = Cuts(self.spark, self.staging, SOURCE)
         found = self.cuts.newest(self.object)
         known = None if found is None else _Cut(**{name: found[name] for name in _Cut.__annotations__})
-        moment = self._moment_of(said)
+        moment = self._moment_of(properties)
         totals = Totals(taken_at=moment)
-        if known is not None and known.snapshot == said[f"{_OF_SNAPSHOT}.id"]:
+        if known is not None and known.snapshot == properties[f"{_OF_SNAPSHOT}.id"]:
             self.say(f"this snapshot of {self.object} is in {self.job.staging} already, and nothing was appended")
             return totals
         self._refuse(known, moment, key, columns)
         cut = _Cut(
-            snapshot=said[f"{_OF_SNAPSHOT}.id"],
+            snapshot=properties[f"{_OF_SNAPSHOT}.id"],
             taken_at=moment,
             key=key,
             columns=columns,
@@ -131,40 +131,40 @@ class _Run:
                     f"{self.job.table} has no rows, which would delete every row of {self.object}; if the source's "
                     "table is empty, give --allow-empty."
                 )
-            if self._said_of_snapshot()[f"{_OF_SNAPSHOT}.id"] != cut.snapshot:
+            if self._snapshot_properties()[f"{_OF_SNAPSHOT}.id"] != cut.snapshot:
                 raise Fault(f"{self.job.table} was loaded anew while it was read: run the same command again.")
             self._append(compared, cut, totals)
         return totals
 
-    def _said_of_snapshot(self) -> dict[str, str]:
+    def _snapshot_properties(self) -> dict[str, str]:
         """Return the properties of the snapshot table. Raises UsageError where it is none, or is not finished."""
         table = self.job.table
         if not self.spark.catalog.tableExists(table.sql):
             raise UsageError(f"There is no table {table}: load it with snapshot.py, or name another with --table.")
         try:
-            said = format_of(self.spark).properties(self.spark, table.sql)
+            properties = format_of(self.spark).properties(self.spark, table.sql)
         except UsageError:  # a table of another format, which snapshot.py does not write
-            said = {}
-        kind = said.get(_OF_SNAPSHOT)
+            properties = {}
+        kind = properties.get(_OF_SNAPSHOT)
         if kind is None:
             raise UsageError(
                 f"{table} is no snapshot, so nothing says that it is complete: load it with snapshot.py, which also "
                 "takes any table of the session (snapshot.py table)."
             )
-        if kind in ("jdbc", "spanner") and f"{_OF_SNAPSHOT}.position" not in said:
+        if kind in ("jdbc", "spanner") and f"{_OF_SNAPSHOT}.position" not in properties:
             raise UsageError(f"{table} has no position: the job that took it did not come to its end. Take it again.")
-        if f"{_OF_SNAPSHOT}.id" not in said:
+        if f"{_OF_SNAPSHOT}.id" not in properties:
             raise UsageError(f"{table} was taken by an earlier version of snapshot.py: take it again.")
-        return said
+        return properties
 
-    def _moment_of(self, said: Mapping[str, str]) -> str:
+    def _moment_of(self, properties: Mapping[str, str]) -> str:
         """Return the moment of the snapshot, to the nanosecond. Raises UsageError."""
         if self.job.at is not None:
             return self._in_range(asked_moment("--at", self.job.at))
-        is_time = said.get(f"{_OF_SNAPSHOT}.position_kind") == "read_timestamp"
-        told = said.get(f"{_OF_SNAPSHOT}.{'position' if is_time else 'taken_at'}")
+        is_time = properties.get(f"{_OF_SNAPSHOT}.position_kind") == "read_timestamp"
+        moment_text = properties.get(f"{_OF_SNAPSHOT}.{'position' if is_time else 'taken_at'}")
         try:
-            moment = nanoseconds(told or "")
+            moment = nanoseconds(moment_text or "")
         except ValueError:
             raise UsageError(f"{self.job.table} does not say when it was taken: say it with --at.") from None
         return self._in_range(moment)
@@ -229,11 +229,11 @@ class _Run:
         before = (
             self.spark.table(self.job.staging.sql)
             .where(f"object = {literal(self.object)}")
-            .select("batch", f.expr(staged).alias("said"))
-            .groupBy("said.key")
-            .agg(f.max_by("said", "batch").alias("said"))
-            .where("said.change <> 'delete'")
-            .selectExpr("key as known_key", "said.digest as known_digest")
+            .select("batch", f.expr(staged).alias("newest"))
+            .groupBy("newest.key")
+            .agg(f.max_by("newest", "batch").alias("newest"))
+            .where("newest.change <> 'delete'")
+            .selectExpr("key as known_key", "newest.digest as known_digest")
         )
         # A text that went through the reader once, as the texts of staging did.
         now = now.withColumn(
@@ -307,8 +307,8 @@ class _Run:
             f.lit("}"),
         )
         records = compared.where("change <> 'unchanged'").select(record.alias("record"))
-        said = asdict(cut) | {"rows": totals.rows}
-        appended = self.cuts.append(records, self.object, f"{self.job.table}/{cut.snapshot}", said)
+        content = asdict(cut) | {"rows": totals.rows}
+        appended = self.cuts.append(records, self.object, f"{self.job.table}/{cut.snapshot}", content)
         totals.first_batch = totals.last_batch = appended.batch
         self.say(
             f"{self.object}: {totals.rows:,} rows, {totals.inserted:,} inserted, {totals.updated:,} updated, "

@@ -197,7 +197,7 @@ class Staging:
                 f"The checkpoint {location} has appended to another table than {self.name}, or to one since dropped: "
                 f"name another with --checkpoint, or delete it to {self._without_checkpoint}."
             )
-        self.number_behind_all_appends()
+        self.number_after_all_appends()
         if not known_id:
             return False
         if known_location != location and checkpoint_id(self._spark, known_location) == known_id:
@@ -221,7 +221,7 @@ class Staging:
             return True
         return self._format.was_set_back(self._spark, self.name.sql, query_id, epoch)
 
-    def number_behind_all_appends(self) -> None:
+    def number_after_all_appends(self) -> None:
         """Continue the numbers after all that were ever given out: a table that was restored knows fewer."""
         self._last = max(self._last, self._format.appends(self._spark, self.name.sql))
 
@@ -377,8 +377,8 @@ class Staging:
             )
 
     def _refuse_second_writer(self) -> None:
-        here, there = self._properties, self._read_properties()
-        if any(here.get(key) != there.get(key) for key in (_JOB, _CHECKPOINT, _LAST_BATCH, _APPEND)):
+        own, stored = self._properties, self._read_properties()
+        if any(own.get(key) != stored.get(key) for key in (_JOB, _CHECKPOINT, _LAST_BATCH, _APPEND)):
             raise UsageError(
                 f"Another job is appending to the staging table {self.name} at this moment: end it, or name another "
                 "table with --staging. One job at a time writes a staging table."
@@ -419,27 +419,27 @@ def last_commit(spark: SparkSession, location: str) -> int | None:
 
 def checkpoint_damage(spark: SparkSession, location: str) -> str | None:
     """Return what is wrong with the files that Spark goes on from, None if nothing is or there is no checkpoint."""
-    there = {part: _numbers(spark, location, part) for part in ("offsets", "commits", "sources/0")}
+    numbers = {part: _numbers(spark, location, part) for part in ("offsets", "commits", "sources/0")}
     if not _exists(spark, location, "metadata"):
-        return "metadata is missing" if any(there.values()) else None
-    begun, done = (max(map(_number_of, there[part]), default=-1) for part in ("offsets", "commits"))
+        return "metadata is missing" if any(numbers.values()) else None
+    begun, done = (max(map(_number_of, numbers[part]), default=-1) for part in ("offsets", "commits"))
     if not done <= begun <= done + 1:
         return f"offsets end at {begun}, and commits at {done}"
     # Where a micro-batch comes again, Spark asks for the one before as well.
     needed = [f"offsets/{number}" for number in range(max(0, done), begun + 1)]
-    needed += [f"{part}/{max(there[part], key=_number_of)}" for part in ("commits", "sources/0") if there[part]]
+    needed += [f"{part}/{max(numbers[part], key=_number_of)}" for part in ("commits", "sources/0") if numbers[part]]
     for name in ["metadata", *needed]:
         try:
             lines = read_text(spark, hadoop_path(spark, location, name)).splitlines()
-            said = [json.loads(line) for line in lines if line != "v1"]
+            entries = [json.loads(line) for line in lines if line != "v1"]
         except Exception:
             return f"{name} cannot be read"
-        if len(said) < (2 if name.startswith("offsets") else 1):
+        if len(entries) < (2 if name.startswith("offsets") else 1):
             return f"{name} is cut off"
-        if name == "metadata" and "id" not in said[0]:
+        if name == "metadata" and "id" not in entries[0]:
             return "metadata has no id"
-        files = said[1].get("logOffset", -1) if name.startswith("offsets") else -1
-        if files > max(map(_number_of, there["sources/0"]), default=-1):
+        files = entries[1].get("logOffset", -1) if name.startswith("offsets") else -1
+        if files > max(map(_number_of, numbers["sources/0"]), default=-1):
             return f"sources/0/{files} is missing"
     return None
 

@@ -239,13 +239,13 @@ class Iceberg:
             staged = _staged(spark, table, append, batch)
         failpoints.reach("before_publish")
         transaction = _iceberg_table(spark, table).newTransaction()
-        said = {_PUBLISHED: append}
+        published = {_PUBLISHED: append}
         # One of nothing is not published: its number is given to the next one, and a number is published once.
         if transaction.table().snapshot(staged).summary().get("added-records"):
             transaction.manageSnapshots().cherrypick(staged).commit()
-            said[_PUBLISHED_AS] = str(transaction.table().currentSnapshot().snapshotId())
+            published[_PUBLISHED_AS] = str(transaction.table().currentSnapshot().snapshotId())
         properties = transaction.updateProperties()
-        for name, value in said.items():
+        for name, value in published.items():
             properties.set(name, value)
         properties.commit()
         transaction.commitTransaction()

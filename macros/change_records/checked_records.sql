@@ -3,8 +3,8 @@
     SELECT, and `fields` are its columns. If the model takes partial records, `_change_columns` names the columns beside
     the key that an update carries, in a fixed order. It is NULL if the record sets the whole row: an insert, a delete,
     or an update of all columns. A record of a history must have a time. A delete that names a place instead of a key
-    needs no key (see `keyless_deletes_of`). `beside`: columns of the SELECT that are passed on unchanged. -#}
-{%- macro checked_records(sql, fields, settings, first, last, beside=[]) -%}
+    needs no key (see `keyless_deletes_of`). `extra_columns`: columns of the SELECT that are passed on unchanged. -#}
+{%- macro checked_records(sql, fields, settings, first, last, extra_columns=[]) -%}
 {%- set columns, keys = settings.columns, settings.unique_key -%}
 {%- set partial_records, row_ids, keyless = settings.partial_records, settings.row_ids, settings.keyless -%}
 {%- set carried -%}
@@ -33,7 +33,7 @@ select
     {%- if keyless.kind == 'range_deletes' %}
     _range,
     {%- endif %}
-    {%- for column in beside %}
+    {%- for column in extra_columns %}
     {{ column }},
     {%- endfor %}
     _change_complaint as _change_error,

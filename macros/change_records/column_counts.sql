@@ -1,5 +1,5 @@
 {#- As `change_counts`, for a model that takes partial records. `newest`: as `newest_columns` gives it, beside the base
-    table, with the columns that `columns_beside_base` adds. Of the records that a row consists of, those that the base
+    table, with the columns that `columns_with_base` adds. Of the records that a row consists of, those that the base
     table did not have are applied. But an update of some columns is pending as long as its row is pending. -#}
 {%- macro column_counts(changes, newest, delivered) -%}
 select

@@ -7,7 +7,8 @@
   {{ return({
       'newest': 'greatest(' ~ one.newest ~ ', ' ~ other.newest ~ ')',
       'row': row,
-      'columns': 'map_filter(map_zip_with(' ~ reconcile._or_none(one.columns) ~ ', ' ~ reconcile._or_none(other.columns)
+      'columns': 'map_filter(map_zip_with('
+          ~ reconcile._or_empty(one.columns) ~ ', ' ~ reconcile._or_empty(other.columns)
           ~ ', (name, sequence, rival) -> greatest(sequence, rival)), (name, sequence) -> sequence > coalesce(' ~ row ~ ", ''))",
   }) }}
 {%- endmacro %}
@@ -25,7 +26,7 @@ coalesce({{ order.columns }}[{{ reconcile.literal(column) }}], {{ order.row }}, 
 
 {#- The sequences of all records that a row consists of. -#}
 {%- macro sequences_of_row(order) -%}
-array_distinct(array_compact(concat(array({{ order.newest }}, {{ order.row }}), map_values({{ reconcile._or_none(order.columns) }}))))
+array_distinct(array_compact(concat(array({{ order.newest }}, {{ order.row }}), map_values({{ reconcile._or_empty(order.columns) }}))))
 {%- endmacro %}
 
 {#- A row is pending if an update of some columns has come, but no record that shows what the row was before: either no
@@ -38,6 +39,6 @@ array_distinct(array_compact(concat(array({{ order.newest }}, {{ order.row }}), 
 ({{ order.row }} is not null and not {{ deleted }})
 {%- endmacro %}
 
-{%- macro _or_none(columns) -%}
+{%- macro _or_empty(columns) -%}
 coalesce({{ columns }}, cast(map() as map<string, string>))
 {%- endmacro %}

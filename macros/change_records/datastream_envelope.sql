@@ -12,21 +12,21 @@ case when read_method rlike '(?i)backfill|_dump$' then true when read_method rli
     `read_method` does if it names one: `cdc` and `backfill` do not. `first` is checked first: an event that looks like
     an event of `first` is one, whatever else the event says. -#}
 {%- macro source_of_event(read_method, metadata, first='oracle') -%}
-{%- set says = {
+{%- set conditions = {
       'oracle': metadata ~ '.scn is not null or ' ~ metadata ~ ".row_id is not null or " ~ read_method ~ " like 'oracle%'",
       'postgresql': metadata ~ ".lsn like '%/%' or " ~ read_method ~ " like 'postgres%'",
       'sqlserver': metadata ~ ".lsn like '%:%' or " ~ read_method ~ " like 'sqlserver%'",
       'mysql': metadata ~ '.log_position is not null or ' ~ metadata ~ ".binlog_position is not null or " ~ read_method ~ " like 'mysql%'",
 } -%}
 case
-            {%- for source in [first] + (says | reject('equalto', first) | list) %}
-            when {{ says[source] }} then '{{ source }}'
+            {%- for source in [first] + (conditions | reject('equalto', first) | list) %}
+            when {{ conditions[source] }} then '{{ source }}'
             {%- endfor %}
         end
 {%- endmacro %}
 
 {#- The fields of the metadata that `source_of_event` reads. -#}
-{%- macro telling_fields() -%}
+{%- macro identifying_fields() -%}
   {{ return(['scn', 'row_id', 'log_position', 'binlog_position', 'lsn']) }}
 {%- endmacro %}
 

@@ -5,14 +5,14 @@
     makes of a record. -#}
 {%- macro hex_of_generation(generations, coordinates) -%}
 {%- set reached = [] -%}
-{%- for beginning in generations -%}
-  {%- if beginning is mapping -%}
-    {%- set change = reconcile._lies_behind(
-          beginning, coordinates,
+{%- for generation in generations -%}
+  {%- if generation is mapping -%}
+    {%- set change = reconcile._is_after_position(
+          generation, coordinates,
           generations[:loop.index0] | reject('mapping') | list | last, generations[loop.index:] | reject('mapping') | list | first) -%}
-    {%- do reached.append('if(if(is_backfill, read_at >= ' ~ reconcile._moment_in_sql(beginning.read_timestamp) ~ ', ' ~ change ~ '), 1, 0)') -%}
+    {%- do reached.append('if(if(is_backfill, read_at >= ' ~ reconcile._moment_in_sql(generation.read_timestamp) ~ ', ' ~ change ~ '), 1, 0)') -%}
   {%- else -%}
-    {%- do reached.append('if(if(is_backfill, read_at, changed_at) >= ' ~ reconcile._moment_in_sql(beginning) ~ ', 1, 0)') -%}
+    {%- do reached.append('if(if(is_backfill, read_at, changed_at) >= ' ~ reconcile._moment_in_sql(generation) ~ ', 1, 0)') -%}
   {%- endif -%}
 {%- endfor -%}
 {%- if reached -%}
@@ -23,20 +23,20 @@ lpad(hex({{ reached | join(' + ') }}), 4, '0')
 {%- endmacro %}
 
 {#- The position goes through the same SQL as a record's coordinates. -#}
-{%- macro _lies_behind(position, coordinates, log_began, next_log_began) -%}
-{%- set there = [] -%}
-{%- set here = [] -%}
+{%- macro _is_after_position(position, coordinates, log_began, next_log_began) -%}
+{%- set places = [] -%}
+{%- set bounds = [] -%}
 {%- for name, sections in coordinates.items() if name in position -%}
-  {%- do there.append(reconcile.identifier('section ' ~ name)) -%}
-  {%- do here.append(sections | replace('metadata.' ~ name, reconcile.literal(position[name]))) -%}
+  {%- do places.append(reconcile.identifier('section ' ~ name)) -%}
+  {%- do bounds.append(sections | replace('metadata.' ~ name, reconcile.literal(position[name]))) -%}
 {%- endfor -%}
-{%- set behind = reconcile._in_one(there) ~ ' >= ' ~ reconcile._in_one(here) -%}
+{%- set is_after = reconcile._joined_sections(places) ~ ' >= ' ~ reconcile._joined_sections(bounds) -%}
 {{ 'changed_at >= ' ~ reconcile._moment_in_sql(next_log_began) ~ ' or ' if next_log_began -}}
 {{ 'changed_at >= ' ~ reconcile._moment_in_sql(log_began) ~ ' and ' if log_began -}}
-{{ behind }}
+{{ is_after }}
 {%- endmacro %}
 
-{%- macro _in_one(sections) -%}
+{%- macro _joined_sections(sections) -%}
 {{ sections[0] if sections | length == 1 else 'concat(' ~ sections | join(", '/', ") ~ ')' }}
 {%- endmacro %}
 

@@ -57,7 +57,7 @@ if({{ text }} rlike {{ reconcile.literal('^[0-9a-fA-F]{1,16}(/[0-9a-fA-F]{1,16})
 {%- endmacro %}
 
 {#- A place in a list, counted from 0. -#}
-{%- macro hex_of_place(number) -%}
+{%- macro hex_of_index(number) -%}
 lpad(hex({{ number }}), 8, '0')
 {%- endmacro %}
 

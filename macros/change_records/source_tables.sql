@@ -1,7 +1,7 @@
 {#- Which records a Datastream source macro takes. `object` is schema and table in one name, so `a_b`.`c` and `a`.`b_c`
     are one object. The metadata of each record name schema and table separately. A route is {objects, table}, where
     `table` is [database, schema, table] or none. A model's `object` names all tables of an object;
-    `refuse_doubtful_objects` refuses it if there are several. A model's `table` names one of them. -#}
+    `refuse_ambiguous_objects` refuses it if there are several. A model's `table` names one of them. -#}
 
 {#- The routes of a source macro. `object` and `table` are each a name, or a list of the names that one table has
     had. -#}
@@ -45,8 +45,8 @@
 {%- macro is_of_objects(objects) -%}
 {%- set tables = [] -%}
 {%- set whole = [] -%}
-{%- for object, said in objects.items() -%}
-  {%- if said.tables -%}{%- do tables.extend(said.tables) -%}{%- else -%}{%- do whole.append(reconcile.literal(object)) -%}{%- endif -%}
+{%- for object, properties in objects.items() -%}
+  {%- if properties.tables -%}{%- do tables.extend(properties.tables) -%}{%- else -%}{%- do whole.append(reconcile.literal(object)) -%}{%- endif -%}
 {%- endfor -%}
 {%- set names = [] -%}
 {%- for object in objects -%}{%- do names.append(reconcile.literal(object)) -%}{%- endfor -%}
@@ -57,30 +57,30 @@ object {{ '= ' ~ names[0] if names | length == 1 else 'in (' ~ names | join(', '
 
 {#- Whether metadata name one of these tables. -#}
 {%- macro is_of_tables(metadata, tables) -%}
-{%- set here, there = [], [] -%}
+{%- set short_names, full_names = [], [] -%}
 {%- for database, schema, table in tables -%}
   {%- set place = 'struct(' ~ (reconcile.literal(database) ~ ', ' if database else '') ~ reconcile.literal(schema) ~ ', ' ~ reconcile.literal(table) ~ ')' -%}
-  {%- do (there if database else here).append(place) -%}
+  {%- do (full_names if database else short_names).append(place) -%}
 {%- endfor -%}
 {%- set conditions = [] -%}
-{%- if here -%}{%- do conditions.append('struct(' ~ reconcile._schema_of(metadata) ~ ', ' ~ metadata ~ '.table) in (' ~ here | unique(case_sensitive=true) | join(', ') ~ ')') -%}{%- endif -%}
-{%- if there -%}{%- do conditions.append('struct(' ~ metadata ~ '.database, ' ~ reconcile._schema_of(metadata) ~ ', ' ~ metadata ~ '.table) in (' ~ there | unique(case_sensitive=true) | join(', ') ~ ')') -%}{%- endif -%}
+{%- if short_names -%}{%- do conditions.append('struct(' ~ reconcile._schema_of(metadata) ~ ', ' ~ metadata ~ '.table) in (' ~ short_names | unique(case_sensitive=true) | join(', ') ~ ')') -%}{%- endif -%}
+{%- if full_names -%}{%- do conditions.append('struct(' ~ metadata ~ '.database, ' ~ reconcile._schema_of(metadata) ~ ', ' ~ metadata ~ '.table) in (' ~ full_names | unique(case_sensitive=true) | join(', ') ~ ')') -%}{%- endif -%}
 coalesce({{ conditions | join(' or ') }}, false)
 {%- endmacro %}
 
 {#- Datastream's documentation shows SQL Server's schema as a list of one name. -#}
-{%- macro _said_schema(metadata) -%}
+{%- macro _unwrapped_schema(metadata) -%}
 nullif(regexp_replace({{ metadata }}.schema, {{ reconcile.literal('^\\["|"\\]$') }}, ''), '')
 {%- endmacro %}
 
 {#- MySQL's schema is the database. -#}
 {%- macro _schema_of(metadata) -%}
-coalesce({{ reconcile._said_schema(metadata) }}, {{ metadata }}.database)
+coalesce({{ reconcile._unwrapped_schema(metadata) }}, {{ metadata }}.database)
 {%- endmacro %}
 
 {#- The full name of a table, as SQL: database, schema and table, as far as the metadata have them. -#}
 {%- macro source_table(metadata) -%}
-nullif(concat_ws('.', nullif({{ metadata }}.database, ''), {{ reconcile._said_schema(metadata) }}, nullif({{ metadata }}.table, '')), '')
+nullif(concat_ws('.', nullif({{ metadata }}.database, ''), {{ reconcile._unwrapped_schema(metadata) }}, nullif({{ metadata }}.table, '')), '')
 {%- endmacro %}
 
 {#- The table as a model names it: schema and table. -#}

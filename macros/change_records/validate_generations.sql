@@ -1,25 +1,25 @@
 {#- Ends the run if a model's declared generations are wrong, and names everything that is wrong at once. The
     generations stand in the order in which they began. So what is counted for a change and for a backfill row is the
     same generation. `positions`: the coordinates that a position may give, which are the first ones of the source's
-    order. It is {name: {form, base, is, example}}: `form` is the form of a value with its numbers in groups (of `base`
-    16, if that is given), `is` says what the value is, and `example` is one. -#}
+    order. It is {name: {form, base, description, example}}: `form` is the form of a value with its numbers in groups
+    (of `base` 16, if that is given), `description` says what the value is, and `example` is one. -#}
 {%- macro validate_generations(generations, positions) -%}
   {%- set complaints = [] -%}
   {%- set example = {} -%}
-  {%- for name, told in positions.items() -%}{%- do example.update({name: told.example}) -%}{%- endfor -%}
+  {%- for name, spec in positions.items() -%}{%- do example.update({name: spec.example}) -%}{%- endfor -%}
   {%- do example.update({'read_timestamp': '2026-11-22 10:00:00+00'}) -%}
   {%- if generations is string or generations is mapping or generations is not sequence -%}
     {%- do complaints.append("generations is no list; write it as ['2026-11-21 00:00:00+00'], or as [" ~ example ~ ']') -%}
   {%- else -%}
     {%- set last = {'moment': none, 'place': none} -%}
-    {%- for beginning in generations -%}
-      {%- set wrong = reconcile._wrong_with_position(beginning, positions, example) if beginning is mapping
-            else [] if reconcile.moment(beginning)
-            else ["is no time with a zone; write it as '2026-11-21 00:00:00+00'"] if beginning is string
+    {%- for generation in generations -%}
+      {%- set wrong = reconcile._wrong_with_position(generation, positions, example) if generation is mapping
+            else [] if reconcile.moment(generation)
+            else ["is no time with a zone; write it as '2026-11-21 00:00:00+00'"] if generation is string
             else ["is neither a time nor a position; write it as '2026-11-21 00:00:00+00', or as " ~ example] -%}
       {%- if not wrong -%}
-        {%- set moment = reconcile.moment(beginning.read_timestamp if beginning is mapping else beginning) -%}
-        {%- set place = reconcile._place(beginning, positions) if beginning is mapping -%}
+        {%- set moment = reconcile.moment(generation.read_timestamp if generation is mapping else generation) -%}
+        {%- set place = reconcile._numbers_of_position(generation, positions) if generation is mapping -%}
         {%- if last.moment and moment < last.moment -%}
           {%- do wrong.append('begins earlier than the generation before it in the list; write generations in the order in which they began') -%}
         {%- elif place and last.place and place < last.place -%}
@@ -28,8 +28,8 @@
         {%- endif -%}
         {%- do last.update({'moment': moment, 'place': place}) -%}
       {%- endif -%}
-      {%- for said in wrong -%}
-        {%- do complaints.append('generation ' ~ ("'" ~ beginning ~ "'" if beginning is string else beginning) ~ ' ' ~ said) -%}
+      {%- for complaint in wrong -%}
+        {%- do complaints.append('generation ' ~ ("'" ~ generation ~ "'" if generation is string else generation) ~ ' ' ~ complaint) -%}
       {%- endfor -%}
     {%- endfor -%}
   {%- endif -%}
@@ -51,8 +51,8 @@
   {%- if not wrong and first not in position -%}
     {%- do wrong.append('has no ' ~ first ~ ', so no position; write it as ' ~ example) -%}
   {%- endif -%}
-  {%- for name, told in positions.items() if name in position and not reconcile._numbers_of(position[name], told) -%}
-    {%- do wrong.append('has ' ~ name ~ " '" ~ position[name] ~ "', which is no " ~ told.is ~ '; write it as ' ~ example) -%}
+  {%- for name, spec in positions.items() if name in position and not reconcile._numbers_of(position[name], spec) -%}
+    {%- do wrong.append('has ' ~ name ~ " '" ~ position[name] ~ "', which is no " ~ spec.description ~ '; write it as ' ~ example) -%}
   {%- endfor -%}
   {%- if 'read_timestamp' not in position -%}
     {%- do wrong.append('has no read_timestamp, from which on backfill rows belong to it; write it as ' ~ example) -%}
@@ -63,19 +63,19 @@
 {%- endmacro %}
 
 {#- A position as lists of numbers, which can be compared. -#}
-{%- macro _place(position, positions) -%}
+{%- macro _numbers_of_position(position, positions) -%}
   {%- set place = [] -%}
-  {%- for name, told in positions.items() if name in position -%}
-    {%- do place.append(reconcile._numbers_of(position[name], told)) -%}
+  {%- for name, spec in positions.items() if name in position -%}
+    {%- do place.append(reconcile._numbers_of(position[name], spec)) -%}
   {%- endfor -%}
   {{ return(place) }}
 {%- endmacro %}
 
 {#- The numbers of a coordinate; none if the coordinate does not have the form. -#}
-{%- macro _numbers_of(said, told) -%}
-  {%- set found = modules.re.fullmatch(told.form, said | string) -%}
+{%- macro _numbers_of(value, spec) -%}
+  {%- set found = modules.re.fullmatch(spec.form, value | string) -%}
   {%- if not found -%}{{ return(none) }}{%- endif -%}
   {%- set numbers = [] -%}
-  {%- for digits in found.groups() -%}{%- do numbers.append(digits | int(base=told.base or 10)) -%}{%- endfor -%}
+  {%- for digits in found.groups() -%}{%- do numbers.append(digits | int(base=spec.base or 10)) -%}{%- endfor -%}
   {{ return(numbers) }}
 {%- endmacro %}

@@ -19,38 +19,38 @@ create table if not exists {{ reconcile.qualified(reconcile.columns_seen()) }} (
 partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile.format_properties_clause(file_format) }}
 {%- endmacro %}
 
-{#- Compares the range's records with the records before them, and returns {statements, said}: the statements that write
-    down what is new, none if nothing is, and what the run reports about it. A declared column that no record has ever
-    had ends the run: otherwise the column would silently be NULL. -#}
+{#- Compares the range's records with the records before them, and returns {statements, messages}: the statements that
+    write down what is new, none if nothing is, and what the run reports about it. A declared column that no record has
+    ever had ends the run: otherwise the column would silently be NULL. -#}
 {%- macro note_columns(relations, settings, range) -%}
   {%- if '_change_fields' not in settings.fields or settings.as_of or range.last < range.first -%}
-    {{ return({'statements': [], 'said': []}) }}
+    {{ return({'statements': [], 'messages': []}) }}
   {%- endif -%}
   {%- set rows = reconcile._rows_to_note(relations, settings.shown, settings.partial_records, range) -%}
   {%- do run_query(reconcile.cached(relations.notes_cache, rows, lazy=true)) -%}
-  {%- set new, lacking, never, keys = [], [], [], [] -%}
+  {%- set new, lacking, never_present, keys = [], [], [], [] -%}
   {%- set noted = run_query(reconcile._summary_of_notes(relations)) -%}
   {%- for kind, name, is_declared, is_missing, was_present in noted -%}
     {%- if kind == 'key' -%}
       {%- do keys.append(name) if reconcile.is_other_key(name, settings.unique_key) -%}
     {%- elif kind == 'column' and name not in reconcile.ignored_columns(model) -%}
       {%- do new.append(name) if not is_declared -%}
-      {%- do (lacking if was_present or range.snapshot else never).append(name) if is_missing -%}
+      {%- do (lacking if was_present or range.snapshot else never_present).append(name) if is_missing -%}
     {%- endif -%}
   {%- endfor -%}
-  {%- if never -%}
+  {%- if never_present -%}
     {%- do reconcile.raise_complaints([
-          'no record has ever had ' ~ never | join(', ') ~ ', which the YAML declares' ~ ('; not declared: ' ~ new | join(', ') if new else '')
+          'no record has ever had ' ~ never_present | join(', ') ~ ', which the YAML declares' ~ ('; not declared: ' ~ new | join(', ') if new else '')
           ~ '; correct the name, remove the column, or, if its records are still to come, add it to `meta: {ignored_columns: [...]}`']) -%}
   {%- endif -%}
-  {%- set said = [] -%}
-  {%- if new -%}{%- do said.append('not declared: ' ~ new | join(', ')) -%}{%- endif -%}
-  {%- if lacking -%}{%- do said.append('no longer in every record: ' ~ lacking | join(', ')) -%}{%- endif -%}
+  {%- set messages = [] -%}
+  {%- if new -%}{%- do messages.append('not declared: ' ~ new | join(', ')) -%}{%- endif -%}
+  {%- if lacking -%}{%- do messages.append('no longer in every record: ' ~ lacking | join(', ')) -%}{%- endif -%}
   {%- for key in keys -%}
-    {%- do said.append('the key of the source is ' ~ fromjson(key) | join(', ') ~ ', not ' ~ settings.unique_key | join(', ')) -%}
+    {%- do messages.append('the key of the source is ' ~ fromjson(key) | join(', ') ~ ', not ' ~ settings.unique_key | join(', ')) -%}
   {%- endfor -%}
   {%- set statements = [reconcile._write_notes(relations, range)] if noted or range.kind == 'rebuild' else [] -%}
-  {{ return({'said': said, 'statements': statements}) }}
+  {{ return({'messages': messages, 'statements': statements}) }}
 {%- endmacro %}
 
 {%- macro _write_notes(relations, range) -%}
@@ -91,7 +91,7 @@ from (
     from (
         select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing' as is_missing, true as is_of_range
         from (
-            {{ reconcile._said_of_columns(relations.changes_cache, columns, partial_records) | indent(12) }}
+            {{ reconcile._observed_columns(relations.changes_cache, columns, partial_records) | indent(12) }}
         )
         {%- if range.kind != 'rebuild' or range.snapshot %}
         union all
@@ -106,7 +106,7 @@ where is_of_range and (is_missing or kind = 'column' and not is_declared or batc
 
 {#- What the records of the range show, each fact once for each batch. Records have few distinct sets of fields, so each
     set is decoded once for all records that have it. `changes`: checked records; `columns`: the declared columns. -#}
-{%- macro _said_of_columns(changes, columns, partial_records) -%}
+{%- macro _observed_columns(changes, columns, partial_records) -%}
 {%- set declared = reconcile._array_of_texts(columns | map(attribute='name') | map('lower')) -%}
 {%- set nothing = 'cast(null as string)' -%}
 select batch, kind, name, spelled, form, is_declared, sum(if(form <=> 'missing', whole_records, records)) as records
@@ -142,9 +142,9 @@ lateral view inline(concat(
             struct('key' as kind, _change_key as name, {{ nothing }} as spelled, {{ nothing }} as form, true as is_declared),
             struct('schema' as kind, _change_schema as name, {{ nothing }} as spelled, {{ nothing }} as form, true as is_declared)
         ),
-        said -> said.name is not null
+        fact -> fact.name is not null
     )
-)) said as kind, name, spelled, form, is_declared
+)) fact as kind, name, spelled, form, is_declared
 where form is null or form <> 'missing' or whole_records > 0
 group by batch, kind, name, spelled, form, is_declared
 {%- endmacro %}

@@ -10,7 +10,7 @@ with models as (
 ),
 
 -- what was said of each column, key or schema, each thing with its batches
-said as (
+observations as (
     select relation, kind, name, is_declared, spelled, min(form) as form, min(batch) as since, max(batch) as last_batch, sum(records) as records, collect_list(struct(batch, records)) as batches
     from {{ reconcile.qualified(reconcile.columns_seen()) }}
     group by relation, kind, name, is_declared, spelled, replace(form, 'whole ', '')
@@ -26,7 +26,7 @@ columns as (
         coalesce(max(if(form = 'missing', batches, null)), array()) as lacking,
         array_max(array_except(flatten(collect_list(if(form = 'missing', null, batches.batch))), lacking.batch)) as last_whole,
         max(spelled) as spelled
-    from said
+    from observations
     where kind = 'column'
     group by relation, name, is_declared
 ),
@@ -35,8 +35,8 @@ columns as (
 judged as (
     select
         *,
-        filter(lacking, told -> told.batch > coalesce(last_whole, 0)) as missing,
-        cardinality(array_distinct(transform(forms, told -> struct(told.form, told.spelled)))) > 1 as is_changed
+        filter(lacking, entry -> entry.batch > coalesce(last_whole, 0)) as missing,
+        cardinality(array_distinct(transform(forms, entry -> struct(entry.form, entry.spelled)))) > 1 as is_changed
     from columns
 ),
 
@@ -46,7 +46,7 @@ found as (
         case when not is_declared then 'new' when cardinality(missing) > 0 then 'missing' when is_changed then 'changed form' end as finding,
         case when not is_declared then first_batch when cardinality(missing) > 0 then array_min(missing.batch) else element_at(forms, -1).since end as since_batch,
         case when not is_declared then records when cardinality(missing) > 0 then aggregate(missing.records, 0L, (sum, number) -> sum + number) else element_at(forms, -1).records end as records,
-        array_join(transform(forms, told -> concat(told.form, ' as ', told.spelled, ' since batch ', told.since)), ', ') as said,
+        array_join(transform(forms, entry -> concat(entry.form, ' as ', entry.spelled, ' since batch ', entry.since)), ', ') as said,
         if(not is_declared, concat(
             '- {name: "', replace(replace(spelled, '\\', '\\\\'), '"', '\\"'), '", data_type: ',
             case when is_changed then 'string' when forms[0].form = 'whole number' then 'bigint' when forms[0].form = 'boolean' then 'boolean' when forms[0].form = 'json' then 'variant' else 'string' end, '}'
@@ -56,7 +56,7 @@ found as (
     select relation, kind, name, last_batch, if(kind = 'key', 'changed key', 'changed schema'), since, records, null, null
     from (
         select *, row_number() over (partition by relation, kind order by since, name) as place
-        from said
+        from observations
         where kind <> 'column'
     )
     where place > 1

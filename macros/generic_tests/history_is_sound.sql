@@ -25,15 +25,15 @@ with records as (
     left anti join (
         select {{ key }}, _change_sequence as _change_of_other_row
         from (
-            select {{ key }}, gone._change_sequence, gone._row_id, max_by(struct(taken._change_type, taken._row_id), taken._change_sequence) as _change_taken
-            from {{ base }} as gone
-            inner join {{ base }} as taken using ({{ key }}, _change_transaction)
-            where gone._change_type = 'delete' and taken._change_type <> 'delete' and taken._change_sequence < gone._change_sequence
-            group by {{ key }}, gone._change_sequence, gone._row_id
+            select {{ key }}, deletes._change_sequence, deletes._row_id, max_by(struct(writes._change_type, writes._row_id), writes._change_sequence) as _change_last_write
+            from {{ base }} as deletes
+            inner join {{ base }} as writes using ({{ key }}, _change_transaction)
+            where deletes._change_type = 'delete' and writes._change_type <> 'delete' and writes._change_sequence < deletes._change_sequence
+            group by {{ key }}, deletes._change_sequence, deletes._row_id
         )
-        where _change_taken._change_type = 'update' and _change_taken._row_id <> _row_id
-    ) as gone
-        on {{ reconcile.keys_match(keys, 'gone', 'record') }} and _change_of_other_row = _change_sequence
+        where _change_last_write._change_type = 'update' and _change_last_write._row_id <> _row_id
+    ) as deletes
+        on {{ reconcile.keys_match(keys, 'deletes', 'record') }} and _change_of_other_row = _change_sequence
     {%- endif %}
 ),
 
@@ -48,13 +48,13 @@ neighbours as (
 ),
 
 -- the versions that a keyless delete ended
-undone as (
+ended_versions as (
     {%- if has_keyless_deletes %}
     select {{ key }}, neighbours._change_sequence, keyless._change_sequence as ended_by
     from neighbours
     inner join {{ reconcile.stored_keyless_deletes(relations, keyless, settings.file_format) }} as keyless
         on
-            {{ reconcile.names_row(keyless, 'keyless.' ~ keyless.place, 'neighbours') }}
+            {{ reconcile.delete_covers_row(keyless, 'keyless.' ~ keyless.place, 'neighbours') }}
             and keyless._change_sequence > neighbours._change_sequence
             and (next_sequence is null or keyless._change_sequence < next_sequence)
     where is_version
@@ -85,7 +85,7 @@ ends as (
     where not is_version
     union all
     select {{ key }}, ended_by
-    from undone
+    from ended_versions
 ),
 
 gaps as (
@@ -102,12 +102,12 @@ where copies > 1
 union all
 select {{ key }}, _change_sequence, valid_from, valid_to, 'its record ends otherwise than the next one begins'
 from neighbours
-left anti join undone using ({{ key }}, _change_sequence)
+left anti join ended_versions using ({{ key }}, _change_sequence)
 where not valid_to <=> next_from or valid_from > _change_time or valid_from is null
 union all
 select {{ key }}, _change_sequence, valid_from, valid_to, 'its row delete does not end it before the next one begins'
 from neighbours
-left semi join undone using ({{ key }}, _change_sequence)
+left semi join ended_versions using ({{ key }}, _change_sequence)
 where valid_to is null or valid_to > next_from
 union all
 select {{ key }}, _change_sequence, valid_from, valid_to, 'ends before it begins'
@@ -128,7 +128,7 @@ union all
 select {{ key }}, newest._change_sequence, newest.valid_from, newest.valid_to, 'no version is current, though the newest record is no delete'
 from neighbours as newest
 left anti join (select * from versions where is_current) as current using ({{ key }})
-left anti join undone on {{ reconcile.keys_match(keys, 'newest', 'undone') }} and newest._change_sequence = undone._change_sequence
+left anti join ended_versions on {{ reconcile.keys_match(keys, 'newest', 'ended_versions') }} and newest._change_sequence = ended_versions._change_sequence
 where newest.is_newest and newest.is_version
 {%- endif -%}
 {%- endtest %}

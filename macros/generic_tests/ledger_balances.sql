@@ -13,7 +13,7 @@
   {%- set cache = 'reconcile_findings_' ~ local_md5(reconcile.ledger_name(model))[:12] -%}
   {%- do run_query('drop view if exists ' ~ cache) -%}
   {%- do run_query(reconcile.cached(cache, findings)) -%}
-  {%- do reconcile.say_reasons('ledger_balances', reconcile._reasons_of_findings(cache)) -%}
+  {%- do reconcile.log_reasons('ledger_balances', reconcile._reasons_of_findings(cache)) -%}
 select *
 from {{ cache }}
 {%- else -%}

@@ -7,7 +7,7 @@
 {%- do reconcile.refuse_untestable(model, 'log_is_one') -%}
 {%- do reconcile.refuse_other_sources(model, 'log_is_one') -%}
 with changes as (
-    select {{ reconcile.generation_in_log() }} as generation, {{ reconcile.place_in_log() }} as place, _change_time
+    select {{ reconcile.generation_in_log() }} as generation, {{ reconcile.log_coordinates() }} as place, _change_time
     from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }}
     where _change_error is null and {{ reconcile.is_in_log() }} and _change_time is not null
 ),

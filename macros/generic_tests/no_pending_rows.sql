@@ -4,6 +4,6 @@
 {%- test no_pending_rows(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'no_pending_rows') -%}
-{{ reconcile.rows_that_wait(reconcile.node_of(model)) }}
+{{ reconcile.pending_rows_of(reconcile.node_of(model)) }}
 {%- endif -%}
 {%- endtest %}

@@ -4,7 +4,7 @@
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'no_quarantine') -%}
 {%- set reasons = reconcile.quarantine_reasons(reconcile.nodes_to_test(model)) -%}
-{%- do reconcile.say_reasons('no_quarantine', reasons) -%}
+{%- do reconcile.log_reasons('no_quarantine', reasons) -%}
 {%- if reconcile.is_staging_read(model) -%}
 {{ reasons }}
 {%- else -%}

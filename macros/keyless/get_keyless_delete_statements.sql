@@ -1,14 +1,15 @@
 {#- Keyless deletes are kept beside the base table and change none of its rows. So records that come later, in any
     order, settle everything anew. Keyless deletes are written before the MERGE: if the run dies in between, the next
-    run has the same range again. Their table is made when the first one comes. `come`: how many keyless deletes the
-    range holds. -#}
-{%- macro get_keyless_delete_statements(relations, settings, range, come) -%}
+    run has the same range again. Their table is made when the first one comes. `keyless_count`: how many keyless
+    deletes the range holds. -#}
+{%- macro get_keyless_delete_statements(relations, settings, range, keyless_count) -%}
   {%- set statements = ['drop view if exists ' ~ relations.rows_cache] -%}
-  {%- if range.kind == 'rebuild' and not reconcile.knows_keyless_deletes(settings.keyless, settings.built, range) -%}
+  {%- if range.kind == 'rebuild'
+        and not reconcile.has_earlier_keyless_deletes(settings.keyless, settings.built, range) -%}
     {%- do statements.append(reconcile._create_keyless_deletes(relations, settings, replace=true)) -%}
-  {%- elif come and settings.built[settings.keyless.kind] -%}
+  {%- elif keyless_count and settings.built[settings.keyless.kind] -%}
     {%- do statements.append(reconcile._merge_keyless_deletes(relations, settings)) -%}
-  {%- elif come -%}
+  {%- elif keyless_count -%}
     {%- do statements.append(reconcile._create_keyless_deletes(relations, settings, replace=false)) -%}
   {%- endif -%}
   {{ return(statements) }}
@@ -16,23 +17,23 @@
 
 {#- How many keyless deletes a range holds. Only models whose source has such deletes pay for this query. `changes`: the
     checked records of the range. `keyless`: {kind, place}, or none for a model that takes no such deletes. -#}
-{%- macro come_keyless_deletes(changes, keyless, keys) -%}
+{%- macro count_keyless_deletes(changes, keyless, keys) -%}
   {{ return(0 if not keyless else run_query(
       'select count(*) from ' ~ changes ~ ' where ' ~ reconcile.is_keyless_delete_record(keys))[0][0] | int) }}
 {%- endmacro %}
 
 {#- Whether the model has keyless deletes, from this range or from earlier ones. `keyless`: {kind, place}, or none.
-    `built`: what exists of the model, by the names of its relations. `come`: how many keyless deletes the range holds;
-    undefined if the run had nothing to apply. -#}
-{%- macro has_keyless_deletes(keyless, built, come) -%}
-  {{ return(keyless and (come or built[keyless.kind])) }}
+    `built`: what exists of the model, by the names of its relations. `keyless_count`: how many keyless deletes the
+    range holds; undefined if the run had nothing to apply. -#}
+{%- macro has_keyless_deletes(keyless, built, keyless_count) -%}
+  {{ return(keyless and (keyless_count or built[keyless.kind])) }}
 {%- endmacro %}
 
 {#- Statements that cache the fold beside the keyless deletes in `rows_cache`. -#}
 {%- macro get_cache_rows_statements(relations, settings, range) -%}
   {{ return([
       'drop view if exists ' ~ relations.rows_cache,
-      reconcile.cached(relations.rows_cache, reconcile.rows_beside_keyless_deletes(relations, settings, range)),
+      reconcile.cached(relations.rows_cache, reconcile.rows_with_keyless_deletes(relations, settings, range)),
   ]) }}
 {%- endmacro %}
 
@@ -54,9 +55,9 @@ as
 merge into {{ reconcile.qualified(relations[settings.keyless.kind]) }} as known
 using (
     {{ reconcile._distinct_keyless_deletes(relations, settings) | indent(4) }}
-) as come
-on come.{{ place }} = known.{{ place }} and come._change_sequence = known._change_sequence
-when matched and struct(come._change_time, come._change_id) < struct(known._change_time, known._change_id) then update set _change_time = come._change_time, _change_id = come._change_id
+) as incoming
+on incoming.{{ place }} = known.{{ place }} and incoming._change_sequence = known._change_sequence
+when matched and struct(incoming._change_time, incoming._change_id) < struct(known._change_time, known._change_id) then update set _change_time = incoming._change_time, _change_id = incoming._change_id
 when not matched then insert *
 {%- endmacro %}
 

@@ -1,6 +1,6 @@
 {#- Whether a delete names a row, as SQL on one line. `keyless`: {kind, place}. `place`: SQL for the place that the
     delete names. `row`: the name of a relation that has the rows. -#}
-{%- macro names_row(keyless, place, row) -%}
+{%- macro delete_covers_row(keyless, place, row) -%}
 {%- if keyless.kind == 'row_deletes' -%}
 {{ place }} = {{ row }}._row_id
 {%- else -%}

@@ -19,17 +19,17 @@ with models as (
 account as (
     select
         *,
-        row_number() over (partition by relation order by {{ reconcile.place_in_ledger() }}, first_batch) as place,
+        row_number() over (partition by relation order by {{ reconcile.ledger_order() }}, first_batch) as place,
         coalesce(
-            max(last_batch) over (partition by relation order by {{ reconcile.place_in_ledger() }}, first_batch rows between unbounded preceding and 1 preceding), 0
+            max(last_batch) over (partition by relation order by {{ reconcile.ledger_order() }}, first_batch rows between unbounded preceding and 1 preceding), 0
         ) as before
     from (
-        select *, max(if(kind = 'rebuild', {{ reconcile.place_in_ledger() }}, null)) over (partition by relation) as rebuilt
+        select *, max(if(kind = 'rebuild', {{ reconcile.ledger_order() }}, null)) over (partition by relation) as rebuilt
         from {{ reconcile.qualified(reconcile.ledger()) }}
         inner join models using (relation)
     )
     -- what was before the last rebuild is no part of the table
-    where rebuilt is null or {{ reconcile.place_in_ledger() }} >= rebuilt
+    where rebuilt is null or {{ reconcile.ledger_order() }} >= rebuilt
 ),
 
 staged as (
@@ -70,7 +70,7 @@ judged as (
 ),
 
 -- what was applied without an account
-forgotten as (
+unaccounted as (
     select relation, batch, records
     from staged
     inner join models using (relation)
@@ -96,5 +96,5 @@ from judged
 where finding is not null
 union all
 select relation, null, batch, batch, records, null, null, null, null, null, null, 'the base table holds this batch, and the ledger does not know it'
-from forgotten
+from unaccounted
 {%- endmacro %}

@@ -6,7 +6,7 @@
 {%- macro delivered_records(objects) -%}
 {%- set carried = objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | select('in', ['mods', 'entries']) | unique | list -%}
 {%- set keeping = [] -%}
-{%- for object, said in objects.items() if said.garbage_collection == 'keep' -%}{%- do keeping.append(reconcile.literal(object)) -%}{%- endfor -%}
+{%- for object, properties in objects.items() if properties.garbage_collection == 'keep' -%}{%- do keeping.append(reconcile.literal(object)) -%}{%- endfor -%}
 {%- if not carried -%}
 count(*)
 {%- else -%}

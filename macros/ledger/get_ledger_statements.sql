@@ -41,15 +41,16 @@ where {{ reconcile.not_overtaken(relations, 'account.ledger_batch = ' ~ range.le
 {%- endif %}
 {%- endmacro %}
 
-{#- What dbt prints about the model when the model is done. `as_of`: {position, value, said}, or none. `counts`: the
-    account of the range, undefined if it had nothing to apply. `said`: a list of sentences. `keys`: the unique_key. -#}
-{%- macro summary(as_of, keys, range, counts, said) -%}
+{#- What dbt prints about the model when the model is done. `as_of`: {position, value, label}, or none. `counts`: the
+    account of the range, undefined if it had nothing to apply. `messages`: a list of sentences. `keys`: the unique_key.
+    -#}
+{%- macro summary(as_of, keys, range, counts, messages) -%}
 {%- if counts -%}
-{%- set kind = 'AS OF ' ~ as_of.said ~ ':' if as_of else range.kind | upper -%}
+{%- set kind = 'AS OF ' ~ as_of.label ~ ':' if as_of else range.kind | upper -%}
 {{ kind }} batches {{ range.first }}-{{ range.last }}: {{ counts.applied }} of {{ counts.delivered }} applied
 {%- if counts.quarantined %}, {{ counts.quarantined }} quarantined{% endif -%}
 {%- if counts.pending %}, {{ counts.pending }} pending{% endif -%}
-{%- for sentence in said %}; {{ sentence }}{% endfor -%}
+{%- for sentence in messages %}; {{ sentence }}{% endfor -%}
 {%- if '_change_id' in keys -%}
 ; of a table without a key each event is a row, and no update or delete can be applied
 {%- endif -%}

@@ -80,7 +80,7 @@ select
 from (
     select *, max(if(kind = 'rebuild', place, null)) over ({{ 'partition by relation' if by_name }}) as rebuilt
     from (
-        select {{ 'relation, ' if by_name }}kind, last_batch, base_batch, last_appended_at, {{ reconcile.place_in_ledger() }} as place
+        select {{ 'relation, ' if by_name }}kind, last_batch, base_batch, last_appended_at, {{ reconcile.ledger_order() }} as place
         from {{ reconcile.qualified(reconcile.ledger()) }}
         where relation {{ 'in (' ~ relations | join(', ') ~ ')' if by_name else '= ' ~ relations[0] }}
     )
@@ -93,7 +93,7 @@ group by relation
 
 {#- The order of the ledger's rows of one relation. The clock orders only rows without a number, which an earlier
     version wrote: a clock can be set back. -#}
-{%- macro place_in_ledger() -%}
+{%- macro ledger_order() -%}
 struct(coalesce(entry, 0) as entry, recorded_at)
 {%- endmacro %}
 

@@ -27,7 +27,7 @@ from (
 {%- set names = [] -%}
 {%- for key in keys -%}{%- do names.append(reconcile.literal(key | lower)) -%}{%- endfor -%}
 {%- set fields = reconcile.parsed_record('payload map<string,string>, row map<string,string>, keys map<string,string>, row_key string, mods array<struct<keys map<string,string>>>') -%}
-nullif(to_json(transform(array({{ fields }}), said -> map_filter(
-        coalesce(said.payload, said.row, said.keys, get(said.mods, 0).keys, map('row_key', said.row_key)), (name, value) -> lower(name) in ({{ names | join(', ') }}) and value is not null
+nullif(to_json(transform(array({{ fields }}), parsed -> map_filter(
+        coalesce(parsed.payload, parsed.row, parsed.keys, get(parsed.mods, 0).keys, map('row_key', parsed.row_key)), (name, value) -> lower(name) in ({{ names | join(', ') }}) and value is not null
     ))[0]), '{}')
 {%- endmacro %}

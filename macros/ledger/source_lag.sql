@@ -3,9 +3,9 @@
     `unchanged_since` is found in the last thousand batches. A watermark is stalled if it has not moved for as long as
     the variable `reconcile_stalled_after` says. -#}
 {%- macro source_lag() -%}
-{%- set patience = var('reconcile_stalled_after', '10 minutes') -%}
-{%- if not modules.re.fullmatch('[0-9]{1,9} (second|minute|hour|day)s?', patience | string) -%}
-  {{ exceptions.raise_compiler_error("reconcile_stalled_after: '" ~ patience ~ "' is no length of time; write it as '10 minutes'.") }}
+{%- set stalled_after = var('reconcile_stalled_after', '10 minutes') -%}
+{%- if not modules.re.fullmatch('[0-9]{1,9} (second|minute|hour|day)s?', stalled_after | string) -%}
+  {{ exceptions.raise_compiler_error("reconcile_stalled_after: '" ~ stalled_after ~ "' is no length of time; write it as '10 minutes'.") }}
 {%- endif -%}
 select
     staging,
@@ -16,7 +16,7 @@ select
     is_estimate,
     (unix_micros(current_timestamp()) - unix_micros(up_to)) / 1000000 as lag_seconds,
     unchanged_since,
-    if(is_estimate, appended_at - unchanged_since >= interval '{{ patience }}', null) as is_stalled,
+    if(is_estimate, appended_at - unchanged_since >= interval '{{ stalled_after }}', null) as is_stalled,
     batch,
     appended_at
 from (

@@ -12,7 +12,7 @@
 
 {#- The same for one staging table: {relation, objects}, as `staging_read` has it. -#}
 {%- macro unrouted_of(staging) -%}
-{%- set read = reconcile.is_of_objects(staging.objects) if staging.objects else 'false' -%}
+{%- set is_read = reconcile.is_of_objects(staging.objects) if staging.objects else 'false' -%}
 select
     {{ reconcile.literal(reconcile.ledger_name(staging.relation)) }} as staging,
     object,
@@ -23,15 +23,15 @@ select
     batch,
     appended_at
 from {{ reconcile.qualified(staging.relation) }}
-where object is null or object <> {{ reconcile.literal(reconcile.cut_object()) }} and not ({{ read }})
+where object is null or object <> {{ reconcile.literal(reconcile.cut_object()) }} and not ({{ is_read }})
 {%- endmacro %}
 
 {#- What a model would declare to take the record: `shop.orders, mysql, key id`. -#}
 {%- macro _proposal() -%}
-{%- set said = reconcile.parsed_record('read_method string, source_metadata struct<database string, schema string, table string, ' ~ reconcile.telling_fields() | join(' string, ') ~ ' string, primary_keys array<string>, replication_index array<string>>') -%}
-if(source = 'datastream', transform(array({{ said }}), said -> nullif(concat_ws(', ',
-        {{ reconcile._short_table('said.source_metadata') }},
-        {{ reconcile.source_of_event('said.read_method', 'said.source_metadata') }},
-        concat('key ', nullif(array_join(coalesce(said.source_metadata.primary_keys, said.source_metadata.replication_index), ', '), ''))
+{%- set parsed = reconcile.parsed_record('read_method string, source_metadata struct<database string, schema string, table string, ' ~ reconcile.identifying_fields() | join(' string, ') ~ ' string, primary_keys array<string>, replication_index array<string>>') -%}
+if(source = 'datastream', transform(array({{ parsed }}), parsed -> nullif(concat_ws(', ',
+        {{ reconcile._short_table('parsed.source_metadata') }},
+        {{ reconcile.source_of_event('parsed.read_method', 'parsed.source_metadata') }},
+        concat('key ', nullif(array_join(coalesce(parsed.source_metadata.primary_keys, parsed.source_metadata.replication_index), ', '), ''))
     ), ''))[0], null)
 {%- endmacro %}

@@ -15,15 +15,15 @@
     {{ return(as_of.value | int if as_of.position == 'batch' else cut) }}
   {%- endif -%}
   {%- set staging = settings.inputs.relations[0] -%}
-  {%- set by_then = 'appended_at <= to_timestamp(' ~ reconcile.literal(as_of.value) ~ ')' if as_of.position == 'appended_at'
+  {%- set is_as_of = 'appended_at <= to_timestamp(' ~ reconcile.literal(as_of.value) ~ ')' if as_of.position == 'appended_at'
         else 'true' -%}
   {%- set staged = reconcile.one_row(
-        'select max(batch) as last, max(if(' ~ by_then ~ ', batch, null)) as by_then from ' ~ reconcile.qualified(staging)
+        'select max(batch) as last, max(if(' ~ is_as_of ~ ', batch, null)) as as_of_batch from ' ~ reconcile.qualified(staging)
         ~ ' where batch <= ' ~ cut) -%}
   {%- if as_of.position == 'batch' and as_of.value | int > staged.last | int(0) -%}
-    {%- do reconcile.raise_complaints(['as_of asks for ' ~ as_of.said ~ ', and the last one of ' ~ reconcile.ledger_name(staging) ~ ' is ' ~ staged.last | int(0)]) -%}
-  {%- elif staged.by_then is none -%}
-    {%- do reconcile.raise_complaints(['as_of asks for ' ~ as_of.said ~ ', and nothing had been appended to ' ~ reconcile.ledger_name(staging) ~ ' by then']) -%}
+    {%- do reconcile.raise_complaints(['as_of asks for ' ~ as_of.label ~ ', and the last one of ' ~ reconcile.ledger_name(staging) ~ ' is ' ~ staged.last | int(0)]) -%}
+  {%- elif staged.as_of_batch is none -%}
+    {%- do reconcile.raise_complaints(['as_of asks for ' ~ as_of.label ~ ', and nothing had been appended to ' ~ reconcile.ledger_name(staging) ~ ' by then']) -%}
   {%- endif -%}
-  {{ return(as_of.value | int if as_of.position == 'batch' else staged.by_then | int) }}
+  {{ return(as_of.value | int if as_of.position == 'batch' else staged.as_of_batch | int) }}
 {%- endmacro %}

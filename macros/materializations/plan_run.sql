@@ -4,7 +4,7 @@
 
     The macros of this folder take the results under the same names: `settings` as `model_settings` gives it,
     `relations` as `model_relations`, `range` as `range_to_apply`. Later in the run `counts` is the account of the
-    range, with the names of the ledger's columns, and `come` the number of keyless deletes in the range. -#}
+    range, with the names of the ledger's columns, and `incoming` the number of keyless deletes in the range. -#}
 {%- macro plan_run() -%}
   {%- set settings = reconcile.model_settings() -%}
   {%- set relations = reconcile.model_relations(this) -%}

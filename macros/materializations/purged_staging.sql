@@ -14,29 +14,30 @@
   {%- if not last.batch -%}
     {{ return({'batch': 0, 'snapshot': none}) }}
   {%- endif -%}
-  {%- set gone = reconcile.ledger_name(staging) ~ ' was purged of ' ~ last.object ~ ' up to batch ' ~ last.batch -%}
+  {%- set purge_sentence = reconcile.ledger_name(staging) ~ ' was purged of ' ~ last.object
+        ~ ' up to batch ' ~ last.batch -%}
   {%- if settings.as_of and (settings.as_of.position not in ['batch', 'appended_at'] or upto < last.batch) -%}
-    {%- do reconcile.raise_complaints([gone ~ ', and the rows as of ' ~ settings.as_of.said ~ ' cannot be told any more; ask for a later batch']) -%}
+    {%- do reconcile.raise_complaints([purge_sentence ~ ', and the rows as of ' ~ settings.as_of.label ~ ' cannot be told any more; ask for a later batch']) -%}
   {%- elif not settings.base_snapshot -%}
-    {%- do reconcile.raise_complaints([gone ~ ', and these rows follow from all of its records; declare what they had come to, a copy of a base table of then, as `meta: {base_snapshot: schema.table}`']) -%}
+    {%- do reconcile.raise_complaints([purge_sentence ~ ', and these rows follow from all of its records; declare what they had come to, a copy of a base table of then, as `meta: {base_snapshot: schema.table}`']) -%}
   {%- endif -%}
-  {%- set snapshot = reconcile._base_snapshot(settings, columns, gone) -%}
+  {%- set snapshot = reconcile._base_snapshot(settings, columns, purge_sentence) -%}
   {%- if settings.as_of and reconcile.largest_batch(snapshot) > upto -%}
-    {%- do reconcile.raise_complaints([gone ~ ', and its base snapshot ' ~ settings.base_snapshot ~ ' is newer than ' ~ settings.as_of.said ~ '; ask for a later batch, or name an older copy']) -%}
+    {%- do reconcile.raise_complaints([purge_sentence ~ ', and its base snapshot ' ~ settings.base_snapshot ~ ' is newer than ' ~ settings.as_of.label ~ '; ask for a later batch, or name an older copy']) -%}
   {%- elif settings.keyless and (settings.as_of or not settings.built.base) -%}
-    {%- do reconcile.raise_complaints([gone ~ ', and a base snapshot does not say which of its rows a delete without a key had undone; rebuild the model that was there before' ~ (', or say `meta: {row_ids: false}` if the source writes no such deletes' if settings.keyless.kind == 'row_deletes' else '')]) -%}
+    {%- do reconcile.raise_complaints([purge_sentence ~ ', and a base snapshot does not say which of its rows a delete without a key had undone; rebuild the model that was there before' ~ (', or say `meta: {row_ids: false}` if the source writes no such deletes' if settings.keyless.kind == 'row_deletes' else '')]) -%}
   {%- endif -%}
   {{ return({'batch': last.batch, 'snapshot': snapshot}) }}
 {%- endmacro %}
 
-{#- The relation of the base snapshot, once it is checked. `columns`: the columns of the base table, as SQL. `gone`:
-    what was purged, as the beginning of a complaint. -#}
-{%- macro _base_snapshot(settings, columns, gone) -%}
+{#- The relation of the base snapshot, once it is checked. `columns`: the columns of the base table, as SQL.
+    `purge_sentence`: what was purged, as the beginning of a complaint. -#}
+{%- macro _base_snapshot(settings, columns, purge_sentence) -%}
   {%- set name = settings.base_snapshot.split('.') -%}
   {%- set snapshot = load_relation(api.Relation.create(schema=name[0], identifier=name[1])) -%}
   {%- set complaints = [] -%}
   {%- if not snapshot -%}
-    {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' does not exist, and ' ~ gone ~ '; name a copy of a base table of then') -%}
+    {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' does not exist, and ' ~ purge_sentence ~ '; name a copy of a base table of then') -%}
   {%- else -%}
     {%- set types = {
           '_change_sequence': 'string', '_change_time': 'timestamp', '_change_batch': 'bigint', '_deleted': 'boolean',
@@ -47,18 +48,18 @@
     {%- for column in adapter.get_column_schema_from_query(sql) if column.name in declared -%}
       {%- do types.update({reconcile.identifier(column.name): column.dtype}) -%}
     {%- endfor -%}
-    {%- set there = {} -%}
+    {%- set snapshot_types = {} -%}
     {%- for column in adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(snapshot)) -%}
-      {%- do there.update({column.name: column.dtype, reconcile.identifier(column.name): column.dtype}) -%}
+      {%- do snapshot_types.update({column.name: column.dtype, reconcile.identifier(column.name): column.dtype}) -%}
     {%- endfor -%}
     {%- for column in columns -%}
       {%- set stored = reconcile.stored_column(column, settings.file_format) -%}
-      {%- set type = reconcile.stored_type(types.get(column, there.get(stored)), settings.file_format) -%}
-      {%- if stored not in there -%}
+      {%- set type = reconcile.stored_type(types.get(column, snapshot_types.get(stored)), settings.file_format) -%}
+      {%- if stored not in snapshot_types -%}
         {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' has no column ' ~ stored ~ '; name a copy of the whole base table'
               ~ (', or add the column to a copy that an earlier version made' if column in ['_change_transaction', '_change_is_insert', '_change_contenders'] else '')) -%}
-      {%- elif there[stored] != type -%}
-        {%- do complaints.append('column ' ~ stored ~ ' of its base snapshot ' ~ settings.base_snapshot ~ ' is ' ~ there[stored] ~ ' and not ' ~ type ~ '; make it anew with that type') -%}
+      {%- elif snapshot_types[stored] != type -%}
+        {%- do complaints.append('column ' ~ stored ~ ' of its base snapshot ' ~ settings.base_snapshot ~ ' is ' ~ snapshot_types[stored] ~ ' and not ' ~ type ~ '; make it anew with that type') -%}
       {%- endif -%}
     {%- endfor -%}
   {%- endif -%}
@@ -81,7 +82,7 @@
     {%- for object, batch in reconcile.purged_through(inputs.relations[0], inputs.objects).items() if batch >= first -%}
       {%- do reconcile.raise_complaints([
             reconcile.ledger_name(relations.base) ~ ' lacks batch ' ~ first ~ ', and ' ~ reconcile.ledger_name(inputs.relations[0]) ~ ' was purged of '
-            ~ object ~ ' up to batch ' ~ batch ~ '; restore a newer version of it, or declare a base snapshot and rebuild with `' ~ reconcile._rebuilding() ~ '`']) -%}
+            ~ object ~ ' up to batch ' ~ batch ~ '; restore a newer version of it, or declare a base snapshot and rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
     {%- endfor -%}
   {%- endif -%}
 {%- endmacro %}

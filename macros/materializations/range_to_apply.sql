@@ -17,8 +17,8 @@
     {%- do reconcile._refuse_missing_quarantine(relations, settings.built) -%}
     {%- set applied = reconcile.applied_batches(relations) -%}
     {%- set known_batches = [applied.base_batch, applied.ledger_batch] -%}
-    {%- do reconcile._refuse_staging_begun_anew(relations, settings.inputs, last, known_batches | max) -%}
-    {%- do reconcile._refuse_other_batches(relations, settings.inputs, applied) -%}
+    {%- do reconcile._refuse_reset_staging(relations, settings.inputs, last, known_batches | max) -%}
+    {%- do reconcile._refuse_replaced_batches(relations, settings.inputs, applied) -%}
     {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else known_batches | min) + 1 -%}
     {%- do reconcile.refuse_purged_range(relations, settings.inputs, first, applied) -%}
     {%- set kind = 'replay' if first <= known_batches | max else 'apply' -%}
@@ -89,17 +89,17 @@
   {%- set sources = [] -%}
   {%- for row in staged if row[1] not in sources -%}{%- do sources.append(row[1]) -%}{%- endfor -%}
   {%- set carried = inputs.objects.values() | map(attribute='carries') | map('default', 'events') | list -%}
-  {%- set of_source = {
+  {%- set carried_by_source = {
         'spanner': 'mods', 'bigtable': 'entries', 'datastream': 'events', 'snapshot': 'differences',
         'append table': 'appended rows'} -%}
-  {%- if sources | length == 1 and of_source.get(sources[0]) not in carried -%}
+  {%- if sources | length == 1 and carried_by_source.get(sources[0]) not in carried -%}
     {%- do reconcile.raise_complaints(['the records of ' ~ reconcile.ledger_name(staging) ~ ' are of ' ~ sources[0] ~ ', and its source macro reads none of them; probably meant: '
           ~ reconcile.source_macros().get(sources[0], 'one that begins with datastream_')]) -%}
   {%- endif -%}
   {%- for row in staged if row[0] not in read -%}
-    {%- set meant = reconcile.nearest_name(row[0], objects) -%}
-    {%- if meant -%}
-      {%- do reconcile.raise_complaints(['no record of ' ~ reconcile.ledger_name(staging) ~ ' has the object ' ~ meant ~ ', and no model reads ' ~ row[0] ~ ", which has records; names are exact: write it as the records do"]) -%}
+    {%- set nearest = reconcile.nearest_name(row[0], objects) -%}
+    {%- if nearest -%}
+      {%- do reconcile.raise_complaints(['no record of ' ~ reconcile.ledger_name(staging) ~ ' has the object ' ~ nearest ~ ', and no model reads ' ~ row[0] ~ ", which has records; names are exact: write it as the records do"]) -%}
     {%- endif -%}
   {%- endfor -%}
 {%- endmacro %}
@@ -108,18 +108,18 @@
 {%- macro _refuse_changed_declaration(relations, of_base, of_model) -%}
   {%- set built = fromjson(of_base) -%}
   {%- set declared = fromjson(of_model) -%}
-  {%- set what = {
+  {%- set aspect_labels = {
       'columns': 'columns', 'unique_key': 'unique_key', 'sources': 'source macros, objects or generations',
       'staging': 'staging table', 'sequence': 'form of the order', 'partial_records': 'partial_records',
       'row_ids': 'row_ids', 'range_deletes': 'range_deletes', 'materialized': 'materialization'} -%}
   {%- set changed = [] -%}
-  {%- for aspect in what if declared.get(aspect) != built.get(aspect) -%}
-    {%- do changed.append(what[aspect]) -%}
+  {%- for aspect in aspect_labels if declared.get(aspect) != built.get(aspect) -%}
+    {%- do changed.append(aspect_labels[aspect]) -%}
   {%- endfor -%}
   {%- if changed -%}
     {%- do reconcile.raise_complaints([
           reconcile.ledger_name(relations.base) ~ ' was built with other ' ~ changed | join(' and other ')
-          ~ '; rebuild it with `' ~ reconcile._rebuilding() ~ '`']) -%}
+          ~ '; rebuild it with `' ~ reconcile._rebuild_command() ~ '`']) -%}
   {%- endif -%}
 {%- endmacro %}
 
@@ -128,42 +128,42 @@
 {%- macro _refuse_missing_quarantine(relations, built) -%}
   {%- if built.quarantine is none -%}
     {%- do reconcile.raise_complaints([
-          'the table ' ~ reconcile.ledger_name(relations.quarantine) ~ ' is gone, and with it the records that could not be applied; rebuild with `' ~ reconcile._rebuilding() ~ '`']) -%}
+          'the table ' ~ reconcile.ledger_name(relations.quarantine) ~ ' is gone, and with it the records that could not be applied; rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
   {%- endif -%}
 {%- endmacro %}
 
 {#- If the batch numbers of staging begin anew, new batches would count as applied. The macro queries staging again,
     since another run may have applied batches that came after this run's cut. `last`: the last batch that this run
     reads. `applied`: the last one that was applied. -#}
-{%- macro _refuse_staging_begun_anew(relations, inputs, last, applied) -%}
+{%- macro _refuse_reset_staging(relations, inputs, last, applied) -%}
   {%- if last < applied and inputs.objects and not flags.EMPTY -%}
     {%- set staging = inputs.relations[0] -%}
     {%- set staged = run_query('select max(batch) from ' ~ reconcile.qualified(staging))[0][0] | int(0) -%}
     {%- if [staged, reconcile.last_purged(inputs)] | max < applied -%}
       {%- do reconcile.raise_complaints([
             'batch ' ~ applied ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', and the last one of ' ~ reconcile.ledger_name(staging)
-            ~ ' is ' ~ staged ~ ': that table was restored or made anew; rebuild with `' ~ reconcile._rebuilding() ~ '`']) -%}
+            ~ ' is ' ~ staged ~ ': that table was restored or made anew; rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
     {%- endif -%}
   {%- endif -%}
 {%- endmacro %}
 
 {#- The numbers alone do not suffice: a table that was restored or made anew reaches the same numbers again. `applied`:
     see `applied_batches`. -#}
-{%- macro _refuse_other_batches(relations, inputs, applied) -%}
+{%- macro _refuse_replaced_batches(relations, inputs, applied) -%}
   {%- if applied.last_appended_at is not none and inputs.objects and not flags.EMPTY -%}
     {%- set staging, batch = inputs.relations[0], applied.ledger_batch -%}
     {%- set appended_at = reconcile.appended_at(staging, batch) -%}
     {%- set applied_was = 'batch ' ~ batch ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', and ' -%}
     {%- if appended_at is none and reconcile.purged_of_any_object(staging) < batch -%}
       {%- do reconcile.raise_complaints([applied_was ~ reconcile.ledger_name(staging) ~ ' has no record of it any more: that table was restored or made anew; restore its newest version, or rebuild with `'
-            ~ reconcile._rebuilding() ~ '` once it holds all records again']) -%}
+            ~ reconcile._rebuild_command() ~ '` once it holds all records again']) -%}
     {%- elif appended_at not in [none, applied.last_appended_at] -%}
       {%- do reconcile.raise_complaints([applied_was ~ 'batch ' ~ batch ~ ' of ' ~ reconcile.ledger_name(staging) ~ ' is another one now: that table was restored or made anew; rebuild with `'
-            ~ reconcile._rebuilding() ~ '` once it holds all records again']) -%}
+            ~ reconcile._rebuild_command() ~ '` once it holds all records again']) -%}
     {%- endif -%}
   {%- endif -%}
 {%- endmacro %}
 
-{%- macro _rebuilding() -%}
+{%- macro _rebuild_command() -%}
 dbt run --full-refresh --select {{ model.name }}
 {%- endmacro %}

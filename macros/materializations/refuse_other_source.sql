@@ -5,7 +5,7 @@
   {%- if facts.of_other_source and not facts.readable -%}
     {%- do reconcile.raise_complaints([
           'no record of ' ~ inputs.objects | join(', ') ~ ' in ' ~ reconcile.ledger_name(inputs.relations[0])
-          ~ ' is one that its source macro reads; probably meant: ' ~ facts.meant]) -%}
+          ~ ' is one that its source macro reads; probably meant: ' ~ facts.fitting_macro]) -%}
   {%- endif -%}
 {%- endmacro %}
 
@@ -20,7 +20,8 @@
 {%- endmacro %}
 
 {#- A list of at most one sentence: what a run reports about records of another source. -#}
-{%- macro said_of_source(facts, counts) -%}
-  {%- set is_said = counts.quarantined and facts.of_other_source -%}
-  {{ return([facts.of_other_source ~ ' of another source; probably meant: ' ~ facts.meant] if is_said else []) }}
+{%- macro source_messages(facts, counts) -%}
+  {%- set is_reported = counts.quarantined and facts.of_other_source -%}
+  {{ return([facts.of_other_source ~ ' of another source; probably meant: ' ~ facts.fitting_macro] if is_reported
+      else []) }}
 {%- endmacro %}

@@ -15,12 +15,12 @@
     {%- set source = sources.setdefault(rest, {
         'name': 'reconcile_tables' ~ rest, 'schema': '{{ target.schema }}' ~ rest if of_target else node.schema,
         'description': 'What the package reconcile keeps beside its models.', 'tables': []}) -%}
-    {%- do source.tables.extend(reconcile._tables_beside(node)) -%}
+    {%- do source.tables.extend(reconcile._tables_of_node(node)) -%}
   {%- endfor -%}
   {{ return(sources.values() | selectattr('tables') | list) }}
 {%- endmacro %}
 
-{%- macro _tables_beside(node) -%}
+{%- macro _tables_of_node(node) -%}
   {%- set relations = reconcile.model_relations(reconcile.relation_of(node)) -%}
   {%- set tables = [] -%}
   {%- for name, description in reconcile._descriptions_of_tables(node).items() if load_relation(relations[name]) -%}

@@ -1,5 +1,5 @@
 {#- The earlier moment as of which `dbt run --vars '{as_of: {batch: 17}}'` builds the models, or none: {position, value,
-    said}. -#}
+    label}. -#}
 {%- macro as_of() -%}
   {%- if var('as_of', none) is not none and not modules.re.fullmatch('[A-Za-z0-9_]+', var('as_of_schema', none) or '_') -%}
     {{ exceptions.raise_compiler_error("as_of_schema: '" ~ var('as_of_schema') ~ "' is no name of a schema that Spark's catalog takes; write it of ASCII letters, digits and _.") }}
@@ -7,25 +7,25 @@
   {{ return(reconcile.named_position(var('as_of', none), 'The variable as_of')) }}
 {%- endmacro %}
 
-{#- A position that a user names, as {batch: 17}: {position, value, said}, or none. `where`: what names the position,
+{#- A position that a user names, as {batch: 17}: {position, value, label}, or none. `where`: what names the position,
     for the message. -#}
-{%- macro named_position(said, where) -%}
-  {%- if said is none -%}{{ return(none) }}{%- endif -%}
+{%- macro named_position(given, where) -%}
+  {%- if given is none -%}{{ return(none) }}{%- endif -%}
   {%- set forms = {
       'batch': ['[1-9][0-9]{0,17}', 'the number of a batch, as 17'],
       'appended_at': [none, "a time with a zone, as '2026-11-21 11:33:14+00'"],
       'commit_time': [none, "a time with a zone, as '2026-11-21 11:33:14+00'"],
       'sequence': ['[0-9A-F]+(/[0-9A-F]+)*', 'a _change_sequence, or its first sections'],
       'pg_snapshot': ['[0-9]+:[0-9]+:([0-9]+(,[0-9]+)*)?', "what PostgreSQL's pg_current_snapshot() gives, as '18642:18650:18644'"]} -%}
-  {%- if said is not mapping or said | length != 1 or said.keys() | list | first not in forms -%}
-    {{ exceptions.raise_compiler_error(where ~ " names one position, as {batch: 17}: one of " ~ forms.keys() | join(', ') ~ ", and not '" ~ said ~ "'.") }}
+  {%- if given is not mapping or given | length != 1 or given.keys() | list | first not in forms -%}
+    {{ exceptions.raise_compiler_error(where ~ " names one position, as {batch: 17}: one of " ~ forms.keys() | join(', ') ~ ", and not '" ~ given ~ "'.") }}
   {%- endif -%}
-  {%- set position, value = said.items() | list | first -%}
+  {%- set position, value = given.items() | list | first -%}
   {%- set pattern, form = forms[position] -%}
   {%- if not (modules.re.fullmatch(pattern, value | string) if pattern else reconcile.moment(value | string)) -%}
     {{ exceptions.raise_compiler_error("as_of: {" ~ position ~ ": " ~ value ~ "} is not " ~ form ~ ".") }}
   {%- endif -%}
-  {{ return({'position': position, 'value': value | string, 'said': position ~ ' ' ~ value}) }}
+  {{ return({'position': position, 'value': value | string, 'label': position ~ ' ' ~ value}) }}
 {%- endmacro %}
 
 {#- The relation that a model builds: its own or, at an earlier moment, the relation of the same name in a schema for
@@ -36,7 +36,7 @@
 {%- endmacro %}
 
 {#- The property that marks what was built as of an earlier moment, as SQL to go after other properties. `as_of`:
-    {position, value, said}, or none. -#}
+    {position, value, label}, or none. -#}
 {%- macro as_of_property(as_of) -%}
-{{ ", 'reconcile.as_of' = " ~ reconcile.literal(as_of.said) if as_of }}
+{{ ", 'reconcile.as_of' = " ~ reconcile.literal(as_of.label) if as_of }}
 {%- endmacro %}

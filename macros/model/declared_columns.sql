@@ -39,7 +39,7 @@
   {%- if 'encoding' in meta and meta.encoding not in of_type -%}
     {%- do complaints.append("column " ~ name ~ ": encoding '" ~ meta.encoding ~ "' is unknown; it is one of " ~ of_type | join(', ')) -%}
   {%- elif 'encoding' in meta and type.ddl not in of_type[meta.encoding] -%}
-    {%- do complaints.append("column " ~ name ~ ": encoding " ~ meta.encoding ~ " is for columns of type " ~ of_type[meta.encoding] | join(' or ') ~ ", and this one is a " ~ type.said ~ "; remove it") -%}
+    {%- do complaints.append("column " ~ name ~ ": encoding " ~ meta.encoding ~ " is for columns of type " ~ of_type[meta.encoding] | join(' or ') ~ ", and this one is a " ~ type.label ~ "; remove it") -%}
   {%- endif -%}
   {%- if 'round' in meta and meta.round is not boolean -%}
     {%- do complaints.append("column " ~ name ~ ": round is true or false, and not '" ~ meta.round ~ "'") -%}
@@ -52,8 +52,8 @@
   {%- endif -%}
   {%- set options = ['round', 'encoding', 'infinity_is_null', 'zero_date'] -%}
   {%- for option in meta if option not in options -%}
-    {%- set meant = reconcile.nearest_name(option, options) -%}
-    {%- do complaints.append("column " ~ name ~ ": its meta has " ~ option ~ ", and no option of this package is spelled so; write " ~ meant ~ ", or give yours another name") if meant -%}
+    {%- set nearest = reconcile.nearest_name(option, options) -%}
+    {%- do complaints.append("column " ~ name ~ ": its meta has " ~ option ~ ", and no option of this package is spelled so; write " ~ nearest ~ ", or give yours another name") if nearest -%}
   {%- endfor -%}
   {{ return(complaints) }}
 {%- endmacro %}

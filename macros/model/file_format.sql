@@ -15,10 +15,10 @@
         'The file_format ' ~ format ~ ' of ' ~ names[format] | sort | join(', ') ~ ' is not supported; use delta or iceberg.') }}
   {%- endfor -%}
   {%- if names | length > 1 -%}
-    {%- set said = [] -%}
-    {%- for format, models in names | dictsort -%}{%- do said.append(format ~ ' (' ~ models | sort | join(', ') ~ ')') -%}{%- endfor -%}
+    {%- set shown = [] -%}
+    {%- for format, models in names | dictsort -%}{%- do shown.append(format ~ ' (' ~ models | sort | join(', ') ~ ')') -%}{%- endfor -%}
     {{ exceptions.raise_compiler_error(
-        'The models of this project have several file formats: ' ~ said | join(' and ') ~ '. A Spark session knows one of them, and the models share a ledger: '
+        'The models of this project have several file formats: ' ~ shown | join(' and ') ~ '. A Spark session knows one of them, and the models share a ledger: '
         ~ 'give all of them one, by `+file_format` in dbt_project.yml.') }}
   {%- endif -%}
   {{ return(names | first | default('delta', true)) }}

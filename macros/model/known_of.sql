@@ -11,8 +11,8 @@
 
 {#- The digest of what a view was made from, without a statement: dbt has read it together with its relations. None for
     a view that this package did not make, or of an earlier moment. -#}
-{%- macro definition_that_dbt_knows(view) -%}
-  {%- set said = modules.re.search('^Table Properties: \\[(.*)\\]$', view.information or '', modules.re.MULTILINE) -%}
-  {%- set definition = modules.re.search('(?:^|[,] ?)reconcile[.]definition=([0-9a-f]{32})(?=,|$)', said.group(1)) if said and 'reconcile.as_of=' not in said.group(1) -%}
+{%- macro cached_definition(view) -%}
+  {%- set listed = modules.re.search('^Table Properties: \\[(.*)\\]$', view.information or '', modules.re.MULTILINE) -%}
+  {%- set definition = modules.re.search('(?:^|[,] ?)reconcile[.]definition=([0-9a-f]{32})(?=,|$)', listed.group(1)) if listed and 'reconcile.as_of=' not in listed.group(1) -%}
   {{ return(definition.group(1) if definition else none) }}
 {%- endmacro %}

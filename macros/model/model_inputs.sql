@@ -65,8 +65,8 @@
   {%- set nodes = [] -%}
   {%- for node in reconcile.reconciled_nodes() -%}
     {%- set quarantine = reconcile.model_relations(reconcile.relation_of(node)).quarantine -%}
-    {%- set is_there = load_relation(quarantine) or (node.unique_id in graph.get('reconcile_ranges', {}) and run_query(reconcile._tables_of_name(quarantine))) -%}
-    {%- do nodes.append(node) if is_there -%}
+    {%- set is_built = load_relation(quarantine) or (node.unique_id in graph.get('reconcile_ranges', {}) and run_query(reconcile._tables_of_name(quarantine))) -%}
+    {%- do nodes.append(node) if is_built -%}
   {%- endfor -%}
   {{ return(nodes) }}
 {%- endmacro %}

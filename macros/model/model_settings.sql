@@ -1,7 +1,7 @@
 {#- The declarations of the model, validated: {materialized, as_of, columns, shown, unique_key, file_format, inputs,
     partial_records, row_ids, keyless, fresh, base_snapshot, buckets, declaration}. Also `built`: what the model's
     relations were built from, by their names in `model_relations`, none if there is no such relation yet. And `tables`,
-    see `refuse_doubtful_objects`. -#}
+    see `refuse_ambiguous_objects`. -#}
 {%- macro model_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
   {%- set as_of = reconcile.as_of() -%}
@@ -47,11 +47,11 @@
   {%- set keyless = reconcile.keyless_deletes_of(model) if keys else none -%}
   {%- set meta = model.config.get('meta') or {} -%}
   {%- do complaints.extend(reconcile._complaints_of_options(meta)) -%}
-  {%- for name, of in [('fresh', 'current_state'), ('fold_unchanged', 'history'), ('partial_records', none), ('row_ids', none), ('range_deletes', none)] if name in meta -%}
+  {%- for name, materialization in [('fresh', 'current_state'), ('fold_unchanged', 'history'), ('partial_records', none), ('row_ids', none), ('range_deletes', none)] if name in meta -%}
     {%- if meta[name] is not boolean -%}
       {%- do complaints.append('meta ' ~ name ~ ": '" ~ meta[name] ~ "' is neither true nor false") -%}
-    {%- elif of and materialized != of -%}
-      {%- do complaints.append('meta ' ~ name ~ ' is of models of materialization ' ~ of ~ ', and this one is a ' ~ materialized ~ '; remove it') -%}
+    {%- elif materialization and materialized != materialization -%}
+      {%- do complaints.append('meta ' ~ name ~ ' is of models of materialization ' ~ materialization ~ ', and this one is a ' ~ materialized ~ '; remove it') -%}
     {%- endif -%}
   {%- endfor -%}
   {%- if meta.get('base_snapshot') and not modules.re.fullmatch('[^.]+[.][^.]+', meta.base_snapshot | string) -%}
@@ -89,8 +89,8 @@
     {%- do complaints.append('config ' ~ name ~ ': it stands outside of meta, where nothing reads it; write `meta={' ~ reconcile.literal(name) ~ ': ...}`') -%}
   {%- endfor -%}
   {%- for name in meta if name not in options and not name.startswith('reconcile reads ') -%}
-    {%- set meant = reconcile.nearest_name(name, options) -%}
-    {%- do complaints.append('meta ' ~ name ~ ': no option of this package is spelled so; write ' ~ meant ~ ', or give yours another name') if meant -%}
+    {%- set nearest = reconcile.nearest_name(name, options) -%}
+    {%- do complaints.append('meta ' ~ name ~ ': no option of this package is spelled so; write ' ~ nearest ~ ', or give yours another name') if nearest -%}
   {%- endfor -%}
   {#- A model that is one source macro must not filter it: the ledger counts all records of its objects. -#}
   {%- if reconcile.model_inputs(model).objects and modules.re.search('(?is)[)]\\s*-?[}][}](?:(?![}][}]).)*\\bwhere\\b(?:(?![}][}]).)*$', model.get('raw_code') or '') -%}
@@ -155,7 +155,7 @@
 {%- macro _declaration(materialized, columns, keys, inputs, partial_records, row_ids) -%}
   {%- set types = {} -%}
   {%- for column in columns -%}
-    {%- do types.update({column.name: column.type.said ~ (', rounded' if column.round else '') ~ (', ' ~ column.encoding if column.encoding else '') ~ (', infinity is null' if column.infinity_is_null else '') ~ (', zero date is null' if column.zero_date else '')}) -%}
+    {%- do types.update({column.name: column.type.label ~ (', rounded' if column.round else '') ~ (', ' ~ column.encoding if column.encoding else '') ~ (', infinity is null' if column.infinity_is_null else '') ~ (', zero date is null' if column.zero_date else '')}) -%}
   {%- endfor -%}
   {%- set aspects = {
       'columns': types, 'unique_key': keys | sort, 'sources': inputs.objects,
@@ -192,8 +192,8 @@
     relation of another materialization is replaced only if it is a view, with which nothing is lost. -#}
 {%- macro _built(complaints, keyless) -%}
   {%- set relations = reconcile.model_relations(this) -%}
-  {%- set of_views = reconcile._built_of_idle(relations, keyless) if reconcile.is_idle(this) -%}
-  {%- if of_views -%}{{ return(of_views) }}{%- endif -%}
+  {%- set built_when_idle = reconcile._built_of_idle(relations, keyless) if reconcile.is_idle(this) -%}
+  {%- if built_when_idle -%}{{ return(built_when_idle) }}{%- endif -%}
   {%- set is_view = config.get('materialized') == 'current_view' -%}
   {%- set built, leftover = {}, [] -%}
   {%- for name, property in [('live', 'reconcile.definition'), ('base', 'reconcile.declaration'),
@@ -203,11 +203,11 @@
     {%- set properties = reconcile.table_properties(relations[name]) if existing else {} -%}
     {%- do built.update({name: properties.get(property)}) -%}
     {%- if name == 'base' -%}{%- do built.update({'tables': properties.get('reconcile.tables')}) -%}{%- endif -%}
-    {%- set of_then = properties.get('reconcile.as_of') -%}
-    {%- if existing and reconcile.as_of() and not of_then -%}
+    {%- set built_as_of = properties.get('reconcile.as_of') -%}
+    {%- if existing and reconcile.as_of() and not built_as_of -%}
       {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " exists and was not built of an earlier moment, so it is not replaced; name another schema by the variable as_of_schema") -%}
-    {%- elif of_then and not reconcile.as_of() -%}
-      {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " was built as of " ~ of_then ~ "; drop it, or build into another schema") -%}
+    {%- elif built_as_of and not reconcile.as_of() -%}
+      {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " was built as of " ~ built_as_of ~ "; drop it, or build into another schema") -%}
     {%- elif is_view and name not in ['live', 'changes', 'quarantine'] -%}
       {%- do leftover.append('table ' ~ reconcile.ledger_name(relations[name])) if built[name] -%}
     {%- elif name == 'quarantine' and existing and built[name] is none
@@ -228,7 +228,7 @@
 {#- For a model that has nothing to apply, only the properties of the base table are queried. The run writes nothing of
     such a model but views whose definition changed, and dbt knows these definitions already. -#}
 {%- macro _built_of_idle(relations, keyless) -%}
-  {%- set live, changes = reconcile.definition_that_dbt_knows(load_relation(relations.live)), reconcile.definition_that_dbt_knows(load_relation(relations.changes)) -%}
+  {%- set live, changes = reconcile.cached_definition(load_relation(relations.live)), reconcile.cached_definition(load_relation(relations.changes)) -%}
   {%- if live and changes -%}
     {%- set base = reconcile.table_properties(relations.base) -%}
     {%- if base['reconcile.declaration'] and not base['reconcile.as_of'] -%}

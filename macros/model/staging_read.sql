@@ -8,9 +8,9 @@
     {%- for relation in inputs.relations if inputs.objects and load_relation(relation) -%}
       {%- set entry = staging.setdefault(reconcile.ledger_name(relation), {'relation': relation, 'objects': {}, 'models': []}) -%}
       {%- do entry.models.append(node.unique_id) -%}
-      {%- for object, said in inputs.objects.items() -%}
+      {%- for object, properties in inputs.objects.items() -%}
         {%- set known = entry.objects.get(object) -%}
-        {%- set tables = said.tables or [] if known is none else known.tables + said.tables if known.tables and said.tables else [] -%}
+        {%- set tables = properties.tables or [] if known is none else known.tables + properties.tables if known.tables and properties.tables else [] -%}
         {%- do entry.objects.update({object: {'tables': tables}}) -%}
       {%- endfor -%}
     {%- endfor -%}

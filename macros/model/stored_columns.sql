@@ -40,16 +40,16 @@ from (
         if reconcile.stored_type(column.type.ddl, settings.file_format) != column.type.ddl -%}
     {%- do narrow.update({reconcile.identifier(column.name): column.type.ddl}) -%}
   {%- endfor -%}
-  {{ return(reconcile._given_back(relation, reconcile.base_columns(settings), narrow, settings.file_format, version)) }}
+  {{ return(reconcile._restored(relation, reconcile.base_columns(settings), narrow, settings.file_format, version)) }}
 {%- endmacro %}
 
 {#- The same for the table of keyless deletes. -#}
 {%- macro stored_keyless_deletes(relations, keyless, file_format) -%}
   {%- set columns = [keyless.place, '_change_sequence', '_change_time', '_change_id', '_change_batch'] -%}
-  {{ return(reconcile._given_back(relations[keyless.kind], columns, {}, file_format)) }}
+  {{ return(reconcile._restored(relations[keyless.kind], columns, {}, file_format)) }}
 {%- endmacro %}
 
-{%- macro _given_back(relation, columns, narrow, file_format, version=none) -%}
+{%- macro _restored(relation, columns, narrow, file_format, version=none) -%}
   {%- set table = reconcile.at_version(relation, version) -%}
   {%- set selected, differ = [], [] -%}
   {%- for column in columns -%}

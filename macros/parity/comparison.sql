@@ -72,7 +72,7 @@
 {%- macro _complaints_of_position(comparison) -%}
   {%- set complaints = [] -%}
   {%- set kind, settings = comparison.position.kind, comparison.settings -%}
-  {%- set said = comparison.position.said ~ ', the position of ' ~ reconcile.ledger_name(comparison.compare_to) ~ ',' -%}
+  {%- set position_text = comparison.position.label ~ ', the position of ' ~ reconcile.ledger_name(comparison.compare_to) ~ ',' -%}
   {%- if settings.materialized == 'history' -%}
     {%- do complaints.append('a history has all versions of a row, and ' ~ reconcile.ledger_name(comparison.compare_to) ~ ' one; test a current_state, or say `as_of: now`') -%}
   {%- endif -%}
@@ -86,7 +86,7 @@
   {%- for object in comparison.inputs.objects.values() -%}{%- do coordinates.extend(object.coordinates) -%}{%- endfor -%}
   {%- set wanted = {'scn': 'scn', 'binlog': 'log_position', 'lsn': 'lsn', 'pg_snapshot': 'lsn', 'read_timestamp': 'commit_timestamp'} -%}
   {%- if kind in wanted and comparison.inputs.objects and wanted[kind] not in coordinates -%}
-    {%- do complaints.append(said ~ ' is one of another kind of database than the model reads') -%}
+    {%- do complaints.append(position_text ~ ' is one of another kind of database than the model reads') -%}
   {%- elif kind in ['appended_at', 'batch'] and not comparison.inputs.objects -%}
     {%- do complaints.append('as_of: {' ~ kind ~ ': ...} is a place in a staging table, and the model reads none by a source macro') -%}
   {%- endif -%}
@@ -107,7 +107,7 @@
     {%- endfor -%}
     {%- do sides.append(types) -%}
   {%- endfor -%}
-  {%- for name, said in tolerances.items() -%}{%- do tolerated_of.update({name | lower: said}) -%}{%- endfor -%}
+  {%- for name, declared in tolerances.items() -%}{%- do tolerated_of.update({name | lower: declared}) -%}{%- endfor -%}
   {%- set columns, incomparable = [], [] -%}
   {%- set integers = ['tinyint', 'smallint', 'int', 'bigint'] -%}
   {%- for name in (keys + (names or own)) | unique -%}
@@ -120,9 +120,9 @@
       {%- do incomparable.append('column ' ~ name ~ ' is ' ~ types[0] ~ ' in ' ~ reconcile.ledger_name(relation) ~ ' and ' ~ types[1] ~ ' in '
             ~ reconcile.ledger_name(compare_to) ~ ', which cannot be compared without loss; give them one type') -%}
     {%- endif -%}
-    {%- set said = tolerated_of.get(name | lower, []) -%}
+    {%- set declared = tolerated_of.get(name | lower, []) -%}
     {%- set tolerated = [] -%}
-    {%- for tolerance in ([said] if said is string or said is mapping else said) -%}
+    {%- for tolerance in ([declared] if declared is string or declared is mapping else declared) -%}
       {%- set kind, argument = (tolerance.items() | list | first) if tolerance is mapping else (tolerance, none) -%}
       {%- do tolerated.append({'kind': kind, 'argument': argument}) -%}
       {%- do complaints.extend(reconcile._complaints_of_tolerance(name, kind, argument, types[0] or '', name in keys)) -%}
@@ -140,8 +140,8 @@
 {%- macro _is_one_decimal(types) -%}
   {%- set integral, places = [], [] -%}
   {%- for type in types -%}
-    {%- set said = modules.re.fullmatch('decimal[(]([0-9]+),([0-9]+)[)]', type) -%}
-    {%- if said -%}{%- do integral.append(said[1] | int - said[2] | int) -%}{%- do places.append(said[2] | int) -%}{%- endif -%}
+    {%- set digits = modules.re.fullmatch('decimal[(]([0-9]+),([0-9]+)[)]', type) -%}
+    {%- if digits -%}{%- do integral.append(digits[1] | int - digits[2] | int) -%}{%- do places.append(digits[2] | int) -%}{%- endif -%}
   {%- endfor -%}
   {{ return(places | length == 2 and integral | max + places | max <= 38) }}
 {%- endmacro %}
@@ -149,13 +149,13 @@
 {#- `kind`: the name of the tolerance. `argument`: its number, none if it has none; {round: 2} is the kind round with
     the number 2. `type`: the type of the column. -#}
 {%- macro _complaints_of_tolerance(name, kind, argument, type, is_key) -%}
-  {%- set of = {'trim': ['string'], 'case': ['string'], 'to_second': ['timestamp', 'timestamp_ntz'], 'round': ['decimal', 'double', 'float'], 'sign_of_zero': ['double', 'float']} -%}
+  {%- set types_of_tolerance = {'trim': ['string'], 'case': ['string'], 'to_second': ['timestamp', 'timestamp_ntz'], 'round': ['decimal', 'double', 'float'], 'sign_of_zero': ['double', 'float']} -%}
   {%- set complaints = [] -%}
-  {%- if kind not in of -%}
+  {%- if kind not in types_of_tolerance -%}
     {%- do complaints.append("tolerances: '" ~ kind ~ "' of " ~ name ~ ' is unknown; use trim, case, to_second, sign_of_zero or {round: 2}') -%}
   {%- elif is_key -%}
     {%- do complaints.append('tolerances: ' ~ name ~ ' is of the key, by which rows are told apart; it is compared exactly') -%}
-  {%- elif type.split('(')[0] not in of[kind] -%}
+  {%- elif type.split('(')[0] not in types_of_tolerance[kind] -%}
     {%- do complaints.append('tolerances: ' ~ kind ~ ' is not of ' ~ name ~ ', which is ' ~ type) -%}
   {%- elif (kind == 'round') != (argument is integer) -%}
     {%- do complaints.append('tolerances: ' ~ name ~ ': write {round: 2}, the digits that count, and the others without a number') -%}

@@ -1,4 +1,4 @@
-{#- The position at which two sides are compared: {kind, value, said, taken_at, from, to}; none if they are compared as
+{#- The position at which two sides are compared: {kind, value, label, taken_at, from, to}; none if they are compared as
     they are. `as_of`: the test's argument, which is a position, the word now, or nothing, for the snapshot's own
     position. `snapshot`: the relation with the source's own rows. `uncertainty`: a length of time, such as 1 hour.
     Times are SQL. `from` and `to` bound the time in which a change may be in the snapshot or not. They are none if the
@@ -7,18 +7,19 @@
 {%- macro position_of_snapshot(snapshot, as_of, uncertainty) -%}
   {%- if as_of is mapping -%}
     {%- set named = reconcile.named_position(as_of, 'Test parity: as_of') -%}
-    {{ return({'kind': named.position, 'value': named.value, 'said': named.said, 'taken_at': none, 'from': none, 'to': none}) }}
+    {{ return({'kind': named.position, 'value': named.value, 'label': named.label, 'taken_at': none, 'from': none, 'to': none}) }}
   {%- elif as_of not in [none, 'now'] -%}
     {{ exceptions.raise_compiler_error("Test parity: as_of: '" ~ as_of ~ "' is no position; write {batch: 17}, or now to compare both sides as they are.") }}
   {%- endif -%}
-  {%- set said = {} if as_of == 'now' else reconcile.table_properties(snapshot) -%}
-  {%- set kind, value = said.get('reconcile.snapshot.position_kind'), said.get('reconcile.snapshot.position') -%}
-  {%- if said.get('reconcile.snapshot') in ['jdbc', 'spanner'] and not value -%}
+  {%- set properties = {} if as_of == 'now' else reconcile.table_properties(snapshot) -%}
+  {%- set kind = properties.get('reconcile.snapshot.position_kind') -%}
+  {%- set value = properties.get('reconcile.snapshot.position') -%}
+  {%- if properties.get('reconcile.snapshot') in ['jdbc', 'spanner'] and not value -%}
     {{ exceptions.raise_compiler_error('Test parity: ' ~ reconcile.ledger_name(snapshot) ~ ' has no position: the job that took it did not come to its end; take it again.') }}
   {%- elif not value -%}
     {{ return(none) }}
   {%- endif -%}
-  {%- set taken_at = value if kind == 'read_timestamp' else said.get('reconcile.snapshot.taken_at') -%}
+  {%- set taken_at = value if kind == 'read_timestamp' else properties.get('reconcile.snapshot.taken_at') -%}
   {%- if not taken_at or kind != 'read_timestamp' and not reconcile.moment(taken_at) -%}
     {{ exceptions.raise_compiler_error('Test parity: ' ~ reconcile.ledger_name(snapshot) ~ ' does not say when it was taken (reconcile.snapshot.taken_at); take it again.') }}
   {%- endif -%}
@@ -26,11 +27,11 @@
   {%- set exact = kind in ['pg_snapshot', 'read_timestamp'] -%}
   {%- set interval = "interval '" ~ uncertainty ~ "'" -%}
   {{ return({
-      'kind': kind, 'value': value, 'said': kind ~ ' ' ~ value, 'taken_at': taken_at,
+      'kind': kind, 'value': value, 'label': kind ~ ' ' ~ value, 'taken_at': taken_at,
       'from': none if exact else taken_at ~ ' - ' ~ interval, 'to': none if exact else taken_at ~ ' + ' ~ interval}) }}
 {%- endmacro %}
 
-{#- On which side of the position a change record lies, as SQL: `before` (the position includes it), `behind` (it is
+{#- On which side of the position a change record lies, as SQL: `before` (the position includes it), `after` (it is
     later than the position) or `uncertain`. `_change_place` is a copy of `_change_sequence` (see `records_as_of`). A
     backfill row shows the row at the time when it was read. So a backfill row that was read after the position is
     uncertain. -#}
@@ -39,38 +40,38 @@
 {%- set generations = inputs.objects.values() | map(attribute='generations', default=[]) | select | list -%}
 {%- if position.kind == 'batch' -%}
   {%- set before = '_change_batch <= ' ~ position.value -%}
-  {%- set behind = 'true' -%}
+  {%- set after = 'true' -%}
 {%- elif position.kind == 'commit_time' -%}
   {%- set before = '_change_time <= to_timestamp(' ~ reconcile.literal(position.value) ~ ')' -%}
-  {%- set behind = '_change_time > to_timestamp(' ~ reconcile.literal(position.value) ~ ')' -%}
+  {%- set after = '_change_time > to_timestamp(' ~ reconcile.literal(position.value) ~ ')' -%}
 {%- elif position.kind == 'sequence' -%}
   {%- set before = 'left(_change_place, ' ~ position.value | length ~ ') <= ' ~ reconcile.literal(position.value) -%}
-  {%- set behind = 'true' -%}
+  {%- set after = 'true' -%}
 {%- elif position.kind == 'pg_snapshot' -%}
   {%- set seen = reconcile.is_seen(position.value) -%}
   {%- set before = 'if(' ~ backfill ~ ', ' ~ ('_change_time <= ' ~ position.taken_at if position.taken_at else 'true') ~ ', ' ~ seen ~ ')' -%}
-  {%- set behind = 'not ' ~ backfill ~ ' and not ' ~ seen -%}
+  {%- set after = 'not ' ~ backfill ~ ' and not ' ~ seen -%}
 {%- elif position.kind == 'read_timestamp' -%}
-  {%- set there = reconcile.hex_of_nanoseconds(position.taken_at, reconcile.literal(position.value)) -%}
-  {%- set before = 'left(_change_place, 16) <= ' ~ there -%}
-  {%- set behind = backfill ~ ' and left(_change_place, 16) > ' ~ there -%}
+  {%- set bound = reconcile.hex_of_nanoseconds(position.taken_at, reconcile.literal(position.value)) -%}
+  {%- set before = 'left(_change_place, 16) <= ' ~ bound -%}
+  {%- set after = backfill ~ ' and left(_change_place, 16) > ' ~ bound -%}
 {%- else -%}
-  {%- set there = reconcile._coordinates_of(position) if not generations else none -%}
-  {%- set here = "array_join(slice(split(_change_place, '/'), 3, " ~ (there or '').split('/') | length ~ "), '/')" -%}
+  {%- set bound = reconcile._coordinates_of(position) if not generations else none -%}
+  {%- set place = "array_join(slice(split(_change_place, '/'), 3, " ~ (bound or '').split('/') | length ~ "), '/')" -%}
   {%- set early, late = '_change_time < ' ~ position.from, 'not ' ~ backfill ~ ' and _change_time > ' ~ position.to -%}
-  {%- if not there -%}
-    {%- set before, behind = early, late -%}
+  {%- if not bound -%}
+    {%- set before, after = early, late -%}
   {%- elif position.kind == 'scn' -%}
-    {%- set before, behind = early, 'not ' ~ backfill ~ ' and ' ~ here ~ ' > ' ~ reconcile.literal(there) -%}
+    {%- set before, after = early, 'not ' ~ backfill ~ ' and ' ~ place ~ ' > ' ~ reconcile.literal(bound) -%}
   {%- elif position.kind == 'binlog' -%}
-    {%- set before = 'if(' ~ backfill ~ ', ' ~ early ~ ', ' ~ here ~ ' < ' ~ reconcile.literal(there) ~ ')' -%}
-    {%- set behind = 'not ' ~ backfill ~ ' and ' ~ here ~ ' > ' ~ reconcile.literal(there) -%}
+    {%- set before = 'if(' ~ backfill ~ ', ' ~ early ~ ', ' ~ place ~ ' < ' ~ reconcile.literal(bound) ~ ')' -%}
+    {%- set after = 'not ' ~ backfill ~ ' and ' ~ place ~ ' > ' ~ reconcile.literal(bound) -%}
   {%- else -%}
-    {%- set before = early ~ ' or not ' ~ backfill ~ ' and ' ~ here ~ ' <= ' ~ reconcile.literal(there) -%}
-    {%- set behind = late -%}
+    {%- set before = early ~ ' or not ' ~ backfill ~ ' and ' ~ place ~ ' <= ' ~ reconcile.literal(bound) -%}
+    {%- set after = late -%}
   {%- endif -%}
 {%- endif -%}
-case when {{ before }} then 'before' when {{ behind }} then 'behind' else 'uncertain' end
+case when {{ before }} then 'before' when {{ after }} then 'after' else 'uncertain' end
 {%- endmacro %}
 
 {#- A position of the log as text, in the form of its sections of `_change_sequence`. -#}

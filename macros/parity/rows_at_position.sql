@@ -14,7 +14,7 @@
     {%- set staged = {'last': run_query('select max(_change_batch) from ' ~ reconcile.qualified(relations.changes))[0][0] | int(0), 'first': 1, 'recent': none} -%}
   {%- endif -%}
   {%- if position.kind == 'appended_at' -%}
-    {%- do position.update({'kind': 'batch', 'value': staged.by_then | int(0)}) -%}
+    {%- do position.update({'kind': 'batch', 'value': staged.as_of_batch | int(0)}) -%}
   {%- endif -%}
   {%- if position.kind == 'batch' -%}
     {%- set first = position.value | int + 1 -%}
@@ -38,7 +38,7 @@ select
     coalesce(max(batch), 0) as last,
     {{ 'min(if(appended_at >= ' ~ (position.from or position.taken_at) ~ " - interval '1 hour', batch, null))" if position.taken_at else '1' }} as first,
     {%- if position.kind == 'appended_at' %}
-    max(if(appended_at <= to_timestamp({{ reconcile.literal(position.value) }}), batch, null)) as by_then,
+    max(if(appended_at <= to_timestamp({{ reconcile.literal(position.value) }}), batch, null)) as as_of_batch,
     {%- endif %}
     min(if(appended_at >= current_timestamp() - interval '{{ comparison.allowance }}', batch, null)) as recent
 from {{ reconcile.qualified(comparison.inputs.relations[0]) }}
@@ -52,21 +52,21 @@ from {{ reconcile.qualified(comparison.inputs.relations[0]) }}
   {%- if not position.taken_at -%}
     {{ return({'is_complete': true, 'reason': none}) }}
   {%- elif position.kind == 'read_timestamp' -%}
-    {%- set cut = reconcile.one_row(reconcile._cut_beside(comparison, staged)) -%}
-    {{ return({'is_complete': cut.is_behind, 'reason': none if cut.is_behind else 'staging holds what was committed up to ' ~ (cut.cut_time or 'no time that is known') ~ ', which is before the position; append what has come since'}) }}
+    {%- set cut = reconcile.one_row(reconcile._cut_at_position(comparison, staged)) -%}
+    {{ return({'is_complete': cut.covers_position, 'reason': none if cut.covers_position else 'staging holds what was committed up to ' ~ (cut.cut_time or 'no time that is known') ~ ', which is before the position; append what has come since'}) }}
   {%- endif -%}
-  {%- set came = reconcile.one_row(reconcile._late_records(comparison, staged)) -%}
-  {%- if not came.has_passed -%}
+  {%- set arrivals = reconcile.one_row(reconcile._late_records(comparison, staged)) -%}
+  {%- if not arrivals.has_passed -%}
     {{ return({'is_complete': false, 'reason': 'less than the allowance of ' ~ comparison.allowance ~ ' has passed since the position; test again later'}) }}
-  {%- elif came.late -%}
-    {{ return({'is_complete': false, 'reason': came.late ~ ' records of before the position came within the allowance of ' ~ comparison.allowance ~ '; test again later'}) }}
+  {%- elif arrivals.late -%}
+    {{ return({'is_complete': false, 'reason': arrivals.late ~ ' records of before the position came within the allowance of ' ~ comparison.allowance ~ '; test again later'}) }}
   {%- endif -%}
   {{ return({'is_complete': true, 'reason': none}) }}
 {%- endmacro %}
 
-{%- macro _cut_beside(comparison, staged) -%}
+{%- macro _cut_at_position(comparison, staged) -%}
 {%- set position = comparison.position -%}
-select max(cut_time) as cut_time, coalesce(max(nanoseconds) >= {{ reconcile.hex_of_nanoseconds(position.taken_at, reconcile.literal(position.value)) }}, false) as is_behind
+select max(cut_time) as cut_time, coalesce(max(nanoseconds) >= {{ reconcile.hex_of_nanoseconds(position.taken_at, reconcile.literal(position.value)) }}, false) as covers_position
 from (
     select cut_time, {{ reconcile.hex_of_nanoseconds('to_timestamp(cut_time)', 'cut_time') }} as nanoseconds
     from (
@@ -103,7 +103,7 @@ select
         where _change_batch between {{ first }} and {{ last }}
             {{- ' or _change_batch in (' ~ more | join(', ') ~ ')' if more }}
 {%- endset -%}
-{{ reconcile.checked_records(placed, [], settings, 1, last, beside=['_change_side']) }}
+{{ reconcile.checked_records(placed, [], settings, 1, last, extra_columns=['_change_side']) }}
 {%- endmacro %}
 
 {%- macro _has_key(keys) -%}

@@ -93,12 +93,12 @@ select
     {%- endfor %}
     model_rows._change_copy is not null and source_rows._change_copy is not null
     {%- for column in others %}
-    and {{ reconcile.same_value(reconcile._on('model', column), reconcile._on('source', column), column) }}
+    and {{ reconcile.same_value(reconcile._of_side('model', column), reconcile._of_side('source', column), column) }}
     {%- endfor %} as is_equal,
     {%- if comparison.position %}
     coalesce(exists(doubts.versions, version -> case
         when source_rows._change_copy is null then version._deleted
-        when source_rows._change_copy = 1 then not version._deleted{% for column in others %} and {{ reconcile.same_value('version.' ~ reconcile.identifier(column.name), reconcile._on('source', column), column) }}{% endfor %}
+        when source_rows._change_copy = 1 then not version._deleted{% for column in others %} and {{ reconcile.same_value('version.' ~ reconcile.identifier(column.name), reconcile._of_side('source', column), column) }}{% endfor %}
         else false
     end), false) as is_version,
     coalesce(doubts.is_uncertain, false) as is_uncertain,
@@ -106,11 +106,11 @@ select
     coalesce(doubts.is_pending, false) as is_pending,
     doubts.is_uncertain is not null as is_touched,
     {%- endif %}
-    array({% for column in others if column.tolerances %}model_rows._change_copy is not null and source_rows._change_copy is not null and {{ reconcile.same_value(reconcile._on('model', column), reconcile._on('source', column), column) }} and not {{ reconcile.same_value(reconcile._on('model', column), reconcile._on('source', column), dict(column, tolerances=[])) }}{{ ', ' if not loop.last }}{% endfor %}) as tolerated,
+    array({% for column in others if column.tolerances %}model_rows._change_copy is not null and source_rows._change_copy is not null and {{ reconcile.same_value(reconcile._of_side('model', column), reconcile._of_side('source', column), column) }} and not {{ reconcile.same_value(reconcile._of_side('model', column), reconcile._of_side('source', column), dict(column, tolerances=[])) }}{{ ', ' if not loop.last }}{% endfor %}) as tolerated,
     if(model_rows._change_copy is null or source_rows._change_copy is null, null, filter(
         array(
             {%- for column in others %}
-            if({{ reconcile.same_value(reconcile._on('model', column), reconcile._on('source', column), column) }}, null, named_struct('column', {{ reconcile.literal(column.name) }}, 'model', {{ reconcile.shown_value(reconcile._on('model', column), column.type) }}, 'source', {{ reconcile.shown_value(reconcile._on('source', column), column.type) }})){{ ',' if not loop.last }}
+            if({{ reconcile.same_value(reconcile._of_side('model', column), reconcile._of_side('source', column), column) }}, null, named_struct('column', {{ reconcile.literal(column.name) }}, 'model', {{ reconcile.shown_value(reconcile._of_side('model', column), column.type) }}, 'source', {{ reconcile.shown_value(reconcile._of_side('source', column), column.type) }})){{ ',' if not loop.last }}
             {%- else %}
             cast(null as struct<column: string, model: string, source: string>)
             {%- endfor %}
@@ -156,7 +156,7 @@ to_json(named_struct({% for column in columns if column.name in keys %}{{ reconc
 {%- endmacro %}
 
 {#- A column of one side, as SQL. `side`: model or source. -#}
-{%- macro _on(side, column) -%}
+{%- macro _of_side(side, column) -%}
 {{ side }}_rows.{{ reconcile.identifier(column.name) }}
 {%- endmacro %}
 

@@ -2,14 +2,14 @@
     those would see who look for it. -#}
 {%- macro end_run() -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and not flags.EMPTY and not reconcile.as_of() -%}
-    {%- do reconcile._show_new_models() -%}
+    {%- do reconcile._rebuild_monitoring_views() -%}
     {%- for line in reconcile.summary_of_run() -%}{%- do log(line, info=true) -%}{%- endfor -%}
   {%- endif -%}
 {%- endmacro %}
 
 {#- After the first run of a model, makes `reconcile_quarantine` and `reconcile_status` anew: they were made before the
     model and do not include it. -#}
-{%- macro _show_new_models() -%}
+{%- macro _rebuild_monitoring_views() -%}
   {%- if 'rebuild' in graph.get('reconcile_ranges', {}).values() | map(attribute='kind') | list -%}
     {%- for name in ['reconcile_quarantine', 'reconcile_status'] -%}
       {%- set node = graph.nodes.get('model.reconcile.' ~ name) -%}
@@ -30,18 +30,18 @@
   {%- set lines = [] -%}
   {%- for name, staging in reconcile.staging_read().items() -%}
     {%- set ranges = graph.get('reconcile_ranges', {}).values() | selectattr('staging', 'equalto', name) | list -%}
-    {%- set brought = ranges | selectattr('delivered') | list -%}
-    {%- if brought -%}
-      {%- set first, last = brought | map(attribute='first') | max, brought | map(attribute='last') | max -%}
-      {%- set said = [] -%}
-      {%- for row in run_query(reconcile._unread_of_batches(staging, first, last)) -%}{%- do said.append(row[0]) -%}{%- endfor -%}
-      {%- if said -%}
-        {%- do lines.append('No model reads, of ' ~ name ~ ' from batch ' ~ first ~ ' on: ' ~ reconcile._first_of(said) ~ '. See reconcile_unrouted.') -%}
+    {%- set new_ranges = ranges | selectattr('delivered') | list -%}
+    {%- if new_ranges -%}
+      {%- set first, last = new_ranges | map(attribute='first') | max, new_ranges | map(attribute='last') | max -%}
+      {%- set unread = [] -%}
+      {%- for row in run_query(reconcile._unread_of_batches(staging, first, last)) -%}{%- do unread.append(row[0]) -%}{%- endfor -%}
+      {%- if unread -%}
+        {%- do lines.append('No model reads, of ' ~ name ~ ' from batch ' ~ first ~ ' on: ' ~ reconcile._first_five(unread) ~ '. See reconcile_unrouted.') -%}
       {%- endif -%}
       {%- set idle = [] -%}
       {%- for range in ranges | rejectattr('delivered') | sort(attribute='model') -%}{%- do idle.append(range.model ~ (' (since batch ' ~ range.ledger_batch ~ ')' if range.ledger_batch else ' (nothing yet)')) -%}{%- endfor -%}
       {%- if idle -%}
-        {%- do lines.append('Nothing new for ' ~ reconcile._first_of(idle) ~ ', while ' ~ name ~ ' has come to batch ' ~ last ~ '.') -%}
+        {%- do lines.append('Nothing new for ' ~ reconcile._first_five(idle) ~ ', while ' ~ name ~ ' has come to batch ' ~ last ~ '.') -%}
       {%- endif -%}
     {%- endif -%}
   {%- endfor -%}
@@ -49,16 +49,16 @@
 {%- endmacro %}
 
 {%- macro _unread_of_batches(staging, first, last) -%}
-select concat_ws(': ', object, concat(concat_ws(', ', proposal, format_number(count(*), 0)), if(count(*) = 1, ' record', ' records'))) as said
+select concat_ws(': ', object, concat(concat_ws(', ', proposal, format_number(count(*), 0)), if(count(*) = 1, ' record', ' records'))) as unread
 from (
     {{ reconcile.unrouted_of(staging) | indent(4) }}
 )
 where batch between {{ first }} and {{ last }}
 group by object, proposal
-order by count(*) desc, said
+order by count(*) desc, unread
 limit 100
 {%- endmacro %}
 
-{%- macro _first_of(texts) -%}
+{%- macro _first_five(texts) -%}
 {{ texts[:5] | join('; ') }}{{ ' and ' ~ (texts | length - 5) ~ ' more' if texts | length > 5 }}
 {%- endmacro %}

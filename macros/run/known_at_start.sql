@@ -24,7 +24,7 @@
     {%- for row in run_query(reconcile._delivered_to(models, known)) -%}
       {%- do known[row[0]].update({'delivered': row[1] | int(0)}) -%}
     {%- endfor -%}
-    {%- do reconcile._know_times_of_batches(models, known) -%}
+    {%- do reconcile._load_append_times(models, known) -%}
     {%- set idle = {} -%}
     {%- for name, model in models.items() if not known[name].delivered -%}{%- do idle.update({name: model}) -%}{%- endfor -%}
     {%- for row in (run_query(reconcile._largest_batches(idle, known)) if idle else []) -%}
@@ -37,8 +37,8 @@
 {#- Whether a model continues from its existing tables. -#}
 {%- macro _applies_batches(node, cuts) -%}
   {%- set inputs, relations = reconcile.model_inputs(node), reconcile.model_relations(reconcile.relation_of(node)) -%}
-  {%- set goes_on = node.config.materialized in ['current_state', 'history'] and not flags.EMPTY and not reconcile.as_of() and not flags.FULL_REFRESH and node.config.get('full_refresh') is not true -%}
-  {{ return(goes_on and inputs.objects and inputs.relations | length == 1 and cuts.get(reconcile.ledger_name(inputs.relations[0])) is not none
+  {%- set continues = node.config.materialized in ['current_state', 'history'] and not flags.EMPTY and not reconcile.as_of() and not flags.FULL_REFRESH and node.config.get('full_refresh') is not true -%}
+  {{ return(continues and inputs.objects and inputs.relations | length == 1 and cuts.get(reconcile.ledger_name(inputs.relations[0])) is not none
       and load_relation(relations.base) and load_relation(relations.quarantine) and load_relation(relations.live) and load_relation(relations.changes)) }}
 {%- endmacro %}
 
@@ -58,14 +58,14 @@ select {{ reconcile.literal(name) }} as relation, coalesce(max(_change_batch), 0
 
 {#- Fills what `appended_at` knows, for the batches that the models applied last, so that no model queries them
     again. -#}
-{%- macro _know_times_of_batches(models, known) -%}
-  {%- set asked = {} -%}
+{%- macro _load_append_times(models, known) -%}
+  {%- set applied = {} -%}
   {%- for name, model in models.items() if known[name].last_appended_at is not none -%}
     {%- set relation = model.inputs.relations[0] -%}
-    {%- set staging = asked.setdefault(reconcile.ledger_name(relation), {'relation': relation, 'batches': []}) -%}
+    {%- set staging = applied.setdefault(reconcile.ledger_name(relation), {'relation': relation, 'batches': []}) -%}
     {%- do staging.batches.append(known[name].ledger_batch) if known[name].ledger_batch not in staging.batches -%}
   {%- endfor -%}
-  {%- for name, staging in asked.items() -%}
+  {%- for name, staging in applied.items() -%}
     {%- for batch in staging.batches -%}{%- do graph.reconcile_appended_at.update({name ~ ' ' ~ batch: none}) -%}{%- endfor -%}
     {%- for row in run_query('select batch, unix_micros(max(appended_at)) from ' ~ reconcile.qualified(staging.relation) ~ ' where batch in (' ~ staging.batches | sort | join(', ') ~ ') group by batch') -%}
       {%- do graph.reconcile_appended_at.update({name ~ ' ' ~ row[0]: row[1]}) -%}

@@ -20,7 +20,7 @@
           'relation': name, 'records': 'count(*)', 'first_batch': 'min(batch)', 'last_batch': 'max(batch)', 'at': 'min(appended_at)'}, reconcile._not_applied(name, inputs), having='count(*) > 0')) -%}
   {%- endif -%}
   {%- if reconcile.takes_partial_records(node) or reconcile.keyless_deletes_of(node).kind == 'row_deletes' -%}
-    {%- do parts.append(reconcile._part_of_status("'pending'", {'relation': name, 'records': 'count(*)'}, reconcile.rows_that_wait(node), having='count(*) > 0')) -%}
+    {%- do parts.append(reconcile._part_of_status("'pending'", {'relation': name, 'records': 'count(*)'}, reconcile.pending_rows_of(node), having='count(*) > 0')) -%}
   {%- endif -%}
 {%- endfor -%}
 {%- if nodes -%}
@@ -59,7 +59,7 @@ from {{ reconcile.qualified(inputs.relations[0]) }}
 where
     {{ reconcile.is_of_objects(inputs.objects) }}
     and batch > coalesce((
-        select max_by(last_batch, {{ reconcile.place_in_ledger() }})
+        select max_by(last_batch, {{ reconcile.ledger_order() }})
         from {{ reconcile.qualified(reconcile.ledger()) }}
         where relation = {{ name }} and kind <> 'purge'
     ), 0)

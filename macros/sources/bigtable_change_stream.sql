@@ -21,12 +21,12 @@
 {%- do reconcile.raise_complaints(reconcile._complaints_of_cells(columns, garbage_collection)) -%}
 {%- set keeps = reconcile.garbage_collection_of(config.get('materialized'), garbage_collection) == 'keep' -%}
 {%- set staged -%}
-select record, source, batch, origin, {{ reconcile.macro_meant('bigtable') }} as meant
+select record, source, batch, origin, {{ reconcile.fitting_macro('bigtable') }} as fitting_macro
 from {{ reconcile.qualified(relation) }}
 where object = {{ reconcile.literal(object) }}
 {%- endset -%}
 {%- set data_changes -%}
-select record, source, batch, origin, meant, data_change.*
+select record, source, batch, origin, fitting_macro, data_change.*
 from (
 {{ staged }}
 ) as staged
@@ -34,7 +34,7 @@ lateral view explode(array(
     {{ reconcile.parsed_record('row_key variant, type string, source_cluster_id string, commit_timestamp string, tiebreaker string, entries array<variant>, _corrupt_record string') }}
 )) as data_change
 {%- endset -%}
-{%- set read -%}
+{%- set decoded_changes -%}
 -- an entry is an object of one member, which is named after its kind
 select
     *,
@@ -42,17 +42,17 @@ select
     transform(
         transform(
             transform(entries, entry -> try_cast(entry as map<string, variant>)),
-            entry -> struct(if(cardinality(entry) = 1, get(map_keys(entry), 0), null) as kind, try_cast(get(map_values(entry), 0) as map<string, variant>) as said)
+            entry -> struct(if(cardinality(entry) = 1, get(map_keys(entry), 0), null) as kind, try_cast(get(map_values(entry), 0) as map<string, variant>) as fields)
         ),
         entry -> struct(
             entry.kind,
-            entry.said is not null as is_object,
-            if(schema_of_variant(entry.said['family']) = 'STRING', nullif(cast(entry.said['family'] as string), ''), null) as family,
-            {{ reconcile._bytes("entry.said['qualifier']") }} as qualifier,
-            {{ reconcile._bytes("entry.said['value']") }} as value,
-            {{ reconcile._micros("entry.said['timestamp_micros']") }} as time,
-            {{ reconcile._micros("entry.said['start_timestamp_micros']") }} as begins,
-            {{ reconcile._micros("entry.said['end_timestamp_micros']") }} as ends
+            entry.fields is not null as is_object,
+            if(schema_of_variant(entry.fields['family']) = 'STRING', nullif(cast(entry.fields['family'] as string), ''), null) as family,
+            {{ reconcile._bytes("entry.fields['qualifier']") }} as qualifier,
+            {{ reconcile._bytes("entry.fields['value']") }} as value,
+            {{ reconcile._micros("entry.fields['timestamp_micros']") }} as time,
+            {{ reconcile._micros("entry.fields['start_timestamp_micros']") }} as begins,
+            {{ reconcile._micros("entry.fields['end_timestamp_micros']") }} as ends
         )
     )
 )) as read_entries
@@ -60,21 +60,21 @@ from (
 {{ data_changes }}
 ) as data_changes
 {%- endset -%}
-{%- set said -%}
+{%- set parsed -%}
 select
     *,
     {{ reconcile._bytes('row_key') }} as key_of_row,
     {{ reconcile.typed_value('commit_timestamp', {'name': 'timestamp'}, round=true) }} as committed_at,
     {{ reconcile.hex_of_signed('tiebreaker') }} as {{ reconcile.identifier('section tiebreaker') }}
 from (
-{{ read }}
-) as read
+{{ decoded_changes }}
+) as decoded_changes
 {%- endset -%}
 {%- set placed -%}
 select *, {{ reconcile.hex_of_nanoseconds('committed_at', 'commit_timestamp') }} as {{ reconcile.identifier('section commit_timestamp') }}
 from (
-{{ said }}
-) as said
+{{ parsed }}
+) as parsed
 {%- endset -%}
 {%- set judged -%}
 select
@@ -139,14 +139,14 @@ select
         null
     ) as _range,
     change_type as _change_type,
-    concat_ws('/', {% for name in coordinates %}{{ reconcile.identifier('section ' ~ name) }}, {% endfor %}{{ reconcile.hex_of_place('place') }}, {{ reconcile.tie_sections('change_type', columns, 'value ') }}) as _change_sequence,
+    concat_ws('/', {% for name in coordinates %}{{ reconcile.identifier('section ' ~ name) }}, {% endfor %}{{ reconcile.hex_of_index('place') }}, {{ reconcile.tie_sections('change_type', columns, 'value ') }}) as _change_sequence,
     concat_ws('/', commit_timestamp, tiebreaker, nullif(source_cluster_id, ''), cast(row_key as string), cast(place as string)) as _change_id,
     committed_at as _change_time,
     cast(null as string) as _change_transaction,
     batch as _change_batch,
     cast(null as array<string>) as _change_columns,
     nullif(error, '') as _change_error,
-    meant as _change_macro,
+    fitting_macro as _change_macro,
     record as _change_record,
     origin as _change_origin
 from (
@@ -167,8 +167,8 @@ from (
   {%- for column in columns -%}
     {%- if column.name not in types -%}
       {%- do complaints.append('column ' ~ column.name ~ ': a cell has none of this name; it has ' ~ types | join(', ')) -%}
-    {%- elif column.type.said != types[column.name] -%}
-      {%- do complaints.append('column ' ~ column.name ~ ': it is ' ~ types[column.name] ~ ', and declared as ' ~ column.type.said ~ '; declare `data_type: ' ~ types[column.name] ~ '`') -%}
+    {%- elif column.type.label != types[column.name] -%}
+      {%- do complaints.append('column ' ~ column.name ~ ': it is ' ~ types[column.name] ~ ', and declared as ' ~ column.type.label ~ '; declare `data_type: ' ~ types[column.name] ~ '`') -%}
     {%- endif -%}
   {%- endfor -%}
   {%- if garbage_collection not in [none, 'keep', 'apply'] -%}

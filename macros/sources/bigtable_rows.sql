@@ -67,44 +67,44 @@ if(octet_length({{ cell }}) = {{ bytes }}, cast(conv(lpad(hex({{ cell }}), 16, i
 {#- The declared columns, parsed: [{name, family, qualifier, type, encoding, round}], with the qualifier as hex. All
     that is wrong with them ends the run. -#}
 {%- macro _columns_of_rows(columns) -%}
-  {%- set complaints, read, names = [], [], ['row_key', 'undecoded'] -%}
+  {%- set complaints, parsed, names = [], [], ['row_key', 'undecoded'] -%}
   {%- if columns is string or columns is mapping or columns is not sequence or not columns -%}
     {%- do reconcile.raise_complaints(["bigtable_rows takes a list of columns, as [{'name': 'count', 'cell': 'stats:count', 'data_type': 'bigint', 'encoding': 'big_endian'}]"]) -%}
   {%- endif -%}
   {%- for column in columns -%}
-    {%- set said = 'column ' ~ (column.name or loop.index) ~ ': ' -%}
+    {%- set prefix = 'column ' ~ (column.name or loop.index) ~ ': ' -%}
     {%- set type = reconcile.column_type(column.data_type) if column.data_type else none -%}
     {%- set encoding, hex = column.encoding, column.qualifier_hex -%}
     {%- set cell = modules.re.fullmatch('(?s)([-_.a-zA-Z0-9]+):(.*)', column.cell | string) -%}
     {%- if not column.name -%}
-      {%- do complaints.append(said ~ "it has no name; write {'name': 'count', ...}") -%}
+      {%- do complaints.append(prefix ~ "it has no name; write {'name': 'count', ...}") -%}
     {%- elif column.name | lower in names -%}
-      {%- do complaints.append(said ~ 'there is another column of this name; give it another one') -%}
+      {%- do complaints.append(prefix ~ 'there is another column of this name; give it another one') -%}
     {%- endif -%}
     {%- if not cell -%}
-      {%- do complaints.append(said ~ "cell '" ~ column.cell ~ "' is not a family and a qualifier; write it as 'stats:count'") -%}
+      {%- do complaints.append(prefix ~ "cell '" ~ column.cell ~ "' is not a family and a qualifier; write it as 'stats:count'") -%}
     {%- elif hex and (cell[2] or not modules.re.fullmatch('([0-9a-fA-F]{2})+', hex | string)) -%}
-      {%- do complaints.append(said ~ "qualifier_hex '" ~ hex ~ "' stands in for the qualifier; write {'cell': '" ~ cell[1] ~ ":', 'qualifier_hex': '00ff'}") -%}
+      {%- do complaints.append(prefix ~ "qualifier_hex '" ~ hex ~ "' stands in for the qualifier; write {'cell': '" ~ cell[1] ~ ":', 'qualifier_hex': '00ff'}") -%}
     {%- endif -%}
     {%- if not type or type.name in ['array', 'map', 'variant'] -%}
-      {%- do complaints.append(said ~ "data_type '" ~ column.data_type ~ "' is not supported; use a scalar type of Spark but interval or time") -%}
+      {%- do complaints.append(prefix ~ "data_type '" ~ column.data_type ~ "' is not supported; use a scalar type of Spark but interval or time") -%}
     {%- elif encoding not in ['text', 'big_endian', 'raw'] -%}
-      {%- do complaints.append(said ~ "encoding '" ~ encoding ~ "' is none of text, big_endian and raw") -%}
+      {%- do complaints.append(prefix ~ "encoding '" ~ encoding ~ "' is none of text, big_endian and raw") -%}
     {%- elif (encoding == 'raw') != (type.name == 'binary') -%}
-      {%- do complaints.append(said ~ 'bytes as they are, raw, are binary, and binary is raw; it is declared as ' ~ type.said ~ ' in ' ~ encoding) -%}
+      {%- do complaints.append(prefix ~ 'bytes as they are, raw, are binary, and binary is raw; it is declared as ' ~ type.label ~ ' in ' ~ encoding) -%}
     {%- elif encoding == 'big_endian' and type.name not in reconcile._bytes_of_integers() -%}
-      {%- do complaints.append(said ~ 'a big_endian number is a tinyint, smallint, int or bigint, and not a ' ~ type.said) -%}
+      {%- do complaints.append(prefix ~ 'a big_endian number is a tinyint, smallint, int or bigint, and not a ' ~ type.label) -%}
     {%- endif -%}
     {%- if column.round is defined and column.round is not boolean -%}
-      {%- do complaints.append(said ~ "round is true or false, and not '" ~ column.round ~ "'") -%}
+      {%- do complaints.append(prefix ~ "round is true or false, and not '" ~ column.round ~ "'") -%}
     {%- endif -%}
     {%- do names.append(column.name | lower) -%}
     {%- if cell and type -%}
-      {%- do read.append({
+      {%- do parsed.append({
             'name': column.name, 'family': cell[1], 'qualifier': hex or cell[2].encode('utf-8').hex(), 'type': type,
             'encoding': encoding, 'round': column.get('round', false)}) -%}
     {%- endif -%}
   {%- endfor -%}
   {%- do reconcile.raise_complaints(complaints) -%}
-  {{ return(read) }}
+  {{ return(parsed) }}
 {%- endmacro %}

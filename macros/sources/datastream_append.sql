@@ -15,7 +15,7 @@
 {%- set columns = reconcile.declared_columns(columns) -%}
 {%- do reconcile.refuse_options_of_datastream(columns, 'append.py table') -%}
 {%- set staged -%}
-select record, source, batch, origin, {{ reconcile.macro_meant('append table') }} as meant
+select record, source, batch, origin, {{ reconcile.fitting_macro('append table') }} as fitting_macro
 from {{ reconcile.qualified(relation) }}
 where object = {{ reconcile.literal(object) }}
 {%- endset -%}
@@ -28,7 +28,7 @@ lateral view inline(array(
     {{ reconcile.parsed_record('datastream_metadata struct<uuid string, source_timestamp string, change_sequence_number string, change_type string, is_deleted string>, row map<string, variant>, _corrupt_record string') }}
 )) appended_row
 {%- endset -%}
-{%- set read -%}
+{%- set appended -%}
 select
     *,
     row as payload,
@@ -45,7 +45,7 @@ select
     {{ reconcile.datastream_change_type() }} as change_type,
     {{ reconcile.hex_of_change_sequence_number('metadata.change_sequence_number') }} as {{ reconcile.identifier('section change_sequence_number') }}
 from (
-{{ read }}
+{{ appended }}
 ) as appended
 {%- endset -%}
 {%- set checked = reconcile.typed_payload(placed, columns, 'cast(fields as array<string>)') -%}
@@ -96,7 +96,7 @@ select
     fields_of_payload as _change_fields,
     cast(null as string) as _change_key,
     cast(null as string) as _change_schema,
-    meant as _change_macro,
+    fitting_macro as _change_macro,
     record as _change_record,
     origin as _change_origin
 from (

@@ -29,17 +29,17 @@ from (
 {{ staged }}
 ) as staged
 lateral view inline(array(
-    {{ reconcile.parsed_record('uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, ' ~ (metadata + reconcile.telling_fields()) | unique | join(' string, ') ~ ' string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string') }}
+    {{ reconcile.parsed_record('uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, ' ~ (metadata + reconcile.identifying_fields()) | unique | join(' string, ') ~ ' string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string') }}
 )) event
 {%- if table %}
 where {{ reconcile.is_of_tables('source_metadata', routes | map(attribute='table')) }}
 {%- endif %}
 {%- endset -%}
-{%- set said -%}
+{%- set parsed -%}
 select
     *,
     source_metadata as metadata,
-    {{ reconcile.macro_meant('datastream', "nullif(" ~ reconcile.source_of_event('read_method', 'source_metadata', first=source) ~ ", '" ~ source ~ "')") }} as meant,
+    {{ reconcile.fitting_macro('datastream', "nullif(" ~ reconcile.source_of_event('read_method', 'source_metadata', first=source) ~ ", '" ~ source ~ "')") }} as fitting_macro,
     {{ reconcile.is_backfill() }} as is_backfill,
     {{ reconcile.datastream_change_type() }} as change_type,
     {{ reconcile.envelope_time('source_timestamp') }} as changed_at,
@@ -55,8 +55,8 @@ select
     {{ sections }} as {{ reconcile.identifier('section ' ~ name) }}
     {%- endfor %}
 from (
-{{ said }}
-) as said
+{{ parsed }}
+) as parsed
 {%- endset -%}
 {%- set checked = reconcile.typed_payload(placed, columns, reconcile._delivered_texts(columns), reconcile.datastream_kinds(), reconcile.datastream_texts(columns)) -%}
 {%- set judged -%}
@@ -77,7 +77,7 @@ select
                 when is_backfill and {{ reconcile.identifier('section read_timestamp') }} is null then 'read_timestamp, which orders backfill rows, is missing or unreadable'
             end,
             {{ reconcile.is_deleted_complaint() }},
-            if({{ reconcile.has_half_a_character('record') }}, 'a text has half of a surrogate pair, which is no character, and Spark would keep it as ?; correct it at the source', null)
+            if({{ reconcile.has_lone_surrogate('record') }}, 'a text has half of a surrogate pair, which is no character, and Spark would keep it as ?; correct it at the source', null)
             {%- if generations | reject('mapping') | list %},
             if(not is_backfill and changed_at is null, 'source_timestamp, which tells the generation, is missing or unreadable', null)
             {%- endif %}
@@ -112,12 +112,12 @@ select
     {{ row_id if config.get('unique_key') in ['_row_id', ['_row_id']] else 'if(is_backfill, null, ' ~ row_id ~ ')' }} as _row_id,
     {%- endif %}
     {%- if not table %}
-    if(meant is null, {{ reconcile.source_table('metadata') }}, null) as _change_table,
+    if(fitting_macro is null, {{ reconcile.source_table('metadata') }}, null) as _change_table,
     {%- endif %}
     fields_of_payload as _change_fields,
     {{ reconcile.key_of_record() }} as _change_key,
     schema_key as _change_schema,
-    meant as _change_macro,
+    fitting_macro as _change_macro,
     {%- if columns | selectattr('zero_date') | list %}
     {{ reconcile.zero_dates_of(columns) | indent(4) }} as _change_zero_dates,
     {%- endif %}

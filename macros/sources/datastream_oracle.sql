@@ -15,7 +15,7 @@
         'rs_id': reconcile.hex_of_fields('metadata.rs_id', '.', 3),
         'ssn': reconcile.hex_of_number('metadata.ssn'),
       },
-      positions={'scn': {'form': '([0-9]{1,18})', 'is': 'whole number', 'example': 15869128507100}},
+      positions={'scn': {'form': '([0-9]{1,18})', 'description': 'whole number', 'example': 15869128507100}},
       transaction="nullif(metadata.tx_id, '')",
       row_id="if(metadata.row_id in ('', 'AAAAAAAAAAAAAAAAAA'), null, metadata.row_id)") -}}
 {%- endmacro %}

@@ -10,6 +10,6 @@
       coordinates={
         'lsn': reconcile.hex_of_fields('metadata.lsn', '/', 2),
       },
-      positions={'lsn': {'form': '([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})', 'base': 16, 'is': 'LSN of PostgreSQL', 'example': '0/23E8430'}},
+      positions={'lsn': {'form': '([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})', 'base': 16, 'description': 'LSN of PostgreSQL', 'example': '0/23E8430'}},
       transaction='metadata.tx_id', snapshots=true) -}}
 {%- endmacro %}

@@ -9,6 +9,6 @@
       coordinates={
         'lsn': reconcile.hex_of_fields('metadata.lsn', ':', 3),
       },
-      positions={'lsn': {'form': '([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{1,8})', 'base': 16, 'is': 'LSN of SQL Server', 'example': '00000025:00000728:0003'}},
+      positions={'lsn': {'form': '([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{1,8})', 'base': 16, 'description': 'LSN of SQL Server', 'example': '00000025:00000728:0003'}},
       transaction='metadata.tx_id') -}}
 {%- endmacro %}

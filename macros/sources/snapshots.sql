@@ -12,7 +12,7 @@
 {%- set columns = reconcile.declared_columns(columns) -%}
 {%- do reconcile.refuse_options_of_datastream(columns, 'append.py snapshot') -%}
 {%- set staged -%}
-select record, source, batch, origin, {{ reconcile.macro_meant('snapshot') }} as meant
+select record, source, batch, origin, {{ reconcile.fitting_macro('snapshot') }} as fitting_macro
 from {{ reconcile.qualified(relation) }}
 where object = {{ reconcile.literal(object) }}
 {%- endset -%}
@@ -73,7 +73,7 @@ select
     fields_of_payload as _change_fields,
     to_json(json_object_keys(key)) as _change_key,
     cast(null as string) as _change_schema,
-    meant as _change_macro,
+    fitting_macro as _change_macro,
     record as _change_record,
     origin as _change_origin
 from (

@@ -18,12 +18,12 @@
 {%- set columns = reconcile.declared_columns(columns) -%}
 {%- do reconcile.refuse_options_of_datastream(columns, 'Spanner') -%}
 {%- set staged -%}
-select record, source, batch, origin, {{ reconcile.macro_meant('spanner') }} as meant
+select record, source, batch, origin, {{ reconcile.fitting_macro('spanner') }} as fitting_macro
 from {{ reconcile.qualified(relation) }}
 where object = {{ reconcile.literal(object) }}
 {%- endset -%}
 {%- set data_change_records -%}
-select record, source, batch, origin, meant, data_change_record.*
+select record, source, batch, origin, fitting_macro, data_change_record.*
 from (
 {{ staged }}
 ) as staged
@@ -41,7 +41,7 @@ lateral view posexplode(
     transform(if(source = 'spanner' and cardinality(mods) > 0, mods, array(cast(null as variant))), mod -> try_cast(mod as map<string, variant>))
 ) as place, mod
 {%- endset -%}
-{%- set said -%}
+{%- set parsed -%}
 select
     *,
     case mod_type when 'INSERT' then 'insert' when 'UPDATE' then 'update' when 'DELETE' then 'delete' end as change_type,
@@ -63,10 +63,10 @@ select
     {{ reconcile.hex_of_nanoseconds('committed_at', 'commit_timestamp') }} as {{ reconcile.identifier('section commit_timestamp') }},
     {{ reconcile.hex_of_token('server_transaction_id') }} as {{ reconcile.identifier('section server_transaction_id') }},
     {{ reconcile.hex_of_digits('record_sequence') }} as {{ reconcile.identifier('section record_sequence') }},
-    {{ reconcile.hex_of_place('place') }} as {{ reconcile.identifier('section place') }}
+    {{ reconcile.hex_of_index('place') }} as {{ reconcile.identifier('section place') }}
 from (
-{{ said }}
-) as said
+{{ parsed }}
+) as parsed
 {%- endset -%}
 {%- set checked = reconcile.typed_payload(placed, columns, reconcile._spanner_texts(columns)) -%}
 {%- set judged -%}
@@ -120,7 +120,7 @@ select
     fields_of_payload as _change_fields,
     to_json(map_keys(key_values)) as _change_key,
     cast(null as string) as _change_schema,
-    meant as _change_macro,
+    fitting_macro as _change_macro,
     record as _change_record,
     origin as _change_origin
 from (

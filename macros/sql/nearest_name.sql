@@ -3,8 +3,8 @@
 {%- macro nearest_name(name, names) -%}
   {%- set word = modules.re.sub('[^a-z0-9]', '', name | string | lower) -%}
   {%- for other in names -%}
-    {%- set meant = modules.re.sub('[^a-z0-9]', '', other | lower) -%}
-    {%- if word == meant or word | length > 3 and reconcile._one_letter_apart(word, meant) -%}{{ return(other) }}{%- endif -%}
+    {%- set candidate = modules.re.sub('[^a-z0-9]', '', other | lower) -%}
+    {%- if word == candidate or word | length > 3 and reconcile._one_letter_apart(word, candidate) -%}{{ return(other) }}{%- endif -%}
   {%- endfor -%}
   {{ return(none) }}
 {%- endmacro %}

@@ -1,7 +1,7 @@
 {#- A Spark session knows only one format, since Delta and Iceberg both want to be the session's own catalog. It must be
     the format of the models, and the session's settings must not change what the package's SQL means. -#}
 {%- macro check_session(file_format) -%}
-  {%- do reconcile._refuse_other_sql() -%}
+  {%- do reconcile._refuse_sql_settings() -%}
   {%- if file_format == 'iceberg' -%}
     {%- if 'org.apache.iceberg.spark.' not in run_query('set spark.sql.catalog.spark_catalog')[0][1] | string -%}
       {{ exceptions.raise_compiler_error(
@@ -16,7 +16,7 @@
 {%- endmacro %}
 
 {#- Settings by which the same statement reads literals, names, types or times in another way. -#}
-{%- macro _refuse_other_sql() -%}
+{%- macro _refuse_sql_settings() -%}
   {%- set other = {
       'spark.sql.parser.escapedStringLiterals': 'true', 'spark.sql.parser.quotedRegexColumnNames': 'true', 'spark.sql.caseSensitive': 'true',
       'spark.sql.timestampType': 'timestamp_ntz', 'spark.sql.legacy.timeParserPolicy': 'legacy'} -%}

@@ -32,9 +32,9 @@
 {%- endmacro %}
 
 {#- The properties of a table of a model, {property: value}: those of its format, its own, and the earlier moment as of
-    which it was built, `as_of`: {position, value, said}, or none. -#}
+    which it was built, `as_of`: {position, value, label}, or none. -#}
 {%- macro properties_of(file_format, as_of, properties) -%}
-  {%- set marked = {'reconcile.as_of': as_of.said} if as_of else {} -%}
+  {%- set marked = {'reconcile.as_of': as_of.label} if as_of else {} -%}
   {{ return(dict(reconcile.format_properties(file_format), **dict(properties, **marked))) }}
 {%- endmacro %}
 

@@ -8,9 +8,9 @@
 merge into {{ ledger }} as known
 using (
     {{ row | indent(4) }}
-) as come
-on known.relation = {{ reconcile.literal(relation) }} and known.invocation_id = come.invocation_id and known.recorded_at = come.recorded_at
-when matched then update set seconds = come.seconds
+) as incoming
+on known.relation = {{ reconcile.literal(relation) }} and known.invocation_id = incoming.invocation_id and known.recorded_at = incoming.recorded_at
+when matched then update set seconds = incoming.seconds
 when not matched then insert *
 {%- else -%}
 insert into {{ ledger }} by name

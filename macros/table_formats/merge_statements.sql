@@ -6,12 +6,12 @@
     follow the partitions of its table, with one task for an object. Models in other threads of the session may meet the
     settings, which costs time and changes nothing. `buckets`: their number, none for a table without them. -#}
 {%- macro merge_statements(file_format, buckets, counts, merge) -%}
-  {%- set before, behind = [], [] -%}
+  {%- set before, after = [], [] -%}
   {%- if file_format == 'iceberg' and counts.merged <= var('reconcile_broadcast_records', 100000) -%}
     {%- do before.extend([
           'set spark.sql.join.preferSortMergeJoin = false',
           'set spark.sql.autoBroadcastJoinThreshold = 100m']) -%}
-    {%- do behind.append('set spark.sql.autoBroadcastJoinThreshold = -1') -%}
+    {%- do after.append('set spark.sql.autoBroadcastJoinThreshold = -1') -%}
   {%- endif -%}
   {%- if buckets -%}
     {%- do before.extend([
@@ -19,7 +19,7 @@
           'set spark.sql.sources.v2.bucketing.shuffle.enabled = true',
           'set spark.sql.requireAllClusterKeysForCoPartition = false',
           'set `spark.sql.iceberg.planning.preserve-data-grouping` = true']) -%}
-    {%- do behind.append('set `spark.sql.iceberg.planning.preserve-data-grouping` = false') -%}
+    {%- do after.append('set `spark.sql.iceberg.planning.preserve-data-grouping` = false') -%}
   {%- endif -%}
-  {{ return(before + [merge] + behind) }}
+  {{ return(before + [merge] + after) }}
 {%- endmacro %}

@@ -10,12 +10,12 @@ concat(
 
 {#- The names of the fields, from the text of `fields_of_payload` and its `letters`. -#}
 {%- macro names_of_fields(fields, letters, columns) -%}
-{%- set said = 'substring(' ~ fields ~ ', length(' ~ letters ~ ') + 2)' -%}
+{%- set names_text = 'substring(' ~ fields ~ ', length(' ~ letters ~ ') + 2)' -%}
 {%- set names = reconcile._array_of_texts(columns | map(attribute='name')) -%}
 case
     when {{ fields }} is null then cast(array() as array<string>)
-    when substring({{ fields }}, length({{ letters }}) + 1, 1) = '=' then from_json({{ said }}, 'array<string>')
-    when {{ said }} = {{ reconcile.literal(columns[0].name) }} then {{ names }}
+    when substring({{ fields }}, length({{ letters }}) + 1, 1) = '=' then from_json({{ names_text }}, 'array<string>')
+    when {{ names_text }} = {{ reconcile.literal(columns[0].name) }} then {{ names }}
     else transform({{ names }}, name -> upper(name))
 end
 {%- endmacro %}

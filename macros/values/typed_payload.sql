@@ -12,7 +12,7 @@
 select
     *,
     {{ reconcile._array_of_texts(columns | map(attribute='name')) }} as names,
-    if({{ reconcile._in_place(columns) }}, null, map_keys(payload)) as field_names,
+    if({{ reconcile._fields_match_columns(columns) }}, null, map_keys(payload)) as field_names,
     transform(field_names, name -> lower(name)) as lower_names
 from (
 {{ events }}
@@ -86,8 +86,8 @@ if(
     concat_ws('; ', transform(names, (name, i) -> case
         when lost[i] then concat_ws(
             '; ',
-            concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', {{ reconcile._array_of_texts(columns | map(attribute='type.said')) }}[i]),
-            {{ reconcile.cures_of_values(columns, readable, zero_dates) | indent(12) }}
+            concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', {{ reconcile._array_of_texts(columns | map(attribute='type.label')) }}[i]),
+            {{ reconcile.fixes_for_values(columns, readable, zero_dates) | indent(12) }}
         )
         when cardinality(filter(field_names, field -> field = name)) > 1
             then concat(name, ': several fields have this name')
@@ -100,7 +100,7 @@ if(
 
 {#- Whether the fields of a payload are the columns, one by one: by their names as declared, or all in capitals, as
     Oracle has them. -#}
-{%- macro _in_place(columns) -%}
+{%- macro _fields_match_columns(columns) -%}
 {%- set names = columns | map(attribute='name') | list -%}
 {%- set capitals = names | map('upper') | list -%}
 {%- set same_in_capitals = capitals | map('lower') | list == names | map('lower') | list -%}

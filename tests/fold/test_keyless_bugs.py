@@ -19,7 +19,7 @@ STATE = "macros/materializations/current_state"
 RECORDS = "macros/change_records"
 SOURCE = "macros/sources/bigtable_change_stream.sql"
 KEYLESS = "macros/keyless/get_keyless_delete_statements.sql"
-VERSIONS = "macros/materializations/history/mended_versions.sql"
+VERSIONS = "macros/materializations/history/recomputed_versions.sql"
 ADDRESS = f"{RECORDS}/newest_by_address.sql"
 REBUILD, INCREMENTS = "rebuild", "increments"
 
@@ -45,8 +45,8 @@ using (
     from ' ~ relations.changes_cache ~ '
     where id is null and _change_error is null
     group by _row_id
-) as come
-on come._row_id = base._row_id
+) as incoming
+on incoming._row_id = base._row_id
 when matched and sequence > _change_sequence then update set
     _deleted = true,
     note = null') -%}
@@ -63,12 +63,12 @@ BUGS = [
     Bug("the first row delete is the last", KEYLESS,
         "when not matched then insert *", "", Rows, INCREMENTS, "row deletes are not"),
     Bug("of copies of a row delete the last one is kept", KEYLESS,
-        "struct(come._change_time, come._change_id) <", "struct(come._change_time, come._change_id) >",
+        "struct(incoming._change_time, incoming._change_id) <", "struct(incoming._change_time, incoming._change_id) >",
         Rows, INCREMENTS, "row deletes are not"),
     Bug("a row delete ends a version before it began", VERSIONS,
-        "greatest(valid_from, least(valid_to, _change_undone.time))", "least(valid_to, _change_undone.time)",
+        "greatest(valid_from, least(valid_to, _change_ended_by.time))", "least(valid_to, _change_ended_by.time)",
         RowVersions, REBUILD, "not as replayed"),
-    Bug("a row that is undone counts as applied", "macros/keyless/rows_beside_keyless_deletes.sql",
+    Bug("a row that is undone counts as applied", "macros/keyless/rows_with_keyless_deletes.sql",
         "_change_is_undone or _deleted and", "_deleted and", Rows, INCREMENTS, "counts"),
     Bug("any row delete is a duplicate", f"{STATE}/counts_with_keyless_deletes.sql",
         "select {{ place }}, _change_sequence, _change_records as records, false as is_known",
@@ -110,7 +110,7 @@ BUGS = [
         "newest_of_range._change_sequence) as _change_applied_sequence",
         "newest._change_sequence) as _change_applied_sequence", Rows, INCREMENTS, "counts"),
     Bug("a delete of another row ends a version", VERSIONS,
-        "_change_taken.address <> _row_id,", "false,", RowVersions, REBUILD, "versions are not"),
+        "_change_last_write.address <> _row_id,", "false,", RowVersions, REBUILD, "versions are not"),
     Bug("no row is live after a delete of another row", VERSIONS,
         "if(_change_is_of_other_row, null, _change_is_version and", "if(false, null, _change_is_version and",
         RowVersions, REBUILD, "counts"),
@@ -138,7 +138,7 @@ BUGS = [
     Bug("a negative tiebreaker is large", f"{RECORDS}/sequence_sections.sql",
         " ^ bigint('-9223372036854775808')", "",
         Cells, REBUILD, "not as folded|not the visible ones|deletions of ranges"),
-    Bug("entries in no order", SOURCE, "{{ reconcile.hex_of_place('place') }}", "'0'",
+    Bug("entries in no order", SOURCE, "{{ reconcile.hex_of_index('place') }}", "'0'",
         Cells, REBUILD, "not as folded|not the visible ones|deletions of ranges"),
     Bug("garbage collection kept", SOURCE, "== 'keep' -%}", "!= 'none' -%}",
         Cells, REBUILD, "deletions of ranges|counts"),
@@ -146,7 +146,7 @@ BUGS = [
         "    if(change_type is null, error, null) as _change_error,", Cells, REBUILD, "not as folded"),
     Bug("the first deletions are the last", KEYLESS,
         "when not matched then insert *", "", Cells, INCREMENTS, "deletions of ranges"),
-    Bug("what is hidden counts as applied", "macros/keyless/rows_beside_keyless_deletes.sql",
+    Bug("what is hidden counts as applied", "macros/keyless/rows_with_keyless_deletes.sql",
         "_change_is_undone or _deleted and not _change_is_delete and coalesce(_change_base_deleted, true)", "false",
         Cells, REBUILD, "counts"),
     Bug("a deletion never takes a live cell", f"{STATE}/counts_with_keyless_deletes.sql",
@@ -158,7 +158,7 @@ BUGS = [
     Bug("entries not delivered", "macros/ledger/delivered_records.sql",
         "greatest({{ entries }}, 1)\n{%- endif -%}", "1\n{%- endif -%}", Cells, REBUILD, "counts"),
     Bug("only the column's versions end", VERSIONS,
-        "and {{ reconcile.names_row(settings.keyless, 'found.place', 'record') }}",
+        "and {{ reconcile.delete_covers_row(settings.keyless, 'found.place', 'record') }}",
         "and found.place.qualifier = record.qualifier", CellVersions, REBUILD, "versions are not"),
     Bug("the last deletion ends a version", VERSIONS,
         "null, array_min(filter(", "null, array_max(filter(", CellVersions, REBUILD, "versions are not"),

@@ -538,14 +538,14 @@ def test_a_server_that_is_not_there_is_one_sentence():
 
 def test_a_name_that_cannot_be_one_is_refused():
     with pytest.raises(UsageError, match="database 'a/b' is no name"):
-        DatabaseName.here("p", "i", "a/b")
+        DatabaseName.from_environment("p", "i", "a/b")
 
 
 def test_the_emulators_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SPANNER_EMULATOR_HOST", "localhost:9010")
-    assert DatabaseName.here("p", "i", "d").emulator == "localhost:9010"
+    assert DatabaseName.from_environment("p", "i", "d").emulator == "localhost:9010"
     monkeypatch.delenv("SPANNER_EMULATOR_HOST")
-    assert DatabaseName.here("p", "i", "d").emulator is None
+    assert DatabaseName.from_environment("p", "i", "d").emulator is None
 
 
 def test_without_credentials_there_is_one_sentence_and_no_secret(monkeypatch: pytest.MonkeyPatch):

@@ -93,7 +93,7 @@ OF_STAGING: dict[str, Refusal] = {
     ),
     **{
         f"a time before all, of a {materialized}": Refusal(
-            run(as_of({"appended_at": "2020-01-01 00:00:00+00"}, thing(materialized=materialized), by_then=None)),
+            run(as_of({"appended_at": "2020-01-01 00:00:00+00"}, thing(materialized=materialized), as_of_batch=None)),
             [f"as_of asks for appended_at 2020-01-01 00:00:00+00, and nothing had been appended to {STAGING} by then"],
         )
         for materialized in MATERIALIZED

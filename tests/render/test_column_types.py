@@ -17,4 +17,4 @@ TYPES = {
 @pytest.mark.parametrize("declared", TYPES)
 def test_a_type_is_known_by_each_of_its_names(declared: str) -> None:
     macros = PlainProject(Recorder(), "demo").macros
-    assert macros.column_type(declared)["said"] == TYPES[declared]
+    assert macros.column_type(declared)["label"] == TYPES[declared]

@@ -142,10 +142,10 @@ def compared(name: str, **answers: dict[str, Any]) -> str:
     if project.macros.keyless_deletes_of(project.node("orders")):
         life.statements("increment")
     warehouse.answers = {
-        "coalesce(max(batch), 0) as last": {"last": 3, "first": 3, "by_then": 2, "recent": 3},
+        "coalesce(max(batch), 0) as last": {"last": 3, "first": 3, "as_of_batch": 2, "recent": 3},
         "select distinct _change_batch from": {"_change_batch": 1},
         " as touched,": {"touched": 2, "unreadable": 1},
-        " as is_behind\n": {"cut_time": TAKEN_AT, "is_behind": True},
+        " as covers_position\n": {"cut_time": TAKEN_AT, "covers_position": True},
         " as has_passed,": {"has_passed": True, "late": 0},
         " as compared,": dict.fromkeys(COUNTED, 1) | {"compared": 9, "matched": 6, "tolerated": "{}"},
         "describe history": {"version": 7},

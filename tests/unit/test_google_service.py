@@ -105,10 +105,10 @@ def test_what_else_is_not_found_ends_the_job_and_the_session_stays(
 
 def test_the_emulator_is_the_environments_unless_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPANNER_EMULATOR_HOST", raising=False)
-    assert DatabaseName.here("p", "i", "d").emulator is None
-    assert DatabaseName.here("p", "i", "d", "localhost:2").emulator == "localhost:2"
+    assert DatabaseName.from_environment("p", "i", "d").emulator is None
+    assert DatabaseName.from_environment("p", "i", "d", "localhost:2").emulator == "localhost:2"
     monkeypatch.setenv("SPANNER_EMULATOR_HOST", "localhost:1")
-    assert DatabaseName.here("p", "i", "d").emulator == "localhost:1"
-    assert DatabaseName.here("p", "i", "d", "localhost:2").emulator == "localhost:2"
+    assert DatabaseName.from_environment("p", "i", "d").emulator == "localhost:1"
+    assert DatabaseName.from_environment("p", "i", "d", "localhost:2").emulator == "localhost:2"
     monkeypatch.setenv("SPANNER_EMULATOR_HOST", "")
-    assert DatabaseName.here("p", "i", "d").emulator is None
+    assert DatabaseName.from_environment("p", "i", "d").emulator is None

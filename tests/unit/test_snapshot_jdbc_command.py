@@ -23,7 +23,7 @@ from reconcile_jobs.jdbc.postgresql import PostgreSQL
 from reconcile_jobs.process.errors import DataError, Fault, UsageError
 from reconcile_jobs.snapshots.snapshot_jdbc import _NULLS as NULLS
 from reconcile_jobs.snapshots.snapshot_jdbc import Target, named_columns, predicates, typed_rows
-from reconcile_jobs.snapshots.snapshot_jdbc import _told as told_position
+from reconcile_jobs.snapshots.snapshot_jdbc import _one_position as told_position
 from reconcile_jobs.staging import TableName
 
 CANARY = "canary-51c9"

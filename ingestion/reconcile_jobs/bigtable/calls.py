@@ -38,7 +38,7 @@ class SourceTable:
     emulator: str | None = None
 
     @classmethod
-    def here(cls, project: str, instance: str, table: str, app_profile: str) -> SourceTable:
+    def from_environment(cls, project: str, instance: str, table: str, app_profile: str) -> SourceTable:
         """Return the table, with the emulator that the environment may name. Raises UsageError for what is no name."""
         for option, text in (
             ("project", project),

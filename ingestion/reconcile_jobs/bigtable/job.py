@@ -131,14 +131,14 @@ class _Cut:
     @classmethod
     def of(cls, records: Iterable[str]) -> _Cut:
         """Return what the rows of a batch say together."""
-        told = [json.loads(record) for record in records]
-        partitions = whole_table(partition for one in told for partition in from_json(one["partitions"]))
+        task_cuts = [json.loads(record) for record in records]
+        partitions = whole_table(partition for one in task_cuts for partition in from_json(one["partitions"]))
         return cls(
-            round=told[0]["round"],
+            round=task_cuts[0]["round"],
             partitions=partitions,
-            records=sum(one["records"] for one in told),
-            tasks=len(told),
-            is_out_of_time=any(one["out_of_time"] for one in told),
+            records=sum(one["records"] for one in task_cuts),
+            tasks=len(task_cuts),
+            is_out_of_time=any(one["out_of_time"] for one in task_cuts),
         )
 
 
@@ -147,7 +147,7 @@ def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
 
     With `every`, goes on until `stop` is set or the end has come. Raises UsageError, or Fault.
     """
-    source = SourceTable.here(job.project, job.instance, job.table, job.app_profile)
+    source = SourceTable.from_environment(job.project, job.instance, job.table, job.app_profile)
     with in_sentences(), Client(source) as client, settings(spark, _SETTINGS):
         return _Run(spark, client, job, caller).run()
 
@@ -226,7 +226,7 @@ class _Run(AppendRun[Totals]):
             if not known or self.staging.was_set_back():
                 # What comes is appended by another name than what the format still knows of.
                 begun = replace(begun, id=str(uuid.uuid4()))
-                self.staging.number_behind_all_appends()
+                self.staging.number_after_all_appends()
         return begun.keep(self.staging), last
 
     def _last_cut(self) -> _Cut | None:

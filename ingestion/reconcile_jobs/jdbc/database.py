@@ -56,16 +56,16 @@ class Column:
 class Cut:
     """Where a snapshot was taken.
 
-    `position` None: the query itself returns the position, as the expression `told_by`. Every connection runs `session`
-    before it reads. `prefix` comes before its query, and `clause` after the table's name. `properties` are kept beside
-    the position.
+    `position` None: the query itself returns the position, as the expression `position_sql`. Every connection runs
+    `session` before it reads. `prefix` comes before its query, and `clause` after the table's name. `properties` are
+    kept beside the position.
     """
 
     position: str | None
     session: str | None = None
     prefix: str = ""
     clause: str = ""
-    told_by: str | None = None
+    position_sql: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
 
 
@@ -114,24 +114,24 @@ class Database(ABC):
         """Return a table's name as SQL."""
         return f"{self.quoted(table.schema)}.{self.quoted(table.name)}"
 
-    def select(self, table: Table, columns: Sequence[Column], cut: Cut, beside: Column | None = None) -> str:
+    def select(self, table: Table, columns: Sequence[Column], cut: Cut, partition_column: Column | None = None) -> str:
         """Return the SELECT of a snapshot: the columns as c0, c1 and so on.
 
-        With `beside`, the column's bare values come too, as p. If the query itself returns the cut, each row has it as
-        reconcile_position. There is then a row even if the table has none: its reconcile_row is NULL.
+        With `partition_column`, the column's bare values come too, as p. If the query itself returns the cut, each row
+        has it as reconcile_position. There is then a row even if the table has none: its reconcile_row is NULL.
         """
         values = [
             f"{(column.expression or '{}').replace('{}', self.quoted(column.name))} AS {self.quoted(f'c{place}')}"
             for place, column in enumerate(columns)
         ]
-        if beside is not None:
-            values.append(f"{self.quoted(beside.name)} AS {self.quoted('p')}")
+        if partition_column is not None:
+            values.append(f"{self.quoted(partition_column.name)} AS {self.quoted('p')}")
         rows = f"SELECT {', '.join(values)} FROM {self.relation(table)}{cut.clause}"
-        if cut.told_by is None:
+        if cut.position_sql is None:
             return rows
         position, row = self.quoted("reconcile_position"), self.quoted("reconcile_row")
         return (
-            f"SELECT * FROM (SELECT {cut.told_by} AS {position}) one LEFT JOIN (SELECT 1 AS {row}, "
+            f"SELECT * FROM (SELECT {cut.position_sql} AS {position}) one LEFT JOIN (SELECT 1 AS {row}, "
             f"{rows.removeprefix('SELECT ')}) many ON 1 = 1"
         )
 

@@ -129,6 +129,6 @@ class MySQL(Database):
         if logs != "1":
             raise UsageError("This server writes no binary log, so that nothing says where a snapshot lies in it.")
         if re.search("mariadb", version or "", re.IGNORECASE):
-            return Cut(None, f"{_SETTINGS}; {_BEGIN}", told_by=_OF_MARIADB, properties={"taken_at": now or ""})
+            return Cut(None, f"{_SETTINGS}; {_BEGIN}", position_sql=_OF_MARIADB, properties={"taken_at": now or ""})
         session = f"{_SETTINGS}; FLUSH TABLES WITH READ LOCK; {_BEGIN}; {_READ_OF_MYSQL}; UNLOCK TABLES"
-        return Cut(None, session, told_by=_OF_MYSQL, properties={"taken_at": now or ""})
+        return Cut(None, session, position_sql=_OF_MYSQL, properties={"taken_at": now or ""})

@@ -125,4 +125,4 @@ class SQLServer(Database):
                 f"The database {database} does not capture changes, so that nothing says where a snapshot lies: "
                 "EXEC sys.sp_cdc_enable_db."
             )
-        return Cut(None, prefix=_ISOLATION, told_by=_POSITION, properties={"taken_at": now or ""})
+        return Cut(None, prefix=_ISOLATION, position_sql=_POSITION, properties={"taken_at": now or ""})

@@ -64,7 +64,7 @@ def explained(problem: BaseException) -> JobError:
         # It came from another process, an executor's or the driver's second Python, as a text.
         return {"DataError": DataError, "UsageError": UsageError, "Fault": Fault}[found[1]](found[2].strip())
     if found := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", story):
-        return _without_module(found[1], here=any(kind == "ModuleNotFoundError" for kind, _ in chain))
+        return _without_module(found[1], in_this_process=any(kind == "ModuleNotFoundError" for kind, _ in chain))
     for pattern, kind, sentence in _KNOWN:
         if found := re.search(pattern, story):
             return kind(sentence.format(*(_one_line(group) for group in found.groups())))
@@ -167,12 +167,12 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
 ]
 
 
-def _without_module(name: str, here: bool) -> UsageError:
+def _without_module(name: str, in_this_process: bool) -> UsageError:
     # As it is installed, which these are not called.
     package = name
     if name.partition(".")[0] in ("google", "grpc"):
         package = "google-cloud-bigtable" if "bigtable" in name else "google-cloud-spanner"
-    if here:
+    if in_this_process:
         return UsageError(
             f"The job's own Python, {sys.executable}, does not have the package {package}: install this package's "
             "requirements there, or let PYSPARK_PYTHON name a Python that has them."

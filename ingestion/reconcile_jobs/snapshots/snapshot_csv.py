@@ -253,8 +253,8 @@ def _refusal(problem: Exception) -> DataError | None:
     """Return what the files' reading ended with, in a sentence, or None where it was not that."""
     text = str(problem)
     if found := re.search(rf"{_COMPLAINT}(\{{.*\}})", text):
-        told = json.loads(found[1])
-        return DataError(f"{_plain(told['file'])}, line {told['line']}: {told['why']}. Nothing was written.")
+        details = json.loads(found[1])
+        return DataError(f"{_plain(details['file'])}, line {details['line']}: {details['why']}. Nothing was written.")
     if found := re.search(r"Encountered error while reading file (\S+?)\. ", text):
         return DataError(f"{_plain(found[1])} cannot be read to its end; it may be torn. Nothing was written.")
     return None

@@ -166,10 +166,12 @@ def load_jdbc(
         snapshot_table.prepare(spark, into)
         with connected(spark, source) as connection:
             database.prepare(connection, table)
-            targets, beside = _targets(database, table, database.columns(connection, table), columns, partitions)
+            targets, partition_column = _targets(
+                database, table, database.columns(connection, table), columns, partitions
+            )
             cut = database.fix(connection, table, at)
-            ranges = _ranges(connection, database, table, cut, beside, partitions)
-            query = database.select(table, [target.source for target in targets], cut, beside)
+            ranges = _ranges(connection, database, table, cut, partition_column, partitions)
+            query = database.select(table, [target.source for target in targets], cut, partition_column)
             with session.settings(spark, _AS_IT_IS):
                 read = _reader(spark, source, query, cut, targets, ranges)
                 return _write(spark, read, into, database, table, cut, targets)
@@ -215,19 +217,19 @@ def predicates(column: str, least: int, greatest: int, count: int) -> list[str]:
 
 
 def typed_rows(
-    batches: Iterable[pa.RecordBatch], targets: Sequence[Target], told: Any | None = None
+    batches: Iterable[pa.RecordBatch], targets: Sequence[Target], positions: Any | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield texts as values of their types. Raises DataError at the first that is not exactly one.
 
-    With `told`, an accumulator, the position stands before the columns, and whether there is a row.
+    With `positions`, an accumulator, the position stands before the columns, and whether there is a row.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     for batch in batches:
-        if told is not None:
+        if positions is not None:
             for position in pc.unique(batch.column(0)).to_pylist():
-                told.add({position})
+                positions.add({position})
             batch = batch.filter(pc.is_valid(batch.column(1)))
             batch = batch.select(range(2, batch.num_columns))
         arrays = [_values(target, batch.column(place)) for place, target in enumerate(targets)]
@@ -251,8 +253,8 @@ def _value(target: Target, text: str) -> Any:
     try:
         return target.read(text)
     except NotExact as problem:
-        told = text.removeprefix(_NO_VARIANT) if target.is_variant else text
-        raise not_exact(target.source.name, target.source.source_type, told, problem, target.type_name) from None
+        delivered = text.removeprefix(_NO_VARIANT) if target.is_variant else text
+        raise not_exact(target.source.name, target.source.source_type, delivered, problem, target.type_name) from None
 
 
 def _read_variant(text: str) -> str:
@@ -317,19 +319,21 @@ def _targets(
                 targets.append(target)
             else:
                 complaints.append(target)
-    beside = find(partitions.column) if partitions else None
-    if beside and not beside.is_number:
-        complaints.append(f"--partition-column {beside.name} is {beside.source_type}, and has to be a number")
+    partition_column = find(partitions.column) if partitions else None
+    if partition_column and not partition_column.is_number:
+        complaints.append(
+            f"--partition-column {partition_column.name} is {partition_column.source_type}, and has to be a number"
+        )
     if complaints:
         raise UsageError(f"{'; '.join(complaints)}. Name the columns to take in --columns.")
-    return targets, beside
+    return targets, partition_column
 
 
 def _target(name: str, column: Column, declared: str | None) -> Target | str:
     """Return how a column is read as the type that is declared, or why it cannot be."""
-    kind, *behind = re.split(rf"\s+({'|'.join(_NULLS)})$", declared or column.spark_type)
-    nulls, of = _NULLS[behind[0]] if behind else (None, ())
-    told = f"the column {column.name} is {column.source_type}"
+    kind, *nulls_clause = re.split(rf"\s+({'|'.join(_NULLS)})$", declared or column.spark_type)
+    nulls, nullable_types = _NULLS[nulls_clause[0]] if nulls_clause else (None, ())
+    subject = f"the column {column.name} is {column.source_type}"
     found = re.fullmatch(r"((?:array\s*<\s*)*)(.*?)((?:\s*>)*)", kind, re.IGNORECASE)
     assert found is not None
     dimensions = found[1].lower().count("array")
@@ -343,17 +347,17 @@ def _target(name: str, column: Column, declared: str | None) -> Target | str:
         if chosen == "binary":
             return Target(name, column, None)
     elif column.spark_type == "binary":
-        return Target(name, column, None) if chosen == "binary" else f"{told}, and can only become binary"
+        return Target(name, column, None) if chosen == "binary" else f"{subject}, and can only become binary"
     elif is_list != (dimensions > 0):
-        return f"{told}, and can become {'only an array or string' if is_list else 'no array'}"
+        return f"{subject}, and can become {'only an array or string' if is_list else 'no array'}"
     if text is None:
         return f"{declared} is no scalar type of Spark, as the column {column.name} is to have"
     if chosen == "variant" and column.form != "json":
-        return f"{told}, and only JSON can become variant: declare string"
+        return f"{subject}, and only JSON can become variant: declare string"
     if text.arrow_type == "string" and column.spark_type.removeprefix("array<").rstrip(">") in ("float", "double"):
-        return f"{told}, whose digits as text are not the same everywhere: declare {column.spark_type}"
-    if nulls and (dimensions or text.type_name not in of):
-        return f"{behind[0]} stands after a {' or '.join(of)}, and the column {column.name} is {kind}"
+        return f"{subject}, whose digits as text are not the same everywhere: declare {column.spark_type}"
+    if nulls and (dimensions or text.type_name not in nullable_types):
+        return f"{nulls_clause[0]} stands after a {' or '.join(nullable_types)}, and the column {column.name} is {kind}"
     return Target(name, column, text, _form(column, text), dimensions, nulls)
 
 
@@ -379,18 +383,23 @@ def _ranges(
     database: Database,
     table: Table,
     cut: Cut,
-    beside: Column | None,
+    partition_column: Column | None,
     partitions: Partitions | None,
 ) -> list[str]:
-    if beside is None or partitions is None or beside.expression is None:
+    if partition_column is None or partitions is None or partition_column.expression is None:
         return ["1 = 1"]
-    ends = (beside.expression.replace("{}", f"{end}({database.quoted(beside.name)})") for end in ("MIN", "MAX"))
+    ends = (
+        partition_column.expression.replace("{}", f"{end}({database.quoted(partition_column.name)})")
+        for end in ("MIN", "MAX")
+    )
     least, greatest = connection.rows(f"SELECT {', '.join(ends)} FROM {database.relation(table)}{cut.clause}")[0]
     if least is None or greatest is None:
         return ["1 = 1"]
     low, high = Decimal(least), Decimal(greatest)
     if not (low.is_finite() and high.is_finite()):
-        raise UsageError(f"--partition-column {beside.name} has values that are no numbers; choose another column.")
+        raise UsageError(
+            f"--partition-column {partition_column.name} has values that are no numbers; choose another column."
+        )
     return predicates(database.quoted("p"), int(low), int(high), partitions.count)
 
 
@@ -398,7 +407,7 @@ def _reader(
     spark: SparkSession, source: Source, query: str, cut: Cut, targets: Sequence[Target], ranges: list[str]
 ) -> DataFrame:
     texts = [f"c{place} STRING" for place, target in enumerate(targets) if target.text]
-    if cut.told_by:
+    if cut.position_sql:
         texts.insert(0, "reconcile_position STRING")
     options = {
         **source.database.options,
@@ -414,9 +423,9 @@ def _reader(
     if cut.prefix:
         options["prepareQuery"] = cut.prefix
     frame = spark.read.jdbc(source.url, f"({query}) t", predicates=ranges, properties=options)
-    told = ["reconcile_position", "reconcile_row"] if cut.told_by else []
+    position_columns = ["reconcile_position", "reconcile_row"] if cut.position_sql else []
     return frame.selectExpr(
-        *told, *(f"{_delivered(target, place)} as c{place}" for place, target in enumerate(targets))
+        *position_columns, *(f"{_delivered(target, place)} as c{place}" for place, target in enumerate(targets))
     )
 
 
@@ -437,9 +446,9 @@ def _write(
     targets: Sequence[Target],
 ) -> Snapshot:
     session.ship_by_value()
-    told = _accumulator(spark) if cut.told_by else None
+    positions = _accumulator(spark) if cut.position_sql else None
     rows = read.mapInArrow(
-        lambda batches: typed_rows(batches, targets, told),
+        lambda batches: typed_rows(batches, targets, positions),
         ", ".join(f"{quoted(target.name)} {target.stored_type}" for target in targets),
     )
     if any(target.is_variant for target in targets):
@@ -456,8 +465,8 @@ def _write(
         properties["reconcile.snapshot.position"] = cut.position
     snapshot_table.writer(rows, into, _COMMENT, properties).createOrReplace()
     position = cut.position
-    if told is not None:
-        position = _told(told.value, database, into)
+    if positions is not None:
+        position = _one_position(positions.value, database, into)
         # After the rows, since the position came with them: a snapshot without a position was not finished.
         spark.sql(
             f"ALTER TABLE {into.sql} SET TBLPROPERTIES ({literal('reconcile.snapshot.position')} = {literal(position)})"
@@ -478,7 +487,7 @@ def _accumulator(spark: SparkSession) -> Any:
     return spark.sparkContext.accumulator(set(), Union())
 
 
-def _told(positions: set[Any], database: Database, into: TableName) -> str:
+def _one_position(positions: set[Any], database: Database, into: TableName) -> str:
     """Return the one position that all rows have."""
     if len(positions) != 1:
         raise Fault(

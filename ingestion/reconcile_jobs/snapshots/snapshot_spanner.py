@@ -200,9 +200,9 @@ def _fields(client: Client, table: Table, declared: list[str | None]) -> list[Fi
 
     fields: list[Field] = []
     complaints: list[str] = []
-    for column, told, asked in zip(table.columns, client.retried(once), declared, strict=True):
-        is_array = told.type_.code == types.TypeCode.ARRAY
-        kind = told.type_.array_element_type if is_array else told.type_
+    for column, field_type, asked in zip(table.columns, client.retried(once), declared, strict=True):
+        is_array = field_type.type_.code == types.TypeCode.ARRAY
+        kind = field_type.type_.array_element_type if is_array else field_type.type_
         code = types.TypeCode(kind.code).name
         is_pg_numeric = kind.type_annotation == types.TypeAnnotationCode.PG_NUMERIC
         usual = "string" if is_pg_numeric else _TYPES.get(code)

@@ -254,14 +254,14 @@ def _column_types(table: Table, fields: Any) -> str:
 
 def _type(kind: Any) -> dict[str, Any]:
     """Return a type as change records give it."""
-    told: dict[str, Any] = {"code": types.TypeCode(kind.code).name}
+    described: dict[str, Any] = {"code": types.TypeCode(kind.code).name}
     if kind.type_annotation:
-        told["type_annotation"] = types.TypeAnnotationCode(kind.type_annotation).name
+        described["type_annotation"] = types.TypeAnnotationCode(kind.type_annotation).name
     if kind.code == types.TypeCode.ARRAY:
-        told["array_element_type"] = _type(kind.array_element_type)
+        described["array_element_type"] = _type(kind.array_element_type)
     if kind.proto_type_fqn:
-        told["proto_type_fqn"] = kind.proto_type_fqn
-    return told
+        described["proto_type_fqn"] = kind.proto_type_fqn
+    return described
 
 
 def _plain(value: Any) -> Any:

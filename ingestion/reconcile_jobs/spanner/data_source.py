@@ -95,7 +95,7 @@ class Options:
         try:
             heartbeat = round(1000 * seconds(options.get("heartbeat", "10s")))
             parsed = cls(
-                DatabaseName.here(
+                DatabaseName.from_environment(
                     options["project"], options["instance"], options["database"], options.get("emulatorHost")
                 ),
                 options["stream"],

@@ -92,7 +92,7 @@ def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
 
     With `every`, goes on until `stop` is set or the end has come. Raises UsageError, or Fault.
     """
-    database = DatabaseName.here(job.project, job.instance, job.database)
+    database = DatabaseName.from_environment(job.project, job.instance, job.database)
     with in_sentences(), Client(database) as client, settings(spark, _SETTINGS):
         return _Run(spark, client, job, caller).run()
 
@@ -101,7 +101,8 @@ class _Run(AppendRun[Totals]):
     def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller | None) -> None:
         super().__init__(spark, caller, Totals())
         self.client, self.job = client, job
-        self.behind: int | None = None  # the last window, if it ended before Spanner's now, being as long as one can be
+        # The last window, if it ended before Spanner's now, being as long as one can be.
+        self.late_window: int | None = None
         self.last_cut: int | None = None
 
     def run(self) -> Totals:
@@ -122,7 +123,7 @@ class _Run(AppendRun[Totals]):
         until = _NEVER if end is None else end
         while self.job.every is not None and not self.stop.is_set() and not self._reached(until):
             self._follow(until, self.job.every)
-            if self.behind is not None and not self.stop.is_set():
+            if self.late_window is not None and not self.stop.is_set():
                 self._follow(min(self.client.now(), until), None)
         return self.totals
 
@@ -186,7 +187,7 @@ class _Run(AppendRun[Totals]):
         """
         if self._reached(target):
             return
-        self.target, self.behind = target, None
+        self.target, self.late_window = target, None
         self.spark.dataSource.register(SpannerChangeStream)
         query = self.follow(self._writer(every), self.checkpoint, self._append, lambda query: self._ends(query, every))
         if self.stop.is_set() and self.job.every is None and not self._done(query):
@@ -218,8 +219,8 @@ class _Run(AppendRun[Totals]):
         if self.stop.is_set() or self._done(query):
             return True
         # With an interval, when a window as long as can be was appended, and is in the checkpoint.
-        last, behind = query._jsq.lastProgress(), self.behind
-        return every is not None and behind is not None and last is not None and last.batchId() >= behind
+        last, late_window = query._jsq.lastProgress(), self.late_window
+        return every is not None and late_window is not None and last is not None and last.batchId() >= late_window
 
     def _append(self, found: DataFrame, epoch: int) -> None:
         from pyspark import StorageLevel
@@ -235,8 +236,10 @@ class _Run(AppendRun[Totals]):
                 content.append("backfill")
                 readers = 2 * self.spark.sparkContext.defaultParallelism
                 start, longest = self.begun.start, self.job.longest_record
-                there = backfill_frame(self.spark, self.client, self.stream, self.watched, start, readers, longest)
-                rows = rows.unionByName(there)
+                backfill_rows = backfill_frame(
+                    self.spark, self.client, self.stream, self.watched, start, readers, longest
+                )
+                rows = rows.unionByName(backfill_rows)
             first, last = nanoseconds(cut["start"]), nanoseconds(cut["cut_time"])
             self.last_cut = self.last_cut or first
             worth_a_batch = records or epoch == 0 or last >= self.target or last - self.last_cut >= _SILENCE
@@ -249,7 +252,7 @@ class _Run(AppendRun[Totals]):
                     self.totals.backfill_records += max(0, appended.rows - records - 1)
                 self.last_cut = last
                 self.begun = replace(self.begun, appended=True).keep(self.staging)
-            self.behind = epoch if last - first + 1 >= window_length(self.job.window) else None
+            self.late_window = epoch if last - first + 1 >= window_length(self.job.window) else None
             self.totals.windows += 1
             self.totals.records += records
             self.totals.cut_time = cut["cut_time"]
@@ -298,9 +301,9 @@ class _Run(AppendRun[Totals]):
             return
         text = f"{self.so_far(f'{total.windows:,} windows')}; up to {total.cut_time[:19]}Z"
         passed = self.clock.seconds() - self.started
-        behind = (min(self.target, self.now + int(passed * 10**9)) - nanoseconds(total.cut_time)) // 10**9
-        if behind > 60:
-            text += f", {_duration(behind)} behind"
+        lag = (min(self.target, self.now + int(passed * 10**9)) - nanoseconds(total.cut_time)) // 10**9
+        if lag > 60:
+            text += f", {_duration(lag)} behind"
         self.progress(text)
 
 

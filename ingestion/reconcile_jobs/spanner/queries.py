@@ -39,7 +39,7 @@ class DatabaseName:
     emulator: str | None = None
 
     @classmethod
-    def here(cls, project: str, instance: str, database: str, emulator: str | None = None) -> DatabaseName:
+    def from_environment(cls, project: str, instance: str, database: str, emulator: str | None = None) -> DatabaseName:
         """Return the name as this process's environment means it. Raises UsageError for what cannot be a name."""
         for option, text in (("project", project), ("instance", instance), ("database", database)):
             if not re.fullmatch(r"[\w.:-]+", text):

@@ -1,7 +1,7 @@
 {#- As `change_counts`, if the range has keyless deletes or earlier ranges had some. `rows_cache` holds what
-    `rows_beside_keyless_deletes` gives. -#}
+    `rows_with_keyless_deletes` gives. -#}
 {%- macro counts_with_keyless_deletes(relations, settings, range) -%}
-{{ reconcile.added_counts(
+{{ reconcile.summed_counts(
       reconcile.change_counts(relations.changes_cache, relations.rows_cache, range.delivered, settings.keyless, lost='_change_is_lost'),
       reconcile._keyless_delete_counts(relations, settings, range),
       ['duplicate', 'superseded', 'pending', 'applied', 'deleted', 'tombstoned']) }}
@@ -13,37 +13,38 @@
     there: like the delete of a key, it also holds for records that come late. -#}
 {%- macro _keyless_delete_counts(relations, settings, range) -%}
 {%- set place = settings.keyless.place -%}
-{%- set takes_older = 'coalesce(bool_or(there.stands and there._change_sequence < come._change_sequence), false)' -%}
+{%- set is_older = 'covered.in_table and covered._change_sequence < incoming._change_sequence' -%}
+{%- set removes_older = 'coalesce(bool_or(' ~ is_older ~ '), false)' -%}
 select
     coalesce(sum(records - if(is_known, 0, 1)), 0) as duplicate,
-    count_if(is_new and not is_applied and (not is_latest or is_explained)) as superseded,
-    count_if(is_new and not is_applied and is_latest and not is_explained) as pending,
+    count_if(is_new and not is_applied and (not is_latest or has_covered_records)) as superseded,
+    count_if(is_new and not is_applied and is_latest and not has_covered_records) as pending,
     count_if(is_new and is_applied) as applied,
-    count_if(is_new and is_applied and takes_live_row) as deleted,
-    count_if(is_new and is_applied and not takes_live_row) as tombstoned
+    count_if(is_new and is_applied and removes_live_row) as deleted,
+    count_if(is_new and is_applied and not removes_live_row) as tombstoned
 from (
     select
-        come.is_known,
-        not come.is_known as is_new,
-        come.is_latest,
-        come.records,
-        come.is_latest{{ ' and ' ~ takes_older if settings.keyless.kind == 'row_deletes' }} as is_applied,
-        coalesce(bool_or(there.stands and there._change_sequence < come._change_sequence and there.was_live), false) as takes_live_row,
-        count(there._change_sequence) > 0 as is_explained
+        incoming.is_known,
+        not incoming.is_known as is_new,
+        incoming.is_latest,
+        incoming.records,
+        incoming.is_latest{{ ' and ' ~ removes_older if settings.keyless.kind == 'row_deletes' }} as is_applied,
+        coalesce(bool_or(covered.in_table and covered._change_sequence < incoming._change_sequence and covered.was_live), false) as removes_live_row,
+        count(covered._change_sequence) > 0 as has_covered_records
     from (
-        {{ reconcile._keyless_deletes_beside_known(relations, settings, range) | indent(8) }}
-    ) as come
+        {{ reconcile._keyless_deletes_with_known(relations, settings, range) | indent(8) }}
+    ) as incoming
     left join (
         {{ reconcile._rows_at_places(relations, settings, range) | indent(8) }}
-    ) as there
-        on {{ reconcile.names_row(settings.keyless, 'come.' ~ place, 'there') }}
-    group by come.{{ place }}, come._change_sequence, come.is_known, come.is_latest, come.records
+    ) as covered
+        on {{ reconcile.delete_covers_row(settings.keyless, 'incoming.' ~ place, 'covered') }}
+    group by incoming.{{ place }}, incoming._change_sequence, incoming.is_known, incoming.is_latest, incoming.records
 )
 {%- endmacro %}
 
 {#- The keyless deletes of the range and of earlier ranges. `is_known`: whether an earlier range brought the delete.
     `is_latest`: whether it is the newest one of its place. -#}
-{%- macro _keyless_deletes_beside_known(relations, settings, range) -%}
+{%- macro _keyless_deletes_with_known(relations, settings, range) -%}
 {%- set place = settings.keyless.place -%}
 select
     *,
@@ -55,7 +56,7 @@ from (
         from (
             {{ reconcile.keyless_deletes(relations.changes_cache, settings.keyless, settings.unique_key) | indent(12) }}
         )
-        {%- if reconcile.knows_keyless_deletes(settings.keyless, settings.built, range) %}
+        {%- if reconcile.has_earlier_keyless_deletes(settings.keyless, settings.built, range) %}
         union all
         select {{ place }}, _change_sequence, 0, true
         from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }}
@@ -66,7 +67,7 @@ from (
 {%- endmacro %}
 
 {#- What is known at the places: the rows that the range sets, the rows of the base table, and the records in between,
-    which set no row. `stands`: whether it is a row after the range; false for those records, and for rows of the base
+    which set no row. `in_table`: whether it is a row after the range; false for those records, and for rows of the base
     table that the range replaces. `was_live`: whether the model showed a row of this key before the range; of a row
     that the range sets, only if a keyless delete of the range undoes it. -#}
 {%- macro _rows_at_places(relations, settings, range) -%}
@@ -74,8 +75,8 @@ from (
 {%- set by_address = keyless.kind == 'row_deletes' -%}
 {%- set key = reconcile.identifier(settings.unique_key[0]) -%}
 {%- set columns = reconcile.columns_of_place(keyless, settings.unique_key) -%}
-{%- set knows = reconcile.knows_keyless_deletes(settings.keyless, settings.built, range) -%}
-select {{ columns }}, _change_sequence, true as stands, _change_is_undone and not coalesce(_change_base_deleted, true) as was_live
+{%- set has_earlier = reconcile.has_earlier_keyless_deletes(settings.keyless, settings.built, range) -%}
+select {{ columns }}, _change_sequence, true as in_table, _change_is_undone and not coalesce(_change_base_deleted, true) as was_live
 from {{ relations.rows_cache }}
 where {{ reconcile.replaces_base(settings.keyless) }}
 {%- if by_address %}
@@ -86,7 +87,7 @@ where _change_error is null and {{ key }} is not null
 {%- endif %}
 {%- if reconcile.known_table(relations, range) %}
 {%- set place = 'base._row_id' if by_address else 'base.* except (_change_sequence, _deleted)' %}
-{%- set is_seen = 'coalesce(base._change_sequence >= known._change_sequence, true)' if knows and by_address %}
+{%- set is_seen = 'coalesce(base._change_sequence >= known._change_sequence, true)' if has_earlier and by_address %}
 union all
 select {{ place }}, base._change_sequence, replaced.{{ key }} is null, not base._deleted{{ ' and ' ~ is_seen if is_seen }}
 from (
@@ -97,10 +98,10 @@ from (
         from {{ relations.changes_cache }}
         where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
     ) as keyless
-        on {{ reconcile.names_row(keyless, 'keyless.' ~ keyless.place, 'known') }}
-    {%- if knows and not by_address %}
+        on {{ reconcile.delete_covers_row(keyless, 'keyless.' ~ keyless.place, 'known') }}
+    {%- if has_earlier and not by_address %}
     left anti join {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }} as hiding
-        on {{ reconcile.names_row(keyless, 'hiding.' ~ keyless.place, 'known') }} and hiding._change_sequence > known._change_sequence
+        on {{ reconcile.delete_covers_row(keyless, 'hiding.' ~ keyless.place, 'known') }} and hiding._change_sequence > known._change_sequence
     {%- endif %}
 ) as base
 left join (
@@ -109,7 +110,7 @@ left join (
     where {{ reconcile.replaces_base(settings.keyless) }}
 ) as replaced
     on {{ reconcile.keys_match(settings.unique_key, 'replaced', 'base') }}
-{%- if knows and by_address %}
+{%- if has_earlier and by_address %}
 left join (
     select _row_id, max(_change_sequence) as _change_sequence
     from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }}

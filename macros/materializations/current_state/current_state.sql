@@ -6,24 +6,26 @@
     {%- set parsed = reconcile.parse_range(relations, settings, range) -%}
     {%- set fold = reconcile.newest_rows(relations, settings, range) -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, fold)) -%}
-    {%- set come = reconcile.come_keyless_deletes(relations.changes_cache, settings.keyless, settings.unique_key) -%}
-    {%- if reconcile.has_keyless_deletes(settings.keyless, settings.built, come) -%}
+    {%- set keyless_count = reconcile.count_keyless_deletes(
+          relations.changes_cache, settings.keyless, settings.unique_key) -%}
+    {%- if reconcile.has_keyless_deletes(settings.keyless, settings.built, keyless_count) -%}
       {%- do reconcile.run_statements(reconcile.get_cache_rows_statements(relations, settings, range)) -%}
       {%- set counts = reconcile.one_row(reconcile.counts_with_keyless_deletes(relations, settings, range)) -%}
-      {%- do reconcile.run_statements(reconcile.get_keyless_delete_statements(relations, settings, range, come)) -%}
+      {%- do reconcile.run_statements(
+            reconcile.get_keyless_delete_statements(relations, settings, range, keyless_count)) -%}
     {%- else -%}
       {%- set counts = reconcile.one_row(
             reconcile.column_counts(relations.changes_cache, relations.fold_cache, range.delivered)
             if settings.partial_records
             else reconcile.change_counts(relations.changes_cache, relations.fold_cache, range.delivered, settings.keyless)) -%}
     {%- endif -%}
-    {%- set said = parsed.said + reconcile.said_of_records(relations, settings, range, parsed.facts, counts) -%}
+    {%- set messages = parsed.messages + reconcile.record_messages(relations, settings, range, parsed.facts, counts) -%}
     {%- do reconcile.write_range(relations, settings, range, counts,
           reconcile.rebuilt_rows(relations, settings, range, run.columns) if range.kind == 'rebuild'
           else reconcile.merge_newest(relations, settings, range, counts)) -%}
   {%- endif -%}
 
-  {%- set has_keyless_deletes = reconcile.has_keyless_deletes(settings.keyless, settings.built, come) -%}
+  {%- set has_keyless_deletes = reconcile.has_keyless_deletes(settings.keyless, settings.built, keyless_count) -%}
   {%- if settings.fresh -%}
     {%- set merged = range.last if counts else range.first - 1 -%}
     {%- set live = reconcile.fresh_rows(relations, settings, relations.base, has_keyless_deletes, merged) -%}
@@ -31,5 +33,5 @@
     {%- set live = reconcile.live_rows(relations, settings, has_keyless_deletes) -%}
   {%- endif -%}
   {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, live)) -%}
-  {{ return(reconcile.finish_run(run, counts, said, has_keyless_deletes)) }}
+  {{ return(reconcile.finish_run(run, counts, messages, has_keyless_deletes)) }}
 {%- endmaterialization %}

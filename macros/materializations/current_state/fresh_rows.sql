@@ -6,7 +6,7 @@
     `has_keyless_deletes`: whether the model has a table of keyless deletes, which the view then reads too. `last`: the
     last batch that counts, for an earlier moment; none otherwise. -#}
 {%- macro fresh_rows(relations, settings, known, has_keyless_deletes, batch, last=none) -%}
-with {{ reconcile._rows_behind(relations, settings, known, batch, last) }}
+with {{ reconcile._fresh_rows_ctes(relations, settings, known, batch, last) }}
 {%- if settings.keyless %},
 
 keyless_deletes as (
@@ -26,7 +26,7 @@ keyless_deletes as (
 
 {#- The rows of a `current_view` of which only some columns are known. -#}
 {%- macro pending_rows(relations, settings) -%}
-with {{ reconcile._rows_behind(relations, settings, settings.known, settings.batch, none) }}
+with {{ reconcile._fresh_rows_ctes(relations, settings, settings.known, settings.batch, none) }}
 
 select *
 from fresh
@@ -37,7 +37,7 @@ where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if sett
     the later records folded in, deleted rows too. Spark plans and computes a nondeterministic subquery once, however
     often it is named. The condition `spark_partition_id() >= 0` is always true, and makes a subquery
     nondeterministic. -#}
-{%- macro _rows_behind(relations, settings, known, batch, last) -%}
+{%- macro _fresh_rows_ctes(relations, settings, known, batch, last) -%}
 {%- set changes = reconcile.checked_records(
       'select * from ' ~ reconcile.qualified(relations.changes), [], settings, batch + 1, last) -%}
 {%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted']

@@ -20,7 +20,7 @@ where
     and not exists (
         select 1
         from {{ keyless_deletes }} as keyless
-        where {{ reconcile.names_row(settings.keyless, 'keyless.' ~ settings.keyless.place, 'base') }} and keyless._change_sequence > base._change_sequence
+        where {{ reconcile.delete_covers_row(settings.keyless, 'keyless.' ~ settings.keyless.place, 'base') }} and keyless._change_sequence > base._change_sequence
     )
     {%- endif %}
 {%- endmacro %}

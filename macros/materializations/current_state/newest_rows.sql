@@ -4,8 +4,8 @@
 {%- if reconcile.keys_may_shift(settings.keyless) -%}
 {{ reconcile._newest_by_address(relations, settings, range) }}
 {%- else -%}
-{%- set newest = reconcile._newest_beside_base(relations, settings, range) -%}
-{{ reconcile.columns_beside_base(newest) if settings.partial_records else newest }}
+{%- set newest = reconcile._newest_with_base(relations, settings, range) -%}
+{{ reconcile.columns_with_base(newest) if settings.partial_records else newest }}
 {%- endif -%}
 {%- endmacro %}
 
@@ -13,7 +13,7 @@
     join comes first because of the outer join: Spark can broadcast only the outer join's right side, the growing base
     table, or else shuffles it. The query has subqueries instead of CTEs: through a CTE, Spark does not see that the
     relation it reads is cached. -#}
-{%- macro _newest_beside_base(relations, settings, range) -%}
+{%- macro _newest_with_base(relations, settings, range) -%}
 {%- set table = reconcile.known_table(relations, range) -%}
 {%- set known = {'_change_sequence': 'string', '_deleted': 'boolean'} -%}
 {%- if reconcile.have_log(settings.inputs.objects) -%}

@@ -4,24 +4,26 @@
   {%- set settings, relations, range = run.settings, run.relations, run.range -%}
   {%- if run.has_work -%}
     {%- set parsed = reconcile.parse_range(relations, settings, range) -%}
-    {%- set come = reconcile.come_keyless_deletes(relations.changes_cache, settings.keyless, settings.unique_key) -%}
-    {%- set fold = reconcile.mended_versions(relations, settings, range, come) -%}
+    {%- set keyless_count = reconcile.count_keyless_deletes(
+          relations.changes_cache, settings.keyless, settings.unique_key) -%}
+    {%- set fold = reconcile.recomputed_versions(relations, settings, range, keyless_count) -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, fold)) -%}
     {%- set counts = reconcile.one_row(
-          reconcile.version_counts_with_keyless_deletes(relations, settings, range) if come
+          reconcile.version_counts_with_keyless_deletes(relations, settings, range) if keyless_count
           else reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
-    {%- set said = parsed.said + reconcile.said_of_records(relations, settings, range, parsed.facts, counts) -%}
-    {%- if reconcile.has_keyless_deletes(settings.keyless, settings.built, come) -%}
-      {%- do reconcile.run_statements(reconcile.get_keyless_delete_statements(relations, settings, range, come)) -%}
+    {%- set messages = parsed.messages + reconcile.record_messages(relations, settings, range, parsed.facts, counts) -%}
+    {%- if reconcile.has_keyless_deletes(settings.keyless, settings.built, keyless_count) -%}
+      {%- do reconcile.run_statements(
+            reconcile.get_keyless_delete_statements(relations, settings, range, keyless_count)) -%}
     {%- endif -%}
     {%- do reconcile.write_range(relations, settings, range, counts,
           reconcile.rebuilt_versions(relations, settings, range, run.columns) if range.kind == 'rebuild'
           else reconcile.merge_versions(relations, settings, range, counts)) -%}
   {%- endif -%}
 
-  {%- set has_keyless_deletes = reconcile.has_keyless_deletes(settings.keyless, settings.built, come) -%}
+  {%- set has_keyless_deletes = reconcile.has_keyless_deletes(settings.keyless, settings.built, keyless_count) -%}
   {%- set live = reconcile.shown_versions(relations, settings) -%}
   {%- set names = reconcile.version_columns(settings.row_ids, settings.unique_key) | list -%}
   {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, live, names)) -%}
-  {{ return(reconcile.finish_run(run, counts, said, has_keyless_deletes)) }}
+  {{ return(reconcile.finish_run(run, counts, messages, has_keyless_deletes)) }}
 {%- endmaterialization %}

@@ -3,19 +3,19 @@
 {%- macro merge_versions(relations, settings, range, counts) -%}
 {%- set columns = reconcile.history_columns(settings) -%}
 {%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
-{%- set mended = (values if settings.partial_records else []) + reconcile.mended_columns(settings.partial_records)
+{%- set derived = (values if settings.partial_records else []) + reconcile.derived_columns(settings.partial_records)
       + reconcile.columns_of_copies(settings.keyless) -%}
 merge into {{ reconcile.qualified(relations.base) }} as base
 using (
     select {{ reconcile.broadcast_hint('record', counts.merged) }}*
     from {{ relations.fold_cache }} as record
-    where (_change_is_new or _change_is_mended)
+    where (_change_is_new or _change_is_revised)
     and {{ reconcile.base_is_unchanged(relations, range) }}
 ) as version
 on {{ reconcile.keys_match(settings.unique_key, 'version', 'base', settings.file_format) }} and version._change_sequence = base._change_sequence
 {%- if counts.merged > counts.new_keys %}
 when matched then update set
-    {%- for column in mended %}
+    {%- for column in derived %}
     {{ reconcile.stored_column(column, settings.file_format) }} = version.{{ column }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- endif %}

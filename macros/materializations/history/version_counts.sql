@@ -1,6 +1,6 @@
-{#- As `change_counts`, for a history. `versions`: as `mended_versions` gives them. Every record that the base table did
-    not have is applied, however late it comes. But a partial record is pending as long as no record shows what its row
-    was before. `changes`: the checked records of the range. `delivered`: how many change records staging has in the
+{#- As `change_counts`, for a history. `versions`: as `recomputed_versions` gives them. Every record that the base table
+    did not have is applied, however late it comes. But a partial record is pending as long as no record shows what its
+    row was before. `changes`: the checked records of the range. `delivered`: how many change records staging has in the
     range. -#}
 {%- macro version_counts(changes, versions, delivered) -%}
 select
@@ -14,7 +14,7 @@ select
     count_if(_change_is_new and _change_effect = '{{ effect }}') as {{ effect }},
     {%- endfor %}
     count_if(_change_is_new) as new_keys,
-    count_if(_change_is_new or _change_is_mended) as merged,
+    count_if(_change_is_new or _change_is_revised) as merged,
     max(if(_change_is_new, _change_batch, null)) as base_batch
 from (
     select

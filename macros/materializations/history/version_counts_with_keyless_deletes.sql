@@ -3,7 +3,7 @@
     otherwise, or an earlier delete ended it. A row delete is pending if no earlier record has its address. A range
     delete that ends no version is applied and counts as tombstoned. -#}
 {%- macro version_counts_with_keyless_deletes(relations, settings, range) -%}
-{{ reconcile.added_counts(
+{{ reconcile.summed_counts(
       reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered),
       reconcile._ending_counts(relations, settings, range),
       ['duplicate', 'superseded', 'pending', 'applied', 'deleted', 'tombstoned']) }}
@@ -11,7 +11,7 @@
 
 {%- macro _ending_counts(relations, settings, range) -%}
 {%- set keyless = settings.keyless -%}
-{%- set knows = reconcile.knows_keyless_deletes(keyless, settings.built, range) -%}
+{%- set has_earlier = reconcile.has_earlier_keyless_deletes(keyless, settings.built, range) -%}
 {%- set by_address = 'true' if keyless.kind == 'row_deletes' else 'false' -%}
 select
     coalesce(sum(records - if(is_known, 0, 1)), 0) as duplicate,
@@ -22,19 +22,19 @@ select
     count_if(not is_known and ended = 0 and not {{ by_address }}) as tombstoned
 from (
     select
-        come._change_records as records,
-        {{ 'bool_or(known._change_sequence is not null)' if knows else 'false' }} as is_known,
-        count_if(version._change_undone.sequence = come._change_sequence) as ended,
+        incoming._change_records as records,
+        {{ 'bool_or(known._change_sequence is not null)' if has_earlier else 'false' }} as is_known,
+        count_if(version._change_ended_by.sequence = incoming._change_sequence) as ended,
         count(version._change_sequence) as records_before
     from (
         {{ reconcile.keyless_deletes(relations.changes_cache, keyless, settings.unique_key) | indent(8) }}
-    ) as come
-    {%- if knows %}
+    ) as incoming
+    {%- if has_earlier %}
     left join {{ reconcile.stored_keyless_deletes(relations, keyless, settings.file_format) }} as known
-        on come.{{ keyless.place }} = known.{{ keyless.place }} and come._change_sequence = known._change_sequence
+        on incoming.{{ keyless.place }} = known.{{ keyless.place }} and incoming._change_sequence = known._change_sequence
     {%- endif %}
     left join {{ relations.fold_cache }} as version
-        on {{ reconcile.names_row(keyless, 'come.' ~ keyless.place, 'version') }} and version._change_sequence < come._change_sequence
-    group by come.{{ keyless.place }}, come._change_sequence, come._change_records
+        on {{ reconcile.delete_covers_row(keyless, 'incoming.' ~ keyless.place, 'version') }} and version._change_sequence < incoming._change_sequence
+    group by incoming.{{ keyless.place }}, incoming._change_sequence, incoming._change_records
 )
 {%- endmacro %}

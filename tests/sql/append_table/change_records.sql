@@ -15,7 +15,7 @@ select
     fields_of_payload as _change_fields,
     cast(null as string) as _change_key,
     cast(null as string) as _change_schema,
-    meant as _change_macro,
+    fitting_macro as _change_macro,
     record as _change_record,
     origin as _change_origin
 from (
@@ -25,7 +25,7 @@ select
         concat_ws(
             '; ',
             case
-                when meant is not null then concat('the record is of another source; probably meant: ', meant)
+                when fitting_macro is not null then concat('the record is of another source; probably meant: ', fitting_macro)
                 when not source <=> 'append table' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
             end,
             case
@@ -153,13 +153,13 @@ select record, source, batch, origin, case source
             when 'spanner' then 'spanner_change_stream'
             when 'bigtable' then 'bigtable_change_stream'
             when 'snapshot' then 'snapshots'
-            when 'datastream' then coalesce(concat('datastream_', transform(array(from_json(record, 'read_method string, source_metadata struct<scn string, row_id string, log_position string, binlog_position string, lsn string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), said -> case
-            when said.source_metadata.scn is not null or said.source_metadata.row_id is not null or said.read_method like 'oracle%' then 'oracle'
-            when said.source_metadata.lsn like '%/%' or said.read_method like 'postgres%' then 'postgresql'
-            when said.source_metadata.lsn like '%:%' or said.read_method like 'sqlserver%' then 'sqlserver'
-            when said.source_metadata.log_position is not null or said.source_metadata.binlog_position is not null or said.read_method like 'mysql%' then 'mysql'
+            when 'datastream' then coalesce(concat('datastream_', transform(array(from_json(record, 'read_method string, source_metadata struct<scn string, row_id string, log_position string, binlog_position string, lsn string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), parsed -> case
+            when parsed.source_metadata.scn is not null or parsed.source_metadata.row_id is not null or parsed.read_method like 'oracle%' then 'oracle'
+            when parsed.source_metadata.lsn like '%/%' or parsed.read_method like 'postgres%' then 'postgresql'
+            when parsed.source_metadata.lsn like '%:%' or parsed.read_method like 'sqlserver%' then 'sqlserver'
+            when parsed.source_metadata.log_position is not null or parsed.source_metadata.binlog_position is not null or parsed.read_method like 'mysql%' then 'mysql'
         end)[0]), 'one that begins with datastream_')
-        end as meant
+        end as fitting_macro
 from `lake`.`shop_changes`
 where object = 'shop.orders'
 ) as staged

@@ -61,7 +61,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant
+    mode(_change_macro, true) as fitting_macro
 from reconcile_changes_da2f7fd25744;
 
 cache table reconcile_fold_da2f7fd25744 as
@@ -197,7 +197,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e842579da318dd2ca3e22bf96b28fbd2')
+tblproperties ('reconcile.definition' = 'ce8be1e8c50fe7c590727c1c52d616d5')
 as
 
 {the SELECT of append_table/change_records.sql};

@@ -62,7 +62,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant
+    mode(_change_macro, true) as fitting_macro
 from reconcile_changes_da2f7fd25744;
 
 cache table reconcile_fold_da2f7fd25744 as

@@ -2,15 +2,15 @@ select
     'lake.shop_changes' as staging,
     object,
     case when object is null then 'the record names no object' else 'no model reads this object' end as reason,
-    if(source = 'datastream', transform(array(from_json(record, 'read_method string, source_metadata struct<database string, schema string, table string, scn string, row_id string, log_position string, binlog_position string, lsn string, primary_keys array<string>, replication_index array<string>>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), said -> nullif(concat_ws(', ',
-        concat(coalesce(nullif(regexp_replace(said.source_metadata.schema, '^\\["|"\\]$', ''), ''), said.source_metadata.database), '.', said.source_metadata.table),
+    if(source = 'datastream', transform(array(from_json(record, 'read_method string, source_metadata struct<database string, schema string, table string, scn string, row_id string, log_position string, binlog_position string, lsn string, primary_keys array<string>, replication_index array<string>>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), parsed -> nullif(concat_ws(', ',
+        concat(coalesce(nullif(regexp_replace(parsed.source_metadata.schema, '^\\["|"\\]$', ''), ''), parsed.source_metadata.database), '.', parsed.source_metadata.table),
         case
-            when said.source_metadata.scn is not null or said.source_metadata.row_id is not null or said.read_method like 'oracle%' then 'oracle'
-            when said.source_metadata.lsn like '%/%' or said.read_method like 'postgres%' then 'postgresql'
-            when said.source_metadata.lsn like '%:%' or said.read_method like 'sqlserver%' then 'sqlserver'
-            when said.source_metadata.log_position is not null or said.source_metadata.binlog_position is not null or said.read_method like 'mysql%' then 'mysql'
+            when parsed.source_metadata.scn is not null or parsed.source_metadata.row_id is not null or parsed.read_method like 'oracle%' then 'oracle'
+            when parsed.source_metadata.lsn like '%/%' or parsed.read_method like 'postgres%' then 'postgresql'
+            when parsed.source_metadata.lsn like '%:%' or parsed.read_method like 'sqlserver%' then 'sqlserver'
+            when parsed.source_metadata.log_position is not null or parsed.source_metadata.binlog_position is not null or parsed.read_method like 'mysql%' then 'mysql'
         end,
-        concat('key ', nullif(array_join(coalesce(said.source_metadata.primary_keys, said.source_metadata.replication_index), ', '), ''))
+        concat('key ', nullif(array_join(coalesce(parsed.source_metadata.primary_keys, parsed.source_metadata.replication_index), ', '), ''))
     ), ''))[0], null) as proposal,
     record,
     origin,

@@ -23,7 +23,7 @@ select
     batch as _change_batch,
     cast(null as array<string>) as _change_columns,
     nullif(error, '') as _change_error,
-    meant as _change_macro,
+    fitting_macro as _change_macro,
     record as _change_record,
     origin as _change_origin
 from (
@@ -45,7 +45,7 @@ select
     concat_ws(
         '; ',
         case
-                when meant is not null then concat('the record is of another source; probably meant: ', meant)
+                when fitting_macro is not null then concat('the record is of another source; probably meant: ', fitting_macro)
                 when not source <=> 'bigtable' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
             end,
         case
@@ -88,34 +88,34 @@ select
     transform(
         transform(
             transform(entries, entry -> try_cast(entry as map<string, variant>)),
-            entry -> struct(if(cardinality(entry) = 1, get(map_keys(entry), 0), null) as kind, try_cast(get(map_values(entry), 0) as map<string, variant>) as said)
+            entry -> struct(if(cardinality(entry) = 1, get(map_keys(entry), 0), null) as kind, try_cast(get(map_values(entry), 0) as map<string, variant>) as fields)
         ),
         entry -> struct(
             entry.kind,
-            entry.said is not null as is_object,
-            if(schema_of_variant(entry.said['family']) = 'STRING', nullif(cast(entry.said['family'] as string), ''), null) as family,
-            if(schema_of_variant(entry.said['qualifier']) = 'STRING', try_to_binary(cast(entry.said['qualifier'] as string), 'base64'), null) as qualifier,
-            if(schema_of_variant(entry.said['value']) = 'STRING', try_to_binary(cast(entry.said['value'] as string), 'base64'), null) as value,
-            if(cast(entry.said['timestamp_micros'] as string) rlike '^[0-9]{1,19}$', try_cast(cast(entry.said['timestamp_micros'] as string) as bigint), null) as time,
-            if(cast(entry.said['start_timestamp_micros'] as string) rlike '^[0-9]{1,19}$', try_cast(cast(entry.said['start_timestamp_micros'] as string) as bigint), null) as begins,
-            if(cast(entry.said['end_timestamp_micros'] as string) rlike '^[0-9]{1,19}$', try_cast(cast(entry.said['end_timestamp_micros'] as string) as bigint), null) as ends
+            entry.fields is not null as is_object,
+            if(schema_of_variant(entry.fields['family']) = 'STRING', nullif(cast(entry.fields['family'] as string), ''), null) as family,
+            if(schema_of_variant(entry.fields['qualifier']) = 'STRING', try_to_binary(cast(entry.fields['qualifier'] as string), 'base64'), null) as qualifier,
+            if(schema_of_variant(entry.fields['value']) = 'STRING', try_to_binary(cast(entry.fields['value'] as string), 'base64'), null) as value,
+            if(cast(entry.fields['timestamp_micros'] as string) rlike '^[0-9]{1,19}$', try_cast(cast(entry.fields['timestamp_micros'] as string) as bigint), null) as time,
+            if(cast(entry.fields['start_timestamp_micros'] as string) rlike '^[0-9]{1,19}$', try_cast(cast(entry.fields['start_timestamp_micros'] as string) as bigint), null) as begins,
+            if(cast(entry.fields['end_timestamp_micros'] as string) rlike '^[0-9]{1,19}$', try_cast(cast(entry.fields['end_timestamp_micros'] as string) as bigint), null) as ends
         )
     )
 )) as read_entries
 from (
-select record, source, batch, origin, meant, data_change.*
+select record, source, batch, origin, fitting_macro, data_change.*
 from (
 select record, source, batch, origin, case source
             when 'spanner' then 'spanner_change_stream'
             when 'snapshot' then 'snapshots'
             when 'append table' then 'datastream_append'
-            when 'datastream' then coalesce(concat('datastream_', transform(array(from_json(record, 'read_method string, source_metadata struct<scn string, row_id string, log_position string, binlog_position string, lsn string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), said -> case
-            when said.source_metadata.scn is not null or said.source_metadata.row_id is not null or said.read_method like 'oracle%' then 'oracle'
-            when said.source_metadata.lsn like '%/%' or said.read_method like 'postgres%' then 'postgresql'
-            when said.source_metadata.lsn like '%:%' or said.read_method like 'sqlserver%' then 'sqlserver'
-            when said.source_metadata.log_position is not null or said.source_metadata.binlog_position is not null or said.read_method like 'mysql%' then 'mysql'
+            when 'datastream' then coalesce(concat('datastream_', transform(array(from_json(record, 'read_method string, source_metadata struct<scn string, row_id string, log_position string, binlog_position string, lsn string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), parsed -> case
+            when parsed.source_metadata.scn is not null or parsed.source_metadata.row_id is not null or parsed.read_method like 'oracle%' then 'oracle'
+            when parsed.source_metadata.lsn like '%/%' or parsed.read_method like 'postgres%' then 'postgresql'
+            when parsed.source_metadata.lsn like '%:%' or parsed.read_method like 'sqlserver%' then 'sqlserver'
+            when parsed.source_metadata.log_position is not null or parsed.source_metadata.binlog_position is not null or parsed.read_method like 'mysql%' then 'mysql'
         end)[0]), 'one that begins with datastream_')
-        end as meant
+        end as fitting_macro
 from `lake`.`shop_changes`
 where object = 'events'
 ) as staged
@@ -123,8 +123,8 @@ lateral view explode(array(
     from_json(record, 'row_key variant, type string, source_cluster_id string, commit_timestamp string, tiebreaker string, entries array<variant>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
 )) as data_change
 ) as data_changes
-) as read
-) as said
+) as decoded_changes
+) as parsed
 ) as placed
 ) as judged
 lateral view posexplode(

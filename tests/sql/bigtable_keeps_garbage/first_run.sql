@@ -69,7 +69,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant
+    mode(_change_macro, true) as fitting_macro
 from reconcile_changes_da2f7fd25744;
 
 select count(*) from reconcile_changes_da2f7fd25744 where (_change_error is null and `row_key` is null);
@@ -87,7 +87,7 @@ select
         _change_valid_to <=> _change_known._change_valid_to and
         _change_id <=> _change_known._change_id and
         _change_time <=> _change_known._change_time
-    ) as _change_is_mended
+    ) as _change_is_revised
 from (
     select
         *,
@@ -108,14 +108,14 @@ from (
                 select
                     *,
                     last_value(if(_change_is_version, struct(valid_to, `value`), null), true) over (partition by `row_key`, `family`, `qualifier`, `cell_time` order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_before,
-                    coalesce(lag(_change_is_version and _change_undone is null) over (partition by `row_key`, `family`, `qualifier`, `cell_time` order by _change_sequence), false) as _change_was_live
+                    coalesce(lag(_change_is_version and _change_ended_by is null) over (partition by `row_key`, `family`, `qualifier`, `cell_time` order by _change_sequence), false) as _change_was_live
                 from (
                     select * except (_change_carried), _change_carried.`value`, _change_type <> 'delete' as _change_is_version
                     from (
                         select
-                            * except (valid_to, _change_next_sequence, _change_deletes, _change_undone),
-                            _change_undone,
-                            if(_change_undone is null, valid_to, greatest(valid_from, least(valid_to, _change_undone.time))) as valid_to
+                            * except (valid_to, _change_next_sequence, _change_deletes, _change_ended_by),
+                            _change_ended_by,
+                            if(_change_ended_by is null, valid_to, greatest(valid_from, least(valid_to, _change_ended_by.time))) as valid_to
                         from (
                             select
                                 *,
@@ -123,7 +123,7 @@ from (
                                     _change_deletes,
                                     found -> found.sequence > _change_sequence and (_change_next_sequence is null or found.sequence < _change_next_sequence)
                                     and found.place.row_key = record.row_key and found.place.family = record.family and (found.place.qualifier is null or found.place.qualifier = record.qualifier) and found.place.start_time <= record.cell_time and (found.place.end_time is null or record.cell_time < found.place.end_time)
-                                ))) as _change_undone
+                                ))) as _change_ended_by
                             from (
                                 select
                                     *,
@@ -181,7 +181,7 @@ select
     count_if(_change_is_new and _change_effect = 'deleted') as deleted,
     count_if(_change_is_new and _change_effect = 'tombstoned') as tombstoned,
     count_if(_change_is_new) as new_keys,
-    count_if(_change_is_new or _change_is_mended) as merged,
+    count_if(_change_is_new or _change_is_revised) as merged,
     max(if(_change_is_new, _change_batch, null)) as base_batch
 from (
     select
@@ -270,7 +270,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '5fa0ffc3c9d14b00aceb67041d075c84')
+tblproperties ('reconcile.definition' = '32c8f9fe09ec76e9f6faca5620cdcaed')
 as
 
 {the SELECT of bigtable_keeps_garbage/change_records.sql};

@@ -67,7 +67,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant
+    mode(_change_macro, true) as fitting_macro
 from reconcile_changes_da2f7fd25744;
 
 select count(*) from reconcile_changes_da2f7fd25744 where (_change_error is null and `row_key` is null);
@@ -85,7 +85,7 @@ select
         _change_valid_to <=> _change_known._change_valid_to and
         _change_id <=> _change_known._change_id and
         _change_time <=> _change_known._change_time
-    ) as _change_is_mended
+    ) as _change_is_revised
 from (
     select
         *,
@@ -106,14 +106,14 @@ from (
                 select
                     *,
                     last_value(if(_change_is_version, struct(valid_to, `value`), null), true) over (partition by `row_key`, `family`, `qualifier`, `cell_time` order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_before,
-                    coalesce(lag(_change_is_version and _change_undone is null) over (partition by `row_key`, `family`, `qualifier`, `cell_time` order by _change_sequence), false) as _change_was_live
+                    coalesce(lag(_change_is_version and _change_ended_by is null) over (partition by `row_key`, `family`, `qualifier`, `cell_time` order by _change_sequence), false) as _change_was_live
                 from (
                     select * except (_change_carried), _change_carried.`value`, _change_type <> 'delete' as _change_is_version
                     from (
                         select
-                            * except (valid_to, _change_next_sequence, _change_deletes, _change_undone),
-                            _change_undone,
-                            if(_change_undone is null, valid_to, greatest(valid_from, least(valid_to, _change_undone.time))) as valid_to
+                            * except (valid_to, _change_next_sequence, _change_deletes, _change_ended_by),
+                            _change_ended_by,
+                            if(_change_ended_by is null, valid_to, greatest(valid_from, least(valid_to, _change_ended_by.time))) as valid_to
                         from (
                             select
                                 *,
@@ -121,7 +121,7 @@ from (
                                     _change_deletes,
                                     found -> found.sequence > _change_sequence and (_change_next_sequence is null or found.sequence < _change_next_sequence)
                                     and found.place.row_key = record.row_key and found.place.family = record.family and (found.place.qualifier is null or found.place.qualifier = record.qualifier) and found.place.start_time <= record.cell_time and (found.place.end_time is null or record.cell_time < found.place.end_time)
-                                ))) as _change_undone
+                                ))) as _change_ended_by
                             from (
                                 select
                                     *,
@@ -206,7 +206,7 @@ from (
         count_if(_change_is_new and _change_effect = 'deleted') as deleted,
         count_if(_change_is_new and _change_effect = 'tombstoned') as tombstoned,
         count_if(_change_is_new) as new_keys,
-        count_if(_change_is_new or _change_is_mended) as merged,
+        count_if(_change_is_new or _change_is_revised) as merged,
         max(if(_change_is_new, _change_batch, null)) as base_batch
     from (
         select
@@ -229,9 +229,9 @@ cross join (
         count_if(not is_known and ended = 0 and not false) as tombstoned
     from (
         select
-            come._change_records as records,
+            incoming._change_records as records,
             false as is_known,
-            count_if(version._change_undone.sequence = come._change_sequence) as ended,
+            count_if(version._change_ended_by.sequence = incoming._change_sequence) as ended,
             count(version._change_sequence) as records_before
         from (
             select _range, _change_sequence, first._change_time, first._change_id, _change_batch, records as _change_records
@@ -246,10 +246,10 @@ cross join (
                 where (_change_error is null and `row_key` is null)
                 group by _range, _change_sequence
             )
-        ) as come
+        ) as incoming
         left join reconcile_fold_da2f7fd25744 as version
-            on come._range.row_key = version.row_key and come._range.family = version.family and (come._range.qualifier is null or come._range.qualifier = version.qualifier) and come._range.start_time <= version.cell_time and (come._range.end_time is null or version.cell_time < come._range.end_time) and version._change_sequence < come._change_sequence
-        group by come._range, come._change_sequence, come._change_records
+            on incoming._range.row_key = version.row_key and incoming._range.family = version.family and (incoming._range.qualifier is null or incoming._range.qualifier = version.qualifier) and incoming._range.start_time <= version.cell_time and (incoming._range.end_time is null or version.cell_time < incoming._range.end_time) and version._change_sequence < incoming._change_sequence
+        group by incoming._range, incoming._change_sequence, incoming._change_records
     )
 ) as keyless;
 
@@ -287,7 +287,7 @@ merge into `demo`.`orders__base` as base
 using (
     select /*+ broadcast(record) */ *
     from reconcile_fold_da2f7fd25744 as record
-    where (_change_is_new or _change_is_mended)
+    where (_change_is_new or _change_is_revised)
     and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('demo.orders: another run of this model has come in between, and this one stopped; what it lacks the next `dbt run` brings'))
 ) as version
 on version.`row_key` = base.`row_key` and version.`family` = base.`family` and version.`qualifier` = base.`qualifier` and version.`cell_time` = base.`cell_time` and version._change_sequence = base._change_sequence

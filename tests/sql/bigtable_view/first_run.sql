@@ -8,14 +8,14 @@ show tblproperties `lake`.`shop_changes`;
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant
+    mode(_change_macro, true) as fitting_macro
 from (select _change_macro, _change_error from (
 
 {the SELECT of bigtable/change_records.sql}
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '5473ce9f0c1e8dc12ba5b8ed170deb90')
+tblproperties ('reconcile.definition' = '82a54e80069817854215271e9143f7ed')
 as
 
 {the SELECT of bigtable/change_records.sql};

@@ -68,7 +68,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant
+    mode(_change_macro, true) as fitting_macro
 from reconcile_changes_da2f7fd25744;
 
 cache table reconcile_fold_da2f7fd25744 as
@@ -221,9 +221,9 @@ using (
         )
         where rebuilt is null or place >= rebuilt
     ) as account
-) as come
-on known.relation = 'demo.orders' and known.invocation_id = come.invocation_id and known.recorded_at = come.recorded_at
-when matched then update set seconds = come.seconds
+) as incoming
+on known.relation = 'demo.orders' and known.invocation_id = incoming.invocation_id and known.recorded_at = incoming.recorded_at
+when matched then update set seconds = incoming.seconds
 when not matched then insert *;
 
 drop view if exists reconcile_notes_da2f7fd25744;
@@ -233,7 +233,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b135fc29f24f12d6f603bf575068e4a1')
+tblproperties ('reconcile.definition' = 'b9295c1863d87fc95cce04970c59c56e')
 as
 
 {the SELECT of bigtable/change_records.sql};

@@ -66,7 +66,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant
+    mode(_change_macro, true) as fitting_macro
 from reconcile_changes_da2f7fd25744;
 
 cache table reconcile_fold_da2f7fd25744 as
@@ -133,17 +133,17 @@ from (
         fold._change_sequences,
         fold._change_base_sequence,
         fold._deleted as _change_is_delete,
-        fold._deleted or coalesce(greatest(here.known, here.come) > fold._change_sequence, false) as _deleted,
-        fold._change_base_deleted or coalesce(here.known > fold._change_base_sequence, false) as _change_base_deleted,
-        not fold._deleted and coalesce(here.come > greatest(fold._change_sequence, here.known), false) as _change_is_undone
+        fold._deleted or coalesce(greatest(cover.known, cover.incoming) > fold._change_sequence, false) as _deleted,
+        fold._change_base_deleted or coalesce(cover.known > fold._change_base_sequence, false) as _change_base_deleted,
+        not fold._deleted and coalesce(cover.incoming > greatest(fold._change_sequence, cover.known), false) as _change_is_undone
     from reconcile_fold_da2f7fd25744 as fold
     left join (
-        select `row_key`, `family`, `qualifier`, `cell_time`, max(known) as known, max(come) as come
+        select `row_key`, `family`, `qualifier`, `cell_time`, max(known) as known, max(incoming) as incoming
         from reconcile_fold_da2f7fd25744 as fold
         inner join (
-            select _range, max(known) as known, max(come) as come
+            select _range, max(known) as known, max(incoming) as incoming
             from (
-                select _range, cast(null as string) as known, _change_sequence as come
+                select _range, cast(null as string) as known, _change_sequence as incoming
                 from reconcile_changes_da2f7fd25744
                 where (_change_error is null and `row_key` is null)
             )
@@ -151,8 +151,8 @@ from (
         ) as latest
             on latest._range.row_key = fold.row_key and latest._range.family = fold.family and (latest._range.qualifier is null or latest._range.qualifier = fold.qualifier) and latest._range.start_time <= fold.cell_time and (latest._range.end_time is null or fold.cell_time < latest._range.end_time)
         group by `row_key`, `family`, `qualifier`, `cell_time`
-    ) as here
-        on fold.`row_key` = here.`row_key` and fold.`family` = here.`family` and fold.`qualifier` = here.`qualifier` and fold.`cell_time` = here.`cell_time`
+    ) as cover
+        on fold.`row_key` = cover.`row_key` and fold.`family` = cover.`family` and fold.`qualifier` = cover.`qualifier` and fold.`cell_time` = cover.`cell_time`
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_rows_da2f7fd25744' is not null;
@@ -192,20 +192,20 @@ from (
 cross join (
     select
         coalesce(sum(records - if(is_known, 0, 1)), 0) as duplicate,
-        count_if(is_new and not is_applied and (not is_latest or is_explained)) as superseded,
-        count_if(is_new and not is_applied and is_latest and not is_explained) as pending,
+        count_if(is_new and not is_applied and (not is_latest or has_covered_records)) as superseded,
+        count_if(is_new and not is_applied and is_latest and not has_covered_records) as pending,
         count_if(is_new and is_applied) as applied,
-        count_if(is_new and is_applied and takes_live_row) as deleted,
-        count_if(is_new and is_applied and not takes_live_row) as tombstoned
+        count_if(is_new and is_applied and removes_live_row) as deleted,
+        count_if(is_new and is_applied and not removes_live_row) as tombstoned
     from (
         select
-            come.is_known,
-            not come.is_known as is_new,
-            come.is_latest,
-            come.records,
-            come.is_latest as is_applied,
-            coalesce(bool_or(there.stands and there._change_sequence < come._change_sequence and there.was_live), false) as takes_live_row,
-            count(there._change_sequence) > 0 as is_explained
+            incoming.is_known,
+            not incoming.is_known as is_new,
+            incoming.is_latest,
+            incoming.records,
+            incoming.is_latest as is_applied,
+            coalesce(bool_or(covered.in_table and covered._change_sequence < incoming._change_sequence and covered.was_live), false) as removes_live_row,
+            count(covered._change_sequence) > 0 as has_covered_records
         from (
             select
                 *,
@@ -231,9 +231,9 @@ cross join (
                 )
                 group by _range, _change_sequence
             )
-        ) as come
+        ) as incoming
         left join (
-            select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, true as stands, _change_is_undone and not coalesce(_change_base_deleted, true) as was_live
+            select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, true as in_table, _change_is_undone and not coalesce(_change_base_deleted, true) as was_live
             from reconcile_rows_da2f7fd25744
             where (_change_base_sequence is null or _change_sequence > _change_base_sequence)
             union all
@@ -254,9 +254,9 @@ cross join (
                 where (_change_base_sequence is null or _change_sequence > _change_base_sequence)
             ) as replaced
                 on replaced.`row_key` = base.`row_key` and replaced.`family` = base.`family` and replaced.`qualifier` = base.`qualifier` and replaced.`cell_time` = base.`cell_time`
-        ) as there
-            on come._range.row_key = there.row_key and come._range.family = there.family and (come._range.qualifier is null or come._range.qualifier = there.qualifier) and come._range.start_time <= there.cell_time and (come._range.end_time is null or there.cell_time < come._range.end_time)
-        group by come._range, come._change_sequence, come.is_known, come.is_latest, come.records
+        ) as covered
+            on incoming._range.row_key = covered.row_key and incoming._range.family = covered.family and (incoming._range.qualifier is null or incoming._range.qualifier = covered.qualifier) and incoming._range.start_time <= covered.cell_time and (incoming._range.end_time is null or covered.cell_time < incoming._range.end_time)
+        group by incoming._range, incoming._change_sequence, incoming.is_known, incoming.is_latest, incoming.records
     )
 ) as keyless;
 
@@ -369,9 +369,9 @@ using (
         where rebuilt is null or place >= rebuilt
     ) as account
     where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model has come in between, and this one stopped; what it lacks the next `dbt run` brings'))
-) as come
-on known.relation = 'demo.orders' and known.invocation_id = come.invocation_id and known.recorded_at = come.recorded_at
-when matched then update set seconds = come.seconds
+) as incoming
+on known.relation = 'demo.orders' and known.invocation_id = incoming.invocation_id and known.recorded_at = incoming.recorded_at
+when matched then update set seconds = incoming.seconds
 when not matched then insert *;
 
 drop view if exists reconcile_notes_da2f7fd25744;

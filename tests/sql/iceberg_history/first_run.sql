@@ -66,7 +66,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant,
+    mode(_change_macro, true) as fitting_macro,
     array_join(array_sort(collect_set(hex(_change_table))), ',') as tables
 from reconcile_changes_da2f7fd25744;
 
@@ -129,9 +129,9 @@ from (
                         struct('key' as kind, _change_key as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared),
                         struct('schema' as kind, _change_schema as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared)
                     ),
-                    said -> said.name is not null
+                    fact -> fact.name is not null
                 )
-            )) said as kind, name, spelled, form, is_declared
+            )) fact as kind, name, spelled, form, is_declared
             where form is null or form <> 'missing' or whole_records > 0
             group by batch, kind, name, spelled, form, is_declared
         )
@@ -164,7 +164,7 @@ select
         _change_valid_to <=> _change_known._change_valid_to and
         _change_id <=> _change_known._change_id and
         _change_time <=> _change_known._change_time
-    ) as _change_is_mended
+    ) as _change_is_revised
 from (
     select
         *,
@@ -235,7 +235,7 @@ select
     count_if(_change_is_new and _change_effect = 'deleted') as deleted,
     count_if(_change_is_new and _change_effect = 'tombstoned') as tombstoned,
     count_if(_change_is_new) as new_keys,
-    count_if(_change_is_new or _change_is_mended) as merged,
+    count_if(_change_is_new or _change_is_revised) as merged,
     max(if(_change_is_new, _change_batch, null)) as base_batch
 from (
     select
@@ -324,9 +324,9 @@ using (
         )
         where rebuilt is null or place >= rebuilt
     ) as account
-) as come
-on known.relation = 'demo.orders' and known.invocation_id = come.invocation_id and known.recorded_at = come.recorded_at
-when matched then update set seconds = come.seconds
+) as incoming
+on known.relation = 'demo.orders' and known.invocation_id = incoming.invocation_id and known.recorded_at = incoming.recorded_at
+when matched then update set seconds = incoming.seconds
 when not matched then insert *;
 
 drop view if exists reconcile_notes_da2f7fd25744;
@@ -336,7 +336,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c99bae927d50bf416186d4946c3e7c4d')
+tblproperties ('reconcile.definition' = 'e962acf90040e4c4cb1359c92ed6130f')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -81,7 +81,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant,
+    mode(_change_macro, true) as fitting_macro,
     array_join(array_sort(collect_set(hex(_change_table))), ',') as tables
 from reconcile_changes_da2f7fd25744;
 
@@ -144,9 +144,9 @@ from (
                         struct('key' as kind, _change_key as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared),
                         struct('schema' as kind, _change_schema as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared)
                     ),
-                    said -> said.name is not null
+                    fact -> fact.name is not null
                 )
-            )) said as kind, name, spelled, form, is_declared
+            )) fact as kind, name, spelled, form, is_declared
             where form is null or form <> 'missing' or whole_records > 0
             group by batch, kind, name, spelled, form, is_declared
         )
@@ -282,9 +282,9 @@ using (
         where rebuilt is null or place >= rebuilt
     ) as account
     where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model has come in between, and this one stopped; what it lacks the next `dbt run` brings'))
-) as come
-on known.relation = 'demo.orders' and known.invocation_id = come.invocation_id and known.recorded_at = come.recorded_at
-when matched then update set seconds = come.seconds
+) as incoming
+on known.relation = 'demo.orders' and known.invocation_id = incoming.invocation_id and known.recorded_at = incoming.recorded_at
+when matched then update set seconds = incoming.seconds
 when not matched then insert *;
 
 drop view if exists reconcile_notes_da2f7fd25744;

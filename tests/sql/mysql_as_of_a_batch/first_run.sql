@@ -1,4 +1,4 @@
-select max(batch) as last, max(if(true, batch, null)) as by_then from `lake`.`shop_changes` where batch <= 3;
+select max(batch) as last, max(if(true, batch, null)) as as_of_batch from `lake`.`shop_changes` where batch <= 3;
 
 select object, max(last_batch) as batch
 from `demo`.`reconcile_ledger`
@@ -72,7 +72,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant,
+    mode(_change_macro, true) as fitting_macro,
     array_join(array_sort(collect_set(hex(_change_table))), ',') as tables
 from reconcile_changes_105c54038153;
 
@@ -166,7 +166,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd1edc522bfc408b3fc2c8ebfcf9c81aa', 'reconcile.as_of' = 'batch 2')
+tblproperties ('reconcile.definition' = 'cf0e2d107100e8881f25aa50cb8d9725', 'reconcile.as_of' = 'batch 2')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

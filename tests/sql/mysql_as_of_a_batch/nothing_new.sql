@@ -6,7 +6,7 @@ show tblproperties `demo_as_of`.`orders__changes`;
 
 show tblproperties `demo_as_of`.`orders__quarantine`;
 
-select max(batch) as last, max(if(true, batch, null)) as by_then from `lake`.`shop_changes` where batch <= 3;
+select max(batch) as last, max(if(true, batch, null)) as as_of_batch from `lake`.`shop_changes` where batch <= 3;
 
 select object, max(last_batch) as batch
 from `demo`.`reconcile_ledger`
@@ -80,7 +80,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant,
+    mode(_change_macro, true) as fitting_macro,
     array_join(array_sort(collect_set(hex(_change_table))), ',') as tables
 from reconcile_changes_105c54038153;
 

@@ -15,7 +15,7 @@ select
     fields_of_payload as _change_fields,
     to_json(coalesce(if(cardinality(try_cast(metadata.primary_keys as array<string>)) > 0, try_cast(metadata.primary_keys as array<string>), null), try_cast(metadata.replication_index as array<string>), try_cast(metadata.primary_keys as array<string>))) as _change_key,
     schema_key as _change_schema,
-    meant as _change_macro,
+    fitting_macro as _change_macro,
     record as _change_record,
     origin as _change_origin
 from (
@@ -25,7 +25,7 @@ select
         concat_ws(
             '; ',
             case
-                when meant is not null then concat('the record is of another source; probably meant: ', meant)
+                when fitting_macro is not null then concat('the record is of another source; probably meant: ', fitting_macro)
                 when not source <=> 'datastream' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
             end,
             case
@@ -217,7 +217,7 @@ select
             when source_metadata.lsn like '%/%' or read_method like 'postgres%' then 'postgresql'
             when source_metadata.lsn like '%:%' or read_method like 'sqlserver%' then 'sqlserver'
         end, 'mysql'))
-        end as meant,
+        end as fitting_macro,
     case when read_method rlike '(?i)backfill|_dump$' then true when read_method rlike '(?i)(^|[-_])cdc([-_]|$)|supplementation' then false end as is_backfill,
     case
             when upper(source_metadata.change_type) = 'INSERT' or is_backfill and nullif(source_metadata.change_type, '') is null then 'insert'
@@ -238,7 +238,7 @@ lateral view inline(array(
 )) event
 where coalesce(struct(coalesce(nullif(regexp_replace(source_metadata.schema, '^\\["|"\\]$', ''), ''), source_metadata.database), source_metadata.table) in (struct('shop', 'orders'), struct('sh.op', 'it\'s')) or struct(source_metadata.database, coalesce(nullif(regexp_replace(source_metadata.schema, '^\\["|"\\]$', ''), ''), source_metadata.database), source_metadata.table) in (struct('old', 'shop', 'orders')), false)
 ) as events
-) as said
+) as parsed
 ) as payloads
 ) as located
 ) as fields

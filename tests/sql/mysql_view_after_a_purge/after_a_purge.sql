@@ -10,14 +10,14 @@ show tblproperties `lake`.`orders_kept`;
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant
+    mode(_change_macro, true) as fitting_macro
 from (select _change_macro, _change_error from (
 
 {the SELECT of mysql_events/change_records.sql}
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c486377e9073233e9518d7c988057d33')
+tblproperties ('reconcile.definition' = '0d31c25a3884addb0fcda0626068e2e1')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -68,7 +68,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant,
+    mode(_change_macro, true) as fitting_macro,
     array_join(array_sort(collect_set(hex(_change_table))), ',') as tables
 from reconcile_changes_da2f7fd25744;
 
@@ -131,9 +131,9 @@ from (
                         struct('key' as kind, _change_key as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared),
                         struct('schema' as kind, _change_schema as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared)
                     ),
-                    said -> said.name is not null
+                    fact -> fact.name is not null
                 )
-            )) said as kind, name, spelled, form, is_declared
+            )) fact as kind, name, spelled, form, is_declared
             where form is null or form <> 'missing' or whole_records > 0
             group by batch, kind, name, spelled, form, is_declared
         )
@@ -312,30 +312,30 @@ from (
         fold._change_is_noted,
         fold._change_applied_sequence,
         fold._deleted as _change_is_delete,
-        fold._deleted or coalesce(greatest(here.known, here.come) > fold._change_sequence, false) as _deleted,
-        fold._change_base_deleted or coalesce(there.known > fold._change_base_sequence, false) as _change_base_deleted,
-        not fold._deleted and coalesce(here.come > greatest(fold._change_sequence, here.known), false) as _change_is_undone
+        fold._deleted or coalesce(greatest(cover.known, cover.incoming) > fold._change_sequence, false) as _deleted,
+        fold._change_base_deleted or coalesce(base_cover.known > fold._change_base_sequence, false) as _change_base_deleted,
+        not fold._deleted and coalesce(cover.incoming > greatest(fold._change_sequence, cover.known), false) as _change_is_undone
     from reconcile_fold_da2f7fd25744 as fold
     left join (
-        select _row_id, max(known) as known, max(come) as come
+        select _row_id, max(known) as known, max(incoming) as incoming
         from (
-            select _row_id, cast(null as string) as known, _change_sequence as come
+            select _row_id, cast(null as string) as known, _change_sequence as incoming
             from reconcile_changes_da2f7fd25744
             where (_change_error is null and `id` is null)
         )
         group by _row_id
-    ) as here
-        on fold._row_id = here._row_id
+    ) as cover
+        on fold._row_id = cover._row_id
     left join (
-        select _row_id, max(known) as known, max(come) as come
+        select _row_id, max(known) as known, max(incoming) as incoming
         from (
-            select _row_id, cast(null as string) as known, _change_sequence as come
+            select _row_id, cast(null as string) as known, _change_sequence as incoming
             from reconcile_changes_da2f7fd25744
             where (_change_error is null and `id` is null)
         )
         group by _row_id
-    ) as there
-        on fold._change_base_row_id = there._row_id
+    ) as base_cover
+        on fold._change_base_row_id = base_cover._row_id
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_rows_da2f7fd25744' is not null;
@@ -375,20 +375,20 @@ from (
 cross join (
     select
         coalesce(sum(records - if(is_known, 0, 1)), 0) as duplicate,
-        count_if(is_new and not is_applied and (not is_latest or is_explained)) as superseded,
-        count_if(is_new and not is_applied and is_latest and not is_explained) as pending,
+        count_if(is_new and not is_applied and (not is_latest or has_covered_records)) as superseded,
+        count_if(is_new and not is_applied and is_latest and not has_covered_records) as pending,
         count_if(is_new and is_applied) as applied,
-        count_if(is_new and is_applied and takes_live_row) as deleted,
-        count_if(is_new and is_applied and not takes_live_row) as tombstoned
+        count_if(is_new and is_applied and removes_live_row) as deleted,
+        count_if(is_new and is_applied and not removes_live_row) as tombstoned
     from (
         select
-            come.is_known,
-            not come.is_known as is_new,
-            come.is_latest,
-            come.records,
-            come.is_latest and coalesce(bool_or(there.stands and there._change_sequence < come._change_sequence), false) as is_applied,
-            coalesce(bool_or(there.stands and there._change_sequence < come._change_sequence and there.was_live), false) as takes_live_row,
-            count(there._change_sequence) > 0 as is_explained
+            incoming.is_known,
+            not incoming.is_known as is_new,
+            incoming.is_latest,
+            incoming.records,
+            incoming.is_latest and coalesce(bool_or(covered.in_table and covered._change_sequence < incoming._change_sequence), false) as is_applied,
+            coalesce(bool_or(covered.in_table and covered._change_sequence < incoming._change_sequence and covered.was_live), false) as removes_live_row,
+            count(covered._change_sequence) > 0 as has_covered_records
         from (
             select
                 *,
@@ -414,9 +414,9 @@ cross join (
                 )
                 group by _row_id, _change_sequence
             )
-        ) as come
+        ) as incoming
         left join (
-            select _row_id, _change_sequence, true as stands, _change_is_undone and not coalesce(_change_base_deleted, true) as was_live
+            select _row_id, _change_sequence, true as in_table, _change_is_undone and not coalesce(_change_base_deleted, true) as was_live
             from reconcile_rows_da2f7fd25744
             where _change_is_newer
             union all
@@ -441,9 +441,9 @@ cross join (
                 where _change_is_newer
             ) as replaced
                 on replaced.`id` = base.`id`
-        ) as there
-            on come._row_id = there._row_id
-        group by come._row_id, come._change_sequence, come.is_known, come.is_latest, come.records
+        ) as covered
+            on incoming._row_id = covered._row_id
+        group by incoming._row_id, incoming._change_sequence, incoming.is_known, incoming.is_latest, incoming.records
     )
 ) as keyless;
 

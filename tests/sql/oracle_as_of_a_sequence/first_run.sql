@@ -1,4 +1,4 @@
-select max(batch) as last, max(if(true, batch, null)) as by_then from `lake`.`shop_changes` where batch <= 3;
+select max(batch) as last, max(if(true, batch, null)) as as_of_batch from `lake`.`shop_changes` where batch <= 3;
 
 select object, max(last_batch) as batch
 from `demo`.`reconcile_ledger`
@@ -74,7 +74,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant,
+    mode(_change_macro, true) as fitting_macro,
     array_join(array_sort(collect_set(hex(_change_table))), ',') as tables
 from reconcile_changes_105c54038153;
 
@@ -228,7 +228,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '3016e780f43d8556f24afada589dd3d3', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
+tblproperties ('reconcile.definition' = '549d64c036a09d1bdbe8977990630fe9', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

@@ -69,7 +69,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant,
+    mode(_change_macro, true) as fitting_macro,
     array_join(array_sort(collect_set(hex(_change_table))), ',') as tables
 from reconcile_changes_da2f7fd25744;
 
@@ -132,9 +132,9 @@ from (
                         struct('key' as kind, _change_key as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared),
                         struct('schema' as kind, _change_schema as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared)
                     ),
-                    said -> said.name is not null
+                    fact -> fact.name is not null
                 )
-            )) said as kind, name, spelled, form, is_declared
+            )) fact as kind, name, spelled, form, is_declared
             where form is null or form <> 'missing' or whole_records > 0
             group by batch, kind, name, spelled, form, is_declared
         )
@@ -169,7 +169,7 @@ select
         _change_id <=> _change_known._change_id and
         _change_time <=> _change_known._change_time and
         _change_transaction <=> _change_known._change_transaction
-    ) as _change_is_mended
+    ) as _change_is_revised
 from (
     select
         *,
@@ -193,21 +193,21 @@ from (
                 select
                     *,
                     last_value(if(_change_is_version, struct(valid_to, `status`, `total`, `placed_at`, `ratio`), null), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_before,
-                    coalesce(last_value(if(_change_is_of_other_row, null, _change_is_version and _change_undone is null), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding), false) as _change_was_live
+                    coalesce(last_value(if(_change_is_of_other_row, null, _change_is_version and _change_ended_by is null), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding), false) as _change_was_live
                 from (
                     select * except (_change_carried), _change_carried.`status`, _change_carried.`total`, _change_carried.`placed_at`, _change_carried.`ratio`, _change_type <> 'delete' as _change_is_version
                     from (
                         select
-                            * except (valid_to, _change_next_sequence, _change_deletes, _change_undone),
-                            _change_undone,
-                            if(_change_undone is null, valid_to, greatest(valid_from, least(valid_to, _change_undone.time))) as valid_to
+                            * except (valid_to, _change_next_sequence, _change_deletes, _change_ended_by),
+                            _change_ended_by,
+                            if(_change_ended_by is null, valid_to, greatest(valid_from, least(valid_to, _change_ended_by.time))) as valid_to
                         from (
                             select
                                 *,
                                 if(_change_type = 'delete', null, array_min(filter(
                                     _change_deletes,
                                     found -> found.sequence > _change_sequence and (_change_next_sequence is null or found.sequence < _change_next_sequence)
-                                ))) as _change_undone
+                                ))) as _change_ended_by
                             from (
                                 select
                                     *,
@@ -219,15 +219,15 @@ from (
                                         *,
                                         coalesce(
                                             _change_type = 'delete'
-                                            and _change_taken.type = 'update'
-                                                and _change_taken.transaction = _change_transaction
-                                                and _change_taken.address <> _row_id,
+                                            and _change_last_write.type = 'update'
+                                                and _change_last_write.transaction = _change_transaction
+                                                and _change_last_write.address <> _row_id,
                                             false
                                         ) as _change_is_of_other_row
                                     from (
                                         select
                                             *,
-                                            last_value(if(_change_type = 'delete', null, struct(_change_type as type, _change_transaction as transaction, _row_id as address)), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_taken
+                                            last_value(if(_change_type = 'delete', null, struct(_change_type as type, _change_transaction as transaction, _row_id as address)), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_last_write
                                         from (
                                             select
                                                 `id`,
@@ -310,7 +310,7 @@ from (
         count_if(_change_is_new and _change_effect = 'deleted') as deleted,
         count_if(_change_is_new and _change_effect = 'tombstoned') as tombstoned,
         count_if(_change_is_new) as new_keys,
-        count_if(_change_is_new or _change_is_mended) as merged,
+        count_if(_change_is_new or _change_is_revised) as merged,
         max(if(_change_is_new, _change_batch, null)) as base_batch
     from (
         select
@@ -333,9 +333,9 @@ cross join (
         count_if(not is_known and ended = 0 and not true) as tombstoned
     from (
         select
-            come._change_records as records,
+            incoming._change_records as records,
             false as is_known,
-            count_if(version._change_undone.sequence = come._change_sequence) as ended,
+            count_if(version._change_ended_by.sequence = incoming._change_sequence) as ended,
             count(version._change_sequence) as records_before
         from (
             select _row_id, _change_sequence, first._change_time, first._change_id, _change_batch, records as _change_records
@@ -350,10 +350,10 @@ cross join (
                 where (_change_error is null and `id` is null)
                 group by _row_id, _change_sequence
             )
-        ) as come
+        ) as incoming
         left join reconcile_fold_da2f7fd25744 as version
-            on come._row_id = version._row_id and version._change_sequence < come._change_sequence
-        group by come._row_id, come._change_sequence, come._change_records
+            on incoming._row_id = version._row_id and version._change_sequence < incoming._change_sequence
+        group by incoming._row_id, incoming._change_sequence, incoming._change_records
     )
 ) as keyless;
 
@@ -402,7 +402,7 @@ merge into `demo`.`orders__base` as base
 using (
     select /*+ broadcast(record) */ *
     from reconcile_fold_da2f7fd25744 as record
-    where (_change_is_new or _change_is_mended)
+    where (_change_is_new or _change_is_revised)
     and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('demo.orders: another run of this model has come in between, and this one stopped; what it lacks the next `dbt run` brings'))
 ) as version
 on version.`id` = base.`id` and version._change_sequence = base._change_sequence

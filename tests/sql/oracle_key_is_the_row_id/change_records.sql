@@ -13,11 +13,11 @@ select
     cast(null as array<string>) as _change_columns,
     nullif(error, '') as _change_error,
     if(metadata.row_id in ('', 'AAAAAAAAAAAAAAAAAA'), null, metadata.row_id) as _row_id,
-    if(meant is null, nullif(concat_ws('.', nullif(metadata.database, ''), nullif(regexp_replace(metadata.schema, '^\\["|"\\]$', ''), ''), nullif(metadata.table, '')), ''), null) as _change_table,
+    if(fitting_macro is null, nullif(concat_ws('.', nullif(metadata.database, ''), nullif(regexp_replace(metadata.schema, '^\\["|"\\]$', ''), ''), nullif(metadata.table, '')), ''), null) as _change_table,
     fields_of_payload as _change_fields,
     to_json(coalesce(if(cardinality(try_cast(metadata.primary_keys as array<string>)) > 0, try_cast(metadata.primary_keys as array<string>), null), try_cast(metadata.replication_index as array<string>), try_cast(metadata.primary_keys as array<string>))) as _change_key,
     schema_key as _change_schema,
-    meant as _change_macro,
+    fitting_macro as _change_macro,
     record as _change_record,
     origin as _change_origin
 from (
@@ -27,7 +27,7 @@ select
         concat_ws(
             '; ',
             case
-                when meant is not null then concat('the record is of another source; probably meant: ', meant)
+                when fitting_macro is not null then concat('the record is of another source; probably meant: ', fitting_macro)
                 when not source <=> 'datastream' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
             end,
             case
@@ -220,7 +220,7 @@ select
             when source_metadata.lsn like '%:%' or read_method like 'sqlserver%' then 'sqlserver'
             when source_metadata.log_position is not null or source_metadata.binlog_position is not null or read_method like 'mysql%' then 'mysql'
         end, 'oracle'))
-        end as meant,
+        end as fitting_macro,
     case when read_method rlike '(?i)backfill|_dump$' then true when read_method rlike '(?i)(^|[-_])cdc([-_]|$)|supplementation' then false end as is_backfill,
     case
             when upper(source_metadata.change_type) = 'INSERT' or is_backfill and nullif(source_metadata.change_type, '') is null then 'insert'
@@ -240,7 +240,7 @@ lateral view inline(array(
     from_json(record, 'uuid string, schema_key string, read_method string, read_timestamp string, source_timestamp string, source_metadata struct<database string, schema string, table string, change_type string, is_deleted string, primary_keys variant, replication_index variant, scn string, rs_id string, ssn string, tx_id string, row_id string, log_position string, binlog_position string, lsn string>, payload map<string, variant>, avro_types map<string, string>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
 )) event
 ) as events
-) as said
+) as parsed
 ) as payloads
 ) as located
 ) as fields

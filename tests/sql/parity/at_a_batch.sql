@@ -108,7 +108,7 @@ from (
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
-    select *, case when _change_batch <= 2 then 'before' when true then 'behind' else 'uncertain' end as _change_side
+    select *, case when _change_batch <= 2 then 'before' when true then 'after' else 'uncertain' end as _change_side
             from `demo`.`orders__changes`
             lateral view explode(array(_change_sequence)) as _change_place
             where _change_batch between 1 and 3
@@ -156,7 +156,7 @@ from (
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
-    select *, case when _change_batch <= 2 then 'before' when true then 'behind' else 'uncertain' end as _change_side
+    select *, case when _change_batch <= 2 then 'before' when true then 'after' else 'uncertain' end as _change_side
             from `demo`.`orders__changes`
             lateral view explode(array(_change_sequence)) as _change_place
             where _change_batch between 1 and 3

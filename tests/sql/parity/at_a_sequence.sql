@@ -112,7 +112,7 @@ from (
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
-    select *, case when left(_change_place, 23) <= '0001/1/00000E6ECEDFC05C' then 'before' when true then 'behind' else 'uncertain' end as _change_side
+    select *, case when left(_change_place, 23) <= '0001/1/00000E6ECEDFC05C' then 'before' when true then 'after' else 'uncertain' end as _change_side
             from `demo`.`orders__changes`
             lateral view explode(array(_change_sequence)) as _change_place
             where _change_batch between 3 and 3 or _change_batch in (1)
@@ -162,7 +162,7 @@ from (
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
-    select *, case when left(_change_place, 23) <= '0001/1/00000E6ECEDFC05C' then 'before' when true then 'behind' else 'uncertain' end as _change_side
+    select *, case when left(_change_place, 23) <= '0001/1/00000E6ECEDFC05C' then 'before' when true then 'after' else 'uncertain' end as _change_side
             from `demo`.`orders__changes`
             lateral view explode(array(_change_sequence)) as _change_place
             where _change_batch between 1 and 3

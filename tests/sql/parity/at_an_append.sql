@@ -67,7 +67,7 @@ select max(_change_batch) from `demo`.`orders__base` version as of 7;
 select
     coalesce(max(batch), 0) as last,
     1 as first,
-    max(if(appended_at <= to_timestamp('2026-11-22T10:00:00Z'), batch, null)) as by_then,
+    max(if(appended_at <= to_timestamp('2026-11-22T10:00:00Z'), batch, null)) as as_of_batch,
     min(if(appended_at >= current_timestamp() - interval '10 minutes', batch, null)) as recent
 from `lake`.`shop_changes`;
 
@@ -109,7 +109,7 @@ from (
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
-    select *, case when _change_batch <= 2 then 'before' when true then 'behind' else 'uncertain' end as _change_side
+    select *, case when _change_batch <= 2 then 'before' when true then 'after' else 'uncertain' end as _change_side
             from `demo`.`orders__changes`
             lateral view explode(array(_change_sequence)) as _change_place
             where _change_batch between 1 and 3
@@ -157,7 +157,7 @@ from (
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
-    select *, case when _change_batch <= 2 then 'before' when true then 'behind' else 'uncertain' end as _change_side
+    select *, case when _change_batch <= 2 then 'before' when true then 'after' else 'uncertain' end as _change_side
             from `demo`.`orders__changes`
             lateral view explode(array(_change_sequence)) as _change_place
             where _change_batch between 1 and 3

@@ -141,7 +141,7 @@ from (
         when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
         when 0 + try_cast(_change_transaction as bigint) < -2147483618 then 4294967296 + try_cast(_change_transaction as bigint)
         else 0 + try_cast(_change_transaction as bigint)
-    end not in (25))) then 'behind' else 'uncertain' end as _change_side
+    end not in (25))) then 'after' else 'uncertain' end as _change_side
             from `demo`.`orders__changes`
             lateral view explode(array(_change_sequence)) as _change_place
             where _change_batch between 1 and 3
@@ -213,7 +213,7 @@ from (
         when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
         when 0 + try_cast(_change_transaction as bigint) < -2147483618 then 4294967296 + try_cast(_change_transaction as bigint)
         else 0 + try_cast(_change_transaction as bigint)
-    end not in (25))) then 'behind' else 'uncertain' end as _change_side
+    end not in (25))) then 'after' else 'uncertain' end as _change_side
             from `demo`.`orders__changes`
             lateral view explode(array(_change_sequence)) as _change_place
             where _change_batch between 1 and 3

@@ -81,7 +81,7 @@ group by object;
 
 show tblproperties `lake`.`shop_changes`;
 
-select max(cut_time) as cut_time, coalesce(max(nanoseconds) >= if(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-22T10:00:00.123456789Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null), false) as is_behind
+select max(cut_time) as cut_time, coalesce(max(nanoseconds) >= if(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-22T10:00:00.123456789Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null), false) as covers_position
 from (
     select cut_time, if(unix_seconds(to_timestamp(cut_time)) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp(cut_time)) * 1000000000 + bigint(rpad(regexp_extract(cut_time, '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) as nanoseconds
     from (
@@ -127,7 +127,7 @@ from (
                 )
             ), '') as _change_complaint
         from (
-    select *, case when left(_change_place, 16) <= if(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-22T10:00:00.123456789Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'before' when split_part(_change_place, '/', 2) = '0' and left(_change_place, 16) > if(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-22T10:00:00.123456789Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'behind' else 'uncertain' end as _change_side
+    select *, case when left(_change_place, 16) <= if(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-22T10:00:00.123456789Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'before' when split_part(_change_place, '/', 2) = '0' and left(_change_place, 16) > if(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-22T10:00:00.123456789Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'after' else 'uncertain' end as _change_side
             from `demo`.`orders__changes`
             lateral view explode(array(_change_sequence)) as _change_place
             where _change_batch between 1 and 3
@@ -180,7 +180,7 @@ from (
                 )
             ), '') as _change_complaint
         from (
-    select *, case when left(_change_place, 16) <= if(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-22T10:00:00.123456789Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'before' when split_part(_change_place, '/', 2) = '0' and left(_change_place, 16) > if(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-22T10:00:00.123456789Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'behind' else 'uncertain' end as _change_side
+    select *, case when left(_change_place, 16) <= if(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-22T10:00:00.123456789Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'before' when split_part(_change_place, '/', 2) = '0' and left(_change_place, 16) > if(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-22T10:00:00.123456789Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-22T10:00:00.123456789Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'after' else 'uncertain' end as _change_side
             from `demo`.`orders__changes`
             lateral view explode(array(_change_sequence)) as _change_place
             where _change_batch between 1 and 3

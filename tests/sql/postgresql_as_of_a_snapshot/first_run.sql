@@ -1,4 +1,4 @@
-select max(batch) as last, max(if(true, batch, null)) as by_then from `lake`.`shop_changes` where batch <= 3;
+select max(batch) as last, max(if(true, batch, null)) as as_of_batch from `lake`.`shop_changes` where batch <= 3;
 
 select object, max(last_batch) as batch
 from `demo`.`reconcile_ledger`
@@ -84,7 +84,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant,
+    mode(_change_macro, true) as fitting_macro,
     array_join(array_sort(collect_set(hex(_change_table))), ',') as tables
 from reconcile_changes_105c54038153;
 
@@ -178,7 +178,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = 'fe675b134064ade7d06d8b0edef2180f', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
+tblproperties ('reconcile.definition' = '6ccd85682be13297728c974d14d709fb', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, which the variable as_of asks for', null)), '') as _change_error
 from (

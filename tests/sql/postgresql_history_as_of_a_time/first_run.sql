@@ -1,4 +1,4 @@
-select max(batch) as last, max(if(true, batch, null)) as by_then from `lake`.`shop_changes` where batch <= 3;
+select max(batch) as last, max(if(true, batch, null)) as as_of_batch from `lake`.`shop_changes` where batch <= 3;
 
 select object, max(last_batch) as batch
 from `demo`.`reconcile_ledger`
@@ -73,7 +73,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant,
+    mode(_change_macro, true) as fitting_macro,
     array_join(array_sort(collect_set(hex(_change_table))), ',') as tables
 from reconcile_changes_105c54038153;
 
@@ -90,7 +90,7 @@ select
         _change_valid_to <=> _change_known._change_valid_to and
         _change_id <=> _change_known._change_id and
         _change_time <=> _change_known._change_time
-    ) as _change_is_mended
+    ) as _change_is_revised
 from (
     select
         *,
@@ -161,7 +161,7 @@ select
     count_if(_change_is_new and _change_effect = 'deleted') as deleted,
     count_if(_change_is_new and _change_effect = 'tombstoned') as tombstoned,
     count_if(_change_is_new) as new_keys,
-    count_if(_change_is_new or _change_is_mended) as merged,
+    count_if(_change_is_new or _change_is_revised) as merged,
     max(if(_change_is_new, _change_batch, null)) as base_batch
 from (
     select
@@ -205,7 +205,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c6bacde274326bdeb60c5ac2ac094ba0', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = '351c07ea232637552af8a2e402e3e6e3', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(_change_time is null, 'the record has no time, which the variable as_of asks for', null)), '') as _change_error
 from (

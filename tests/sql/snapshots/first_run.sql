@@ -73,7 +73,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant
+    mode(_change_macro, true) as fitting_macro
 from reconcile_changes_da2f7fd25744;
 
 cache table reconcile_fold_da2f7fd25744 as
@@ -221,7 +221,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f0a5ddf23fae0d10ea4c18c22dba9f5e')
+tblproperties ('reconcile.definition' = '81f16c591a86b7397e61829b600b4fbb')
 as
 
 {the SELECT of snapshots/change_records.sql};

@@ -73,7 +73,7 @@ where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is n
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant
+    mode(_change_macro, true) as fitting_macro
 from reconcile_changes_da2f7fd25744;
 
 cache lazy table reconcile_notes_da2f7fd25744 as
@@ -135,9 +135,9 @@ from (
                         struct('key' as kind, _change_key as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared),
                         struct('schema' as kind, _change_schema as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared)
                     ),
-                    said -> said.name is not null
+                    fact -> fact.name is not null
                 )
-            )) said as kind, name, spelled, form, is_declared
+            )) fact as kind, name, spelled, form, is_declared
             where form is null or form <> 'missing' or whole_records > 0
             group by batch, kind, name, spelled, form, is_declared
         )
@@ -175,7 +175,7 @@ select
         and `total` <=> _change_known.`total`
         and `placed_at` <=> _change_known.`placed_at`
         and `ratio` <=> _change_known.`ratio`
-    ) as _change_is_mended
+    ) as _change_is_revised
 from (
     select
         *,
@@ -256,7 +256,7 @@ select
     count_if(_change_is_new and _change_effect = 'deleted') as deleted,
     count_if(_change_is_new and _change_effect = 'tombstoned') as tombstoned,
     count_if(_change_is_new) as new_keys,
-    count_if(_change_is_new or _change_is_mended) as merged,
+    count_if(_change_is_new or _change_is_revised) as merged,
     max(if(_change_is_new, _change_batch, null)) as base_batch
 from (
     select
@@ -345,7 +345,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'ef0dc6148d4fd3eb1e444cbc81772712')
+tblproperties ('reconcile.definition' = '4673df4607687202a06994576ed13f02')
 as
 
 {the SELECT of spanner/change_records.sql};

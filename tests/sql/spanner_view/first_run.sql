@@ -8,14 +8,14 @@ show tblproperties `lake`.`shop_changes`;
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
-    mode(_change_macro, true) as meant
+    mode(_change_macro, true) as fitting_macro
 from (select _change_macro, _change_error from (
 
 {the SELECT of spanner/change_records.sql}
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'bc10e5477c5cf893195960ae01443182')
+tblproperties ('reconcile.definition' = 'e2f96a142ee80c3ab96536407ee0c9d8')
 as
 
 {the SELECT of spanner/change_records.sql};

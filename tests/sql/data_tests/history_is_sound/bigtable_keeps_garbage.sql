@@ -14,7 +14,7 @@ neighbours as (
 ),
 
 -- the versions that a keyless delete ended
-undone as (
+ended_versions as (
     select `row_key`, `family`, `qualifier`, `cell_time`, neighbours._change_sequence, keyless._change_sequence as ended_by
     from neighbours
     inner join `demo`.`orders__range_deletes` as keyless
@@ -45,7 +45,7 @@ ends as (
     where not is_version
     union all
     select `row_key`, `family`, `qualifier`, `cell_time`, ended_by
-    from undone
+    from ended_versions
 ),
 
 gaps as (
@@ -62,12 +62,12 @@ where copies > 1
 union all
 select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, valid_from, valid_to, 'its record ends otherwise than the next one begins'
 from neighbours
-left anti join undone using (`row_key`, `family`, `qualifier`, `cell_time`, _change_sequence)
+left anti join ended_versions using (`row_key`, `family`, `qualifier`, `cell_time`, _change_sequence)
 where not valid_to <=> next_from or valid_from > _change_time or valid_from is null
 union all
 select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, valid_from, valid_to, 'its row delete does not end it before the next one begins'
 from neighbours
-left semi join undone using (`row_key`, `family`, `qualifier`, `cell_time`, _change_sequence)
+left semi join ended_versions using (`row_key`, `family`, `qualifier`, `cell_time`, _change_sequence)
 where valid_to is null or valid_to > next_from
 union all
 select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, valid_from, valid_to, 'ends before it begins'
@@ -88,5 +88,5 @@ union all
 select `row_key`, `family`, `qualifier`, `cell_time`, newest._change_sequence, newest.valid_from, newest.valid_to, 'no version is current, though the newest record is no delete'
 from neighbours as newest
 left anti join (select * from versions where is_current) as current using (`row_key`, `family`, `qualifier`, `cell_time`)
-left anti join undone on newest.`row_key` = undone.`row_key` and newest.`family` = undone.`family` and newest.`qualifier` = undone.`qualifier` and newest.`cell_time` = undone.`cell_time` and newest._change_sequence = undone._change_sequence
+left anti join ended_versions on newest.`row_key` = ended_versions.`row_key` and newest.`family` = ended_versions.`family` and newest.`qualifier` = ended_versions.`qualifier` and newest.`cell_time` = ended_versions.`cell_time` and newest._change_sequence = ended_versions._change_sequence
 where newest.is_newest and newest.is_version

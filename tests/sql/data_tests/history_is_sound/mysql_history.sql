@@ -14,7 +14,7 @@ neighbours as (
 ),
 
 -- the versions that a keyless delete ended
-undone as (
+ended_versions as (
     select `order_id`, `line`, _change_sequence, _change_sequence as ended_by
     from records
     where false
@@ -40,7 +40,7 @@ ends as (
     where not is_version
     union all
     select `order_id`, `line`, ended_by
-    from undone
+    from ended_versions
 ),
 
 gaps as (
@@ -57,12 +57,12 @@ where copies > 1
 union all
 select `order_id`, `line`, _change_sequence, valid_from, valid_to, 'its record ends otherwise than the next one begins'
 from neighbours
-left anti join undone using (`order_id`, `line`, _change_sequence)
+left anti join ended_versions using (`order_id`, `line`, _change_sequence)
 where not valid_to <=> next_from or valid_from > _change_time or valid_from is null
 union all
 select `order_id`, `line`, _change_sequence, valid_from, valid_to, 'its row delete does not end it before the next one begins'
 from neighbours
-left semi join undone using (`order_id`, `line`, _change_sequence)
+left semi join ended_versions using (`order_id`, `line`, _change_sequence)
 where valid_to is null or valid_to > next_from
 union all
 select `order_id`, `line`, _change_sequence, valid_from, valid_to, 'ends before it begins'
@@ -83,5 +83,5 @@ union all
 select `order_id`, `line`, newest._change_sequence, newest.valid_from, newest.valid_to, 'no version is current, though the newest record is no delete'
 from neighbours as newest
 left anti join (select * from versions where is_current) as current using (`order_id`, `line`)
-left anti join undone on newest.`order_id` = undone.`order_id` and newest.`line` = undone.`line` and newest._change_sequence = undone._change_sequence
+left anti join ended_versions on newest.`order_id` = ended_versions.`order_id` and newest.`line` = ended_versions.`line` and newest._change_sequence = ended_versions._change_sequence
 where newest.is_newest and newest.is_version

@@ -5,15 +5,15 @@ with records as (
     left anti join (
         select `id`, _change_sequence as _change_of_other_row
         from (
-            select `id`, gone._change_sequence, gone._row_id, max_by(struct(taken._change_type, taken._row_id), taken._change_sequence) as _change_taken
-            from `demo`.`orders__base` as gone
-            inner join `demo`.`orders__base` as taken using (`id`, _change_transaction)
-            where gone._change_type = 'delete' and taken._change_type <> 'delete' and taken._change_sequence < gone._change_sequence
-            group by `id`, gone._change_sequence, gone._row_id
+            select `id`, deletes._change_sequence, deletes._row_id, max_by(struct(writes._change_type, writes._row_id), writes._change_sequence) as _change_last_write
+            from `demo`.`orders__base` as deletes
+            inner join `demo`.`orders__base` as writes using (`id`, _change_transaction)
+            where deletes._change_type = 'delete' and writes._change_type <> 'delete' and writes._change_sequence < deletes._change_sequence
+            group by `id`, deletes._change_sequence, deletes._row_id
         )
-        where _change_taken._change_type = 'update' and _change_taken._row_id <> _row_id
-    ) as gone
-        on gone.`id` = record.`id` and _change_of_other_row = _change_sequence
+        where _change_last_write._change_type = 'update' and _change_last_write._row_id <> _row_id
+    ) as deletes
+        on deletes.`id` = record.`id` and _change_of_other_row = _change_sequence
 ),
 
 neighbours as (
@@ -27,7 +27,7 @@ neighbours as (
 ),
 
 -- the versions that a keyless delete ended
-undone as (
+ended_versions as (
     select `id`, neighbours._change_sequence, keyless._change_sequence as ended_by
     from neighbours
     inner join `demo`.`orders__row_deletes` as keyless
@@ -58,7 +58,7 @@ ends as (
     where not is_version
     union all
     select `id`, ended_by
-    from undone
+    from ended_versions
 ),
 
 gaps as (
@@ -75,12 +75,12 @@ where copies > 1
 union all
 select `id`, _change_sequence, valid_from, valid_to, 'its record ends otherwise than the next one begins'
 from neighbours
-left anti join undone using (`id`, _change_sequence)
+left anti join ended_versions using (`id`, _change_sequence)
 where not valid_to <=> next_from or valid_from > _change_time or valid_from is null
 union all
 select `id`, _change_sequence, valid_from, valid_to, 'its row delete does not end it before the next one begins'
 from neighbours
-left semi join undone using (`id`, _change_sequence)
+left semi join ended_versions using (`id`, _change_sequence)
 where valid_to is null or valid_to > next_from
 union all
 select `id`, _change_sequence, valid_from, valid_to, 'ends before it begins'
@@ -101,5 +101,5 @@ union all
 select `id`, newest._change_sequence, newest.valid_from, newest.valid_to, 'no version is current, though the newest record is no delete'
 from neighbours as newest
 left anti join (select * from versions where is_current) as current using (`id`)
-left anti join undone on newest.`id` = undone.`id` and newest._change_sequence = undone._change_sequence
+left anti join ended_versions on newest.`id` = ended_versions.`id` and newest._change_sequence = ended_versions._change_sequence
 where newest.is_newest and newest.is_version

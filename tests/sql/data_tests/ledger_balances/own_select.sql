@@ -49,7 +49,7 @@ judged as (
 ),
 
 -- what was applied without an account
-forgotten as (
+unaccounted as (
     select relation, batch, records
     from staged
     inner join models using (relation)
@@ -72,4 +72,4 @@ from judged
 where finding is not null
 union all
 select relation, null, batch, batch, records, null, null, null, null, null, null, 'the base table holds this batch, and the ledger does not know it'
-from forgotten
+from unaccounted

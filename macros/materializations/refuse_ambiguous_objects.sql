@@ -3,7 +3,7 @@
     keeps. If there are more tables than objects that the model names, the run ends before it writes anything.
     `settings.tables` is the new value of the property, or none if it does not change. `facts`: see
     `facts_of_changes`. -#}
-{%- macro refuse_doubtful_objects(settings, range, facts) -%}
+{%- macro refuse_ambiguous_objects(settings, range, facts) -%}
   {%- set objects = settings.inputs.objects.values() | rejectattr('tables', 'defined') | list -%}
   {%- if facts.tables is defined -%}
     {%- set known = settings.built.tables.split(',') if settings.built.tables and range.kind != 'rebuild' else [] -%}

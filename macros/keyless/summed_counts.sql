@@ -1,6 +1,6 @@
 {#- The account of the records that name their row (`keyed`), and the account of keyless deletes (`keyless`), as one.
     Both are SELECTs of one row. The counts named in `classes` are added; the others are those of `keyed`. -#}
-{%- macro added_counts(keyed, keyless, classes) -%}
+{%- macro summed_counts(keyed, keyless, classes) -%}
 select
     keyed.* except ({{ classes | join(', ') }}),
     {%- for class in classes %}

@@ -1,13 +1,13 @@
 {#- A list of at most one sentence, if the log that orders a Datastream model's changes seems to have begun anew. Then
     some changes of the range are an hour or more later than other changes of their rows, but before them in the log,
     and lose to them. The order stays as it is declared; the test `log_is_one` names the generation to declare. -#}
-{%- macro said_of_log(relations, settings, range, counts) -%}
+{%- macro log_messages(relations, settings, range, counts) -%}
   {%- set is_history = settings.materialized == 'history' -%}
   {%- if not reconcile.have_log(settings.inputs.objects) or range.kind == 'rebuild' or settings.as_of
         or not (is_history or counts.superseded) -%}
     {{ return([]) }}
   {%- endif -%}
-  {%- set query = reconcile._behind_in_time_and_before_in_log(
+  {%- set query = reconcile._changes_out_of_log_order(
         relations.fold_cache, settings.unique_key, is_history, reconcile.keys_may_shift(settings.keyless)) -%}
   {%- set changes = run_query(query)[0][0] -%}
   {{ return([changes ~ ' lost to changes that are an hour or more older and further in the log: see the test log_is_one'] if changes else []) }}
@@ -15,10 +15,10 @@
 
 {#- SQL that counts the rows of `fold` that lie before the newest stored record of their key in the log, but whose time
     is at least one hour later. Only changes count, and not rows of a backfill. Only records of one generation are
-    compared. `fold`: the fold of the range; of a `history` (`is_history`), its mended versions. `keys`: the unique_key.
+    compared. `fold`: the fold of the range; of a `history` (`is_history`), its recomputed versions. `keys`: the unique_key.
     `by_address`: whether the fold is as `newest_by_address` gives it; its rows may be those of the base table, so the
     newest record of the range is compared. -#}
-{%- macro _behind_in_time_and_before_in_log(fold, keys, is_history, by_address) -%}
+{%- macro _changes_out_of_log_order(fold, keys, is_history, by_address) -%}
 {%- set of_range = '_change_range' if by_address and not is_history else '_change' -%}
 {%- set sequence, time = ('known._change_sequence', 'known._change_time') if is_history
       else ('_change_base_sequence', '_change_base_time') -%}

@@ -2,12 +2,12 @@
     deleted or a keyless delete undoes it. `_deleted` says whether the row is gone after the range, and
     `_change_base_deleted` whether it was gone before. `_change_is_undone`: a keyless delete of the range undoes the
     row, and is the newest one that names it. `_change_is_lost`: the record is undone, and does not change what the
-    model shows. In the SQL, `here` are the deletes that name the row of the fold, and `there` are the deletes at the
-    address of the base table's row. -#}
-{%- macro rows_beside_keyless_deletes(relations, settings, range) -%}
+    model shows. In the SQL, `cover` are the deletes that name the row of the fold, and `base_cover` are the deletes at
+    the address of the base table's row. -#}
+{%- macro rows_with_keyless_deletes(relations, settings, range) -%}
 {%- set by_address = settings.keyless.kind == 'row_deletes' -%}
 {%- set latest = reconcile._latest_keyless_deletes(relations, settings, range) -%}
-{%- set known = 'there.known' if by_address else 'here.known' -%}
+{%- set known = 'base_cover.known' if by_address else 'cover.known' -%}
 select
     *,
     _change_is_undone or _deleted and not _change_is_delete and coalesce(_change_base_deleted, true) as _change_is_lost
@@ -30,46 +30,46 @@ from (
         fold._change_applied_sequence,
         {%- endif %}
         fold._deleted as _change_is_delete,
-        fold._deleted or coalesce(greatest(here.known, here.come) > fold._change_sequence, false) as _deleted,
+        fold._deleted or coalesce(greatest(cover.known, cover.incoming) > fold._change_sequence, false) as _deleted,
         fold._change_base_deleted or coalesce({{ known }} > fold._change_base_sequence, false) as _change_base_deleted,
-        not fold._deleted and coalesce(here.come > greatest(fold._change_sequence, here.known), false) as _change_is_undone
+        not fold._deleted and coalesce(cover.incoming > greatest(fold._change_sequence, cover.known), false) as _change_is_undone
     from {{ relations.fold_cache }} as fold
     {%- if by_address %}
     left join (
         {{ latest | indent(8) }}
-    ) as here
-        on fold._row_id = here._row_id
+    ) as cover
+        on fold._row_id = cover._row_id
     left join (
         {{ latest | indent(8) }}
-    ) as there
-        on fold._change_base_row_id = there._row_id
+    ) as base_cover
+        on fold._change_base_row_id = base_cover._row_id
     {%- else %}
     left join (
-        select {{ reconcile.key_columns(settings.unique_key) }}, max(known) as known, max(come) as come
+        select {{ reconcile.key_columns(settings.unique_key) }}, max(known) as known, max(incoming) as incoming
         from {{ relations.fold_cache }} as fold
         inner join (
             {{ latest | indent(12) }}
         ) as latest
-            on {{ reconcile.names_row(settings.keyless, 'latest.' ~ settings.keyless.place, 'fold') }}
+            on {{ reconcile.delete_covers_row(settings.keyless, 'latest.' ~ settings.keyless.place, 'fold') }}
         group by {{ reconcile.key_columns(settings.unique_key) }}
-    ) as here
-        on {{ reconcile.keys_match(settings.unique_key, 'fold', 'here') }}
+    ) as cover
+        on {{ reconcile.keys_match(settings.unique_key, 'fold', 'cover') }}
     {%- endif %}
 )
 {%- endmacro %}
 
 {#- The sequence of the newest keyless delete of each place: among those of earlier ranges (`known`), and among those of
-    this range (`come`). Either is NULL if there is no such delete. The place is what the delete names instead of a key:
-    the address of a row, or a range of cells. In a rebuild `known` is NULL, unless the rebuild begins with a base
-    snapshot (see `knows_keyless_deletes`). -#}
+    this range (`incoming`). Either is NULL if there is no such delete. The place is what the delete names instead of a
+    key: the address of a row, or a range of cells. In a rebuild `known` is NULL, unless the rebuild begins with a base
+    snapshot (see `has_earlier_keyless_deletes`). -#}
 {%- macro _latest_keyless_deletes(relations, settings, range) -%}
 {%- set place = settings.keyless.place -%}
-select {{ place }}, max(known) as known, max(come) as come
+select {{ place }}, max(known) as known, max(incoming) as incoming
 from (
-    select {{ place }}, cast(null as string) as known, _change_sequence as come
+    select {{ place }}, cast(null as string) as known, _change_sequence as incoming
     from {{ relations.changes_cache }}
     where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
-    {%- if reconcile.knows_keyless_deletes(settings.keyless, settings.built, range) %}
+    {%- if reconcile.has_earlier_keyless_deletes(settings.keyless, settings.built, range) %}
     union all
     select {{ place }}, _change_sequence, null
     from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }}

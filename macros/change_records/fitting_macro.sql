@@ -1,7 +1,7 @@
 {#- The name of the source macro that a staged record is for, as SQL over the columns of staging. NULL if the record is
     for `source`, the source of the macro that reads it, or if nothing shows the macro. `of_event`: SQL for the source
     of a Datastream event, if that is another one. -#}
-{%- macro macro_meant(source, of_event=none) -%}
+{%- macro fitting_macro(source, of_event=none) -%}
 case source
             {%- for other, name in reconcile.source_macros().items() if other != source %}
             when '{{ other }}' then {{ reconcile.literal(name) }}
@@ -11,9 +11,9 @@ case source
 {%- endmacro %}
 
 {#- The complaint about a record that the macro for `source` does not read, as SQL; NULL if the macro reads it. -#}
-{%- macro complaint_of_source(source, meant='meant') -%}
+{%- macro complaint_of_source(source, fitting_macro='fitting_macro') -%}
 case
-                when {{ meant }} is not null then concat('the record is of another source; probably meant: ', {{ meant }})
+                when {{ fitting_macro }} is not null then concat('the record is of another source; probably meant: ', {{ fitting_macro }})
                 when not source <=> '{{ source }}' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
             end
 {%- endmacro %}
@@ -24,6 +24,6 @@ case
 {%- endmacro %}
 
 {%- macro _macro_of_event() -%}
-{%- set said = reconcile.parsed_record('read_method string, source_metadata struct<' ~ reconcile.telling_fields() | join(' string, ') ~ ' string>') -%}
-coalesce(concat('datastream_', transform(array({{ said }}), said -> {{ reconcile.source_of_event('said.read_method', 'said.source_metadata') }})[0]), 'one that begins with datastream_')
+{%- set parsed = reconcile.parsed_record('read_method string, source_metadata struct<' ~ reconcile.identifying_fields() | join(' string, ') ~ ' string>') -%}
+coalesce(concat('datastream_', transform(array({{ parsed }}), parsed -> {{ reconcile.source_of_event('parsed.read_method', 'parsed.source_metadata') }})[0]), 'one that begins with datastream_')
 {%- endmacro %}

@@ -10,15 +10,15 @@
     the row of a version, the version is valid up to that delete.
 
     Where keys may shift, a delete may be of another row than the one that an update of the same transaction had given
-    the key to (`_change_is_of_other_row`). Such a delete ends no version. To find it takes one more sort. `come`: how
-    many keyless deletes the range holds. -#}
-{%- macro mended_versions(relations, settings, range, come) -%}
+    the key to (`_change_is_of_other_row`). Such a delete ends no version. To find it takes one more sort.
+    `keyless_count`: how many keyless deletes the range holds. -#}
+{%- macro recomputed_versions(relations, settings, range, keyless_count) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set values = settings.columns | rejectattr('name', 'in', settings.unique_key) | list -%}
 {%- set names = reconcile.identifiers(values) -%}
 {%- set backwards = 'partition by ' ~ key ~ ' order by _change_sequence desc rows between unbounded preceding and' -%}
 {%- set forwards = 'partition by ' ~ key ~ ' order by _change_sequence rows between unbounded preceding and' -%}
-{%- set own = reconcile.mended_columns(settings.partial_records) + reconcile.columns_of_copies(settings.keyless) -%}
+{%- set own = reconcile.derived_columns(settings.partial_records) + reconcile.columns_of_copies(settings.keyless) -%}
 select
     *,
     _change_known is null as _change_is_new,
@@ -30,7 +30,7 @@ select
         {%- set name = reconcile.identifier(column.name) %}
         and {{ reconcile.comparable(name, column.type.name) }} <=> {{ reconcile.comparable('_change_known.' ~ name, column.type.name) }}
         {%- endfor %}
-    ) as _change_is_mended
+    ) as _change_is_revised
 from (
     select
         *,
@@ -55,12 +55,12 @@ from (
                     *,
                     last_value(if(_change_is_version, struct(valid_to{% for name in names %}, {{ name }}{% endfor %}), null), true) over ({{ forwards }} 1 preceding) as _change_before,
                     {%- if reconcile.keys_may_shift(settings.keyless) %}
-                    coalesce(last_value(if(_change_is_of_other_row, null, _change_is_version and _change_undone is null), true) over ({{ forwards }} 1 preceding), false) as _change_was_live
+                    coalesce(last_value(if(_change_is_of_other_row, null, _change_is_version and _change_ended_by is null), true) over ({{ forwards }} 1 preceding), false) as _change_was_live
                     {%- else %}
-                    coalesce(lag({{ '_change_is_version and _change_undone is null' if settings.keyless else '_change_is_version' }}) over (partition by {{ key }} order by _change_sequence), false) as _change_was_live
+                    coalesce(lag({{ '_change_is_version and _change_ended_by is null' if settings.keyless else '_change_is_version' }}) over (partition by {{ key }} order by _change_sequence), false) as _change_was_live
                     {%- endif %}
                 from (
-                    {{ reconcile._versions(relations, settings, range, come) | indent(20) }}
+                    {{ reconcile._versions(relations, settings, range, keyless_count) | indent(20) }}
                 )
             )
         )
@@ -70,10 +70,10 @@ from (
 
 {#- The records with the columns that people read: a column that a partial record does not carry keeps its earlier
     value. -#}
-{%- macro _versions(relations, settings, range, come) -%}
+{%- macro _versions(relations, settings, range, keyless_count) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set later = 'over (partition by ' ~ key ~ ' order by _change_sequence desc rows between unbounded preceding and' -%}
-{%- set records = reconcile._distinct_records(relations, settings, range, come) -%}
+{%- set records = reconcile._distinct_records(relations, settings, range, keyless_count) -%}
 {%- set validity -%}
 select
     *,
@@ -92,7 +92,9 @@ from (
     {{ (reconcile._of_other_rows(records, key) if reconcile.keys_may_shift(settings.keyless) else records) | indent(4) }}
 )
 {%- endset -%}
-{%- if settings.keyless -%}{%- set validity = reconcile._undone(relations, settings, range, validity) -%}{%- endif -%}
+{%- if settings.keyless -%}
+  {%- set validity = reconcile._ended_versions(relations, settings, range, validity) -%}
+{%- endif -%}
 {%- if settings.partial_records -%}
 {%- set forwards = 'partition by ' ~ key ~ ' order by _change_sequence rows between unbounded preceding and current row' -%}
 select *, _change_is_known as _change_is_version
@@ -125,15 +127,15 @@ select
     *,
     coalesce(
         _change_type = 'delete'
-        and _change_taken.type = 'update'
-            and _change_taken.transaction = _change_transaction
-            and _change_taken.address <> _row_id,
+        and _change_last_write.type = 'update'
+            and _change_last_write.transaction = _change_transaction
+            and _change_last_write.address <> _row_id,
         false
     ) as _change_is_of_other_row
 from (
     select
         *,
-        last_value(if(_change_type = 'delete', null, struct(_change_type as type, _change_transaction as transaction, _row_id as address)), true) over (partition by {{ key }} order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_taken
+        last_value(if(_change_type = 'delete', null, struct(_change_type as type, _change_transaction as transaction, _row_id as address)), true) over (partition by {{ key }} order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_last_write
     from (
         {{ records | indent(8) }}
     )
@@ -142,15 +144,15 @@ from (
 
 {#- A version ends with the first keyless delete that names its row and lies between its record and the next one.
     `validity`: a SELECT of the records with `valid_from`, `valid_to` and `_change_next_sequence`. -#}
-{%- macro _undone(relations, settings, range, validity) -%}
+{%- macro _ended_versions(relations, settings, range, validity) -%}
 {%- set place, by_address = settings.keyless.place, settings.keyless.kind == 'row_deletes' -%}
 {%- set row = '_row_id as _change_row_id' if by_address
       else '_range.row_key as _change_row_key, _range.family as _change_family' -%}
 {%- set delete = '_change_sequence as sequence, _change_time as time' ~ (', ' ~ place ~ ' as place' if not by_address else '') -%}
 select
-    * except (valid_to, _change_next_sequence, _change_deletes, _change_undone),
-    _change_undone,
-    if(_change_undone is null, valid_to, greatest(valid_from, least(valid_to, _change_undone.time))) as valid_to
+    * except (valid_to, _change_next_sequence, _change_deletes, _change_ended_by),
+    _change_ended_by,
+    if(_change_ended_by is null, valid_to, greatest(valid_from, least(valid_to, _change_ended_by.time))) as valid_to
 from (
     select
         *,
@@ -158,9 +160,9 @@ from (
             _change_deletes,
             found -> found.sequence > _change_sequence and (_change_next_sequence is null or found.sequence < _change_next_sequence)
             {%- if not by_address %}
-            and {{ reconcile.names_row(settings.keyless, 'found.place', 'record') }}
+            and {{ reconcile.delete_covers_row(settings.keyless, 'found.place', 'record') }}
             {%- endif %}
-        ))) as _change_undone
+        ))) as _change_ended_by
     from (
         {{ validity | indent(8) }}
     ) as record
@@ -170,7 +172,7 @@ from (
             select {{ place }}, _change_sequence, _change_time
             from {{ relations.changes_cache }}
             where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
-            {%- if reconcile.knows_keyless_deletes(settings.keyless, settings.built, range) %}
+            {%- if reconcile.has_earlier_keyless_deletes(settings.keyless, settings.built, range) %}
             union all
             select {{ place }}, _change_sequence, _change_time
             from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }}
@@ -186,11 +188,11 @@ from (
 {#- One row for each distinct record of the range's keys, whether the record has come again or not. `_change_known` is
     what the base table holds for the record, NULL if nothing. `_change_records` is the number of copies in the range.
     Of the copies, the least time, id and batch count, whichever copy came first. -#}
-{%- macro _distinct_records(relations, settings, range, come) -%}
+{%- macro _distinct_records(relations, settings, range, keyless_count) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
 {%- set carried = 'struct(' ~ (values or ['null as nothing']) | join(', ') ~ ')' -%}
-{%- set known = reconcile.mended_columns(settings.partial_records) + (values if settings.partial_records else [])
+{%- set known = reconcile.derived_columns(settings.partial_records) + (values if settings.partial_records else [])
       + reconcile.columns_of_copies(settings.keyless) -%}
 {%- set fields = ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch']
       + (['_change_columns'] if settings.partial_records else [])
@@ -229,7 +231,7 @@ from (
     select {{ hint }}{{ columns }}, {{ carried }} as _change_carried, struct({{ known | join(', ') }}) as _change_known
     from {{ reconcile.stored_rows(reconcile.known_table(relations, range), settings) }} as known
     left semi join (
-        {{ reconcile._touched_keys(relations, settings, range, come) | indent(8) }}
+        {{ reconcile._touched_keys(relations, settings, range, keyless_count) | indent(8) }}
     ) as touched
         on {{ reconcile.keys_match(settings.unique_key, 'touched', 'known') }}
     {%- endif %}
@@ -238,26 +240,26 @@ group by {{ key }}, _change_sequence
 {%- endmacro %}
 
 {#- The keys of a range, and the keys of the rows that a keyless delete of the range names. -#}
-{%- macro _touched_keys(relations, settings, range, come) -%}
+{%- macro _touched_keys(relations, settings, range, keyless_count) -%}
 select {{ reconcile.key_columns(settings.unique_key) }}
 from {{ relations.changes_cache }}
 where _change_error is null
-{%- if come %}
+{%- if keyless_count %}
 union all
-select {{ reconcile.broadcast_hint('keyless', come) }}{{ reconcile.key_columns(settings.unique_key) }}
+select {{ reconcile.broadcast_hint('keyless', keyless_count) }}{{ reconcile.key_columns(settings.unique_key) }}
 from {{ reconcile.stored_rows(reconcile.known_table(relations, range), settings) }} as known
 left semi join (
     select {{ settings.keyless.place }}
     from {{ relations.changes_cache }}
     where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
 ) as keyless
-    on {{ reconcile.names_row(settings.keyless, 'keyless.' ~ settings.keyless.place, 'known') }}
+    on {{ reconcile.delete_covers_row(settings.keyless, 'keyless.' ~ settings.keyless.place, 'known') }}
 {%- endif %}
 {%- endmacro %}
 
 {%- macro _type_of_known(settings) -%}
 {%- set types = [] -%}
-{%- for column in reconcile.mended_columns(settings.partial_records) -%}
+{%- for column in reconcile.derived_columns(settings.partial_records) -%}
   {%- set is_boolean = column in ['_change_repeats', '_change_is_known'] -%}
   {%- do types.append(column ~ (': boolean' if is_boolean else ': timestamp')) -%}
 {%- endfor -%}

@@ -1,7 +1,7 @@
 {#- A list of at most one sentence: how many zero dates became NULL in each column that declares it. The macro also adds
     their number to `counts`, for the ledger. The number includes the values of copies and of superseded records, but
     not of quarantined ones. `facts`: see `facts_of_changes`. `counts`: the account of the range. -#}
-{%- macro said_of_zero_dates(relations, facts, counts) -%}
+{%- macro zero_date_messages(relations, facts, counts) -%}
   {%- if not facts.zero_dates -%}{{ return([]) }}{%- endif -%}
   {%- set columns = [] -%}
   {%- for name, values in run_query(reconcile._zero_dates_by_column(relations)) -%}

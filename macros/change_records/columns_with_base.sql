@@ -2,7 +2,7 @@
     `_change_newest_after`, `_change_row_after` and `_change_columns_after` are the order of the joined row.
     `_change_known` has the sequences of the records that the base table's row consists of. `_change_writers` has those
     records of the joined row that the base table did not have. -#}
-{%- macro columns_beside_base(newest) -%}
+{%- macro columns_with_base(newest) -%}
 {%- set known = reconcile.order_of('_change_base') -%}
 {%- set joined = reconcile.joined_order(known, reconcile.order_of('_change')) -%}
 {%- set after = {'newest': '_change_newest_after', 'row': '_change_row_after', 'columns': '_change_columns_after'} -%}

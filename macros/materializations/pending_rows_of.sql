@@ -1,6 +1,6 @@
 {#- The pending rows of a model, for the test `no_pending_rows` and for `reconcile_status`: the rows of which only some
     columns are known, and the row deletes for whose address no earlier record is known. -#}
-{%- macro rows_that_wait(node) -%}
+{%- macro pending_rows_of(node) -%}
 {%- set keys = reconcile.keys_of(node) -%}
 {%- set settings = reconcile.settings_of_node(node) -%}
 {%- set relations = reconcile.model_relations(reconcile.relation_of(node)) -%}

@@ -2,7 +2,7 @@
 
 {#- The coordinates of a change, from its `_change_sequence`: without the generation, the mark of a change, and the
     sections that settle ties. -#}
-{%- macro place_in_log() -%}
+{%- macro log_coordinates() -%}
 substring(_change_sequence, 8, char_length(_change_sequence) - 7 - 19)
 {%- endmacro %}
 

@@ -2,30 +2,30 @@
     if nothing usual helps. The SQL runs only for values that are lost. Text that depends on the single value stands in
     quotes, and reasons are counted without their quoted text (see `quarantine_reasons`). `readable` is set for
     Datastream's columns and names their texts; `zero_dates` is set for MySQL's. -#}
-{%- macro cures_of_values(columns, readable=none, zero_dates=false) -%}
+{%- macro fixes_for_values(columns, readable=none, zero_dates=false) -%}
 {%- set numbers = {} -%}
 {%- for column in columns -%}
-  {%- do numbers.setdefault(reconcile._cure(column, (readable or 'texts') ~ '[i]', readable, zero_dates), []).append(loop.index0) -%}
+  {%- do numbers.setdefault(reconcile._fix_for_column(column, (readable or 'texts') ~ '[i]', readable, zero_dates), []).append(loop.index0) -%}
 {%- endfor -%}
 case
     {%- if readable %}
     when texts[i] = {{ reconcile.digits_not_found() }} then cast(null as string)
     {%- endif %}
-    {%- for cure, of in numbers.items() if cure %}
-    when i in ({{ of | join(', ') }}) then {{ cure | indent(4) }}
+    {%- for fix, column_numbers in numbers.items() if fix %}
+    when i in ({{ column_numbers | join(', ') }}) then {{ fix | indent(4) }}
     {%- endfor %}
     else cast(null as string)
 end
 {%- endmacro %}
 
-{%- macro _cure(column, text, datastream, zero_dates) -%}
+{%- macro _fix_for_column(column, text, datastream, zero_dates) -%}
 {%- set type = column.type -%}
 {%- if type.name == 'string' and datastream -%}
-{{ reconcile._cure_of_text(column) }}
+{{ reconcile._fix_for_text(column) }}
 {%- elif type.name == 'string' -%}
 case{{ ' when char_length(texts[i]) > ' ~ type.length ~ " then 'declare string'" if type.length is defined }} when left(texts[i], 1) = '[' then 'declare array<string>' end
 {%- elif type.name == 'binary' -%}
-{{ reconcile._cure_of_bytes(type, text, datastream) }}
+{{ reconcile._fix_for_bytes(type, text, datastream) }}
 {%- elif type.name == 'variant' -%}
 {%- if datastream -%}
 case when get(kinds, i) = 'json' and {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.cure_of_a_name_twice()) }} when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null then 'declare string' end
@@ -35,11 +35,11 @@ case when get(kinds, i) = 'json' and {{ reconcile.has_a_name_twice('texts[i]') }
 {%- set whole = 'try_cast(' ~ (reconcile._list('fields[i]') ~ ' as array<variant>)' if type.name == 'array' else reconcile._container('fields[i]') ~ ' as map<string, variant>)') -%}
 if({{ whole }} is null, 'declare string', 'declare {{ "another type for its elements" if type.name == "array" else "other types for its keys or values" }}')
 {%- else -%}
-{%- set cures = reconcile._cures_of_scalar(column, text, datastream, zero_dates) -%}
-{%- if cures -%}
+{%- set fixes = reconcile._fixes_for_scalar(column, text, datastream, zero_dates) -%}
+{%- if fixes -%}
 case
-    {%- for condition, cure in cures %}
-    when {{ condition }} then {{ cure }}
+    {%- for condition, fix in fixes %}
+    when {{ condition }} then {{ fix }}
     {%- endfor %}
     else 'declare string'
 end
@@ -50,63 +50,63 @@ end
 {%- endmacro %}
 
 {#- A list of [condition, cure], both SQL. The first condition that is true gives the cure. -#}
-{%- macro _cures_of_scalar(column, text, datastream, zero_dates) -%}
-  {%- set name, cures = column.type.name, [] -%}
+{%- macro _fixes_for_scalar(column, text, datastream, zero_dates) -%}
+  {%- set name, fixes = column.type.name, [] -%}
   {%- set is_moment = name in ['timestamp', 'timestamp_ntz'] -%}
   {%- if zero_dates and (is_moment or name == 'date') -%}
-    {%- do cures.append([reconcile.is_zero_date(text), reconcile.literal("it is a zero date, which a string keeps and `meta: {zero_date: 'null'}` makes NULL")]) -%}
+    {%- do fixes.append([reconcile.is_zero_date(text), reconcile.literal("it is a zero date, which a string keeps and `meta: {zero_date: 'null'}` makes NULL")]) -%}
   {%- endif -%}
   {%- if is_moment and datastream -%}
-    {%- do cures.append([text ~ " in ('infinity', '-infinity')", "'it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL'"]) -%}
+    {%- do fixes.append([text ~ " in ('infinity', '-infinity')", "'it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL'"]) -%}
     {#- Avro has a moment without a zone, and one with a zone, as records. -#}
-    {%- do cures.append([text ~ " like '{\"date\":%'", "'declare timestamp_ntz'"] if name == 'timestamp' else [text ~ " like '{\"offset\":%'", "'declare timestamp'"]) -%}
+    {%- do fixes.append([text ~ " like '{\"date\":%'", "'declare timestamp_ntz'"] if name == 'timestamp' else [text ~ " like '{\"offset\":%'", "'declare timestamp'"]) -%}
   {%- endif -%}
   {%- if name in ['tinyint', 'smallint', 'int'] -%}
-    {%- do cures.append(['try_cast(' ~ text ~ ' as bigint) is not null', "'declare bigint'"]) -%}
+    {%- do fixes.append(['try_cast(' ~ text ~ ' as bigint) is not null', "'declare bigint'"]) -%}
   {%- elif is_moment and zero_dates -%}
-    {%- do cures.append(['try_cast(' ~ text ~ ' as bigint) is not null', "'declare bigint, or of a TIME string with `meta: {encoding: microseconds}`'"]) -%}
+    {%- do fixes.append(['try_cast(' ~ text ~ ' as bigint) is not null', "'declare bigint, or of a TIME string with `meta: {encoding: microseconds}`'"]) -%}
   {%- elif is_moment or name in ['boolean', 'date'] -%}
-    {%- do cures.append(['try_cast(' ~ text ~ ' as bigint) is not null', "'declare bigint'"]) -%}
+    {%- do fixes.append(['try_cast(' ~ text ~ ' as bigint) is not null', "'declare bigint'"]) -%}
   {%- endif -%}
   {%- if name in ['tinyint', 'smallint', 'int', 'bigint'] -%}
     {%- for digits in [20, 38] -%}
-      {%- do cures.append([text ~ ' rlike ' ~ reconcile.literal('^[-+]?\\d{1,' ~ digits ~ '}$'), "'declare decimal(" ~ digits ~ ",0)'"]) -%}
+      {%- do fixes.append([text ~ ' rlike ' ~ reconcile.literal('^[-+]?\\d{1,' ~ digits ~ '}$'), "'declare decimal(" ~ digits ~ ",0)'"]) -%}
     {%- endfor -%}
-    {%- do cures.append(['lower(' ~ text ~ ") in ('true', 'false')", "'declare boolean'"]) -%}
+    {%- do fixes.append(['lower(' ~ text ~ ") in ('true', 'false')", "'declare boolean'"]) -%}
   {%- endif -%}
   {%- if name in ['tinyint', 'smallint', 'int', 'bigint', 'decimal'] -%}
-    {%- do cures.append([text ~ ' rlike ' ~ reconcile.literal('^[-+]?\\d*[.]?\\d+$'), reconcile._cure_of_digits(column, text)]) -%}
+    {%- do fixes.append([text ~ ' rlike ' ~ reconcile.literal('^[-+]?\\d*[.]?\\d+$'), reconcile._fix_for_digits(column, text)]) -%}
   {%- elif is_moment or name == 'date' -%}
     {#- Spark's casts accept a bare year as a date, and cut digits beyond a microsecond. -#}
     {%- if name != 'timestamp' -%}
-      {%- do cures.append([text ~ ' rlike ' ~ reconcile.literal(':.*[-+]\\d\\d(:?\\d\\d)?$') ~ ' and try_cast(' ~ text ~ ' as timestamp) is not null', "'it has a zone: declare timestamp'"]) -%}
+      {%- do fixes.append([text ~ ' rlike ' ~ reconcile.literal(':.*[-+]\\d\\d(:?\\d\\d)?$') ~ ' and try_cast(' ~ text ~ ' as timestamp) is not null', "'it has a zone: declare timestamp'"]) -%}
     {%- endif -%}
     {%- if name == 'date' -%}
-      {%- do cures.append([text ~ " like '%:%' and try_cast(" ~ text ~ ' as timestamp) is not null', "'it has a time of day: declare timestamp or timestamp_ntz, or `meta: {round: true}`'"]) -%}
+      {%- do fixes.append([text ~ " like '%:%' and try_cast(" ~ text ~ ' as timestamp) is not null', "'it has a time of day: declare timestamp or timestamp_ntz, or `meta: {round: true}`'"]) -%}
     {%- else -%}
-      {%- do cures.append([text ~ ' rlike ' ~ reconcile.literal('[.]\\d{6}\\d*[1-9]') ~ ' and try_cast(' ~ text ~ ' as timestamp) is not null', "'it is finer than a microsecond: declare string for all digits, or `meta: {round: true}`'"]) -%}
+      {%- do fixes.append([text ~ ' rlike ' ~ reconcile.literal('[.]\\d{6}\\d*[1-9]') ~ ' and try_cast(' ~ text ~ ' as timestamp) is not null', "'it is finer than a microsecond: declare string for all digits, or `meta: {round: true}`'"]) -%}
     {%- endif -%}
   {%- endif -%}
-  {{ return(cures) }}
+  {{ return(fixes) }}
 {%- endmacro %}
 
 {#- The decimal that holds a number, with at least as many digits on either side of the point as are declared. And what
     else holds a number with too many decimal places. -#}
-{%- macro _cure_of_digits(column, text) -%}
-{%- set before = 'length(regexp_extract(' ~ text ~ ', ' ~ reconcile.literal('^[-+]?0*(\\d*)') ~ ', 1))' -%}
-{%- set behind = 'length(regexp_extract(' ~ text ~ ', ' ~ reconcile.literal('[.](\\d*?)0*$') ~ ', 1))' -%}
+{%- macro _fix_for_digits(column, text) -%}
+{%- set integer_digits = 'length(regexp_extract(' ~ text ~ ', ' ~ reconcile.literal('^[-+]?0*(\\d*)') ~ ', 1))' -%}
+{%- set decimals = 'length(regexp_extract(' ~ text ~ ', ' ~ reconcile.literal('[.](\\d*?)0*$') ~ ', 1))' -%}
 {%- set whole, places = (column.type.precision - column.type.scale, column.type.scale) if column.type.name == 'decimal' else (19, 0) -%}
-{%- set scale = places if column.round else 'greatest(' ~ places ~ ', ' ~ behind ~ ')' if places else behind -%}
+{%- set scale = places if column.round else 'greatest(' ~ places ~ ', ' ~ decimals ~ ')' if places else decimals -%}
 concat(
-        'declare ', if({{ before }} + {{ scale }} > 38, 'string for all digits', concat('\'decimal(', least(38, greatest({{ whole }}, {{ before }}) + {{ scale }}), ',', {{ scale }}, ')\''))
+        'declare ', if({{ integer_digits }} + {{ scale }} > 38, 'string for all digits', concat('\'decimal(', least(38, greatest({{ whole }}, {{ integer_digits }}) + {{ scale }}), ',', {{ scale }}, ')\''))
         {%- if not column.round %},
-        if({{ behind }} > {{ places }}, ', or double if it is a float at the source', ''),
+        if({{ decimals }} > {{ places }}, ', or double if it is a float at the source', ''),
         if({{ reconcile.typed_value(text, column.type, round=true) }} is null, '', ', or `meta: {round: true}`')
         {%- endif %}
     )
 {%- endmacro %}
 
-{%- macro _cure_of_text(column) -%}
+{%- macro _fix_for_text(column) -%}
 {%- if column.encoding in ['microseconds', 'interval', 'time'] -%}
 'take `encoding: {{ column.encoding }}` out of its meta'
 {%- elif column.encoding == 'json' -%}
@@ -125,7 +125,7 @@ end
 {%- endmacro %}
 
 {#- If the encoding is unknown, the complaint itself says what to declare. -#}
-{%- macro _cure_of_bytes(type, text, datastream) -%}
+{%- macro _fix_for_bytes(type, text, datastream) -%}
 case
     when schema_of_variant(fields[i]) <> 'STRING' then if(try_cast(texts[i] as bigint) is null, 'declare string', 'declare bigint')
     {%- if not datastream or type.encoding != 'unknown' %}

@@ -1,7 +1,7 @@
 {#- Prints why a data test fails, the most frequent reasons first; dbt itself only prints how many rows it got.
     `reasons`: a SELECT of relation, reason, records (or ranges of the ledger), first_batch, last_batch and example_key,
     which may be NULL. -#}
-{%- macro say_reasons(test, reasons) -%}
+{%- macro log_reasons(test, reasons) -%}
   {%- if flags.WHICH in ['test', 'build'] -%}
     {%- set rows = run_query(reconcile._commonest_reasons(reasons)) -%}
     {%- for relation, reason, records, first_batch, last_batch, example_key, others in rows -%}
