@@ -15,7 +15,7 @@ import cells
 import pytest
 import row_deletes
 from cells import Cells, CellVersions
-from laws import check_same
+from laws import check_same, without_batches
 from memory import Memory
 from one_model import OneModel
 from pyspark.sql import SparkSession
@@ -180,7 +180,7 @@ def test_a_rebuild_gives_the_very_rows_of_the_increments(proof: Proof) -> None:
 def test_another_order_and_another_split_give_the_same_rows(proof: Proof) -> None:
     """And views of live staging have them before they are merged."""
     (base, deletes, shown), other = proof.after("all batches"), proof.after("all in another order")
-    check_same(_without_batches(base), _without_batches(other[0]), "two deliveries", apart_from=["_change_batch"])
+    check_same(without_batches(base), without_batches(other[0]), "two deliveries")
     assert {found[:-1] for found in deletes} == {found[:-1] for found in other[1]}
     assert shown == other[2]
 
@@ -192,14 +192,6 @@ def test_the_ledger_balances(proof: Proof) -> None:
     # Of what is invented, row deletes may stay pending, and records of one sequence differ.
     allowed = set() if isinstance(proof.one, Cells) else {"no_pending_rows", "one_payload_per_sequence"}
     assert proof.one.failing_tests() <= allowed
-
-
-def _without_batches(base: dict[Any, dict[str, Any]]) -> dict[Any, dict[str, Any]]:
-    """Return rows of a base table without the batches in which the records came that they keep."""
-    return {
-        key: row | {"_change_contenders": [found[:-1] for found in row.get("_change_contenders") or []]}
-        for key, row in base.items()
-    }
 
 
 def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> None:
