@@ -348,21 +348,19 @@ def replay(records: Iterable[Record]) -> dict[Key, list[Version]]:
         live = False
         for record in every:
             after = [later for later in every if later.rank > record.rank and later.rank not in of_other_rows]
-            order, place = [record, *after], 0
+            next_from = min(map(_time, after), default=None)
             if record.rank in of_other_rows:
-                begin = min(map(_time, after), default=_time(record))
-                end = min(map(_time, after), default=None)
-                versions.setdefault(key, []).append(Version(record, begin, end, None, live))
+                valid_from = _time(record) if next_from is None else next_from
+                versions.setdefault(key, []).append(Version(record, valid_from, next_from, None, live))
                 continue
-            ranks = [record.rank, *(later.rank for later in order[place + 1 : place + 2])]
             ends = sorted(
                 (r.rank, _time(r))
                 for r in undoing.get(record.address, {}).values()
                 if record.kind != "delete"
-                and r.rank > record.rank and (len(ranks) == 1 or r.rank < ranks[1])
+                and r.rank > record.rank and (not after or r.rank < after[0].rank)
             )  # fmt: skip
-            valid_from = min(map(_time, order[place:]))
-            valid_to = min([*map(_time, order[place + 1 :]), *(time for _, time in ends[:1])], default=None)
+            valid_from = min(map(_time, [record, *after]))
+            valid_to = min([*map(_time, after), *(time for _, time in ends[:1])], default=None)
             valid_to = valid_to if valid_to is None else max(valid_from, valid_to)
             versions.setdefault(key, []).append(
                 Version(record, valid_from, valid_to, ends[0][0] if ends else None, live)

@@ -5,6 +5,7 @@
 {%- macro change_counts(changes, newest, delivered, keyless=none, lost=none) -%}
 {%- set by_address = reconcile.keys_may_shift(keyless) -%}
 {%- set applied = '_change_applied_sequence' if by_address else '_change_sequence' -%}
+{%- set is_written = '_change_is_merged or _change_is_noted' if by_address else '_change_is_merged' -%}
 select
     {{ delivered }} as delivered,
     (select count_if(_change_error is not null) from {{ changes }}) as quarantined,
@@ -17,8 +18,8 @@ select
     count_if(_change_is_applied and _deleted and _change_was_live) as deleted,
     count_if(_change_is_applied and _deleted and not _change_was_live) as tombstoned,
     count_if(_change_base_sequence is null) as new_keys,
-    count_if({{ '_change_is_merged or _change_is_noted' if by_address else '_change_is_merged' }}) as merged,
-    max(if({{ '_change_is_merged or _change_is_noted' if by_address else '_change_is_merged' }}, _change_batch, null)) as base_batch
+    count_if({{ is_written }}) as merged,
+    max(if({{ is_written }}, _change_batch, null)) as base_batch
 from (
     select
         *,

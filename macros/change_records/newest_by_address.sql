@@ -19,8 +19,8 @@ select
     greatest(newest._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
     _change_contenders,
     {%- if known %}
-    {%- for column, name in reconcile._columns_of_base().items() %}
-    base.{{ column }} as {{ name }},
+    {%- for column in reconcile._columns_of_base() %}
+    base.{{ column }} as {{ reconcile.name_of_base(column) }},
     {%- endfor %}
     base is null or newest._change_sequence <> base._change_sequence as _change_is_newer,
     newest._change_sequence <=> base._change_sequence
@@ -152,12 +152,14 @@ lateral view explode(concat(
 )) entry as _change_entry
 {%- endmacro %}
 
-{#- The columns of a base table that the account of a range needs, and their names beside a fold. -#}
+{#- The columns of a base table that the account of a range needs beside a fold. -#}
 {%- macro _columns_of_base() -%}
-  {{ return({
-      '_change_sequence': '_change_base_sequence', '_change_time': '_change_base_time',
-      '_deleted': '_change_base_deleted', '_row_id': '_change_base_row_id',
-      '_change_transaction': '_change_base_transaction', '_change_contenders': '_change_base_contenders'}) }}
+  {{ return(['_change_sequence', '_change_time', '_deleted', '_row_id', '_change_transaction', '_change_contenders']) }}
+{%- endmacro %}
+
+{#- The name that a column of the base table has beside a fold. -#}
+{%- macro name_of_base(column) -%}
+{{ return('_change_base' ~ column | replace('_change', '')) }}
 {%- endmacro %}
 
 {#- As `newest_by_address` with `known`, if the base table has no row yet. -#}

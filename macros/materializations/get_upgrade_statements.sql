@@ -8,9 +8,7 @@
   {%- if not transactions or built.get('transactions') == transactions -%}
     {{ return([]) }}
   {%- endif -%}
-  {%- set types = {
-        '_change_transaction': 'string', '_change_is_insert': 'boolean',
-        '_change_contenders': 'array<struct<address:string,sequence:string,time:timestamp,batch:bigint>>'} -%}
+  {%- set types = reconcile.columns_of_transaction() -%}
   {%- set base = reconcile.qualified(relations.base) -%}
   {%- set existing = adapter.get_column_schema_from_query('select * from ' ~ base) | map(attribute='name') | list -%}
   {%- set missing = [] -%}

@@ -4,3 +4,11 @@
 {%- macro keys_may_shift(keyless) -%}
   {{ return(keyless.kind == 'row_deletes') }}
 {%- endmacro %}
+
+{#- What a base table keeps of the transaction that a row is of, where keys may shift: {column: type}. See
+    `newest_by_address`. -#}
+{%- macro columns_of_transaction() -%}
+  {{ return({
+      '_change_transaction': 'string', '_change_is_insert': 'boolean',
+      '_change_contenders': 'array<struct<address:string,sequence:string,time:timestamp,batch:bigint>>'}) }}
+{%- endmacro %}

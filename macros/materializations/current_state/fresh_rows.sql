@@ -55,17 +55,18 @@ fresh as (
         {{ reconcile.fold_of('changes', settings) | indent(8) }}
     )
 )
-{%- elif joins_by_address %}
+{%- else %}
 {%- set stored = reconcile.stored_rows(known, settings) %}
+{%- if joins_by_address %}
 changes as (
     select *
     from checked
     where spark_partition_id() >= 0
 ),
-
+{% endif %}
 folded as (
-    {{ reconcile.newest_by_address(
-          'changes', settings, reconcile.touched_as_records(stored, 'changes', settings, true)) | indent(4) }}
+    {{ (reconcile.newest_by_address('changes', settings, reconcile.touched_as_records(stored, 'changes', settings, true))
+          if joins_by_address else reconcile.fold_of('changes', settings)) | indent(4) }}
 ),
 
 newest as (
@@ -74,27 +75,15 @@ newest as (
     where spark_partition_id() >= 0
 ),
 
-fresh as (
-    {{ reconcile.folded_rows(stored, 'newest', 'newest', settings.unique_key, columns) | indent(4) }}
-)
-{%- else %}
-{%- set stored = reconcile.stored_rows(known, settings) %}
-folded as (
-    {{ reconcile.fold_of('changes', settings) | indent(4) }}
-),
-
-newest as (
-    select *
-    from folded
-    where spark_partition_id() >= 0
-),
-
+{% if not joins_by_address -%}
 touched as (
     {{ reconcile.touched_rows(stored, 'newest', 'folded', settings, columns) | indent(4) }}
 ),
 
+{% endif -%}
 fresh as (
-    {{ reconcile.folded_rows(stored, 'newest', 'touched', settings.unique_key, columns) | indent(4) }}
+    {{ reconcile.folded_rows(
+          stored, 'newest', 'newest' if joins_by_address else 'touched', settings.unique_key, columns) | indent(4) }}
 )
 {%- endif %}
 {%- endmacro %}

@@ -34,7 +34,7 @@ when matched and {% if by_address %}newest._change_is_newer{% else %}newest._cha
     {%- endfor %}
 {%- if by_address %}
 when matched then update set
-    {%- for column in ['_change_transaction', '_change_is_insert', '_change_contenders', '_change_batch'] %}
+    {%- for column in reconcile.columns_of_transaction() | list + ['_change_batch'] %}
     {{ column }} = newest.{{ column }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- endif %}

@@ -25,7 +25,7 @@
 select
     newest.*,
     {%- for column, type in known.items() %}
-    {{ 'cast(null as ' ~ type ~ ')' if not table else 'base.' ~ column }} as {{ '_change_base' ~ column | replace('_change', '') }}{{ ',' if not loop.last }}
+    {{ 'cast(null as ' ~ type ~ ')' if not table else 'base.' ~ column }} as {{ reconcile.name_of_base(column) }}{{ ',' if not loop.last }}
     {%- endfor %}
 from (
     {{ reconcile.fold_of(relations.changes_cache, settings) | indent(4) }}

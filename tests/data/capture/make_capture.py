@@ -1,8 +1,9 @@
 """Write the capture in the form that Datastream's real files have, from the form that its documentation has.
 
-`python tests/data/capture/make_capture.py` replaces the eight folders beside this file, with the same bytes at every
-run. It reads the capture as it was given, which the history of this repository holds: commit `GIVEN`. Every record
-stays what it was (its uuid, its row, its place in the log), and in the same delivery, as often and in the same order.
+`python tests/data/capture/make_capture.py` under `PYTHONPATH=tests` replaces the eight folders beside this file, with
+the same bytes at every run. It reads the capture as it was given, which the history of this repository holds: commit
+`GIVEN`. Every record stays what it was (its uuid, its row, its place in the log), and in the same delivery, as often
+and in the same order.
 
 README.md beside this file says which parts of the form were seen in real files, and which are only documented.
 """
@@ -28,25 +29,10 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+from truth import COLUMNS, KEYS, SOURCES
 
 HERE = Path(__file__).resolve().parent
 GIVEN = "638290053f3da4135711c0778eeb38b48a3d32db"
-SOURCES = ("oracle", "mysql", "postgresql", "sqlserver")
-KEYS = {"customers": ["id"], "orders": ["id"], "order_lines": ["order_id", "line_no"]}
-COLUMNS = {
-    "customers": {
-        "id": "bigint", "name": "string", "email": "string", "balance": "decimal(18,4)", "tier": "string",
-        "vip": "boolean", "created_at": "timestamp", "note": "string",
-    },
-    "orders": {
-        "id": "bigint", "customer_id": "bigint", "status": "string", "total": "decimal(38,10)",
-        "placed_at": "timestamp", "due_on": "date", "updated_at": "timestamp", "ratio": "double",
-    },
-    "order_lines": {
-        "order_id": "bigint", "line_no": "int", "sku": "string", "quantity": "int", "price": "decimal(12,2)",
-        "payload": "binary",
-    },
-}  # fmt: skip
 # From this delivery on, the MySQL stream follows GTIDs.
 GTIDS_FROM = 3
 # From this delivery on, the timestamps in Oracle's JSON have their present form; before it that of 2021.
