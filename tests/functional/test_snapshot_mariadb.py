@@ -288,7 +288,7 @@ def test_a_snapshot_that_did_not_come_to_its_end_has_no_position(spark, mariadb,
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patches, pytest.raises(KeyboardInterrupt):
-        patches.setattr(snapshot_jdbc, "_told", killed)
+        patches.setattr(snapshot_jdbc, "_one_position", killed)
         load("shop.ended")
     with pytest.raises(KeyError, match=r"reconcile\.snapshot\.position"):
         position_of(spark, "lake.of_mariadb")
