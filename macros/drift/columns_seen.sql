@@ -75,33 +75,37 @@ relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
 {%- endmacro %}
 
 {#- The rows to write for a range: whatever appears for the first time, each batch that differs from the declaration,
-    and the first batch after such a batch that does not. `was_present`: some record has had the column, in the range or
-    before. `columns`: the declared columns. -#}
+    and the first batch after such a batch that does not. Of keys and schemas: each batch whose records name others than
+    the records of the batch before, so that a key that the source takes up again is the newest once more. `was_present`: some record has had the column, in the range or before. `columns`: the declared columns. -#}
 {%- macro _rows_to_note(relations, columns, partial_records, range) -%}
 {%- set table = reconcile.qualified(reconcile.columns_seen()) -%}
-{%- set before = 'over (partition by kind, name order by batch range between unbounded preceding and 1 preceding)' -%}
+{%- set before = 'over (partition by kind, subject order by batch range between unbounded preceding and 1 preceding)' -%}
 select *
 from (
     select
         *,
-        min(batch) over (partition by kind, name, spelled, replace(form, 'whole ', '')) as first_batch,
-        bool_or(not is_missing) over (partition by kind, name) as was_present,
+        min(batch) over (partition by kind, subject, name, spelled, replace(form, 'whole ', '')) as first_batch,
+        bool_or(not is_missing) over (partition by kind, subject) as was_present,
         max(if(is_missing, batch, null)) {{ before }}
-            >= coalesce(max(if(is_missing, null, batch)) {{ before }}, 0) as is_back
+            >= coalesce(max(if(is_missing, null, batch)) {{ before }}, 0) as is_back,
+        names_of_batch <> coalesce(max(struct(batch, names_of_batch)) {{ before }}.names_of_batch, array()) as is_switch
     from (
-        select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing' as is_missing, true as is_of_range
+        select *, array_sort(collect_set(name) over (partition by kind, subject, batch)) as names_of_batch
         from (
-            {{ reconcile._observed_columns(relations.changes_cache, columns, partial_records) | indent(12) }}
+            select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing' as is_missing, if(kind = 'column', name, kind) as subject, true as is_of_range
+            from (
+                {{ reconcile._observed_columns(relations.changes_cache, columns, partial_records) | indent(16) }}
+            )
+            {%- if range.kind != 'rebuild' or range.snapshot %}
+            union all
+            select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing', if(kind = 'column', name, kind), false
+            from {{ table }}
+            where {{ reconcile._is_of_relation(relations) }} and batch < {{ range.first }}
+            {%- endif %}
         )
-        {%- if range.kind != 'rebuild' or range.snapshot %}
-        union all
-        select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing', false
-        from {{ table }}
-        where {{ reconcile._is_of_relation(relations) }} and batch < {{ range.first }}
-        {%- endif %}
     )
 )
-where is_of_range and (is_missing or kind = 'column' and not is_declared or batch = first_batch or is_back)
+where is_of_range and (is_missing or kind = 'column' and not is_declared or kind = 'column' and batch = first_batch or is_back or kind <> 'column' and is_switch)
 {%- endmacro %}
 
 {#- What the records of the range show, each fact once for each batch. Records have few distinct sets of fields, so each

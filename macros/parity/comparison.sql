@@ -7,6 +7,10 @@
   {%- set complaints = reconcile._complaints_of_comparison(relation, compare_to, allowance, uncertainty, tolerances, recheck) -%}
   {%- do reconcile._raise_complaints_of_parity(complaints) -%}
   {%- set position = reconcile.position_of_snapshot(compare_to, as_of, uncertainty) -%}
+  {%- if as_of is none and position and reconcile._is_kept_by_snapshots(relation) -%}
+    {#- Such a model has the rows of the snapshot that was staged last, whatever the position of another one. -#}
+    {%- set position = none -%}
+  {%- endif -%}
   {%- set compared = reconcile.compared_columns(relation, compare_to, keys, columns, tolerances) -%}
   {%- set found = {
       'model': relation, 'compare_to': compare_to, 'key': keys, 'columns': compared.columns, 'incomparable': compared.incomparable, 'position': position,
@@ -14,10 +18,6 @@
       'relations': reconcile.model_relations(relation), 'settings': none, 'inputs': none, 'test': model.name,
       'recent_cache': reconcile.comparison_cache('recent', relation), 'touched_cache': reconcile.comparison_cache('touched', relation),
       'verdicts_cache': reconcile.comparison_cache('verdicts', relation)} -%}
-  {%- if as_of is none and position and reconcile._is_kept_by_snapshots(relation) -%}
-    {#- Such a model has the rows of the snapshot that was staged last, whatever the position of another one. -#}
-    {%- set position = none -%}
-  {%- endif -%}
   {%- if position -%}
     {%- set node = reconcile.node_of(relation) -%}
     {%- set settings = reconcile.settings_of_node(node) -%}

@@ -23,6 +23,7 @@ from shapes import (
     ORACLE,
     POSTGRESQL,
     SHAPES,
+    SNAPSHOTS,
     SPANNER,
     SQLSERVER,
     STAGING,
@@ -131,6 +132,7 @@ COMPARED: dict[str, tuple[Shape, dict[str, str], dict[str, Any]]] = {
     "at_an_append": (of(MYSQL), {}, {"as_of": {"appended_at": TAKEN_AT}}),
     "at_a_time": (of(MYSQL), {}, {"as_of": {"commit_time": TAKEN_AT}}),
     "at_a_sequence": (of(ORACLE, row_ids=True), {}, {"as_of": {"sequence": "0001/1/00000E6ECEDFC05C"}}),
+    "of_a_model_of_snapshots": (of(SNAPSHOTS), SCN, {}),
     "iceberg_at_a_position": (of(MYSQL, file_format="iceberg"), BINLOG, {}),
 }
 

@@ -82,67 +82,71 @@ select *
 from (
     select
         *,
-        min(batch) over (partition by kind, name, spelled, replace(form, 'whole ', '')) as first_batch,
-        bool_or(not is_missing) over (partition by kind, name) as was_present,
-        max(if(is_missing, batch, null)) over (partition by kind, name order by batch range between unbounded preceding and 1 preceding)
-            >= coalesce(max(if(is_missing, null, batch)) over (partition by kind, name order by batch range between unbounded preceding and 1 preceding), 0) as is_back
+        min(batch) over (partition by kind, subject, name, spelled, replace(form, 'whole ', '')) as first_batch,
+        bool_or(not is_missing) over (partition by kind, subject) as was_present,
+        max(if(is_missing, batch, null)) over (partition by kind, subject order by batch range between unbounded preceding and 1 preceding)
+            >= coalesce(max(if(is_missing, null, batch)) over (partition by kind, subject order by batch range between unbounded preceding and 1 preceding), 0) as is_back,
+        names_of_batch <> coalesce(max(struct(batch, names_of_batch)) over (partition by kind, subject order by batch range between unbounded preceding and 1 preceding).names_of_batch, array()) as is_switch
     from (
-        select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing' as is_missing, true as is_of_range
+        select *, array_sort(collect_set(name) over (partition by kind, subject, batch)) as names_of_batch
         from (
-            select batch, kind, name, spelled, form, is_declared, sum(if(form <=> 'missing', whole_records, records)) as records
+            select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing' as is_missing, if(kind = 'column', name, kind) as subject, true as is_of_range
             from (
-                select *, case
-                    when _change_fields is null then cast(array() as array<string>)
-                    when substring(_change_fields, length(letters) + 1, 1) = '=' then from_json(substring(_change_fields, length(letters) + 2), 'array<string>')
-                    when substring(_change_fields, length(letters) + 2) = 'id' then array('id', 'status', 'total', 'placed_at', 'ratio')
-                    else transform(array('id', 'status', 'total', 'placed_at', 'ratio'), name -> upper(name))
-                end as names
+                select batch, kind, name, spelled, form, is_declared, sum(if(form <=> 'missing', whole_records, records)) as records
                 from (
-                    select
-                        _change_batch as batch,
-                        _change_fields,
-                        _change_key,
-                        _change_schema,
-                        regexp_extract(_change_fields, '^[A-Z]*', 0) as letters,
-                        count(*) as records,
-                        count_if(_change_type <> 'delete' and _change_columns is null) as whole_records
-                    from reconcile_changes_da2f7fd25744
-                    group by _change_batch, _change_fields, _change_key, _change_schema
+                    select *, case
+                        when _change_fields is null then cast(array() as array<string>)
+                        when substring(_change_fields, length(letters) + 1, 1) = '=' then from_json(substring(_change_fields, length(letters) + 2), 'array<string>')
+                        when substring(_change_fields, length(letters) + 2) = 'id' then array('id', 'status', 'total', 'placed_at', 'ratio')
+                        else transform(array('id', 'status', 'total', 'placed_at', 'ratio'), name -> upper(name))
+                    end as names
+                    from (
+                        select
+                            _change_batch as batch,
+                            _change_fields,
+                            _change_key,
+                            _change_schema,
+                            regexp_extract(_change_fields, '^[A-Z]*', 0) as letters,
+                            count(*) as records,
+                            count_if(_change_type <> 'delete' and _change_columns is null) as whole_records
+                        from reconcile_changes_da2f7fd25744
+                        group by _change_batch, _change_fields, _change_key, _change_schema
+                    )
                 )
-            )
-            lateral view inline(concat(
-                transform(names, (name, i) -> struct(
-                    'column' as kind,
-                    lower(name) as name,
-                    name as spelled,
-                    case
-                        when substring(letters, 2 * i + 1, 2) = 'VO' then 'null'
-                        when substring(letters, 2 * i + 1, 2) = 'ST' then 'text'
-                        when substring(letters, 2 * i + 1, 2) = 'BI' then 'whole number'
-                        when substring(letters, 2 * i + 1, 2) in ('DE', 'DO', 'FL') then 'number'
-                        when substring(letters, 2 * i + 1, 2) = 'BO' then 'boolean'
-                        else 'json'
-                    end as form,
-                    array_contains(array('id', 'status', 'total', 'placed_at', 'ratio'), lower(name)) as is_declared
-                )),
-                transform(
-                    if(_change_fields is null, array(), array_except(array('id', 'status', 'total', 'placed_at', 'ratio'), transform(names, name -> lower(name)))),
-                    name -> struct('column' as kind, name as name, cast(null as string) as spelled, 'missing' as form, true as is_declared)
-                ),
-                filter(
-                    array(
-                        struct('key' as kind, _change_key as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared),
-                        struct('schema' as kind, _change_schema as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared)
+                lateral view inline(concat(
+                    transform(names, (name, i) -> struct(
+                        'column' as kind,
+                        lower(name) as name,
+                        name as spelled,
+                        case
+                            when substring(letters, 2 * i + 1, 2) = 'VO' then 'null'
+                            when substring(letters, 2 * i + 1, 2) = 'ST' then 'text'
+                            when substring(letters, 2 * i + 1, 2) = 'BI' then 'whole number'
+                            when substring(letters, 2 * i + 1, 2) in ('DE', 'DO', 'FL') then 'number'
+                            when substring(letters, 2 * i + 1, 2) = 'BO' then 'boolean'
+                            else 'json'
+                        end as form,
+                        array_contains(array('id', 'status', 'total', 'placed_at', 'ratio'), lower(name)) as is_declared
+                    )),
+                    transform(
+                        if(_change_fields is null, array(), array_except(array('id', 'status', 'total', 'placed_at', 'ratio'), transform(names, name -> lower(name)))),
+                        name -> struct('column' as kind, name as name, cast(null as string) as spelled, 'missing' as form, true as is_declared)
                     ),
-                    fact -> fact.name is not null
-                )
-            )) fact as kind, name, spelled, form, is_declared
-            where form is null or form <> 'missing' or whole_records > 0
-            group by batch, kind, name, spelled, form, is_declared
+                    filter(
+                        array(
+                            struct('key' as kind, _change_key as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared),
+                            struct('schema' as kind, _change_schema as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared)
+                        ),
+                        fact -> fact.name is not null
+                    )
+                )) fact as kind, name, spelled, form, is_declared
+                where form is null or form <> 'missing' or whole_records > 0
+                group by batch, kind, name, spelled, form, is_declared
+            )
         )
     )
 )
-where is_of_range and (is_missing or kind = 'column' and not is_declared or batch = first_batch or is_back)
+where is_of_range and (is_missing or kind = 'column' and not is_declared or kind = 'column' and batch = first_batch or is_back or kind <> 'column' and is_switch)
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_notes_da2f7fd25744' is not null;
 

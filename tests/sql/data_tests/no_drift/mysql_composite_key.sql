@@ -50,13 +50,14 @@ from (
             ), null) as yaml
         from judged
         union all
-        select relation, kind, name, last_batch, if(kind = 'key', 'changed key', 'changed schema'), since, records, null, null
+        -- of a key or schema that the source takes up again, the newest return counts
+        select relation, kind, name, last_batch, if(kind = 'key', 'changed key', 'changed schema'), last_batch, records, null, null
         from (
             select *, row_number() over (partition by relation, kind order by since, name) as place
             from observations
             where kind <> 'column'
         )
-        where place > 1
+        where place > 1 or cardinality(batches) > 1
     )
 
     select relation, object, kind, name, if(kind = 'column' and array_contains(ignored, name), 'ignored', finding) as finding, since_batch, last_batch, records, said, yaml
