@@ -18,7 +18,7 @@ from fake_spanner import FakeSpanner
 from google.cloud.spanner_v1 import types as T
 from google.cloud.spanner_v1.streamed import StreamedResultSet
 from reconcile_jobs.spanner.queries import Client, DatabaseName
-from reconcile_jobs.spanner.windows import described, list_partitions, read_partitions
+from reconcile_jobs.spanner.windows import find_change_stream, list_partitions, read_partitions
 from reconcile_jobs.timestamps import as_text
 from stream_races import PARTITIONS, Race
 
@@ -107,7 +107,7 @@ class SpannerRace(Race):
     def bare_client(self, address: str) -> int:
         count = 0
         with Client(DatabaseName("p", "i", "d", address)) as client:
-            stream = described(client, "everything")
+            stream = find_change_stream(client, "everything")
             for token, start in list_partitions(client, stream, T0, T0 + 10**9).tokens.items():
                 request = stream.query(client.session, start, as_text(T0 + 10**9), token)
                 call = client.open("ExecuteStreamingSql", request, 60)
@@ -116,7 +116,7 @@ class SpannerRace(Race):
 
     def our_reader(self, address: str) -> int:
         with Client(DatabaseName("p", "i", "d", address)) as client:
-            stream = described(client, "everything")
+            stream = find_change_stream(client, "everything")
             tokens = list(list_partitions(client, stream, T0, T0 + 10**9).tokens.items())
             return sum(type(found) is tuple for found in read_partitions(client, stream, tokens, T0 + 10**9))
 

@@ -81,7 +81,7 @@ class _Run:
     def run(self) -> Totals:
         job, clock, stop = self.job, self.caller.clock, self.caller.stop
         for table in job.tables:
-            self._refuse_other_tables(table)
+            self._refuse_unless_append_only(table)
         self.staging = Staging(self.spark, job.staging, SOURCE)
         self.cuts = Cuts(self.spark, self.staging, SOURCE)
         while True:
@@ -100,7 +100,7 @@ class _Run:
                 return self.totals
             clock.wait(stop, max(0.0, job.every - (clock.seconds() - began)))
 
-    def _refuse_other_tables(self, table: TableName) -> None:
+    def _refuse_unless_append_only(self, table: TableName) -> None:
         """Raise UsageError where a table is not one that Datastream writes in append-only mode."""
         from pyspark.sql.types import StructType
 

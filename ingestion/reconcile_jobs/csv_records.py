@@ -22,7 +22,7 @@ class Dialect:
     r"""What stands between values, and the text without quotes that means NULL.
 
     As in PostgreSQL's COPY ... CSV: with the marker `\N`, `\N` is NULL and "\N" a text of two characters; with the
-    empty marker, nothing is NULL and "" is the empty text.
+    empty marker, a value without any character is NULL, and "" is the empty text.
     """
 
     delimiter: str = ","

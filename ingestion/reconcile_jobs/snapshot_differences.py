@@ -216,7 +216,11 @@ class _Run:
 
     @contextmanager
     def _compared(self, rows: DataFrame, cut: _Cut, names: list[str]) -> Iterator[DataFrame]:
-        """Yield a row for each key of this snapshot or the one before it, kept while it is counted and appended."""
+        """Yield what became of each row since the snapshot before, kept while it is counted and appended.
+
+        There is a row for each row of this snapshot (`copies`: how many rows have its key), and for each key that only
+        the snapshot before has.
+        """
         from pyspark import StorageLevel
         from pyspark.sql import functions as f
 
@@ -235,7 +239,7 @@ class _Run:
             .where("newest.change <> 'delete'")
             .selectExpr("key as known_key", "newest.digest as known_digest")
         )
-        # A text that went through the reader once, as the texts of staging did.
+        # Spark's JSON reader may write a text otherwise. Keys in staging went through it, so these do too.
         now = now.withColumn(
             "key", f.expr(f"from_json(concat('{{\"key\":', key, '}}'), 'key string', {JSON_LIMITS}).key")
         )

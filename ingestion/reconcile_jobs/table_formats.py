@@ -34,13 +34,13 @@ class TableFormat(Protocol):
     """What a staging table needs of the format that it is written in."""
 
     name: ClassVar[str]  # as SQL calls it
-    staging_properties: ClassVar[Mapping[str, str]]  # of staging tables that are made
-    append_properties: ClassVar[Mapping[str, str]]  # without which a table cannot be appended to
-    any_names: ClassVar[Mapping[str, str]]  # of tables whose columns may be called anything
-    timestamps_ntz: ClassVar[Mapping[str, str]]  # of tables with such a column, which may replace one without
+    staging_properties: ClassVar[Mapping[str, str]]  # set when a staging table is made
+    append_properties: ClassVar[Mapping[str, str]]  # set before any append
+    any_names: ClassVar[Mapping[str, str]]  # for a column's name that the format otherwise refuses
+    timestamps_ntz: ClassVar[Mapping[str, str]]  # for such a column where the table before had none
 
     def properties(self, spark: SparkSession, table: str) -> dict[str, str]:
-        """Return a table's properties: all of each, as SHOW TBLPROPERTIES blots out what speaks of a url or a token.
+        """Return a table's properties in full: SHOW TBLPROPERTIES would hide values that speak of a url or a token.
 
         Raises UsageError for a table of another format.
         """
@@ -54,11 +54,17 @@ class TableFormat(Protocol):
         ...
 
     def has_appended(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
-        """Return whether this micro-batch of the query, or a later one, was appended, and perhaps taken back since."""
+        """Return whether this micro-batch was appended, even if a restore took it back since.
+
+        Delta also says so of earlier ones than the query's last; Iceberg knows only the table's last append.
+        """
         ...
 
     def was_set_back(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
-        """Return whether the table was restored to a version from before an append, the last one in its properties."""
+        """Return whether the table was restored to a version from before its last append.
+
+        `query_id`, `epoch`: the last append in the table's properties, which a restore may set back too.
+        """
         ...
 
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
@@ -66,7 +72,10 @@ class TableFormat(Protocol):
         ...
 
     def appends(self, spark: SparkSession, table: str) -> int:
-        """Return the most appends that the table can have had, if a restore sets its properties back, and 0 if not."""
+        """Return an upper bound of the appends that the table has had, where a restore sets its properties back.
+
+        Return 0 where the properties survive a restore.
+        """
         ...
 
 

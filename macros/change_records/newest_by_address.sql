@@ -9,23 +9,24 @@
     that the row keeps, so each of them leaves a trace.
 
     `known`: a SELECT of rows of the base table as records (see `rows_as_records`), none if there are no such rows. Its
-    columns `_change_base...` are NULL if the base table has no such key. `_change_is_newer`: whether the row replaces
+    columns `_change_base...` are NULL if the base table has no such key. `winner` is the record that sets the row:
+    `written`, or `newest` if a delete ends it. `_change_replaces_base`: whether the row replaces
     the base table's. `_change_is_noted`: whether the base table's row stays, and only what it keeps of its transaction
     changes. `_change_applied_sequence`: the sequence of the range's record that counts as applied.
     `_change_range_sequence` and `_change_range_time` are of the range's newest record. -#}
 {%- macro newest_by_address(changes, settings, known=none) -%}
 select
-    newest.* except (_change_batch),
-    greatest(newest._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
+    winner.* except (_change_batch),
+    greatest(winner._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
     _change_contenders,
     {%- if known %}
     {%- for column in reconcile._columns_of_base() %}
     base.{{ column }} as {{ reconcile.name_of_base(column) }},
     {%- endfor %}
-    base is null or newest._change_sequence <> base._change_sequence as _change_is_newer,
-    newest._change_sequence <=> base._change_sequence
-    and not struct(newest._change_transaction, _change_contenders) <=> struct(base._change_transaction, base._change_contenders) as _change_is_noted,
-    if(array_contains(sequences, newest._change_sequence), newest._change_sequence, newest_of_range._change_sequence) as _change_applied_sequence,
+    base is null or winner._change_sequence <> base._change_sequence as _change_replaces_base,
+    winner._change_sequence <=> base._change_sequence
+    and not struct(winner._change_transaction, _change_contenders) <=> struct(base._change_transaction, base._change_contenders) as _change_is_noted,
+    if(array_contains(sequences, winner._change_sequence), winner._change_sequence, newest_of_range._change_sequence) as _change_applied_sequence,
     newest_of_range._change_sequence as _change_range_sequence,
     newest_of_range._change_time as _change_range_time,
     {%- endif %}
@@ -33,7 +34,7 @@ select
     sequences as _change_sequences
 from (
     select
-        if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as newest,
+        if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as winner,
         if(cardinality(later) = 0, null, concat(
             if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
             array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
@@ -170,7 +171,7 @@ select
     cast(null as timestamp) as _change_base_time,
     cast(null as boolean) as _change_base_deleted,
     cast(null as string) as _change_base_row_id,
-    true as _change_is_newer,
+    true as _change_replaces_base,
     false as _change_is_noted,
     _change_sequence as _change_applied_sequence
 from (
@@ -181,7 +182,7 @@ from (
 {#- Whether a row of a fold replaces the base table's row of its key, as SQL. -#}
 {%- macro replaces_base(keyless) -%}
 {%- if reconcile.keys_may_shift(keyless) -%}
-_change_is_newer
+_change_replaces_base
 {%- else -%}
 (_change_base_sequence is null or _change_sequence > _change_base_sequence)
 {%- endif -%}

@@ -25,7 +25,7 @@ from (
         fold._change_sequences,
         fold._change_base_sequence,
         {%- if by_address %}
-        fold._change_is_newer,
+        fold._change_replaces_base,
         fold._change_is_noted,
         fold._change_applied_sequence,
         {%- endif %}

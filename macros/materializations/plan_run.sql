@@ -1,10 +1,11 @@
-{#- The beginning of a run that fills a base table, after the hooks of the model: {settings, relations, columns, range,
+{#- The beginning of a run that fills a base table, with its pre-hooks: {settings, relations, columns, range,
     has_work}. `columns`: those of the base table, as SQL. `has_work`: whether the range has records, or the base table
     is made anew.
 
     The macros of this folder take the results under the same names: `settings` as `model_settings` gives it,
     `relations` as `model_relations`, `range` as `range_to_apply`. Later in the run `counts` is the account of the
-    range, with the names of the ledger's columns, and `incoming` the number of keyless deletes in the range. -#}
+    range, with the names of the ledger's columns, and `keyless_count` the number of keyless deletes in the range.
+    `settings.built` says what exists of the model: {name of a relation: a digest or property, none if it is missing}. -#}
 {%- macro plan_run() -%}
   {%- set settings = reconcile.model_settings() -%}
   {%- set relations = reconcile.model_relations(this) -%}

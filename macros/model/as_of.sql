@@ -23,7 +23,7 @@
   {%- set position, value = given.items() | list | first -%}
   {%- set pattern, form = forms[position] -%}
   {%- if not (modules.re.fullmatch(pattern, value | string) if pattern else reconcile.moment(value | string)) -%}
-    {{ exceptions.raise_compiler_error("as_of: {" ~ position ~ ": " ~ value ~ "} is not " ~ form ~ ".") }}
+    {{ exceptions.raise_compiler_error(where ~ ": {" ~ position ~ ": " ~ value ~ "} is not " ~ form ~ ".") }}
   {%- endif -%}
   {{ return({'position': position, 'value': value | string, 'label': position ~ ' ' ~ value}) }}
 {%- endmacro %}

@@ -62,7 +62,7 @@ from (
             {%- if staged.purged %}
             when is_touched then 'staging was purged up to batch {{ staged.purged }}, and the row may have changed after the position or has records that are not merged'
             {%- endif %}
-            when is_uncertain then 'the row changed when it is uncertain which side of the position a change is on, and the source has none of its versions of then'
+            when is_uncertain then 'the row changed so close to the position that it is unknown whether the position includes the change, and the source has none of the versions that the row had then'
             {%- if not delivered.is_complete %}
             when true then {{ reconcile.literal(delivered.reason) }}
             {%- endif %}

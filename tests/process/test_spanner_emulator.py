@@ -9,7 +9,7 @@ import pytest
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.spanner.backfill import read_rows, shares_of, watched_tables
 from reconcile_jobs.spanner.queries import Client
-from reconcile_jobs.spanner.windows import Leaf, described, list_partitions, read_partitions
+from reconcile_jobs.spanner.windows import Leaf, find_change_stream, list_partitions, read_partitions
 from reconcile_jobs.timestamps import as_text
 from spanner_emulator import (
     TABLES,
@@ -45,7 +45,7 @@ def database(emulator: Emulator, postgresql: bool) -> Iterator[Database]:
 def read_window(database: Database, start: int, end: int) -> tuple[list[str], int, int]:
     """Return the records of a window, and how many of its partitions were roots and how many were read in all."""
     with Client(database.name) as client:
-        stream = described(client, "everything")
+        stream = find_change_stream(client, "everything")
         listing = list_partitions(client, stream, start, end)
         alive = set(list_partitions(client, stream, end, end).tokens)
         records, leaves = [], set()
@@ -91,7 +91,7 @@ def test_backfill_reads_the_rows_as_they_were_at_one_moment(database: Database):
     for _ in range(50):
         workload.step()
     with Client(database.name) as client:
-        stream = described(client, "everything")
+        stream = find_change_stream(client, "everything")
         tables = watched_tables(client, stream)
         assert {table.name for table in tables} == set(TABLES)
         records = [text for share in shares_of(client, tables, moment) for text in read_rows(client, share, moment)]
@@ -110,7 +110,7 @@ def test_backfill_and_change_records_have_one_form(database: Database):
     database.commit(write("insert", "Orders", {"OrderId": "1", "Total": "2"}))
     database.commit(write("insert", "OrderLines", {"OrderId": "1", "LineNo": "2", "Amount": None}))
     with Client(database.name) as client:
-        stream = described(client, "everything")
+        stream = find_change_stream(client, "everything")
         now = client.now()
         rows = [
             json.loads(text)
@@ -158,7 +158,7 @@ def test_only_what_the_stream_watches_is_backfilled(emulator: Emulator, postgres
     database.commit(write("insert", "Orders", {"OrderId": "1", "Total": "2", "Note": "x"}))
     database.commit(write("insert", "AllTypes", {"Id": "1"}))
     with Client(database.name) as client:
-        stream = described(client, "part")
+        stream = find_change_stream(client, "part")
         found = watched_tables(client, stream)
         assert {table.name: [column.name for column in table.columns] for table in found} == {
             "Orders": ["OrderId", "Note"],
@@ -170,22 +170,22 @@ def test_only_what_the_stream_watches_is_backfilled(emulator: Emulator, postgres
         ]
         assert record["mods"] == [{"keys": {"OrderId": "1"}, "new_values": {"Note": "x"}, "old_values": {}}]
         with pytest.raises(UsageError, match="watches nothing"):
-            watched_tables(client, described(client, "nothing"))
+            watched_tables(client, find_change_stream(client, "nothing"))
 
 
 @both_dialects
 def test_what_cannot_be_read_is_one_sentence(database: Database):
     with Client(database.name) as client:
-        stream = described(client, "everything")
+        stream = find_change_stream(client, "everything")
         for moment in (0, database.client.now() + 3600 * 10**9):
             with pytest.raises(UsageError, match="retention period") as refused:
                 list_partitions(client, stream, moment, moment)
             assert "\n" not in str(refused.value)
         with pytest.raises(UsageError, match="There is no change stream other"):
-            described(client, "other")
+            find_change_stream(client, "other")
     elsewhere = type(database.name)("test-project", "test-instance", "nowhere", database.name.emulator)
     with Client(elsewhere) as client, pytest.raises(UsageError, match=r"There is no database.*nowhere"):
-        described(client, "everything")
+        find_change_stream(client, "everything")
 
 
 @both_dialects

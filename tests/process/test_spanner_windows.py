@@ -18,7 +18,7 @@ from google.auth.transport.grpc import AuthMetadataPlugin
 from reconcile_jobs.process import errors
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.spanner.queries import Client, DatabaseName, Retries
-from reconcile_jobs.spanner.windows import Leaf, described, list_partitions, read_partitions
+from reconcile_jobs.spanner.windows import Leaf, find_change_stream, list_partitions, read_partitions
 from reconcile_jobs.timestamps import as_text
 
 SECOND = 10**9
@@ -40,7 +40,7 @@ def window(
 ) -> tuple[list[dict[str, Any]], set[str]]:
     """Read a window as the job does, and return its records and its leaves."""
     with connected(server) as client:
-        stream = described(client, NAME, heartbeat)
+        stream = find_change_stream(client, NAME, heartbeat)
         listing = list_partitions(client, stream, start, end)
         alive = set(list_partitions(client, stream, end, end).tokens)
         records, leaves = [], set()
@@ -282,18 +282,18 @@ def test_a_start_before_the_retention_period_is_one_sentence():
 def test_a_stream_that_is_not_there_is_named_with_those_that_are(postgresql: bool):
     with FakeSpanner(postgresql) as server, connected(server) as client:
         with pytest.raises(UsageError, match=r"There is no change stream nothing in projects/p.*it has everything"):
-            described(client, "nothing")
+            find_change_stream(client, "nothing")
         with pytest.raises(UsageError, match="no name of a change stream"):
-            described(client, "x'; DROP")
+            find_change_stream(client, "x'; DROP")
 
 
 def test_a_stream_with_mutable_key_ranges_is_one_sentence():
     with FakeSpanner() as server, connected(server) as client:
         server.options = {"partition_mode": "MUTABLE_KEY_RANGE"}
         with pytest.raises(UsageError, match="MUTABLE_KEY_RANGE"):
-            described(client, NAME)
+            find_change_stream(client, NAME)
         server.options = {"partition_mode": "IMMUTABLE_KEY_RANGE", "retention_period": "7d"}
-        assert described(client, NAME).name == NAME
+        assert find_change_stream(client, NAME).name == NAME
 
 
 @both_dialects
@@ -303,7 +303,7 @@ def test_a_query_that_hangs_is_cancelled_and_made_again(postgresql: bool):
             server.commit("P0", T0 + i, str(i))
         server.faults = [Fault("P0", 1, hang=True), Fault(None, 0, hang=True)]
         with connected(server) as client:
-            stream = described(client, NAME, heartbeat=1000)
+            stream = find_change_stream(client, NAME, heartbeat=1000)
             assert stream.heartbeat == 1000
             clock, began = client.clock, client.clock.seconds()
             assert isinstance(clock, MovedClock)
@@ -322,7 +322,7 @@ def test_a_reader_that_takes_its_time_is_not_taken_for_a_hung_query():
     with FakeSpanner() as server, connected(server) as client:
         for i in range(3):
             server.commit("P0", T0 + i, str(i))
-        stream = described(client, NAME, heartbeat=1000)
+        stream = find_change_stream(client, NAME, heartbeat=1000)
         clock = client.clock
         assert isinstance(clock, MovedClock)
         seen = []
@@ -426,7 +426,7 @@ def test_a_query_that_never_gives_its_child_record_fails_or_is_taken_for_a_leaf_
 def test_a_partition_that_ends_in_the_nanosecond_after_the_window_is_a_leaf():
     with FakeSpanner() as server, connected(server) as client:
         server.split("P0", ["A", "B"], T1 + 1)
-        stream = described(client, NAME)
+        stream = find_change_stream(client, NAME)
         found = list(read_partitions(client, stream, [("P0", as_text(T0))], T1, {"P0"}))
         assert found == [Leaf("P0")]
         # Were the partitions after the window taken for those at its end, these would not fit, and yet be right.
@@ -455,7 +455,7 @@ def test_closing_takes_less_than_a_second_with_streams_that_hang():
             server.commit(f"P{i}", T0)
         server.faults = [Fault(f"P{i}", 0, hang=True) for i in range(20)]
         client = Client(DatabaseName("p", "i", "d", server.address), retries=FIVE)
-        stream = described(client, NAME)
+        stream = find_change_stream(client, NAME)
         listing = list_partitions(client, stream, T0, T1)
         failures: list[BaseException] = []
 
@@ -478,7 +478,7 @@ def test_closing_takes_less_than_a_second_with_streams_that_hang():
 def test_the_session_is_multiplexed_and_made_once_and_may_come_from_elsewhere():
     with FakeSpanner() as server:
         with connected(server) as client:
-            described(client, NAME)
+            find_change_stream(client, NAME)
             session = client.session
         with Client(DatabaseName("p", "i", "d", server.address), session) as other:
             assert other.now() == server.now
@@ -492,7 +492,7 @@ def test_a_session_that_ended_is_made_anew():
         assert client.now() == server.now
         assert server.sessions == 2
         server.commit("P0", T0)
-        stream = described(client, NAME)
+        stream = find_change_stream(client, NAME)
         server.alive.clear()
         assert list_partitions(client, stream, T0, T1).tokens == {"P0": as_text(T0)}
         server.alive.clear()

@@ -55,7 +55,7 @@ OF_POSITIONS: dict[str, Refusal] = {
     },
     **{
         f"{position} {value}": Refusal(
-            run(as_of({position: value})), [f"as_of: {{{position}: {value}}} is not {said}."], SENTENCE
+            run(as_of({position: value})), [f"The variable as_of: {{{position}: {value}}} is not {said}."], SENTENCE
         )
         for position, value, said in VALUES
     },

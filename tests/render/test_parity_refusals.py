@@ -126,7 +126,7 @@ OF_SENTENCES: dict[str, tuple[Callable[[], object], str]] = {
         f"Test parity: as_of names one position, as {{batch: 17}}: one of {POSITIONS}, and not '{{'scn': 5}}'.",
     ),
     "as of a batch that is none": (
-        asked(as_of={"batch": "last"}), "as_of: {batch: last} is not the number of a batch, as 17.",
+        asked(as_of={"batch": "last"}), "Test parity: as_of: {batch: last} is not the number of a batch, as 17.",
     ),
     **{
         f"a snapshot of {job} without a position": (

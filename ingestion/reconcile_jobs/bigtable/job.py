@@ -120,7 +120,11 @@ class _Beginning(Beginning):
 
 @dataclass(frozen=True)
 class _Cut:
-    """Where a batch ends, and what is in it: `tasks` rows say so. Round 0: where the first one begins."""
+    """What the `#cut` rows of one batch say together: where the batch ends, and what it holds.
+
+    `tasks`: how many such rows there are, one of each task. With `round` 0 the cut is made up: where the first batch
+    begins.
+    """
 
     round: int
     partitions: list[Partition]

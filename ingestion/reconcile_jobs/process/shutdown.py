@@ -22,7 +22,10 @@ _BEFORE_SPARK = 100
 
 
 class Shutdown:
-    """Sets `stop` when the process is asked to end, by SIGTERM or SIGINT, wherever that arrives: from now on."""
+    """Sets `stop` when SIGTERM or SIGINT reaches this process or, after `watch`, its JVM.
+
+    It listens from its construction on.
+    """
 
     def __init__(self) -> None:
         self.stop = threading.Event()

@@ -34,7 +34,7 @@ from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.spanner.queries import Client, DatabaseName
 from reconcile_jobs.spanner.stream_decoder import DataChange, compact_json
-from reconcile_jobs.spanner.windows import ChangeStream, Leaf, described, list_partitions, read_partitions
+from reconcile_jobs.spanner.windows import ChangeStream, Leaf, find_change_stream, list_partitions, read_partitions
 from reconcile_jobs.staging import RAW_ROWS, raw_rows
 from reconcile_jobs.timestamps import as_text, nanoseconds
 
@@ -178,7 +178,7 @@ class _Planner:
 
     def stream(self) -> ChangeStream:
         if self._stream is None:
-            self._stream = described(self.client(), self.options.stream, self.options.heartbeat)
+            self._stream = find_change_stream(self.client(), self.options.stream, self.options.heartbeat)
         return self._stream
 
     def close(self) -> None:

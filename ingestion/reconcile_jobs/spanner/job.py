@@ -27,7 +27,7 @@ from reconcile_jobs.process.session import settings
 from reconcile_jobs.spanner.backfill import Table, backfill_frame, watched_tables
 from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start, window_length
 from reconcile_jobs.spanner.queries import Client, DatabaseName
-from reconcile_jobs.spanner.windows import described, list_partitions
+from reconcile_jobs.spanner.windows import find_change_stream, list_partitions
 from reconcile_jobs.staging import Staging, TableName, forget_checkpoint, hadoop_path, last_commit, read_text
 from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds
 
@@ -101,29 +101,30 @@ class _Run(AppendRun[Totals]):
     def __init__(self, spark: SparkSession, client: Client, job: Job, caller: Caller | None) -> None:
         super().__init__(spark, caller, Totals())
         self.client, self.job = client, job
-        # The last window, if it ended before Spanner's now, being as long as one can be.
-        self.late_window: int | None = None
+        # The epoch of the last window if it was as long as a window can be, so that more is waiting; else None.
+        self.full_window: int | None = None
         self.last_cut: int | None = None
 
     def run(self) -> Totals:
         end = None if self.job.end is None else asked_moment("--end", self.job.end)
-        self.stream = described(self.client, self.job.stream)
+        self.stream = find_change_stream(self.client, self.job.stream)
         self.watched = self._watched()
         self.now = self.client.now()
-        job = f"{SOURCE} {self.client.database}/{self.job.stream}"
+        owner = f"{SOURCE} {self.client.database}/{self.job.stream}"
         after_loss = "go on where the table ends"
-        self.staging = Staging(self.spark, self.job.staging, job, without_checkpoint=after_loss, skips_epochs=True)
+        self.staging = Staging(self.spark, self.job.staging, owner, without_checkpoint=after_loss, skips_epochs=True)
         self.checkpoint, lost = self.staging.open_checkpoint(self.job.checkpoint)
         self.begun = self._begin(lost)
         now = self.now if end is None else min(self.now, end)
         if self._committed() is None:
             self.begun.refuse_late(now, end is not None and end <= self.now, f"{as_text(self.now)} in Spanner")
-        # Behind by more than a window, windows follow each other at once; only then is there an interval between them.
+        # While the job is more than a window behind, windows follow each other at once. Once it has caught up, a window
+        # is read every `every`.
         self._follow(now, None)
         until = _NEVER if end is None else end
         while self.job.every is not None and not self.stop.is_set() and not self._reached(until):
             self._follow(until, self.job.every)
-            if self.late_window is not None and not self.stop.is_set():
+            if self.full_window is not None and not self.stop.is_set():
                 self._follow(min(self.client.now(), until), None)
         return self.totals
 
@@ -187,7 +188,7 @@ class _Run(AppendRun[Totals]):
         """
         if self._reached(target):
             return
-        self.target, self.late_window = target, None
+        self.target, self.full_window = target, None
         self.spark.dataSource.register(SpannerChangeStream)
         query = self.follow(self._writer(every), self.checkpoint, self._append, lambda query: self._ends(query, every))
         if self.stop.is_set() and self.job.every is None and not self._done(query):
@@ -219,8 +220,8 @@ class _Run(AppendRun[Totals]):
         if self.stop.is_set() or self._done(query):
             return True
         # With an interval, when a window as long as can be was appended, and is in the checkpoint.
-        last, late_window = query._jsq.lastProgress(), self.late_window
-        return every is not None and late_window is not None and last is not None and last.batchId() >= late_window
+        last, full_window = query._jsq.lastProgress(), self.full_window
+        return every is not None and full_window is not None and last is not None and last.batchId() >= full_window
 
     def _append(self, found: DataFrame, epoch: int) -> None:
         from pyspark import StorageLevel
@@ -252,7 +253,7 @@ class _Run(AppendRun[Totals]):
                     self.totals.backfill_records += max(0, appended.rows - records - 1)
                 self.last_cut = last
                 self.begun = replace(self.begun, appended=True).keep(self.staging)
-            self.late_window = epoch if last - first + 1 >= window_length(self.job.window) else None
+            self.full_window = epoch if last - first + 1 >= window_length(self.job.window) else None
             self.totals.windows += 1
             self.totals.records += records
             self.totals.cut_time = cut["cut_time"]

@@ -32,7 +32,7 @@ from reconcile_jobs.spanner.stream_decoder import (
 )
 from reconcile_jobs.timestamps import as_text, nanoseconds, sort_key
 
-__all__ = ["ChangeStream", "Leaf", "Listing", "described", "list_partitions", "read_partitions"]
+__all__ = ["ChangeStream", "Leaf", "Listing", "find_change_stream", "list_partitions", "read_partitions"]
 
 # Heartbeat intervals without a message after which a query is taken for dead.
 PATIENCE = 10
@@ -94,7 +94,7 @@ class Leaf:
     token: str
 
 
-def described(client: Client, name: str, heartbeat: int = 10_000) -> ChangeStream:
+def find_change_stream(client: Client, name: str, heartbeat: int = 10_000) -> ChangeStream:
     """Return the change stream of that name, its dialect found. Raises UsageError where it cannot be read."""
     if not re.fullmatch(r"[A-Za-z]\w*", name):
         raise UsageError(f"{name} is no name of a change stream: letters, digits and _ make one.")
@@ -256,8 +256,9 @@ class _Partition:
                 resume_token = self._rows.rewind()
                 in_session = self.client.session == self._session
                 if not resume_token or resume_token == resumed or not self._rows.whole or not in_session:
-                    # Without a token, where it led nowhere or is of another session, and where a value is unfinished
-                    # at it, which a query that begins at its beginning would not go on with: from the last moment seen.
+                    # From the last moment seen, and not at the token: if there is no token, if it led nowhere, if it is
+                    # of another session, or if a value is unfinished at it. A resumed query may begin at its beginning
+                    # (the emulator's do), and then does not bring the rest of that value.
                     resume_token = b""
                     self._rows = Rows()
 

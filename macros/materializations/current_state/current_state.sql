@@ -25,9 +25,10 @@
           else reconcile.merge_newest(relations, settings, range, counts)) -%}
   {%- endif -%}
 
+  {#- Without work, keyless_count, counts and messages are undefined. -#}
   {%- set has_keyless_deletes = reconcile.has_keyless_deletes(settings.keyless, settings.built, keyless_count) -%}
   {%- if settings.fresh -%}
-    {%- set merged = range.last if counts else range.first - 1 -%}
+    {%- set merged = range.last if run.has_work else range.first - 1 -%}
     {%- set live = reconcile.fresh_rows(relations, settings, relations.base, has_keyless_deletes, merged) -%}
   {%- else -%}
     {%- set live = reconcile.live_rows(relations, settings, has_keyless_deletes) -%}

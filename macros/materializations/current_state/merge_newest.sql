@@ -14,7 +14,7 @@ using (
     {%- if settings.partial_records %}
     where cardinality(_change_writers) > 0
     {%- elif by_address %}
-    where (_change_is_newer or _change_is_noted)
+    where (_change_replaces_base or _change_is_noted)
     {%- else %}
     where (_change_base_sequence is null or _change_sequence > _change_base_sequence)
     {%- endif %}
@@ -28,7 +28,7 @@ when matched then update set
     {{ reconcile.stored_column(column, settings.file_format) }} = {{ value }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- else %}
-when matched and {% if by_address %}newest._change_is_newer{% else %}newest._change_sequence > base._change_sequence{% endif %} then update set
+when matched and {% if by_address %}newest._change_replaces_base{% else %}newest._change_sequence > base._change_sequence{% endif %} then update set
     {%- for column in columns %}
     {{ reconcile.stored_column(column, settings.file_format) }} = newest.{{ column }}{{ ',' if not loop.last }}
     {%- endfor %}

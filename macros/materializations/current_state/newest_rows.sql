@@ -9,22 +9,22 @@
 {%- endif -%}
 {%- endmacro %}
 
-{#- `_change_base_sequence` and the other `_change_base` columns are NULL if the base table has no such key. The semi
-    join comes first because of the outer join: Spark can broadcast only the outer join's right side, the growing base
+{#- `_change_base_sequence` and the other `_change_base` columns are NULL if the known table (the base table; for a
+    rebuild the base snapshot, if there is one) has no such key. The semi join comes first because of the outer join: Spark can broadcast only the outer join's right side, the growing base
     table, or else shuffles it. The query has subqueries instead of CTEs: through a CTE, Spark does not see that the
     relation it reads is cached. -#}
 {%- macro _newest_with_base(relations, settings, range) -%}
 {%- set table = reconcile.known_table(relations, range) -%}
-{%- set known = {'_change_sequence': 'string', '_deleted': 'boolean'} -%}
+{%- set columns_of_known = {'_change_sequence': 'string', '_deleted': 'boolean'} -%}
 {%- if reconcile.have_log(settings.inputs.objects) -%}
-  {%- do known.update({'_change_time': 'timestamp'}) -%}
+  {%- do columns_of_known.update({'_change_time': 'timestamp'}) -%}
 {%- endif -%}
 {%- if settings.partial_records -%}
-  {%- do known.update({'_change_row_sequence': 'string', '_change_column_sequences': 'map<string, string>'}) -%}
+  {%- do columns_of_known.update({'_change_row_sequence': 'string', '_change_column_sequences': 'map<string, string>'}) -%}
 {%- endif -%}
 select
     newest.*,
-    {%- for column, type in known.items() %}
+    {%- for column, type in columns_of_known.items() %}
     {{ 'cast(null as ' ~ type ~ ')' if not table else 'base.' ~ column }} as {{ reconcile.name_of_base(column) }}{{ ',' if not loop.last }}
     {%- endfor %}
 from (
@@ -32,7 +32,7 @@ from (
 ) as newest
 {%- if table %}
 left join (
-    select {{ reconcile.broadcast_hint('change', range.delivered) }}{{ reconcile.key_columns(settings.unique_key) }}, {{ known | join(', ') }}
+    select {{ reconcile.broadcast_hint('change', range.delivered) }}{{ reconcile.key_columns(settings.unique_key) }}, {{ columns_of_known | join(', ') }}
     from {{ reconcile.stored_rows(table, settings) }} as known
     left semi join {{ relations.changes_cache }} as change
         on {{ reconcile.keys_match(settings.unique_key, 'change', 'known') }}

@@ -21,6 +21,7 @@
           else reconcile.merge_versions(relations, settings, range, counts)) -%}
   {%- endif -%}
 
+  {#- Without work, keyless_count, counts and messages are undefined. -#}
   {%- set has_keyless_deletes = reconcile.has_keyless_deletes(settings.keyless, settings.built, keyless_count) -%}
   {%- set live = reconcile.shown_versions(relations, settings) -%}
   {%- set names = reconcile.version_columns(settings.row_ids, settings.unique_key) | list -%}

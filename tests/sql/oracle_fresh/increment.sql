@@ -160,8 +160,8 @@ cache table reconcile_fold_da2f7fd25744 as
 select *
 from (
 select
-    newest.* except (_change_batch),
-    greatest(newest._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
+    winner.* except (_change_batch),
+    greatest(winner._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
     _change_contenders,
     base._change_sequence as _change_base_sequence,
     base._change_time as _change_base_time,
@@ -169,17 +169,17 @@ select
     base._row_id as _change_base_row_id,
     base._change_transaction as _change_base_transaction,
     base._change_contenders as _change_base_contenders,
-    base is null or newest._change_sequence <> base._change_sequence as _change_is_newer,
-    newest._change_sequence <=> base._change_sequence
-    and not struct(newest._change_transaction, _change_contenders) <=> struct(base._change_transaction, base._change_contenders) as _change_is_noted,
-    if(array_contains(sequences, newest._change_sequence), newest._change_sequence, newest_of_range._change_sequence) as _change_applied_sequence,
+    base is null or winner._change_sequence <> base._change_sequence as _change_replaces_base,
+    winner._change_sequence <=> base._change_sequence
+    and not struct(winner._change_transaction, _change_contenders) <=> struct(base._change_transaction, base._change_contenders) as _change_is_noted,
+    if(array_contains(sequences, winner._change_sequence), winner._change_sequence, newest_of_range._change_sequence) as _change_applied_sequence,
     newest_of_range._change_sequence as _change_range_sequence,
     newest_of_range._change_time as _change_range_time,
     records as _change_records,
     sequences as _change_sequences
 from (
     select
-        if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as newest,
+        if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as winner,
         if(cardinality(later) = 0, null, concat(
             if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
             array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
@@ -312,7 +312,7 @@ from (
         fold._change_records,
         fold._change_sequences,
         fold._change_base_sequence,
-        fold._change_is_newer,
+        fold._change_replaces_base,
         fold._change_is_noted,
         fold._change_applied_sequence,
         fold._deleted as _change_is_delete,
@@ -370,7 +370,7 @@ from (
     from (
         select
             *,
-            _change_is_newer as _change_is_merged,
+            _change_replaces_base as _change_is_merged,
             _change_is_merged and not _change_is_lost as _change_is_applied,
             coalesce(not _change_base_deleted, false) as _change_was_live
         from reconcile_rows_da2f7fd25744
@@ -422,7 +422,7 @@ cross join (
         left join (
             select _row_id, _change_sequence, true as in_table, _change_is_undone and not coalesce(_change_base_deleted, true) as was_live
             from reconcile_rows_da2f7fd25744
-            where _change_is_newer
+            where _change_replaces_base
             union all
             select _row_id, _change_sequence, false, false
             from reconcile_changes_da2f7fd25744
@@ -442,7 +442,7 @@ cross join (
             left join (
                 select `id`
                 from reconcile_rows_da2f7fd25744
-                where _change_is_newer
+                where _change_replaces_base
             ) as replaced
                 on replaced.`id` = base.`id`
         ) as covered
@@ -485,11 +485,11 @@ merge into `demo`.`orders__base` as base
 using (
     select /*+ broadcast(record) */ *
     from reconcile_fold_da2f7fd25744 as record
-    where (_change_is_newer or _change_is_noted)
+    where (_change_replaces_base or _change_is_noted)
     and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('demo.orders: another run of this model has come in between, and this one stopped; what it lacks the next `dbt run` brings'))
 ) as newest
 on newest.`id` = base.`id`
-when matched and newest._change_is_newer then update set
+when matched and newest._change_replaces_base then update set
     `id` = newest.`id`,
     `status` = newest.`status`,
     `total` = newest.`total`,
@@ -564,7 +564,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create or replace view `demo`.`orders`
-tblproperties ('reconcile.definition' = '3e11f79f05fab597871f29892b742599')
+tblproperties ('reconcile.definition' = '9dbe316cd56d682fff0557d88e16e184')
 as
 with checked as (
     select
@@ -607,8 +607,8 @@ changes as (
 
 folded as (
     select
-        newest.* except (_change_batch),
-        greatest(newest._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
+        winner.* except (_change_batch),
+        greatest(winner._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
         _change_contenders,
         base._change_sequence as _change_base_sequence,
         base._change_time as _change_base_time,
@@ -616,17 +616,17 @@ folded as (
         base._row_id as _change_base_row_id,
         base._change_transaction as _change_base_transaction,
         base._change_contenders as _change_base_contenders,
-        base is null or newest._change_sequence <> base._change_sequence as _change_is_newer,
-        newest._change_sequence <=> base._change_sequence
-        and not struct(newest._change_transaction, _change_contenders) <=> struct(base._change_transaction, base._change_contenders) as _change_is_noted,
-        if(array_contains(sequences, newest._change_sequence), newest._change_sequence, newest_of_range._change_sequence) as _change_applied_sequence,
+        base is null or winner._change_sequence <> base._change_sequence as _change_replaces_base,
+        winner._change_sequence <=> base._change_sequence
+        and not struct(winner._change_transaction, _change_contenders) <=> struct(base._change_transaction, base._change_contenders) as _change_is_noted,
+        if(array_contains(sequences, winner._change_sequence), winner._change_sequence, newest_of_range._change_sequence) as _change_applied_sequence,
         newest_of_range._change_sequence as _change_range_sequence,
         newest_of_range._change_time as _change_range_time,
         records as _change_records,
         sequences as _change_sequences
     from (
         select
-            if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as newest,
+            if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as winner,
             if(cardinality(later) = 0, null, concat(
                 if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
                 array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))

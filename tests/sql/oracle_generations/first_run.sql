@@ -165,19 +165,19 @@ select
     cast(null as timestamp) as _change_base_time,
     cast(null as boolean) as _change_base_deleted,
     cast(null as string) as _change_base_row_id,
-    true as _change_is_newer,
+    true as _change_replaces_base,
     false as _change_is_noted,
     _change_sequence as _change_applied_sequence
 from (
     select
-        newest.* except (_change_batch),
-        greatest(newest._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
+        winner.* except (_change_batch),
+        greatest(winner._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
         _change_contenders,
         records as _change_records,
         sequences as _change_sequences
     from (
         select
-            if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as newest,
+            if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as winner,
             if(cardinality(later) = 0, null, concat(
                 if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
                 array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
@@ -269,7 +269,7 @@ select
 from (
     select
         *,
-        _change_is_newer as _change_is_merged,
+        _change_replaces_base as _change_is_merged,
         _change_is_merged as _change_is_applied,
         coalesce(not _change_base_deleted, false) as _change_was_live
     from reconcile_fold_da2f7fd25744

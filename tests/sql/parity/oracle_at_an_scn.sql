@@ -217,7 +217,7 @@ from (
             when is_pending then 'only some columns of the row are known'
             when quarantined > 0 then concat(quarantined, ' records of the row are in quarantine')
             when true then '1 records in quarantine do not tell of which row they are'
-            when is_uncertain then 'the row changed when it is uncertain which side of the position a change is on, and the source has none of its versions of then'
+            when is_uncertain then 'the row changed so close to the position that it is unknown whether the position includes the change, and the source has none of the versions that the row had then'
         end as reason
     from (
         select
@@ -284,14 +284,14 @@ from (
                     select `id`, `name`, `amount`, `ratio`, `at`, _change_sequence, _deleted, _row_id
                     from (
                         select
-                            newest.* except (_change_batch),
-                            greatest(newest._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
+                            winner.* except (_change_batch),
+                            greatest(winner._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
                             _change_contenders,
                             records as _change_records,
                             sequences as _change_sequences
                         from (
                             select
-                                if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as newest,
+                                if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as winner,
                                 if(cardinality(later) = 0, null, concat(
                                     if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
                                     array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))

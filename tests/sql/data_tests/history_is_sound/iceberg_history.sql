@@ -60,7 +60,7 @@ from neighbours
 left anti join ended_versions using (`id`, _change_sequence)
 where not valid_to <=> next_from or valid_from > _change_time or valid_from is null
 union all
-select `id`, _change_sequence, valid_from, valid_to, 'its row delete does not end it before the next one begins'
+select `id`, _change_sequence, valid_from, valid_to, 'its keyless delete does not end it before the next one begins'
 from neighbours
 left semi join ended_versions using (`id`, _change_sequence)
 where valid_to is null or valid_to > next_from
