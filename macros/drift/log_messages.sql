@@ -1,6 +1,6 @@
 {#- A list of at most one sentence, if the log that orders a Datastream model's changes seems to have begun anew. Then
     some changes of the range are an hour or more later than other changes of their rows, but before them in the log,
-    and lose to them. The order stays as it is declared; the test `log_is_one` names the generation to declare. -#}
+    and lose to them. The sentence says by which time the generation to declare began. The order stays as it is declared. -#}
 {%- macro log_messages(relations, settings, range, counts) -%}
   {%- set is_history = settings.materialized == 'history' -%}
   {%- if not reconcile.have_log(settings.inputs.objects) or range.kind == 'rebuild' or settings.as_of
@@ -9,8 +9,10 @@
   {%- endif -%}
   {%- set query = reconcile._changes_out_of_log_order(
         relations.fold_cache, settings.unique_key, is_history, reconcile.keys_may_shift(settings.keyless)) -%}
-  {%- set changes = run_query(query)[0][0] -%}
-  {{ return([changes ~ ' lost to changes that are an hour or more older and further in the log: see the test log_is_one'] if changes else []) }}
+  {%- set changes, first_time = run_query(query)[0] -%}
+  {{ return([
+      changes ~ ' lost to changes that are an hour or more older and further in the log, the first of them at ' ~ first_time
+      ~ ': if the log began anew before, add the time when it did to generations; see the test log_is_one'] if changes else []) }}
 {%- endmacro %}
 
 {#- SQL that counts the rows of `fold` that lie before the newest stored record of their key in the log, but whose time
@@ -22,7 +24,7 @@
 {%- set of_range = '_change_range' if by_address and not is_history else '_change' -%}
 {%- set sequence, time = ('known._change_sequence', 'known._change_time') if is_history
       else ('_change_base_sequence', '_change_base_time') -%}
-select count(*) as changes
+select count(*) as changes, date_format(min({{ of_range }}_time), 'yyyy-MM-dd HH:mm:ssXXX') as first_time
 {%- if is_history %}
 {%- set of_key = 'over (partition by ' ~ reconcile.key_columns(keys) ~ ')' %}
 from (

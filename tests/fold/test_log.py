@@ -132,7 +132,11 @@ def test_a_run_says_how_many_changes_lost_to_older_ones_as_after_a_log_that_bega
     ])  # fmt: skip
     assert "older" not in said
     said = stream.run([at("09:30:00", 4, new), at("11:00:00", 2, new), at("11:00:01", 3, new)])
-    assert "2 lost to changes that are an hour or more older and further in the log: see the test log_is_one" in said
+    assert (
+        "2 lost to changes that are an hour or more older and further in the log, the first of them at "
+        "2026-11-21 09:30:00Z: if the log began anew before, add the time when it did to generations; "
+        "see the test log_is_one"
+    ) in said
 
 
 def test_a_log_that_goes_on_has_no_finding(memory: Memory) -> None:

@@ -383,7 +383,7 @@ cross join (
     )
 ) as keyless;
 
-select count(*) as changes
+select count(*) as changes, date_format(min(_change_time), 'yyyy-MM-dd HH:mm:ssXXX') as first_time
 from (
     select *, max(if(_change_is_new, null, struct(_change_sequence, _change_time))) over (partition by `id`) as known
     from reconcile_fold_da2f7fd25744
