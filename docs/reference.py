@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -286,11 +287,12 @@ def _commands() -> str:
         ("parity", []),
         ("status", []),
         ("metastore", []),
+        ("run_dbt", []),
     ]:
         main = import_module(module).main
-        _check_kinds(module, kinds, helped(main, module, []))
+        _check_kinds(module, kinds, helped(main, []))
         for words in [[kind] for kind in kinds] or [[]]:
-            text += [f"## `{' '.join([module + '.py', *words])}`", f"```text\n{helped(main, module, words)}\n```"]
+            text += [f"## `{' '.join([module + '.py', *words])}`", f"```text\n{helped(main, words)}\n```"]
     return "\n\n".join(text)
 
 
@@ -308,12 +310,12 @@ def _importable() -> None:
         sys.path.insert(0, str(ROOT / "ingestion"))
 
 
-def helped(main: Callable[..., None], module: str, words: list[str]) -> str:
+def helped(main: Callable[..., None], words: list[str]) -> str:
     """Return what a job's parser prints for --help, 84 characters wide. Nothing else of the job runs."""
     out, width = io.StringIO(), os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "84"
     # The console and the like, which --help never gets to.
-    rest = [None, None] if module == "append" else [None]
+    rest = [None] * (len(signature(main).parameters) - 1)
     try:
         with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
             main([*words, "--help"], *rest)

@@ -11,6 +11,7 @@ from threading import Event
 from typing import Any, TextIO, TypeVar
 
 from reconcile_jobs.process.clock import Clock
+from reconcile_jobs.process.dbt_commands import invoke
 from reconcile_jobs.process.errors import DataError, Fault, UsageError
 
 __all__ = ["DbtRuns", "DbtTotals", "append_and_run"]
@@ -28,10 +29,6 @@ class DbtTotals:
     failed_runs: int = 0
     failed: list[str] = field(default_factory=list)
     seconds: float = 0.0
-
-
-class _Stopped(Exception):
-    """The job is to stop: raised between two statements of a model."""
 
 
 class DbtRuns:
@@ -55,15 +52,9 @@ class DbtRuns:
 
         What fails is counted; the next run tries it again. Raises UsageError.
         """
-        try:
-            from dbt.cli.main import dbtRunner
-        except ModuleNotFoundError:
-            raise UsageError(
-                "This Python has no dbt: install the package's requirements, or leave --dbt out."
-            ) from None
         began = time.monotonic()
         with contextlib.redirect_stdout(self._out):
-            done = dbtRunner(callbacks=[self._between_statements]).invoke(list(self._words))
+            done = invoke(self._words, self._stop)
         self.totals.runs += 1
         self.totals.seconds = round(self.totals.seconds + time.monotonic() - began, 1)
         if self._stop.is_set() and not done.success:
@@ -75,10 +66,6 @@ class DbtRuns:
         self.totals.failed = failed or ([] if done.success else ["dbt itself"])
         self.totals.failed_runs += not done.success
         return True
-
-    def _between_statements(self, event: Any) -> None:
-        if self._stop.is_set() and event.info.name == "SQLQuery":
-            raise _Stopped("The job is to stop.")
 
     def refuse_failed(self) -> None:
         """Raise DataError where something failed in the last run."""

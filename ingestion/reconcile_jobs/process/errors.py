@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["DataError", "Fault", "JobError", "Undecided", "UsageError", "causes", "explained", "in_sentences"]
+__all__ = [
+    "DataError",
+    "Fault",
+    "JobError",
+    "Undecided",
+    "UsageError",
+    "causes",
+    "explained",
+    "in_sentences",
+    "one_line",
+]
 
 
 class JobError(Exception):
@@ -67,14 +77,14 @@ def explained(problem: BaseException) -> JobError:
         return _without_module(found[1], in_this_process=any(kind == "ModuleNotFoundError" for kind, _ in chain))
     for pattern, kind, sentence in _KNOWN:
         if found := re.search(pattern, story):
-            return kind(sentence.format(*(_one_line(group) for group in found.groups())))
+            return kind(sentence.format(*(one_line(group) for group in found.groups())))
     kind_name, message = chain[-1]
     if "AnalysisException" in chain[0][0] or "ParseException" in chain[0][0]:
-        return UsageError(f"Spark refuses: {_one_line(chain[0][1])}")
+        return UsageError(f"Spark refuses: {one_line(chain[0][1])}")
     if chain[0][0] == kind_name and "." not in kind_name:
-        return Fault(f"The job failed with {kind_name}: {_one_line(message)}; RECONCILE_TRACEBACK=1 shows where.")
+        return Fault(f"The job failed with {kind_name}: {one_line(message)}; RECONCILE_TRACEBACK=1 shows where.")
     return Fault(
-        f"Spark failed with {kind_name.rpartition('.')[2]}: {_one_line(message)}; "
+        f"Spark failed with {kind_name.rpartition('.')[2]}: {one_line(message)}; "
         "what was committed stays, and the same command goes on from there."
     )
 
@@ -183,7 +193,8 @@ def _without_module(name: str, in_this_process: bool) -> UsageError:
     )
 
 
-def _one_line(text: str, longest: int = 300) -> str:
+def one_line(text: str, longest: int = 300) -> str:
+    """Return the first line of one of Spark's messages, without its SQLSTATE, its end cut off where it is long."""
     # Spark's messages go on with hints and plans after the first line, and end with a SQLSTATE that says nothing here.
     line = re.sub(r"\s*SQLSTATE: \w+", "", text.strip().partition("\n")[0]).strip().rstrip(".")
     return line if len(line) <= longest else line[:longest] + "..."
