@@ -86,6 +86,8 @@ The rows have no position in a log. The snapshot table records when they were ta
 """
 
 FILES_HELP = r"""
+The format delta needs a session of conf/, and iceberg one of conf/iceberg/.
+
 The snapshot has the columns and types of the files; a directory name like day=1 becomes a column. For CSV, which has no
 types, use snapshot.py csv. The rows have no position in a log. The snapshot table records when they were taken: --at,
 or the time of this command.

@@ -23,8 +23,13 @@ With --format auto, names that end in .json, .jsonl or .ndjson, also followed by
 end in .avro are Avro. The job does not read other files, but it records their names in staging.
 
 Files must appear whole: rename them into place, as object stores do. The job knows a file by its path, and appends it
-once. It does not see what is written into the file later. If a file is written to while the job reads it, the job ends
-with exit code 1 and names the file. With --skip-corrupt-files it counts the file as changed_files and continues.
+once. It does not see what is written into the file later.
+
+A torn file of Avro, gzip or bzip2 ends the job with exit code 1, and nothing of its batch is appended: deliver the file
+again under the same path. With --skip-corrupt-files the job counts the file as corrupt_files and continues. A plain
+JSON file that ends too early is not an error: a cut line counts as unreadable. If a file is written to while the job
+reads it, the job appends what it has read, ends with exit code 1 and names the file; with --skip-corrupt-files it
+counts the file as changed_files and continues. In these three cases, deliver the file again under another name.
 
 Standard output is one line of JSON: files, records, unreadable, long_records, corrupt_files, ignored_files,
 changed_files, broken_links, hidden_files, first_batch, last_batch, seconds; with --expect also expectations, with --dbt
