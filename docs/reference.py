@@ -5,6 +5,7 @@ python docs/reference.py    (or `make reference`), after a change of what it rea
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import os
@@ -87,6 +88,49 @@ ENVIRONMENT = {
     "RECONCILE_PATIENCE": "how many seconds a process waits for the embedded metastore if another process holds it",
     "RECONCILE_TRACEBACK": "with any value, for example `1`, a job that fails also shows the Python traceback",
 }
+# `_columns_of_models` compares the columns with those that macros describe.
+MODEL_RELATIONS = [
+    (
+        "orders",
+        "the view that people read. Of a `current_state` and a `current_view`: the declared columns of the live rows. "
+        "Of a `history`: the declared columns, `valid_from`, `valid_to`, `is_current` (whether `valid_to` is "
+        "NULL), `_change_type`, `_change_sequence`, `_change_id`; `_row_id` if it is the key",
+    ),
+    (
+        "orders__base",
+        "table of a `current_state`: rows and tombstones. The declared columns, `_change_sequence`, "
+        "`_change_time`, `_change_batch`, `_deleted`. Where partial records are merged also `_change_row_sequence`, "
+        "`_change_column_sequences`. For Oracle also `_row_id`, and unless the address is the key "
+        "`_change_transaction`, `_change_is_insert`, `_change_contenders`. Of a table without a key also `_change_id`",
+    ),
+    (
+        "orders__base",
+        "table of a `history`: one row for each distinct change record, deletes too. The declared columns "
+        "(NULL of a delete), `_change_type`, `_change_sequence`, `_change_id`, `_change_time`, `_change_batch`, "
+        "`valid_from`, `valid_to`, `_change_repeats`, `_change_valid_to`. Where partial records are merged also "
+        "`_change_columns`, `_change_is_known`. For Oracle also `_row_id`, and unless the address is the key "
+        "`_change_transaction`",
+    ),
+    (
+        "orders__changes",
+        "view: the change records of all of staging. [Change records](../design.md#change-records) lists the columns",
+    ),
+    (
+        "orders__quarantine",
+        "table, of a `current_view` a view: what could not be applied. `record`, `_change_error`, "
+        "`_change_id`, `_change_batch`, `origin`",
+    ),
+    (
+        "orders__row_deletes",
+        "table, made when the first such delete comes: deletes that name only an address. "
+        "`_row_id`, `_change_sequence`, `_change_time`, `_change_id`, `_change_batch`",
+    ),
+    (
+        "orders__range_deletes",
+        "table, made when the first such delete comes: deletes that name a range of cells. The "
+        "same columns, with `_range` in place of `_row_id`",
+    ),
+]
 # Set by one part of the package for another, or by tests.
 INTERNAL = {"RECONCILE_TERMINAL", "RECONCILE_FAILPOINT"}
 # Of files that are read as code; an editor leaves others beside them.
@@ -255,9 +299,13 @@ def _tables() -> str:
             "# Tables and views",
             NOTE,
             "The tables and views that the package creates in addition to your models. "
-            "[Monitoring](../operations/monitoring.md) explains what each one is for. "
-            "[Design](../design.md#base-tables-current_state) describes the relations of one model, for example "
-            "`orders__base`.",
+            "[Monitoring](../operations/monitoring.md) explains what each one is for.",
+            "## Relations of a model",
+            "A model `orders` has these relations, in its own schema. The next table describes the columns of the "
+            "package.",
+            _table(["relation", "content and columns"], [[f"`{name}`", text] for name, text in MODEL_RELATIONS]),
+            "Iceberg stores some of these columns under another name: see [Iceberg](../materializations.md#iceberg).",
+            _table(["column", "meaning"], _columns_of_models()),
             "## Views",
             "These views are models of the package.",
             *map(_relation, monitoring),
@@ -266,6 +314,18 @@ def _tables() -> str:
             *map(_relation, tables),
         ]
     )
+
+
+def _columns_of_models() -> list[list[str]]:
+    """Return the columns of the package and what they mean. Raises LookupError where MODEL_RELATIONS names another."""
+    text = (MACROS / "materializations" / "tables_as_sources.sql").read_text()
+    found = re.search(r"macro _descriptions_of_columns\(\) -%}\s*{{ return\((.*?)\) }}", text, re.S)
+    if found is None:
+        raise LookupError("tables: macros/materializations/tables_as_sources.sql describes no columns")
+    described: dict[str, str] = ast.literal_eval(found[1])
+    columns = {name for _, relation in MODEL_RELATIONS for name in re.findall(r"`((?:_change)?_\w+)`", relation)}
+    checked("columns of a model's relations", dict.fromkeys(columns, ""), set(described) & columns)
+    return [[name, _text(meaning)] for name, meaning in described.items()]
 
 
 def _relation(entry: dict[str, Any]) -> str:
