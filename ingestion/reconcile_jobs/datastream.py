@@ -16,6 +16,7 @@ from reconcile_jobs.datastream_files import (
     format_of_file,
     kinds,
     missing,
+    of_other_codecs,
     versions,
 )
 from reconcile_jobs.datastream_records import WHOLE_FILES, Reading, line_of_first, object_of_path, unreadable
@@ -44,8 +45,9 @@ __all__ = ["Job", "Totals", "run"]
 
 SOURCE = "datastream"
 
-# The file source forgets, and silently ignores, what is older than a week; a century is beyond any landing area's life.
-_FILE_AGE = "36500d"
+# The file source forgets, and silently ignores, what is a week older than the newest file. The newest one may be of the
+# year 2200, if a clock was wrong when it was written. A hundred thousand years are beyond what file systems can say.
+_FILE_AGE = "36500000d"
 
 _MOST_NAMED = 3
 
@@ -166,7 +168,7 @@ class _Run(AppendRun[Totals]):
             else:
                 (files.json if kind == "json" else files.avro).append(path)
         listed = versions(found)
-        self._set_aside(files, missing(self.spark, paths, listed))
+        self._set_aside(files, missing(self.spark, paths, listed) | of_other_codecs(files.json))
         self.reading = len(files)
         find_long_lines(self.spark, files, listed, self.job.longest_record)
         with settings(self.spark, WHOLE_FILES if files.long else {}):

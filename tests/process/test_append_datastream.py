@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pytest
 from file_formats import failpoints_of_an_append, file_format
 from process.landings import Landing, avro, killed_at
 from pyspark.sql import Row, SparkSession
+from reconcile_jobs import datastream_files
 from reconcile_jobs.datastream import Totals
 from reconcile_jobs.landing_area import files_of_batch
 from reconcile_jobs.process import failpoints
@@ -286,6 +288,17 @@ def test_files_that_are_weeks_old_when_they_arrive_are_appended(delivered: Deliv
     assert delivered.of_an_old_file == Totals(
         files=1, records=1, broken_links=1, hidden_files=5, first_batch=2, last_batch=2
     )
+
+
+def test_a_file_of_a_later_century_makes_no_other_file_too_old(landing: Landing):
+    """Spark forgets, without a word, what is so much older than the newest file that it has seen."""
+    for year, name in ((2250, "late"), (1910, "early"), (2026, "today")):
+        written = datetime(year, 1, 1, tzinfo=UTC).timestamp()
+        os.utime(landing.put(f"{name}.json", [A]), (written, written))
+        assert landing.append().records == 1
+    # As of a file in memory, where no year is too late; datetime has none after 9999.
+    listed = "SELECT 'file:/a' AS path, 1L AS length, timestamp_millis(316516550400123) AS modificationTime"
+    assert datastream_files.versions(landing.spark.sql(listed)) == {"file:/a": (1, 316516550400123)}
 
 
 def test_the_path_may_be_a_file_and_a_format_that_is_asked_for_holds_for_every_name(landing: Landing):
