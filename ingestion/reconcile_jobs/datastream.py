@@ -27,11 +27,12 @@ from reconcile_jobs.landing_area import (
     files_of_batch,
     is_hidden,
     landing_area,
+    lies_open_below,
     local_tops,
 )
 from reconcile_jobs.long_records import LONGEST, LongRecord
 from reconcile_jobs.process.caller import Caller
-from reconcile_jobs.process.errors import DataError, JobError, explained, in_sentences
+from reconcile_jobs.process.errors import DataError, JobError, UsageError, explained, in_sentences
 from reconcile_jobs.process.session import SKIP_NO_FILE, settings
 from reconcile_jobs.staging import Appended, Staging, TableName
 
@@ -114,6 +115,11 @@ class _Run(AppendRun[Totals]):
             self.say(
                 f"the checkpoint of {self.job.staging} is lost: every file under the path is appended again, "
                 "under new batch numbers"
+            )
+        if lies_open_below(self.checkpoint, path):
+            raise UsageError(
+                f"The checkpoint {self.checkpoint} lies below --path, and each run would append the files that the one "
+                "before has written there: name another directory with --checkpoint."
             )
         self.hidden = HiddenFiles(self.spark, pattern)
         self.follow(self._writer(pattern), self.checkpoint, self._append, self._ends)

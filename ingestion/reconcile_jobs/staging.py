@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["RAW_ROWS", "Appended", "Staging", "TableName", "keep", "kept", "quoted", "raw_rows"]
+__all__ = ["RAW_ROWS", "Appended", "Staging", "TableName", "changed_by_hand", "keep", "kept", "quoted", "raw_rows"]
 
 _COLUMNS = {
     "record": "string",
@@ -42,6 +42,9 @@ _LAST_BATCH = "reconcile.last_batch"  # the largest number that was given out
 _APPEND = "reconcile.append"  # query id, micro-batch and files that it was given to
 _EMPTY = " was empty"  # after an append that had nothing, and gave its number back
 
+# What jobs write there.
+_FORMS = {_LAST_BATCH: "[0-9]+", _APPEND: "[^/]*/[0-9]+/.*", _CHECKPOINT: "[^ ]+ .*"}
+
 # Follows each record while it is parsed. If the record held a second document, this text would not come second.
 _AFTER = "<after the record>"
 
@@ -61,6 +64,14 @@ _NO_NAMES = "('', '__HIVE_DEFAULT_PARTITION__')"
 def quoted(*parts: str) -> str:
     """Return an identifier as SQL, each part in backticks, whatever it holds."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def changed_by_hand(table: TableName, name: str, text: str) -> str:
+    """Return the sentence about a property that is not as a job has written it."""
+    return (
+        f"The property {name} of the staging table {table} is {text[:80]!r}, which no job has written: set it to what "
+        "it was before somebody changed it, or name a new table with --staging."
+    )
 
 
 def literal(text: str) -> str:
@@ -152,6 +163,7 @@ class Staging:
         if not spark.catalog.tableExists(name.sql):
             self._create()
         self._properties = self._read_properties()
+        self._refuse_unknown_properties()
         self._refuse_others()
         self._set(dict(self._format.append_properties))
         if _LAST_BATCH in self._properties:
@@ -270,7 +282,8 @@ class Staging:
                 f"The checkpoint {location} was set back: the staging table {self.name} has had its append {epoch} "
                 f"already, of other content. Delete the checkpoint to {self._without_checkpoint}."
             )
-        batch = self._last if again and not self._number_is_taken(query_id, epoch) else self._last + 1
+        taken = self._taken_numbers(query_id, epoch) if again else self._last
+        batch = self._last if taken is None else taken + 1
         self._set({_LAST_BATCH: str(batch), _APPEND: append, _CHECKPOINT: f"{query_id} {location}"})
         self._last = batch
         failpoints.reach("before_data_commit")
@@ -289,11 +302,13 @@ class Staging:
             self._set({_LAST_BATCH: str(self._last), _APPEND: f"{append}{_EMPTY}"})
         return Appended(batch if rows else None, rows, without_object)
 
-    def _number_is_taken(self, query_id: str, epoch: int) -> bool:
-        """Return whether another job has appended under the number that this micro-batch was given."""
+    def _taken_numbers(self, query_id: str, epoch: int) -> int | None:
+        """Return the largest number of a batch if another job, or a hand, has taken that of this micro-batch."""
         if self._format.has_appended(self._spark, self.name.sql, query_id, epoch):
-            return False
-        return not self._spark.table(self.name.sql).where(f"batch >= {self._last}").isEmpty()
+            return None
+        taken = self._spark.table(self.name.sql).where(f"batch >= {self._last}").selectExpr("max(batch)").collect()
+        largest: int | None = taken[0][0]
+        return largest
 
     def _rows(self, records: DataFrame, source: str, batch: int) -> DataFrame:
         from pyspark.sql import functions as f
@@ -361,11 +376,22 @@ class Staging:
             f"killed job left there can go, and nothing else. Spark says: {explained(problem)}"
         ) from problem
 
+    def _refuse_unknown_properties(self) -> None:
+        for name, form in _FORMS.items():
+            if not re.fullmatch(form, text := self._properties.get(name, ""), re.DOTALL) and name in self._properties:
+                raise UsageError(changed_by_hand(self.name, name, text))
+
     def _refuse_others(self) -> None:
         columns = {f.name: f.dataType.simpleString() for f in self._spark.table(self.name.sql).schema.fields}
         if columns != _COLUMNS:
+            other = sorted(dict(columns.items() ^ _COLUMNS.items()))
+            advice = "name another with --staging, and it will be created"
+            if self._properties.get(_JOB):
+                advice = "make its columns what they were before somebody changed them"
+            form = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
             raise UsageError(
-                f"The table {self.name} is not a staging table: name another with --staging, and it will be created."
+                f"The table {self.name} is not a staging table, by its columns {', '.join(other)}: {advice}. Staging "
+                f"has {form}."
             )
         owner = self._properties.get(_JOB)
         if owner is None:

@@ -693,6 +693,20 @@ def test_two_jobs_that_give_out_one_number_at_the_same_moment_do_not_both_append
     assert writers.batches() == [1, 2]
 
 
+def test_a_batch_that_was_put_in_by_hand_takes_no_number_from_the_next_append(writers: Writers):
+    writers.append(writers.opened(), 0)
+    by_hand = "record, source, object, origin, batch + 6 AS batch, appended_at"
+    writers.spark.sql(f"INSERT INTO {writers.table} SELECT {by_hand} FROM {writers.table}")
+    with pytest.raises(Fault, match=r"number 2 .*: run the same command again"):
+        try:
+            writers.append(writers.opened(), 1)
+        except Exception as problem:
+            raise explained(problem) from problem
+    assert writers.append(writers.opened(), 1) == 8
+    assert writers.append(writers.opened(), 2) == 9
+    assert writers.batches() == [1, 7, 8, 9]
+
+
 def test_a_table_that_was_set_back_is_refused_and_its_numbers_are_not_used_again(writers: Writers):
     for epoch in range(2):
         writers.append(writers.opened(), epoch)
@@ -747,7 +761,7 @@ def test_a_table_filled_by_hand_is_taken_over_and_its_numbers_are_not_used_again
 @pytest.mark.parametrize(
     ("columns", "form", "sentence"),
     [
-        ("id bigint", file_format(), "is not a staging table"),
+        ("id bigint", file_format(), r"is not a staging table, by its columns .*, id, .*: name another"),
         (
             "record string, source string, object string, origin string, batch bigint, appended_at timestamp",
             "parquet",

@@ -215,6 +215,8 @@ class _Run(AppendRun[Totals]):
         if last is None:
             if kept is not None:
                 kept.refuse_unknown_end(f"No batch in {name} says any more how far the change stream was read")
+            else:
+                _Beginning.refuse_without(self.staging)
             # A run that ended before it appended anything: what it began is begun anew, at the same moment, so that
             # nothing since then is missing.
             start = first_start(kept, asked, now, name, self.say) // 1000 * 1000
