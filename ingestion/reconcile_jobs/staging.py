@@ -21,7 +21,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["RAW_ROWS", "Appended", "Staging", "TableName", "changed_by_hand", "keep", "kept", "quoted", "raw_rows"]
+__all__ = [
+    "RAW_ROWS",
+    "Appended",
+    "Staging",
+    "TableName",
+    "changed_by_hand",
+    "cut_changed_by_hand",
+    "keep",
+    "kept",
+    "quoted",
+    "raw_rows",
+]
 
 _COLUMNS = {
     "record": "string",
@@ -40,6 +51,7 @@ _JOB = "reconcile.job"  # kind of source and path: who may append
 _CHECKPOINT = "reconcile.checkpoint"  # query id and place of the checkpoint that appends
 _LAST_BATCH = "reconcile.last_batch"  # the largest number that was given out
 _APPEND = "reconcile.append"  # query id, micro-batch and files that it was given to
+_PURGED = "reconcile.purged."  # and a digest of an object: the batch up to which its records are gone
 _EMPTY = " was empty"  # after an append that had nothing, and gave its number back
 
 # What jobs write there.
@@ -71,6 +83,15 @@ def changed_by_hand(table: TableName, name: str, text: str) -> str:
     return (
         f"The property {name} of the staging table {table} is {text[:80]!r}, which no job has written: set it to what "
         "it was before somebody changed it, or name a new table with --staging."
+    )
+
+
+def cut_changed_by_hand(table: TableName, cut: str, which: str) -> str:
+    """Return the sentence about a row that says how far a job has read, and is not as the job has written it."""
+    return (
+        f"The rows {which} of {table} that say how far was read (object {cut}) are not as a job has written them, and "
+        "where to go on cannot be told: restore the table as it was before somebody changed them, or name a new one "
+        "with --staging."
     )
 
 
@@ -168,8 +189,10 @@ class Staging:
         self._set(dict(self._format.append_properties))
         if _LAST_BATCH in self._properties:
             self._last = int(self._properties[_LAST_BATCH])
-        else:  # a table filled or copied by hand
-            self._last = spark.table(name.sql).selectExpr("max(batch)").collect()[0][0] or 0
+        else:  # a table filled or copied by hand, whose last batches may be purged
+            found = spark.table(name.sql).selectExpr("max(batch)").collect()[0][0] or 0
+            purged = [int(batch) for key, batch in self._properties.items() if key.startswith(_PURGED)]
+            self._last = max(found, *purged, 0)
 
     def open_checkpoint(self, location: str | None) -> tuple[str, bool]:
         """Return the full name of the checkpoint (None: the table's own), and whether its content was lost.

@@ -755,7 +755,9 @@ def test_a_table_filled_by_hand_is_taken_over_and_its_numbers_are_not_used_again
         f"CREATE TABLE {writers.table} USING {file_format()} PARTITIONED BY (object) AS SELECT '{{}}' AS record, "
         "'x' AS source, 'y' AS object, 'z' AS origin, 41L AS batch, current_timestamp() AS appended_at"
     )
-    assert writers.append(writers.opened(), 0) == 42
+    # Of what is purged no row has a number any more.
+    writers.spark.sql(f"ALTER TABLE {writers.table} SET TBLPROPERTIES ('reconcile.purged.0cc175b9' = '44')")
+    assert writers.append(writers.opened(), 0) == 45
 
 
 @pytest.mark.parametrize(
