@@ -237,6 +237,11 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
         [f"config {name}: it stands outside of meta, where nothing reads it; write `meta={{'{name}': ...}}`"
          for name in ("fresh", "buckets")],
     ),
+    "options of columns in the meta of the model": (
+        thing(meta={"round": True, "zero_date": "null", "infinity_is_null": True, "encoding": "its own"}),
+        [f"meta {name}: it is an option of a column, and nothing reads it in the meta of a model; write it into the "
+         "meta of the column" for name in ("round", "zero_date", "infinity_is_null")],
+    ),
     "options that are misspelt": (
         thing(meta={"freshh": True, "Ignored-Columns": ["x"], "rowids": True, "base_snapshto": "a.b", "owner": "me",
                     "contains_pii": True, "fres": 1, "fress": 1, "refresh": 1}),
