@@ -202,13 +202,19 @@ class Staging:
         path = hadoop_path(self._spark, location or f"lakehouse/_checkpoints/{self.name.file_name}")
         files = path.getFileSystem(self._spark._jsc.hadoopConfiguration())
         location = str(files.makeQualified(path).toString())
+        if files.exists(path) and files.getFileStatus(path).isFile():
+            raise UsageError(f"The checkpoint {location} is a file: name a directory with --checkpoint.")
         if damage := checkpoint_damage(self._spark, location):
-            raise UsageError(
-                f"The checkpoint {location} is damaged, as a power cut leaves it ({damage}): delete it to "
-                f"{self._without_checkpoint}, under new batch numbers. No row is lost by that, and none is there twice."
-            )
+            raise self.damaged_checkpoint(location, damage)
         committed = last_commit(self._spark, location)
         return location, self.check_checkpoint(location, checkpoint_id(self._spark, location), committed)
+
+    def damaged_checkpoint(self, location: str, damage: str) -> UsageError:
+        """Return the sentence about a checkpoint from which Spark or the job cannot go on."""
+        return UsageError(
+            f"The checkpoint {location} is damaged, as a power cut leaves it ({damage}): delete it to "
+            f"{self._without_checkpoint}, under new batch numbers. No row is lost by that, and none is there twice."
+        )
 
     def check_checkpoint(self, location: str, query_id: str | None, committed: int | None) -> bool:
         """Return whether a checkpoint was lost, so that its files come again.
@@ -485,6 +491,8 @@ def checkpoint_damage(spark: SparkSession, location: str) -> str | None:
             return f"{name} cannot be read"
         if len(entries) < (2 if name.startswith("offsets") else 1):
             return f"{name} is cut off"
+        if not all(isinstance(entry, dict) for entry in entries):
+            return f"{name} cannot be read"
         if name == "metadata" and "id" not in entries[0]:
             return "metadata has no id"
         files = entries[1].get("logOffset", -1) if name.startswith("offsets") else -1

@@ -368,6 +368,40 @@ def test_a_property_that_was_changed_by_hand_is_one_sentence(place: Any, name: s
         place.append()
 
 
+@only_plain
+@pytest.mark.parametrize(
+    ("file", "text", "damage"),
+    [
+        ("metadata", "null", "metadata cannot be read"),
+        ("metadata", "[]", "metadata cannot be read"),
+        ("metadata", "{}", "metadata has no id"),
+        ("offsets/*", "v1\n{}\nnull", r"offsets/\d cannot be read"),
+        ("offsets/*", "v1\n{}\n[1]", r"offsets/\d cannot be read"),
+        ("offsets/*", 'v1\n{}\n{"end": "x"}', r"offsets/\d has no time"),
+        ("offsets/*", 'v1\n{}\n{"next": null}', r"offsets/\d has no time"),
+        ("offsets/*", "", r"offsets/\d is cut off"),
+        ("commits", "a file", r"offsets end at \d, and commits at -1"),
+    ],
+)
+def test_a_checkpoint_of_other_content_is_damaged(place: Any, file: str, text: str, damage: str):
+    place.append(start=START)
+    place.server.now += SECOND
+    place.append()
+    for found in place.checkpoint.glob(file):
+        if found.is_dir():
+            shutil.rmtree(found)
+        found.write_text(text)
+    with pytest.raises(UsageError, match=rf"^The checkpoint .* is damaged.* \({damage}\): delete it to go on where"):
+        place.append()
+
+
+@only_plain
+def test_a_checkpoint_that_is_a_file_is_one_sentence(place: Any):
+    place.checkpoint.write_text("notes")
+    with pytest.raises(UsageError, match=r"^The checkpoint \S+ is a file: name a directory with --checkpoint\.$"):
+        place.append(start=START)
+
+
 @in_soak
 def test_after_a_lost_checkpoint_the_job_goes_on_where_staging_ends(place: Any):
     place.server.commit("P0", T0 + 1, "a")

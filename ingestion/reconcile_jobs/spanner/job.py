@@ -192,7 +192,10 @@ class _Run(AppendRun[Totals]):
         if last is None:
             return None
         offsets = read_text(self.spark, hadoop_path(self.spark, self.checkpoint, f"offsets/{last}"))
-        return next_start(json.loads(offsets.splitlines()[2]))
+        try:
+            return next_start(json.loads(offsets.splitlines()[2]))
+        except (KeyError, ValueError, TypeError, AttributeError):
+            raise self.staging.damaged_checkpoint(self.checkpoint, f"offsets/{last} has no time") from None
 
     def _follow(self, target: int, every: str | None) -> None:
         """Append window after window until everything up to `target` is in staging, or the job is to stop.
