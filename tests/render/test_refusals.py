@@ -1276,7 +1276,7 @@ VIEWS: dict[str, Refusal] = {
              "take `where` from its config."],
             "",
         )
-        for test in OF_MODELS
+        for test in (*OF_MODELS, "no_unrouted")
     },
     **{
         f"a {view} of somebody else's": Refusal(
