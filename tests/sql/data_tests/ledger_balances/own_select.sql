@@ -65,9 +65,13 @@ judged as (
     inner join kept using (relation, place)
 ),
 
--- what was applied without an account
+-- what was applied without an account, and what no range ever has: the numbers of appends begin at 1
 unaccounted as (
-    select relation, batch, records
+    select
+        relation,
+        batch,
+        records,
+        if(coalesce(batch, 0) < 1, 'staging holds records without the number of an append, which no run reads', 'the base table holds this batch, and the ledger does not know it') as finding
     from staged
     inner join models using (relation)
     inner join (
@@ -75,8 +79,7 @@ unaccounted as (
         from `demo`.`orders__base`
     ) using (relation)
     where
-        batch <= last_batch
-        and batch > purged
+        (coalesce(batch, 0) < 1 or batch <= last_batch and batch > purged)
         and not exists (
             select 1
             from account
@@ -88,10 +91,5 @@ select relation, kind, first_batch, last_batch, delivered, applied, superseded, 
 from judged
 where finding is not null
 union all
-select relation, null, batch, batch, records, null, null, null, null, null, null, 'the base table holds this batch, and the ledger does not know it'
+select relation, null, batch, batch, records, null, null, null, null, null, null, finding
 from unaccounted
-union all
--- the numbers of appends begin at 1
-select relation, null, batch, batch, records, null, null, null, null, null, null, 'staging holds records without the number of an append, which no run reads'
-from staged
-where batch is null or batch < 1
