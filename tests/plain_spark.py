@@ -234,8 +234,12 @@ class _Files:
         content = path.place.read_bytes()
         return SimpleNamespace(content=content, close=lambda: None)
 
+    def getFileStatus(self, path: _Path) -> Any:
+        return SimpleNamespace(isFile=path.place.is_file)
+
     def listStatus(self, path: _Path) -> list[Any]:
-        return [SimpleNamespace(getPath=lambda file=file: _Path(str(file))) for file in path.place.iterdir()]
+        files = [path.place] if path.place.is_file() else path.place.iterdir()
+        return [SimpleNamespace(getPath=lambda file=file: _Path(str(file))) for file in files]
 
     def delete(self, path: _Path, recursive: bool) -> None:
         if path.place.is_dir():

@@ -13,6 +13,7 @@ from math import isfinite
 from typing import Any
 
 import fastavro
+from fastavro import _read_py as read_in_python
 
 from reconcile_jobs import avro_blocks
 
@@ -54,8 +55,9 @@ def json_records(content: bytes) -> Iterator[str]:
     """
     place = 0
     try:
-        plain, render = _plain_file(content)
-        blocks = fastavro.block_reader(plain)
+        plain, render, is_recursive = _plain_file(content)
+        # In C, a record that holds itself a million times ends the process; Python counts how deep it is.
+        blocks = (read_in_python if is_recursive else fastavro).block_reader(plain)
         shift = len(plain.getbuffer()) - len(content)
         place = plain.tell() - shift
         if (begins := avro_blocks.first_too_large(content, place, str(blocks.codec))) is not None:
@@ -64,11 +66,11 @@ def json_records(content: bytes) -> Iterator[str]:
             if block.num_records < 0:
                 raise AvroError(f"no whole Avro file: a block of {block.num_records} records (after byte {place})")
             # Records without a field have no bytes, and a few bytes would hold any number of them.
-            if block.num_records > max(len(content), len(block.bytes_.getbuffer())):  # type: ignore[attr-defined]
+            if block.num_records > max(len(content), len(block.bytes_.getbuffer())):
                 raise AvroError(f"a block of {block.num_records:,} records has fewer bytes (after byte {place})")
             for record in block:
                 yield render(record)
-            if block.bytes_.read(1):  # type: ignore[attr-defined]
+            if block.bytes_.read(1):
                 raise AvroError(
                     f"no whole Avro file: a block holds more than the {block.num_records} records that it says "
                     f"(after byte {place})"
@@ -76,6 +78,8 @@ def json_records(content: bytes) -> Iterator[str]:
             place = block.offset + block.size - shift
     except AvroError:
         raise
+    except RecursionError as problem:
+        raise AvroError(f"its records lie one in another too many times to be read (after byte {place})") from problem
     except Exception as problem:
         if "need to install" in str(problem):  # the file is whole, the library of its codec is missing
             raise
@@ -87,29 +91,35 @@ def json_records(content: bytes) -> Iterator[str]:
         raise AvroError(f"no whole Avro file: it ends in the middle (after byte {place})")
 
 
-def _plain_file(content: bytes) -> tuple[io.BytesIO, Render]:
-    # The same file with the schema on the wire in its header, and what turns a decoded record into JSON.
+def _plain_file(content: bytes) -> tuple[io.BytesIO, Render, bool]:
+    # The same file with the schema on the wire in its header, what turns a decoded record into JSON, and whether a
+    # record may hold one of its own type.
     source = io.BytesIO(content)
     if content[:4] != b"Obj\x01":
         raise AvroError("no Avro file: it is empty" if not content else "no Avro file: it does not begin as one")
     header: Any = fastavro.schemaless_reader(source, _HEADER, None)
-    wire, render = _compiled(header["meta"]["avro.schema"])
+    wire, render, is_recursive = _compiled(header["meta"]["avro.schema"])
     header["meta"]["avro.schema"] = wire
     plain = io.BytesIO()
     fastavro.schemaless_writer(plain, _HEADER, header)
     plain.write(content[source.tell() :])
     plain.seek(0)
-    return plain, render
+    return plain, render, is_recursive
 
 
-def _compiled(schema: bytes) -> tuple[bytes, Render]:
+def _compiled(schema: bytes) -> tuple[bytes, Render, bool]:
     read = json.loads(schema)
-    wire, render = _Compiler().compile(read, "")
+    try:
+        json.dumps(read, ensure_ascii=False).encode()
+    except UnicodeEncodeError as problem:
+        raise AvroError("its schema has a name with half of a surrogate pair, which is no character") from problem
+    compiler = _Compiler()
+    wire, render = compiler.compile(read, "")
     types = _payload_types(read)
     if types:
         end = ',"avro_types":' + json.dumps(types, ensure_ascii=False, separators=(",", ":")) + "}"
-        return json.dumps(wire).encode(), lambda value: render(value)[:-1] + end
-    return json.dumps(wire).encode(), render
+        return json.dumps(wire).encode(), lambda value: render(value)[:-1] + end, compiler.is_recursive
+    return json.dumps(wire).encode(), render, compiler.is_recursive
 
 
 def _payload_types(schema: Any) -> dict[str, str]:
@@ -165,6 +175,8 @@ class _Compiler:
         self._without_bytes = {"null"}
         self._count = 0
         self._has_traps = False
+        self._begun: set[str] = set()  # on the wire: records whose fields are being compiled
+        self.is_recursive = False
 
     def compile(self, schema: Any, namespace: str) -> tuple[Any, Render]:
         if isinstance(schema, list):
@@ -178,6 +190,7 @@ class _Compiler:
             if full_name not in self._named:
                 raise AvroError(f"no Avro file: its schema has no type {schema}")
             wire_name, cell = self._named[full_name]
+            self.is_recursive = self.is_recursive or wire_name in self._begun
             return wire_name, lambda value: cell[0](value)
         kind = schema["type"]
         if kind in ("record", "error", "enum", "fixed"):
@@ -189,10 +202,12 @@ class _Compiler:
             return {"type": "array", "items": wire}, lambda value: "[" + ",".join([item(x) for x in value]) + "]"
         if kind == "map":
             wire, item = self.compile(schema["values"], namespace)
+            # The same bytes as those of a list of pairs. As a map, fastavro would keep one of two members of one name.
+            pair = {"type": "record", "name": self._new_name(), "fields": [_field("k", "string"), _field("v", wire)]}
             return {
-                "type": "map",
-                "values": wire,
-            }, lambda value: "{" + ",".join([f"{_quoted(k)}:{item(x)}" for k, x in value.items()]) + "}"
+                "type": "array",
+                "items": pair,
+            }, lambda value: "{" + ",".join([f"{_quoted(x['k'])}:{item(x['v'])}" for x in value]) + "}"
         logical = _logical(schema)
         if logical is not None:
             return kind, logical
@@ -205,8 +220,7 @@ class _Compiler:
         else:
             namespace = schema.get("namespace", namespace)
             name = f"{namespace}.{name}" if namespace else name
-        self._count += 1
-        wire_name = f"n{self._count}"
+        wire_name = self._new_name()
         cell: list[Render] = [_text]
         self._named[name] = (wire_name, cell)  # before its fields: they may hold it
         wire: dict[str, Any] = {"type": kind, "name": wire_name}
@@ -220,16 +234,22 @@ class _Compiler:
             cell[0] = _logical(schema) or _base64
         else:
             wire["type"] = "record"
+            self._begun.add(wire_name)
             fields, renders = [], []
             for i, field in enumerate(schema["fields"]):
                 field_wire, field_render = self.compile(field["type"], namespace)
-                fields.append({"name": f"f{i}", "type": field_wire})
+                fields.append(_field(f"f{i}", field_wire))
                 renders.append((("," if i else "{") + _quoted(field["name"]) + ":", f"f{i}", field_render))
+            self._begun.remove(wire_name)
             wire["fields"] = fields
             cell[0] = _record(renders)
         if self._has_no_bytes(wire):
             self._without_bytes.add(wire_name)
         return wire, cell[0] if kind != "record" else (lambda value: cell[0](value))
+
+    def _new_name(self) -> str:
+        self._count += 1
+        return f"n{self._count}"
 
     def _has_no_bytes(self, wire: Any) -> bool:
         if not isinstance(wire, dict):
@@ -252,10 +272,9 @@ class _Compiler:
             if _is_null(branch):
                 wires.append("null")
                 continue
-            self._count += 1
-            key = f"b{self._count}"
+            key = self._new_name()
             renders[key] = render
-            wires.append({"type": "record", "name": key, "fields": [{"name": key, "type": wire}]})
+            wires.append({"type": "record", "name": key, "fields": [_field(key, wire)]})
 
         def of_branch(value: Any) -> str:
             if value is None:
@@ -269,6 +288,10 @@ class _Compiler:
         # Of an enum without symbols nothing can be read. By name, once they are known.
         known, self._has_traps = self._has_traps, True
         return list(_TRAPS) if known else [{"type": "enum", "name": name, "symbols": []} for name in _TRAPS]
+
+
+def _field(name: str, wire: Any) -> dict[str, Any]:
+    return {"name": name, "type": wire}
 
 
 def _is_null(branch: Any) -> bool:

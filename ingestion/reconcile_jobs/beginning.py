@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import ClassVar, Self
 
 from reconcile_jobs.process.errors import UsageError
-from reconcile_jobs.staging import Staging, TableName
+from reconcile_jobs.staging import Staging, TableName, changed_by_hand
 from reconcile_jobs.timestamps import as_text, nanoseconds
 
 __all__ = ["Beginning", "first_start"]
@@ -26,9 +26,15 @@ class Beginning:
 
     @classmethod
     def of(cls, staging: Staging) -> Self | None:
-        """Return what is kept with the table, None before the first run."""
-        kept = json.loads(staging.kept(cls.source) or "null")
-        return None if kept is None else cls(**kept | {"start": nanoseconds(kept["start"])})
+        """Return what is kept with the table, None before the first run. Raises UsageError for what no job has kept."""
+        text = staging.kept(cls.source)
+        if text is None:
+            return None
+        try:
+            kept = json.loads(text)
+            return cls(**kept | {"start": nanoseconds(kept["start"])})
+        except (ValueError, TypeError, KeyError):
+            raise UsageError(changed_by_hand(staging.name, f"reconcile.{cls.source}", text)) from None
 
     def keep(self, staging: Staging) -> Self:
         """Keep it with the table, unless the table has it, and return it."""
@@ -50,6 +56,16 @@ class Beginning:
             )
         if lacks_backfill:
             raise UsageError(f"{table} was begun without --backfill: leave it out, or name a new table with --staging.")
+
+    @classmethod
+    def refuse_without(cls, staging: Staging) -> None:
+        """Raise UsageError for a table with batches which says neither where it began nor where it ends."""
+        if staging.last_batch:
+            raise UsageError(
+                f"{staging.name} has had {staging.last_batch} batches, and says neither where it began (its property "
+                f"reconcile.{cls.source}) nor where it ends (its rows of the object #cut): restore what is gone, or "
+                "name a new table with --staging."
+            )
 
     def refuse_unknown_end(self, why: str) -> None:
         """Raise UsageError where batches were appended; `why` says that the table does not tell where they end."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.process.errors import Fault, UsageError
-from reconcile_jobs.staging import Appended, Staging
+from reconcile_jobs.staging import Appended, Staging, cut_changed_by_hand
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,9 +51,12 @@ class Cuts:
         from pyspark.sql import functions as f
 
         of_object = self._cuts().groupBy("body.object").agg(f.max_by("record", "body.number").alias("record"))
-        cuts = [json.loads(row.record) for row in of_object.collect()]
-        self._next = 1 + max((int(cut["number"]) for cut in cuts), default=0)
-        return next((cut for cut in cuts if cut["object"] == object_), None)
+        try:
+            cuts = [json.loads(row.record) for row in of_object.collect()]
+            self._next = 1 + max((int(cut["number"]) for cut in cuts), default=0)
+            return next((cut for cut in cuts if cut["object"] == object_), None)
+        except (ValueError, KeyError, TypeError):
+            raise UsageError(cut_changed_by_hand(self._staging.name, CUT, "of some batch")) from None
 
     def append(self, records: DataFrame, object_: str, origin: str, cut: Mapping[str, Any]) -> Appended:
         """Append records of an object, texts of the column `record`, together with their cut.

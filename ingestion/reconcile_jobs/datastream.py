@@ -16,6 +16,7 @@ from reconcile_jobs.datastream_files import (
     format_of_file,
     kinds,
     missing,
+    of_other_codecs,
     versions,
 )
 from reconcile_jobs.datastream_records import WHOLE_FILES, Reading, line_of_first, object_of_path, unreadable
@@ -26,11 +27,12 @@ from reconcile_jobs.landing_area import (
     files_of_batch,
     is_hidden,
     landing_area,
+    lies_open_below,
     local_tops,
 )
 from reconcile_jobs.long_records import LONGEST, LongRecord
 from reconcile_jobs.process.caller import Caller
-from reconcile_jobs.process.errors import DataError, JobError, explained, in_sentences
+from reconcile_jobs.process.errors import DataError, JobError, UsageError, explained, in_sentences
 from reconcile_jobs.process.session import SKIP_NO_FILE, settings
 from reconcile_jobs.staging import Appended, Staging, TableName
 
@@ -44,8 +46,9 @@ __all__ = ["Job", "Totals", "run"]
 
 SOURCE = "datastream"
 
-# The file source forgets, and silently ignores, what is older than a week; a century is beyond any landing area's life.
-_FILE_AGE = "36500d"
+# The file source forgets, and silently ignores, what is a week older than the newest file. The newest one may be of the
+# year 2200, if a clock was wrong when it was written. A hundred thousand years are beyond what file systems can say.
+_FILE_AGE = "36500000d"
 
 _MOST_NAMED = 3
 
@@ -113,6 +116,11 @@ class _Run(AppendRun[Totals]):
                 f"the checkpoint of {self.job.staging} is lost: every file under the path is appended again, "
                 "under new batch numbers"
             )
+        if lies_open_below(self.checkpoint, path):
+            raise UsageError(
+                f"The checkpoint {self.checkpoint} lies below --path, and each run would append the files that the one "
+                "before has written there: name another directory with --checkpoint."
+            )
         self.hidden = HiddenFiles(self.spark, pattern)
         self.follow(self._writer(pattern), self.checkpoint, self._append, self._ends)
         if self.stop.is_set() and self.job.every is None:
@@ -166,7 +174,7 @@ class _Run(AppendRun[Totals]):
             else:
                 (files.json if kind == "json" else files.avro).append(path)
         listed = versions(found)
-        self._set_aside(files, missing(self.spark, paths, listed))
+        self._set_aside(files, missing(self.spark, paths, listed) | of_other_codecs(files.json))
         self.reading = len(files)
         find_long_lines(self.spark, files, listed, self.job.longest_record)
         with settings(self.spark, WHOLE_FILES if files.long else {}):

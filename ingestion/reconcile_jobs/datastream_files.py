@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from reconcile_jobs.json_lines import long_lines
@@ -27,6 +26,7 @@ __all__ = [
     "kinds",
     "missing",
     "names",
+    "of_other_codecs",
     "reader",
     "same_name",
     "versions",
@@ -36,8 +36,9 @@ __all__ = [
 _JSON = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2))?$")
 _AVRO = re.compile(r"\.avro$")
 _PACKED = re.compile(r"\.(gz|bz2)$")
-# What Hadoop decompresses by the end of a name, whatever it holds.
+# What Hadoop decompresses by the end of a name, whatever it holds; and of it what nothing here reads in bounded memory.
 _COMPRESSED = re.compile(r"\.(gz|bz2|deflate|zst|snappy|lz4)$")
+_OTHER_CODEC = re.compile(r"\.(deflate|zst|snappy|lz4)$")
 _NEVER_EMPTY = re.compile(r"\.(avro|gz|bz2)$")  # not even without a record
 
 
@@ -65,17 +66,19 @@ _NAMED_WITH_COLON = {
 }
 
 
-# What shows that a file has changed: its bytes, and when it was written last.
-_Version = tuple[int, datetime]
+# What shows that a file has changed: its bytes, and when it was written last, in milliseconds since 1970. Python's
+# datetime ends with the year 9999, and a clock that is wrong writes later years.
+_Version = tuple[int, int]
 # By the names of files, as `_same_name` writes them.
 Versions = dict[str, _Version]
 # Whenever it was written: Spark lists no such file.
-_NO_BYTES: _Version = (0, datetime.min)
+_NO_BYTES: _Version = (0, 0)
 
 
 def versions(files: DataFrame) -> Versions:
     """Return the versions that files had when Spark listed them: `path`, `length` and `modificationTime`."""
-    return {same_name(row.path): (row.length, row.modificationTime) for row in files.collect()}
+    rows = files.selectExpr("path", "length", "unix_millis(modificationTime) AS written").collect()
+    return {same_name(row.path): (row.length, row.written) for row in rows}
 
 
 def _version(spark: SparkSession, path: str) -> _Version | None:
@@ -85,8 +88,7 @@ def _version(spark: SparkSession, path: str) -> _Version | None:
     if not files.exists(at):
         return None
     status = files.getFileStatus(at)
-    written = datetime.fromtimestamp(status.getModificationTime() / 1000)
-    return (int(status.getLen()), written) if status.getLen() else _NO_BYTES
+    return (int(status.getLen()), int(status.getModificationTime())) if status.getLen() else _NO_BYTES
 
 
 def _present(spark: SparkSession, files: Files) -> dict[str, _Version | None]:
@@ -115,6 +117,12 @@ def missing(spark: SparkSession, paths: Sequence[str], listed: Versions) -> dict
         elif _NEVER_EMPTY.search(path):
             gone[path] = "it is empty"
     return gone
+
+
+def of_other_codecs(paths: Sequence[str]) -> dict[str, str]:
+    """Return the files of JSON that Hadoop would decompress, to whatever size, and why they are not read."""
+    why = "it is compressed, and of compressed JSON only .gz and .bz2 are read"
+    return {path: why for path in paths if _OTHER_CODEC.search(path)}
 
 
 def changed_since(spark: SparkSession, files: Files, listed: Versions) -> list[str]:

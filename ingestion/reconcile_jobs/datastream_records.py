@@ -177,6 +177,12 @@ def _why_unreadable(problem: Exception, path: str) -> str:
             f"There is not enough memory to read the file {path}, and nothing of this batch was appended: give "
             "--driver-memory more (on a cluster --executor-memory), or deliver it in smaller files."
         ) from problem
+    if "Python worker exited" in story:  # whoever killed it: what it was reading is no torn file by that
+        raise Fault(
+            f"The Python process that read the file {path} was ended before it had read it, as the system does when "
+            "memory runs out, and nothing of this batch was appended: run the same command again; if it says this "
+            "again, give Python more memory (spark.executor.memoryOverhead), or deliver it in smaller files."
+        ) from problem
     if found := re.search(rf"(?:{AvroError.__name__}|{PackedError.__name__}): (.*)", story):
         return found[1].strip()
     for pattern, why in _TORN:

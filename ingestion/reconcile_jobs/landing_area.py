@@ -26,6 +26,7 @@ __all__ = [
     "files_of_batch",
     "is_hidden",
     "landing_area",
+    "lies_open_below",
     "local_tops",
 ]
 
@@ -43,6 +44,12 @@ def landing_area(spark: SparkSession, path: str) -> tuple[str, str]:
     except Exception as problem:
         raise explained(problem) from problem
     raise UsageError(f"There is nothing at {path}: name a directory, a file or a pattern that exists with --path.")
+
+
+def lies_open_below(path: str, directory: str) -> bool:
+    """Return whether a path lies in a directory, and none of the names in between hides it from Spark."""
+    path, directory = (re.sub(r"^(\w+):/+", r"\1:/", one).rstrip("/") + "/" for one in (path, directory))
+    return path.startswith(directory) and not any(map(is_hidden, path.removeprefix(directory).split("/")))
 
 
 def escaped(path: str) -> str:

@@ -21,7 +21,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["RAW_ROWS", "Appended", "Staging", "TableName", "keep", "kept", "quoted", "raw_rows"]
+__all__ = [
+    "RAW_ROWS",
+    "Appended",
+    "Staging",
+    "TableName",
+    "changed_by_hand",
+    "cut_changed_by_hand",
+    "keep",
+    "kept",
+    "quoted",
+    "raw_rows",
+]
 
 _COLUMNS = {
     "record": "string",
@@ -40,7 +51,11 @@ _JOB = "reconcile.job"  # kind of source and path: who may append
 _CHECKPOINT = "reconcile.checkpoint"  # query id and place of the checkpoint that appends
 _LAST_BATCH = "reconcile.last_batch"  # the largest number that was given out
 _APPEND = "reconcile.append"  # query id, micro-batch and files that it was given to
+_PURGED = "reconcile.purged."  # and a digest of an object: the batch up to which its records are gone
 _EMPTY = " was empty"  # after an append that had nothing, and gave its number back
+
+# What jobs write there.
+_FORMS = {_LAST_BATCH: "[0-9]+", _APPEND: "[^/]*/[0-9]+/.*", _CHECKPOINT: "[^ ]+ .*"}
 
 # Follows each record while it is parsed. If the record held a second document, this text would not come second.
 _AFTER = "<after the record>"
@@ -61,6 +76,23 @@ _NO_NAMES = "('', '__HIVE_DEFAULT_PARTITION__')"
 def quoted(*parts: str) -> str:
     """Return an identifier as SQL, each part in backticks, whatever it holds."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def changed_by_hand(table: TableName, name: str, text: str) -> str:
+    """Return the sentence about a property that is not as a job has written it."""
+    return (
+        f"The property {name} of the staging table {table} is {text[:80]!r}, which no job has written: set it to what "
+        "it was before somebody changed it, or name a new table with --staging."
+    )
+
+
+def cut_changed_by_hand(table: TableName, cut: str, which: str) -> str:
+    """Return the sentence about a row that says how far a job has read, and is not as the job has written it."""
+    return (
+        f"The rows {which} of {table} that say how far was read (object {cut}) are not as a job has written them, and "
+        "where to go on cannot be told: restore the table as it was before somebody changed them, or name a new one "
+        "with --staging."
+    )
 
 
 def literal(text: str) -> str:
@@ -152,12 +184,15 @@ class Staging:
         if not spark.catalog.tableExists(name.sql):
             self._create()
         self._properties = self._read_properties()
+        self._refuse_unknown_properties()
         self._refuse_others()
         self._set(dict(self._format.append_properties))
         if _LAST_BATCH in self._properties:
             self._last = int(self._properties[_LAST_BATCH])
-        else:  # a table filled or copied by hand
-            self._last = spark.table(name.sql).selectExpr("max(batch)").collect()[0][0] or 0
+        else:  # a table filled or copied by hand, whose last batches may be purged
+            found = spark.table(name.sql).selectExpr("max(batch)").collect()[0][0] or 0
+            purged = [int(batch) for key, batch in self._properties.items() if key.startswith(_PURGED)]
+            self._last = max(found, *purged, 0)
 
     def open_checkpoint(self, location: str | None) -> tuple[str, bool]:
         """Return the full name of the checkpoint (None: the table's own), and whether its content was lost.
@@ -167,13 +202,19 @@ class Staging:
         path = hadoop_path(self._spark, location or f"lakehouse/_checkpoints/{self.name.file_name}")
         files = path.getFileSystem(self._spark._jsc.hadoopConfiguration())
         location = str(files.makeQualified(path).toString())
+        if files.exists(path) and files.getFileStatus(path).isFile():
+            raise UsageError(f"The checkpoint {location} is a file: name a directory with --checkpoint.")
         if damage := checkpoint_damage(self._spark, location):
-            raise UsageError(
-                f"The checkpoint {location} is damaged, as a power cut leaves it ({damage}): delete it to "
-                f"{self._without_checkpoint}, under new batch numbers. No row is lost by that, and none is there twice."
-            )
+            raise self.damaged_checkpoint(location, damage)
         committed = last_commit(self._spark, location)
         return location, self.check_checkpoint(location, checkpoint_id(self._spark, location), committed)
+
+    def damaged_checkpoint(self, location: str, damage: str) -> UsageError:
+        """Return the sentence about a checkpoint from which Spark or the job cannot go on."""
+        return UsageError(
+            f"The checkpoint {location} is damaged, as a power cut leaves it ({damage}): delete it to "
+            f"{self._without_checkpoint}, under new batch numbers. No row is lost by that, and none is there twice."
+        )
 
     def check_checkpoint(self, location: str, query_id: str | None, committed: int | None) -> bool:
         """Return whether a checkpoint was lost, so that its files come again.
@@ -270,7 +311,8 @@ class Staging:
                 f"The checkpoint {location} was set back: the staging table {self.name} has had its append {epoch} "
                 f"already, of other content. Delete the checkpoint to {self._without_checkpoint}."
             )
-        batch = self._last if again and not self._number_is_taken(query_id, epoch) else self._last + 1
+        taken = self._taken_numbers(query_id, epoch) if again else self._last
+        batch = self._last if taken is None else taken + 1
         self._set({_LAST_BATCH: str(batch), _APPEND: append, _CHECKPOINT: f"{query_id} {location}"})
         self._last = batch
         failpoints.reach("before_data_commit")
@@ -289,11 +331,13 @@ class Staging:
             self._set({_LAST_BATCH: str(self._last), _APPEND: f"{append}{_EMPTY}"})
         return Appended(batch if rows else None, rows, without_object)
 
-    def _number_is_taken(self, query_id: str, epoch: int) -> bool:
-        """Return whether another job has appended under the number that this micro-batch was given."""
+    def _taken_numbers(self, query_id: str, epoch: int) -> int | None:
+        """Return the largest number of a batch if another job, or a hand, has taken that of this micro-batch."""
         if self._format.has_appended(self._spark, self.name.sql, query_id, epoch):
-            return False
-        return not self._spark.table(self.name.sql).where(f"batch >= {self._last}").isEmpty()
+            return None
+        taken = self._spark.table(self.name.sql).where(f"batch >= {self._last}").selectExpr("max(batch)").collect()
+        largest: int | None = taken[0][0]
+        return largest
 
     def _rows(self, records: DataFrame, source: str, batch: int) -> DataFrame:
         from pyspark.sql import functions as f
@@ -361,11 +405,22 @@ class Staging:
             f"killed job left there can go, and nothing else. Spark says: {explained(problem)}"
         ) from problem
 
+    def _refuse_unknown_properties(self) -> None:
+        for name, form in _FORMS.items():
+            if not re.fullmatch(form, text := self._properties.get(name, ""), re.DOTALL) and name in self._properties:
+                raise UsageError(changed_by_hand(self.name, name, text))
+
     def _refuse_others(self) -> None:
         columns = {f.name: f.dataType.simpleString() for f in self._spark.table(self.name.sql).schema.fields}
         if columns != _COLUMNS:
+            other = sorted(dict(columns.items() ^ _COLUMNS.items()))
+            advice = "name another with --staging, and it will be created"
+            if self._properties.get(_JOB):
+                advice = "make its columns what they were before somebody changed them"
+            form = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
             raise UsageError(
-                f"The table {self.name} is not a staging table: name another with --staging, and it will be created."
+                f"The table {self.name} is not a staging table, by its columns {', '.join(other)}: {advice}. Staging "
+                f"has {form}."
             )
         owner = self._properties.get(_JOB)
         if owner is None:
@@ -436,6 +491,8 @@ def checkpoint_damage(spark: SparkSession, location: str) -> str | None:
             return f"{name} cannot be read"
         if len(entries) < (2 if name.startswith("offsets") else 1):
             return f"{name} is cut off"
+        if not all(isinstance(entry, dict) for entry in entries):
+            return f"{name} cannot be read"
         if name == "metadata" and "id" not in entries[0]:
             return "metadata has no id"
         files = entries[1].get("logOffset", -1) if name.startswith("offsets") else -1

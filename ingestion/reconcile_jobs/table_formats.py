@@ -184,7 +184,11 @@ def _delta_changes(jvm: Any, log: Any, first: int, last: int) -> Iterator[tuple[
 
 
 def _if_number_is_free(rows: DataFrame, table: str, batch: int) -> DataFrame:
-    """Return the rows, whose query fails if a row has their number: Delta asks in the very commit that appends them."""
+    """Return the rows, whose query fails if a row has their number, or a later one.
+
+    Delta asks in the very commit that appends them. Of two jobs Iceberg publishes one by the number; here it notices
+    rows that somebody has put into the table by hand.
+    """
     taken = f"Another job has appended under the batch number {batch}"
     return rows.where(f"if((SELECT count(*) FROM {table} WHERE batch >= {batch}) = 0, true, raise_error('{taken}'))")
 
@@ -240,7 +244,8 @@ class Iceberg:
             session = rows.sparkSession  # a micro-batch has a session of its own
             # Of two jobs that give out one number at the same moment Iceberg publishes one.
             session.conf.set("spark.wap.id", f"batch {batch}")
-            writer = rows.write.format("iceberg").mode("append").option(f"snapshot-property.{_OF_APPEND}", append)
+            free = _if_number_is_free(rows, table, batch)
+            writer = free.write.format("iceberg").mode("append").option(f"snapshot-property.{_OF_APPEND}", append)
             try:
                 writer.saveAsTable(table)
             finally:

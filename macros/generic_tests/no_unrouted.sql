@@ -2,6 +2,7 @@
     staging table, as a source. -#}
 {%- test no_unrouted(model, ignore=[]) -%}
 {%- if execute -%}
+{%- do reconcile.refuse_untestable(model, 'no_unrouted') if model is string -%}
 {%- if not load_relation(model) -%}
   {{ exceptions.raise_compiler_error('Test no_unrouted: ' ~ reconcile.ledger_name(model) ~ ' does not exist; fill it with ingestion/append.py first.') }}
 {%- endif -%}

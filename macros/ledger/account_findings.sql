@@ -1,6 +1,8 @@
-{#- Finds what is wrong with the accounts of models: ranges whose counts differ from what staging holds, batches between
-    two ranges that no range covers, and batches in a base table without an account. `nodes`: the models' nodes, none of
-    them a `current_view`. Staging cannot confirm the counts of purged records; only the ledger still has them. -#}
+{#- Finds what is wrong with the accounts of models: ranges whose counts differ from what staging or the quarantine
+    holds, batches between two ranges that no range covers, batches in a base table without an account, and records of
+    staging that are in no batch. `nodes`: the models' nodes, none of them a `current_view`. Staging cannot confirm the
+    counts of purged records; only the ledger still has them. A quarantine that was restored, or from which somebody
+    deleted, is noticed nowhere else: its records are not delivered again. -#}
 {%- macro account_findings(nodes) -%}
 {%- set models = [] -%}
 {%- for node in nodes -%}
@@ -22,7 +24,8 @@ account as (
         row_number() over (partition by relation order by {{ reconcile.ledger_order() }}, first_batch) as place,
         coalesce(
             max(last_batch) over (partition by relation order by {{ reconcile.ledger_order() }}, first_batch rows between unbounded preceding and 1 preceding), 0
-        ) as before
+        ) as before,
+        min(first_batch) over (partition by relation order by {{ reconcile.ledger_order() }}, first_batch rows between 1 following and unbounded following) as replayed_from
     from (
         select *, max(if(kind = 'rebuild', {{ reconcile.ledger_order() }}, null)) over (partition by relation) as rebuilt
         from {{ reconcile.qualified(reconcile.ledger()) }}
@@ -55,6 +58,22 @@ recounted as (
     group by account.relation, account.place
 ),
 
+in_quarantine as (
+    {%- for model in models %}
+    select {{ model.name }} as relation, _change_batch as batch, count(*) as records
+    from {{ reconcile.qualified(model.relations.quarantine) }}
+    group by _change_batch
+    {{- '\n    union all' if not loop.last }}
+    {%- endfor %}
+),
+
+kept as (
+    select account.relation, account.place, coalesce(sum(in_quarantine.records), 0) as kept
+    from account
+    left join in_quarantine on in_quarantine.relation = account.relation and in_quarantine.batch between account.first_batch and account.last_batch
+    group by account.relation, account.place
+),
+
 judged as (
     select
         account.*,
@@ -63,15 +82,22 @@ judged as (
             if(delivered <> applied + superseded + duplicate + quarantined + pending, 'the classes do not add up to delivered', null),
             if(applied <> inserted + updated + deleted + tombstoned, 'the effects do not add up to applied', null),
             if(delivered <> staged and (delivered < staged or first_batch > purged), 'staging holds another number of records', null),
+            -- a later range has replaced the records of its batches
+            if(quarantined <> kept.kept and coalesce(replayed_from > last_batch, true), 'the quarantine holds another number of records', null),
             if(first_batch > if(kind = 'rebuild', greatest(before, purged), before) + 1, 'batches before this range are in no range', null)
         ), '') as finding
     from account
     inner join recounted using (relation, place)
+    inner join kept using (relation, place)
 ),
 
--- what was applied without an account
+-- what was applied without an account, and what no range ever has: the numbers of appends begin at 1
 unaccounted as (
-    select relation, batch, records
+    select
+        relation,
+        batch,
+        records,
+        if(coalesce(batch, 0) < 1, 'staging holds records without the number of an append, which no run reads', 'the base table holds this batch, and the ledger does not know it') as finding
     from staged
     inner join models using (relation)
     inner join (
@@ -82,8 +108,7 @@ unaccounted as (
         {%- endfor %}
     ) using (relation)
     where
-        batch <= last_batch
-        and batch > purged
+        (coalesce(batch, 0) < 1 or batch <= last_batch and batch > purged)
         and not exists (
             select 1
             from account
@@ -95,6 +120,6 @@ select relation, kind, first_batch, last_batch, delivered, applied, superseded, 
 from judged
 where finding is not null
 union all
-select relation, null, batch, batch, records, null, null, null, null, null, null, 'the base table holds this batch, and the ledger does not know it'
+select relation, null, batch, batch, records, null, null, null, null, null, null, finding
 from unaccounted
 {%- endmacro %}

@@ -132,14 +132,22 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- If the batch numbers of staging begin anew, new batches would count as applied. The macro queries staging again,
+{#- If the batch numbers of staging begin anew, new batches would count as applied. After a purge, no record shows which
+    numbers were given; the table's property does. The macro queries staging again,
     since another run may have applied batches that came after this run's cut. `last`: the last batch that this run
     reads. `applied`: the last one that was applied. -#}
 {%- macro _refuse_reset_staging(relations, inputs, last, applied) -%}
   {%- if last < applied and inputs.objects and not flags.EMPTY -%}
     {%- set staging = inputs.relations[0] -%}
     {%- set staged = run_query('select max(batch) from ' ~ reconcile.qualified(staging))[0][0] | int(0) -%}
-    {%- if [staged, reconcile.last_purged(inputs)] | max < applied -%}
+    {%- set purged = reconcile.last_purged(inputs) -%}
+    {%- set numbered = reconcile.table_properties(staging).get('reconcile.last_batch', '') -%}
+    {%- if numbered and numbered | int(applied) < applied and purged >= applied -%}
+      {%- do reconcile.raise_complaints([
+            'batch ' ~ applied ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ' and purged, and the numbers of ' ~ reconcile.ledger_name(staging)
+            ~ ' are at ' ~ numbered ~ ': that table was restored or made anew, and its records would be taken for those that are gone; restore its newest version, or fill a staging table of another name'
+            ~ ' and let the model read that one']) -%}
+    {%- elif [staged, purged] | max < applied -%}
       {%- do reconcile.raise_complaints([
             'batch ' ~ applied ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', and the last one of ' ~ reconcile.ledger_name(staging)
             ~ ' is ' ~ staged ~ ': that table was restored or made anew; rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}

@@ -80,13 +80,16 @@
   }) }}
 {%- endmacro %}
 
-{#- Options of this package that nothing reads, because they stand outside of meta or are misspelt. Other names in a
+{#- Options of this package that nothing reads, because they stand in the wrong place or are misspelt. Other names in a
     model's meta are its own. -#}
 {%- macro _complaints_of_options(meta) -%}
   {%- set complaints = [] -%}
   {%- set options = ['fresh', 'fold_unchanged', 'base_snapshot', 'ignored_columns', 'buckets', 'partial_records', 'row_ids', 'range_deletes'] -%}
   {%- for name in options if model.config.get(name) is not none -%}
     {%- do complaints.append('config ' ~ name ~ ': it stands outside of meta, where nothing reads it; write `meta={' ~ reconcile.literal(name) ~ ': ...}`') -%}
+  {%- endfor -%}
+  {%- for name in ['round', 'zero_date', 'infinity_is_null'] if name in meta -%}
+    {%- do complaints.append('meta ' ~ name ~ ': it is an option of a column, and nothing reads it in the meta of a model; write it into the meta of the column') -%}
   {%- endfor -%}
   {%- for name in meta if name not in options and not name.startswith('reconcile reads ') -%}
     {%- set nearest = reconcile.nearest_name(name, options) -%}

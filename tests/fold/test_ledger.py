@@ -105,6 +105,34 @@ def test_staging_that_was_restored_is_noticed_for_good(project: MemoryProject) -
     assert project.failing("ledger_balances", "things") == []
 
 
+def test_a_quarantine_that_was_restored_is_noticed_until_it_is_whole(project: MemoryProject) -> None:
+    """Its records are not delivered again, and `no_quarantine` passes without them."""
+    memory, quarantine = project.memory, "account.things__quarantine"
+    empty, older = memory.version(quarantine), memory.version("account.things__base")
+    for batch in (4, 5):
+        bad = event("mysql", {"id": "none"}, object="things")
+        memory.stage("account_lake.changes", [Staged(bad, "things", batch)])
+        stage(memory, batch)
+        project.run("things")
+    whole = memory.version(quarantine)
+    memory.restore(quarantine, empty)
+    assert project.run("things")["things"] == "nothing new"
+    told = "the quarantine holds another number of records"
+    found = project.failing("ledger_balances", "things")
+    assert [(row.first_batch, row.finding) for row in found] == [(4, told), (5, told)]
+    memory.restore(quarantine, whole)
+    assert project.failing("ledger_balances", "things") == []
+    # What is applied again comes to quarantine again.
+    memory.delete(quarantine, "_change_batch = 5")
+    memory.restore("account.things__base", older)
+    assert project.run("things")["things"].startswith("REPLAY batches 4-5")
+    assert project.failing("ledger_balances", "things") == []
+    memory.restore(quarantine, empty)
+    project.run("things", full_refresh=True)
+    assert project.failing("ledger_balances", "things") == []
+    assert memory.table(quarantine).count() == 2
+
+
 def test_a_ledger_of_before_its_rows_had_numbers_is_gone_on_with(project: MemoryProject) -> None:
     memory = project.memory
     memory.keep(LEDGER, memory.table(LEDGER).drop("entry", "last_appended_at"))
@@ -125,6 +153,18 @@ def test_a_ledger_that_does_not_balance_is_found(project: MemoryProject, damage:
     found = {(row.first_batch, row.last_batch): row.finding for row in project.failing("ledger_balances", "things")}
     assert found.keys() == expected.keys()
     assert all(found[of].startswith(says) for of, says in expected.items()), found
+
+
+def test_a_record_that_is_in_no_batch_is_found(project: MemoryProject) -> None:
+    """Somebody put it into staging by hand; no range of batches ever has it."""
+    memory, bad = project.memory, event("mysql", {"id": 99}, object="things")
+    memory.stage("account_lake.changes", [Staged(bad, "things", batch) for batch in (-1, 0)])
+    without = "select * except (batch, appended_at), nullif(batch, -1) as batch, appended_at"
+    memory.keep("account_lake.changes", memory.sql(f"{without} from `account_lake`.`changes`"))
+    assert project.run("things")["things"] == "nothing new"
+    found = project.failing("ledger_balances", "things")
+    told = "staging holds records without the number of an append, which no run reads"
+    assert {(row.first_batch, row.finding) for row in found} == {(None, told), (0, told)}
 
 
 def test_of_several_purges_of_an_object_the_last_one_counts(project: MemoryProject) -> None:

@@ -364,6 +364,43 @@ def test_a_table_that_was_set_back_goes_on_from_there(place: Place):
     assert max(row.batch for row in place.changes()) > used, "a number is not given out again"
 
 
+def _without_one(rows: list[Any]) -> list[Any]:
+    return rows[1:]
+
+
+def _twice(rows: list[Any]) -> list[Any]:
+    return [*rows, rows[0]]
+
+
+def _saying(record: str) -> Any:
+    return lambda rows: [rows[0] | {"record": record}, *rows[1:]]
+
+
+@only_plain
+@pytest.mark.parametrize(
+    "change",
+    [_without_one, _twice, *map(_saying, ("", "{", "null", "[]", "{}", '{"round":1,"partitions":[],"records":0}'))],
+)
+def test_a_cut_that_somebody_has_changed_is_not_laid_to_bigtable(place: Place, change: Any):
+    place.append()
+    table = place.spark.tables[place.table]
+    cuts = [row for row in table.rows if row["object"] == CUT]
+    assert len(cuts) == 2
+    table.add([*(row for row in table.rows if row["object"] != CUT), *change(cuts)])
+    with pytest.raises(UsageError, match=r"^The rows of batch 1 of \S+ that say how far was read .* restore the table"):
+        place.append()
+
+
+@only_plain
+def test_a_table_that_lost_its_cuts_and_what_was_kept_with_it_is_not_begun_anew(place: Place):
+    place.append()
+    table = place.spark.tables[place.table]
+    table.add([row for row in table.rows if row["object"] != CUT])
+    del table.properties["reconcile.bigtable"]
+    with pytest.raises(UsageError, match=r"has had 1 batches, and says neither where it began"):
+        place.append()
+
+
 @only_plain
 def test_a_table_that_is_set_back_during_a_run_is_noticed_and_gone_on_with(
     place: Place, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pytest
 from file_formats import failpoints_of_an_append, file_format
 from process.landings import Landing, avro, killed_at
 from pyspark.sql import Row, SparkSession
+from reconcile_jobs import datastream_files
 from reconcile_jobs.datastream import Totals
 from reconcile_jobs.landing_area import files_of_batch
 from reconcile_jobs.process import failpoints
@@ -286,6 +288,17 @@ def test_files_that_are_weeks_old_when_they_arrive_are_appended(delivered: Deliv
     assert delivered.of_an_old_file == Totals(
         files=1, records=1, broken_links=1, hidden_files=5, first_batch=2, last_batch=2
     )
+
+
+def test_a_file_of_a_later_century_makes_no_other_file_too_old(landing: Landing):
+    """Spark forgets, without a word, what is so much older than the newest file that it has seen."""
+    for year, name in ((2250, "late"), (1910, "early"), (2026, "today")):
+        written = datetime(year, 1, 1, tzinfo=UTC).timestamp()
+        os.utime(landing.put(f"{name}.json", [A]), (written, written))
+        assert landing.append().records == 1
+    # As of a file in memory, where no year is too late; datetime has none after 9999.
+    listed = "SELECT 'file:/a' AS path, 1L AS length, timestamp_millis(316516550400123) AS modificationTime"
+    assert datastream_files.versions(landing.spark.sql(listed)) == {"file:/a": (1, 316516550400123)}
 
 
 def test_the_path_may_be_a_file_and_a_format_that_is_asked_for_holds_for_every_name(landing: Landing):
@@ -680,6 +693,20 @@ def test_two_jobs_that_give_out_one_number_at_the_same_moment_do_not_both_append
     assert writers.batches() == [1, 2]
 
 
+def test_a_batch_that_was_put_in_by_hand_takes_no_number_from_the_next_append(writers: Writers):
+    writers.append(writers.opened(), 0)
+    by_hand = "record, source, object, origin, batch + 6 AS batch, appended_at"
+    writers.spark.sql(f"INSERT INTO {writers.table} SELECT {by_hand} FROM {writers.table}")
+    with pytest.raises(Fault, match=r"number 2 .*: run the same command again"):
+        try:
+            writers.append(writers.opened(), 1)
+        except Exception as problem:
+            raise explained(problem) from problem
+    assert writers.append(writers.opened(), 1) == 8
+    assert writers.append(writers.opened(), 2) == 9
+    assert writers.batches() == [1, 7, 8, 9]
+
+
 def test_a_table_that_was_set_back_is_refused_and_its_numbers_are_not_used_again(writers: Writers):
     for epoch in range(2):
         writers.append(writers.opened(), epoch)
@@ -728,13 +755,15 @@ def test_a_table_filled_by_hand_is_taken_over_and_its_numbers_are_not_used_again
         f"CREATE TABLE {writers.table} USING {file_format()} PARTITIONED BY (object) AS SELECT '{{}}' AS record, "
         "'x' AS source, 'y' AS object, 'z' AS origin, 41L AS batch, current_timestamp() AS appended_at"
     )
-    assert writers.append(writers.opened(), 0) == 42
+    # Of what is purged no row has a number any more.
+    writers.spark.sql(f"ALTER TABLE {writers.table} SET TBLPROPERTIES ('reconcile.purged.0cc175b9' = '44')")
+    assert writers.append(writers.opened(), 0) == 45
 
 
 @pytest.mark.parametrize(
     ("columns", "form", "sentence"),
     [
-        ("id bigint", file_format(), "is not a staging table"),
+        ("id bigint", file_format(), r"is not a staging table, by its columns .*, id, .*: name another"),
         (
             "record string, source string, object string, origin string, batch bigint, appended_at timestamp",
             "parquet",

@@ -116,6 +116,7 @@ def on_spark(*marks: Any) -> Any:
     return pytest.mark.parametrize("session", [*plain, pytest.param("spark", marks=marks)], indirect=True)
 
 
+only_plain = pytest.mark.parametrize("session", ["plain"] if file_format() == "delta" else [], indirect=True)
 only_on_spark = pytest.mark.parametrize("session", ["spark"], indirect=True)
 in_soak, in_matrix = on_spark(pytest.mark.soak), on_spark(pytest.mark.matrix)
 
@@ -330,6 +331,75 @@ def test_a_lost_checkpoint_of_a_table_without_its_cuts_is_one_sentence(place: An
     shutil.rmtree(place.checkpoint)
     with pytest.raises(UsageError, match=r"^The checkpoint of .* is lost, and no batch there says"):
         place.append()
+
+
+@only_plain
+@pytest.mark.parametrize("is_lost", [False, True], ids=["checkpoint", "no checkpoint"])
+def test_a_table_that_lost_what_was_kept_with_it_goes_on_where_its_cuts_end(place: Any, is_lost: bool):
+    """Somebody has copied it, or taken the property away: it is not begun now, without what came in between."""
+    place.server.commit("P0", T0 + 1, "a")
+    place.append(start=START)
+    ended = place.server.now
+    del place.spark.tables[place.table].properties["reconcile.spanner"]
+    if is_lost:
+        shutil.rmtree(place.checkpoint)
+    place.server.commit("P0", ended + 1, "b")
+    place.server.now += SECOND
+    assert place.append().records == 1
+    assert place.keys() == ["a", "b"]
+    place.check_cuts()
+
+
+@only_plain
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("last_batch", text) for text in ("", "many", "-5", "1.0")),
+        *(("append", text) for text in ("", "x", "x/y/z")),
+        *(("checkpoint", text) for text in ("", "x")),
+    ],
+)
+def test_a_property_that_was_changed_by_hand_is_one_sentence(place: Any, name: str, text: str):
+    place.append(start=START)
+    place.spark.tables[place.table].properties[f"reconcile.{name}"] = text
+    with pytest.raises(
+        UsageError, match=rf"^The property reconcile\.{name} of the staging table \S+ is '{text}', which"
+    ):
+        place.append()
+
+
+@only_plain
+@pytest.mark.parametrize(
+    ("file", "text", "damage"),
+    [
+        ("metadata", "null", "metadata cannot be read"),
+        ("metadata", "[]", "metadata cannot be read"),
+        ("metadata", "{}", "metadata has no id"),
+        ("offsets/*", "v1\n{}\nnull", r"offsets/\d cannot be read"),
+        ("offsets/*", "v1\n{}\n[1]", r"offsets/\d cannot be read"),
+        ("offsets/*", 'v1\n{}\n{"end": "x"}', r"offsets/\d has no time"),
+        ("offsets/*", 'v1\n{}\n{"next": null}', r"offsets/\d has no time"),
+        ("offsets/*", "", r"offsets/\d is cut off"),
+        ("commits", "a file", r"offsets end at \d, and commits at -1"),
+    ],
+)
+def test_a_checkpoint_of_other_content_is_damaged(place: Any, file: str, text: str, damage: str):
+    place.append(start=START)
+    place.server.now += SECOND
+    place.append()
+    for found in place.checkpoint.glob(file):
+        if found.is_dir():
+            shutil.rmtree(found)
+        found.write_text(text)
+    with pytest.raises(UsageError, match=rf"^The checkpoint .* is damaged.* \({damage}\): delete it to go on where"):
+        place.append()
+
+
+@only_plain
+def test_a_checkpoint_that_is_a_file_is_one_sentence(place: Any):
+    place.checkpoint.write_text("notes")
+    with pytest.raises(UsageError, match=r"^The checkpoint \S+ is a file: name a directory with --checkpoint\.$"):
+        place.append(start=START)
 
 
 @in_soak

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from types import SimpleNamespace
+
 import pytest
-from plain_dbt import PlainProject, Relation
+from plain_dbt import CompilerError, PlainProject, Relation
 from recorder import Recorder
 from refusals import SENTENCE, THINGS, Refusal, run, thing
 from shapes import Life
@@ -25,8 +28,9 @@ def column(name: str, says: str, by: str) -> Refusal:
 
 
 def relation(alias: str) -> Refusal:
+    shown = alias.replace("\n", "�")
     says = (
-        f"Spark's catalog takes no name like '{alias}', only up to 240 ASCII letters, digits and _; "
+        f"Spark's catalog takes no name like '{shown}', only up to 240 ASCII letters, digits and _; "
         "give the model an alias"
     )
     return Refusal(run(lambda: Life(thing(config={"alias": alias}))), [says])
@@ -96,3 +100,15 @@ def test_a_base_table_of_delta_keeps_names_that_parquet_has_not(character: str) 
     for name, mapped in ((f"a{character}b", True), ("a_b", False)):
         columns = [{"name": name, "type": macros.column_type("string")}]
         assert ("delta.columnMapping.mode" in macros.base_format_properties("delta", columns)) is mapped
+
+
+def test_what_is_printed_of_values_and_names_paints_nothing_on_a_terminal() -> None:
+    project = Life(thing()).project
+    assert project.macros.printable("Übel 一 \x1b[2J\x07\n\x85\u202e.") == "Übel 一 �[2J����."
+    project.context["flags"] = SimpleNamespace(WHICH="test")
+    project.context["run_query"] = lambda sql: [("shop.orders", "total: '\x1b[31m'", 1, 2, 2, "\u202e7", 1)]
+    project.macros.log_reasons("no_quarantine", "select 1")
+    assert project.logged == ["no_quarantine of shop.orders: 1 time, batch 2: total: '�[31m' (as of the key �7)"]
+    project.context["model"] = SimpleNamespace(name="orders")
+    with pytest.raises(CompilerError, match=re.escape("Model orders:\n  - no �[mJ")):
+        project.macros.raise_complaints(["no \x1b[mJ"])

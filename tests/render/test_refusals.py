@@ -237,6 +237,11 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
         [f"config {name}: it stands outside of meta, where nothing reads it; write `meta={{'{name}': ...}}`"
          for name in ("fresh", "buckets")],
     ),
+    "options of columns in the meta of the model": (
+        thing(meta={"round": True, "zero_date": "null", "infinity_is_null": True, "encoding": "its own"}),
+        [f"meta {name}: it is an option of a column, and nothing reads it in the meta of a model; write it into the "
+         "meta of the column" for name in ("round", "zero_date", "infinity_is_null")],
+    ),
     "options that are misspelt": (
         thing(meta={"freshh": True, "Ignored-Columns": ["x"], "rowids": True, "base_snapshto": "a.b", "owner": "me",
                     "contains_pii": True, "fres": 1, "fress": 1, "refresh": 1}),
@@ -814,6 +819,17 @@ def of_spanner() -> Life:
     return life
 
 
+def numbers_after_a_purge(numbered: str) -> Callable[[], Life]:
+    """Staging that is purged of all that was applied, up to batch 3, and whose job has given out so many numbers."""
+
+    def living() -> Life:
+        life = built(thing(), staged=1, ledger=(3, 3), base_batch=3, purges={"shop.orders": 3})()
+        life.warehouse.has(STAGING, reconcile__last_batch=numbered)
+        return life
+
+    return living
+
+
 STAGED: dict[str, Refusal] = {
     **{
         f"of another source, and a {materialized} is built": Refusal(
@@ -859,6 +875,13 @@ STAGED: dict[str, Refusal] = {
         )
         for materialized in ("current_state", "history")
     },
+    # No record shows which numbers were given; of new records under numbers of before nothing would be applied.
+    "made anew after a purge": Refusal(
+        run(numbers_after_a_purge("1")),
+        ["batch 3 was applied to demo.orders__base and purged, and the numbers of lake.shop_changes are at 1: that "
+         "table was restored or made anew, and its records would be taken for those that are gone; restore its newest "
+         "version, or fill a staging table of another name and let the model read that one"],
+    ),
     "made anew, and as far as before": Refusal(
         run(built(thing(), staged=4, ledger=(3, 3), base_batch=3, last_appended_at=7, appended_at={3: 8})),
         [ANOTHER_BATCH],
@@ -1021,6 +1044,11 @@ def test_a_purge_is_written_into_the_ledger_and_into_staging() -> None:
         "'purge' as kind, 1 as first_batch, 2 as last_batch, "
         "'00000000-0000-0000-0000-000000000000' as invocation_id, current_timestamp() as recorded_at"
     )
+
+
+def test_the_numbers_of_a_purged_table_show_that_it_is_the_one_that_was_purged() -> None:
+    for numbered in ("3", "4"):
+        numbers_after_a_purge(numbered)().project.run("orders")
 
 
 def test_a_purge_that_the_ledger_has_lost_is_known_from_staging() -> None:
@@ -1248,7 +1276,7 @@ VIEWS: dict[str, Refusal] = {
              "take `where` from its config."],
             "",
         )
-        for test in OF_MODELS
+        for test in (*OF_MODELS, "no_unrouted")
     },
     **{
         f"a {view} of somebody else's": Refusal(

@@ -123,6 +123,13 @@ def test_a_source_is_named_whole(source: list[str]):
         TABLE[:9],
         [*TABLE, "--every", "0s"],
         [*TABLE, "--checkpoint", "/there"],
+        # argparse would take the last path, and the first would never be read.
+        [*ASKED, "--path", "/elsewhere"],
+        [*ASKED, "--format", "auto", "--format", "json"],
+        # A variable of the shell that is not set.
+        [*ASKED, "--dbt", ""],
+        [*ASKED, "--checkpoint", ""],
+        [*STREAM, "--start="],
     ],
 )
 def test_a_wrong_command_is_one_sentence_and_exit_code_2(wrong: list[str]):

@@ -342,3 +342,44 @@ def test_an_index_below_zero_or_behind_the_last_is_of_nothing(kind: Any):
     for index in (*range(-8, 0), *range(branches, branches + 20)):
         with pytest.raises(AvroError, match="no whole Avro file"):
             list(json_records(with_number(content, FIRST_BYTE, index)))
+
+
+def one_block(schema: Any, block: bytes) -> bytes:
+    """Return a file with these bytes as its only record, which no writer would write."""
+    whole = avro(of_one_field("string"), {"x": ""})
+    source = io.BytesIO(whole)
+    header: Any = fastavro.schemaless_reader(source, HEADER, None)
+    header["meta"]["avro.schema"] = schema if isinstance(schema, bytes) else json.dumps(schema).encode()
+    made = io.BytesIO()
+    fastavro.schemaless_writer(made, HEADER, header)
+    for number in (1, len(block)):
+        fastavro.schemaless_writer(made, fastavro.parse_schema("long"), number)
+    return made.getvalue() + block + header["sync"]
+
+
+def test_a_name_that_a_map_has_twice_stays_twice():
+    """A model then quarantines the record; one of the two values would be lost in silence."""
+    schema = of_one_field({"type": "map", "values": ["null", "string"]})
+    twice = b"\x04" + b"\x02a\x02\x02v" + b"\x02a\x02\x02w" + b"\x00"
+    assert list(json_records(one_block(schema, twice))) == ['{"x":{"a":"v","a":"w"}}']
+
+
+NESTED = record("r", x=record("n", next=["null", "n"]))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 100])
+def test_a_record_may_hold_one_of_its_own_type(depth: int):
+    (text,) = json_records(one_block(NESTED, b"\x02" * depth + b"\x00"))
+    assert text == '{"x":' + '{"next":' * (depth + 1) + "null" + "}" * (depth + 2)
+
+
+def test_a_record_that_holds_itself_a_million_times_ends_no_process():
+    with pytest.raises(AvroError, match=r"one in another too many times to be read \(after byte \d+\)"):
+        list(json_records(one_block(NESTED, b"\x02" * 1_000_000 + b"\x00")))
+
+
+def test_a_name_in_a_schema_that_is_no_text_is_refused():
+    for name in (b'"f\\ud800"', b'"\\udc00\\ud800"'):
+        schema = b'{"type":"record","name":"e","fields":[{"name":' + name + b',"type":"string"}]}'
+        with pytest.raises(AvroError, match="half of a surrogate pair"):
+            list(json_records(one_block(schema, b"\x02x")))

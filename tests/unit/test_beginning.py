@@ -29,6 +29,8 @@ bigtable = OfBigtable(start=START, backfill=False, appended=True)
 class Table:
     """What a table keeps, and how often it was written."""
 
+    name, last_batch = TABLE, 0
+
     def __init__(self, **kept: Any) -> None:
         self.texts, self.writes = {name: json.dumps(value) for name, value in kept.items()}, 0
 
@@ -61,6 +63,21 @@ def test_the_form_of_bigtable_is_that_of_the_tables_that_are_there():
     assert json.loads(other.texts["bigtable"]) == BIGTABLE
     assert OfBigtable.of(Table()) is None  # type: ignore[arg-type]
     assert OfBigtable(start=START, backfill=False, appended=True).id != bigtable.id
+
+
+@pytest.mark.parametrize("kept", [None, [], {}, {"start": "x"}, {"start": 7}, SPANNER | {"more": 1}, BIGTABLE])
+def test_what_no_job_has_kept_is_said_to_be_so(kept: Any):
+    table: Any = Table(spanner=kept)
+    with pytest.raises(UsageError, match=r"^The property reconcile\.spanner of the staging table lake\.changes is '"):
+        OfSpanner.of(table)
+
+
+def test_a_table_with_batches_that_says_nothing_of_its_beginning_is_not_begun_anew():
+    table: Any = Table()
+    OfSpanner.refuse_without(table)
+    table.last_batch = 3
+    with pytest.raises(UsageError, match=r"^lake\.changes has had 3 batches, and says neither where it began \(its p"):
+        OfSpanner.refuse_without(table)
 
 
 @pytest.mark.parametrize("begun", [spanner, bigtable])

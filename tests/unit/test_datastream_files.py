@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from reconcile_jobs.datastream import _Run
-from reconcile_jobs.datastream_files import _NEVER_EMPTY, Files, format_of_file
+from reconcile_jobs.datastream_files import _NEVER_EMPTY, Files, format_of_file, of_other_codecs
 from reconcile_jobs.process.errors import DataError
 
 
@@ -42,3 +42,11 @@ def test_a_file_that_is_ignored_by_its_name_is_no_torn_file():
 def test_the_end_of_a_name_says_how_a_file_is_read(name: str, kind: str | None):
     assert format_of_file(f"file:/landing/{name}", "auto") == kind
     assert format_of_file(f"file:/landing/{name}", "avro") == "avro"
+
+
+def test_what_hadoop_alone_would_decompress_is_not_read():
+    """Of a `.deflate` file of 600 kB it made a line of 600 MB, which ended the job."""
+    files = [f"file:/landing/{name}" for name in ("a", "a.json", "a.gz", "a.bz2", "deflate", "x.zst/a.json")]
+    assert not of_other_codecs(files)
+    packed = [f"file:/landing/a.json.{end}" for end in ("deflate", "zst", "snappy", "lz4")]
+    assert list(of_other_codecs([*files, *packed])) == packed

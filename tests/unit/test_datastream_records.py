@@ -122,6 +122,14 @@ def test_what_a_retry_may_cure_is_no_torn_file(said: str):
     assert str(fault.value).startswith(f"The file {PATH} could not be read. ")
 
 
+def test_a_process_that_was_killed_while_it_read_does_not_make_its_file_a_torn_one():
+    """With --skip-corrupt-files a whole file would be set aside."""
+    problem = OSError("SparkException: Python worker exited unexpectedly (crashed)")
+    problem.__cause__ = EOFError("java.io.EOFException")
+    with pytest.raises(Fault, match=r"was ended before it had read it.*run the same command again"):
+        _why_unreadable(problem, PATH)
+
+
 def test_a_file_that_may_not_be_read_is_said_to_be_so_and_is_not_set_aside():
     for said in (f"java.io.FileNotFoundException: {PATH} (Permission denied)", "AccessDeniedException: 403 Forbidden"):
         with pytest.raises(UsageError, match=r"may not be read.*give the job's user the right"):

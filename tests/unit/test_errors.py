@@ -53,6 +53,13 @@ def test_a_table_that_hives_metastore_does_not_take_is_told_by_its_type_and_not_
     assert type(told) is UsageError and "with a variant: declare string" in str(told)
 
 
+def test_a_view_in_the_place_of_a_table_is_one_sentence():
+    """As Spark says it where somebody has made staging a view over a copy."""
+    cause = "[EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE] 'DESCRIBE DETAIL' expects a table but `c`.`s t`.`ch` is a view."
+    told = explained(Exception(f"{cause}; line 1 pos 0"))
+    assert type(told) is UsageError and str(told).startswith("`c`.`s t`.`ch` is a view, and records are appended to t")
+
+
 @pytest.mark.parametrize(
     ("cause", "kind", "says"),
     [

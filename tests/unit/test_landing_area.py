@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from reconcile_jobs.landing_area import broken_links, escaped, is_hidden
+from reconcile_jobs.landing_area import broken_links, escaped, is_hidden, lies_open_below
 from reconcile_jobs.process.errors import UsageError
 
 
@@ -80,3 +80,16 @@ def test_a_directory_whose_name_begins_as_another_one_is_not_above_it(tmp_path: 
         (tmp_path / name).mkdir()
     (tmp_path / "landing/other").symlink_to(tmp_path / "land")
     assert broken_links([str(tmp_path / "landing")], "UTF-8") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "is_open"),
+    [
+        ("file:/a/land/ck", True), ("file:///a/land/b/ck", True), ("file:/a/land", True), ("file:/a/land/d=1/ck", True),
+        ("file:/a/land/_ck", False), ("file:/a/land/.ck/x", False), ("file:/a/land/_x/ck", False),
+        ("file:/a/landing/ck", False), ("file:/a", False), ("s3://a/land/ck", False),
+    ],
+)  # fmt: skip
+def test_a_checkpoint_in_the_landing_area_would_be_appended_itself(path: str, is_open: bool):
+    for directory in ("file:/a/land", "file:/a/land/", "file:///a/land"):
+        assert lies_open_below(path, directory) == is_open

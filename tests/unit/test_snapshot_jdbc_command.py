@@ -153,6 +153,9 @@ def test_properties_of_keys_timeouts_and_names_are_taken(url):
         ("jdbc:sqlserver://h;encrypt=true;socketFactoryClass=org.x.Y", "socketFactoryClass"),
         ("jdbc:sqlserver://h; trustManagerClass = org.x.Y", "trustManagerClass"),
         ("jdbc:oracle:thin:@//h/shop?oracle.jdbc.provider.x=y", "oracle.jdbc.provider.x"),
+        # Whose answer, or content, may hold any property.
+        ("jdbc:oracle:thin:@config-https://h/shop.json", "config-https"),
+        ("jdbc:oracle:thin:@Config-file://tmp/shop.json", "Config-file"),
     ],
 )
 def test_a_property_that_is_not_known_to_be_harmless_is_refused_unless_it_is_allowed_by_name(url, name):

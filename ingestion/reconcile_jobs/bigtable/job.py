@@ -51,9 +51,9 @@ from reconcile_jobs.bigtable.partitions import (
 )
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.caller import Caller
-from reconcile_jobs.process.errors import Fault, in_sentences
+from reconcile_jobs.process.errors import Fault, UsageError, in_sentences
 from reconcile_jobs.process.session import settings
-from reconcile_jobs.staging import RAW_ROWS, Staging, TableName, raw_rows
+from reconcile_jobs.staging import RAW_ROWS, Staging, TableName, cut_changed_by_hand, raw_rows
 from reconcile_jobs.timestamps import as_text, asked_moment
 
 if TYPE_CHECKING:
@@ -215,6 +215,8 @@ class _Run(AppendRun[Totals]):
         if last is None:
             if kept is not None:
                 kept.refuse_unknown_end(f"No batch in {name} says any more how far the change stream was read")
+            else:
+                _Beginning.refuse_without(self.staging)
             # A run that ended before it appended anything: what it began is begun anew, at the same moment, so that
             # nothing since then is missing.
             start = first_start(kept, asked, now, name, self.say) // 1000 * 1000
@@ -239,9 +241,16 @@ class _Run(AppendRun[Totals]):
         # The last cut is nearly always in one of the last two batches; files of other batches are then not read.
         for where in (f"batch >= {self.staging.last_batch - 1}", "true"):
             batches = cuts.where(where).groupBy("batch").agg({"record": "collect_list"})
-            for _, records in batches.orderBy("batch", ascending=False).limit(1).collect():
-                return _Cut.of(records)
+            for batch, records in batches.orderBy("batch", ascending=False).limit(1).collect():
+                return self._cut_of(batch, records)
         return None
+
+    def _cut_of(self, batch: int, records: Iterable[str]) -> _Cut:
+        """Return what the rows of a batch say. Raises UsageError where somebody has changed them."""
+        try:
+            return _Cut.of(records)
+        except (Fault, ValueError, KeyError, TypeError, AttributeError):
+            raise UsageError(cut_changed_by_hand(self.staging.name, CUT, f"of batch {batch}")) from None
 
     def _round(self, cut: _Cut, target: int, until: int | None, may_be_last: bool = False) -> _Cut:
         """Read every partition for a while, append what came and where it ends, and return where the table ends now."""

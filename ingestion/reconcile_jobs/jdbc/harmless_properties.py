@@ -54,6 +54,8 @@ _HARMLESS = {
 
 # A property in a URL comes after ?, & or ;, with a value or without one.
 _IN_URL = re.compile(r"[?&;]\s*([^=?&;]*[^=?&;\s])")
+# Oracle's driver takes all properties from a file or a server that stands in the place of the database.
+_ELSEWHERE = re.compile(r"@\s*(config-\w+)", re.IGNORECASE)
 
 
 def check_properties(database: Database, url: str, names: Iterable[str], allowed: Collection[str]) -> None:
@@ -62,7 +64,8 @@ def check_properties(database: Database, url: str, names: Iterable[str], allowed
     Drivers have some that load a class, read or write a file, or run a statement, whoever sets them.
     """
     harmless = {"user", "password", *_HARMLESS[database.name].split(), *(name.lower() for name in allowed)}
-    for place, found in (("--url", _IN_URL.findall(url)), ("the file of --properties", names)):
+    of_url = [*_ELSEWHERE.findall(url), *_IN_URL.findall(url)]
+    for place, found in (("--url", of_url), ("the file of --properties", names)):
         if other := next((name for name in found if name.lower() not in harmless), None):
             raise UsageError(
                 f"{place} has the property {other}, which is none of those of {database.name}'s driver that are known "

@@ -19,6 +19,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **given: Any) -> None:
         # Longer texts keep their lines.
         super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter} | given)
+        for name in (None, "store"):
+            self.register("action", name, _Once)
 
     def error(self, message: str) -> NoReturn:
         """Refuse, and name unknown arguments without their values."""
@@ -27,6 +29,23 @@ class Parser(argparse.ArgumentParser):
             names = [word.partition("=")[0] for word in unknown.split() if word.startswith("-")]
             message = f"{what}{colon}{', '.join(names) or 'values without a name'}"
         raise UsageError(f"{message}; see `{self.prog} --help`.")
+
+
+class _Once(argparse._StoreAction):
+    """An option with one value. argparse takes the last of several, and the others would be lost in silence.
+
+    An empty value is what a shell makes of a variable that is not set. It is refused, unless it is the default.
+    """
+
+    is_given = False
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        if self.is_given:
+            raise argparse.ArgumentError(self, "it is given twice, and has one value; leave one out")
+        if values == "" and self.default != "":
+            raise argparse.ArgumentError(self, "it is empty; name a value, or leave the option out")
+        self.is_given = True
+        super().__call__(parser, namespace, values, option_string)
 
 
 def interval(text: str) -> str:

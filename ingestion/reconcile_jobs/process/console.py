@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from reconcile_jobs.process.errors import explained
 
-__all__ = ["Console", "jvm"]
+__all__ = ["Console", "jvm", "printable"]
 
 
 def jvm() -> Any:
@@ -19,6 +19,16 @@ def jvm() -> Any:
     from pyspark.java_gateway import launch_gateway
 
     return launch_gateway().jvm  # type: ignore[no-untyped-call]
+
+
+def printable(text: str) -> str:
+    """Return a text in which what a terminal would obey, or turn around, is written out as an escape.
+
+    Names of files and objects come from outside, and may hold a line feed or what paints the screen.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class _JvmStream(io.TextIOBase):
@@ -62,13 +72,14 @@ class Console:
     def say(self, sentence: str) -> None:
         """Write a sentence to standard error."""
         self.progress("")
-        self.err.write(f"{self._name}: {sentence}\n")
+        self.err.write(f"{self._name}: {printable(sentence)}\n")
         self.err.flush()
 
     def progress(self, text: str) -> None:
         """Show what is going on, in place of what was shown before."""
         if not self.terminal or not (text or self._shown):
             return
+        text = printable(text)
         self.err.write(f"\r{text:<{self._shown}}" + ("" if text else "\r"))
         self.err.flush()
         self._shown = len(text)
@@ -76,5 +87,6 @@ class Console:
     def result(self, values: dict[str, Any]) -> None:
         """Write the one line of JSON that a job ends with."""
         self.progress("")
-        self._out.write(json.dumps(values, ensure_ascii=False) + "\n")
+        line = json.dumps(values, ensure_ascii=False)
+        self._out.write("".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line) + "\n")
         self._out.flush()

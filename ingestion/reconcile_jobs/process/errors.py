@@ -137,6 +137,12 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
         "Another process is appending with the same checkpoint: let it finish, or stop it, and run this again.",
     ),
     (
+        r"EXPECT_TABLE_NOT_VIEW[^`]*(`.*`) is a view",
+        UsageError,
+        "{0} is a view, and records are appended to tables: name another with --staging, or put the table back that "
+        "was there.",
+    ),
+    (
         r"No FileSystem for scheme[: ]*\"?([\w.+-]+)",
         UsageError,
         "Spark has no connector for paths that begin with {0}: put its jar on the class path, as conf/packages does.",

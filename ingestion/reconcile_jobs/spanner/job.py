@@ -144,6 +144,8 @@ class _Run(AppendRun[Totals]):
         kept, name, backfill = _Beginning.of(self.staging), self.staging.name, self.job.backfill
         asked = None if self.job.start is None else asked_moment("--start", self.job.start)
         started = last_commit(self.spark, self.checkpoint) is not None
+        if kept is None and (kept := self._copied()):
+            lost = True
         if not started and (kept is None or self.staging.last_batch == 0):
             # A run that ended before it appended anything: what it began is begun anew. Without the rows that were
             # there, at the same moment, so that nothing since then is missing.
@@ -159,6 +161,17 @@ class _Run(AppendRun[Totals]):
             begun = self._after_loss(kept, asked) if lost and not started else kept
         begun.refuse_other_beginning(name, asked, backfill and begun.backfilled is None)
         return begun.keep(self.staging)
+
+    def _copied(self) -> _Beginning | None:
+        """Return what the cuts tell of a table that does not say it any more: somebody has copied or changed it."""
+        cuts = self.spark.table(self.staging.name.sql).where(f"object = '{CUT}'")
+        start = cuts.selectExpr("min(get_json_object(record, '$.start')) AS start").collect()[0].start
+        if start is None:
+            _Beginning.refuse_without(self.staging)
+            return None
+        return _Beginning(
+            start=nanoseconds(start), backfill=False, backfilled=None, checkpoint=self.checkpoint, appended=True
+        )
 
     def _after_loss(self, kept: _Beginning, asked: int | None) -> _Beginning:
         """Return where to go on without a checkpoint: where staging ends."""
@@ -179,7 +192,10 @@ class _Run(AppendRun[Totals]):
         if last is None:
             return None
         offsets = read_text(self.spark, hadoop_path(self.spark, self.checkpoint, f"offsets/{last}"))
-        return next_start(json.loads(offsets.splitlines()[2]))
+        try:
+            return next_start(json.loads(offsets.splitlines()[2]))
+        except (KeyError, ValueError, TypeError, AttributeError):
+            raise self.staging.damaged_checkpoint(self.checkpoint, f"offsets/{last} has no time") from None
 
     def _follow(self, target: int, every: str | None) -> None:
         """Append window after window until everything up to `target` is in staging, or the job is to stop.

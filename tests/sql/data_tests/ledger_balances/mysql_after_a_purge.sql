@@ -11,7 +11,8 @@ account as (
         row_number() over (partition by relation order by struct(coalesce(entry, 0) as entry, recorded_at), first_batch) as place,
         coalesce(
             max(last_batch) over (partition by relation order by struct(coalesce(entry, 0) as entry, recorded_at), first_batch rows between unbounded preceding and 1 preceding), 0
-        ) as before
+        ) as before,
+        min(first_batch) over (partition by relation order by struct(coalesce(entry, 0) as entry, recorded_at), first_batch rows between 1 following and unbounded following) as replayed_from
     from (
         select *, max(if(kind = 'rebuild', struct(coalesce(entry, 0) as entry, recorded_at), null)) over (partition by relation) as rebuilt
         from `demo`.`reconcile_ledger`
@@ -35,6 +36,19 @@ recounted as (
     group by account.relation, account.place
 ),
 
+in_quarantine as (
+    select 'demo.orders' as relation, _change_batch as batch, count(*) as records
+    from `demo`.`orders__quarantine`
+    group by _change_batch
+),
+
+kept as (
+    select account.relation, account.place, coalesce(sum(in_quarantine.records), 0) as kept
+    from account
+    left join in_quarantine on in_quarantine.relation = account.relation and in_quarantine.batch between account.first_batch and account.last_batch
+    group by account.relation, account.place
+),
+
 judged as (
     select
         account.*,
@@ -43,15 +57,22 @@ judged as (
             if(delivered <> applied + superseded + duplicate + quarantined + pending, 'the classes do not add up to delivered', null),
             if(applied <> inserted + updated + deleted + tombstoned, 'the effects do not add up to applied', null),
             if(delivered <> staged and (delivered < staged or first_batch > purged), 'staging holds another number of records', null),
+            -- a later range has replaced the records of its batches
+            if(quarantined <> kept.kept and coalesce(replayed_from > last_batch, true), 'the quarantine holds another number of records', null),
             if(first_batch > if(kind = 'rebuild', greatest(before, purged), before) + 1, 'batches before this range are in no range', null)
         ), '') as finding
     from account
     inner join recounted using (relation, place)
+    inner join kept using (relation, place)
 ),
 
--- what was applied without an account
+-- what was applied without an account, and what no range ever has: the numbers of appends begin at 1
 unaccounted as (
-    select relation, batch, records
+    select
+        relation,
+        batch,
+        records,
+        if(coalesce(batch, 0) < 1, 'staging holds records without the number of an append, which no run reads', 'the base table holds this batch, and the ledger does not know it') as finding
     from staged
     inner join models using (relation)
     inner join (
@@ -59,8 +80,7 @@ unaccounted as (
         from `demo`.`orders__base`
     ) using (relation)
     where
-        batch <= last_batch
-        and batch > purged
+        (coalesce(batch, 0) < 1 or batch <= last_batch and batch > purged)
         and not exists (
             select 1
             from account
@@ -72,5 +92,5 @@ select relation, kind, first_batch, last_batch, delivered, applied, superseded, 
 from judged
 where finding is not null
 union all
-select relation, null, batch, batch, records, null, null, null, null, null, null, 'the base table holds this batch, and the ledger does not know it'
+select relation, null, batch, batch, records, null, null, null, null, null, null, finding
 from unaccounted
