@@ -95,7 +95,9 @@ def test_staging_that_was_restored_is_noticed_for_good(project: MemoryProject) -
     for batch, first in ((2, 20), (3, 30), (4, 40), (5, 50)):
         stage(memory, batch, first)
         if batch > 2:
-            with pytest.raises(CompilerError, match=r"batch 3 of account_lake\.changes is another one now"):
+            with pytest.raises(
+                CompilerError, match=r"batch 3 of account_lake\.changes now has another batch under this number"
+            ):
                 project.run("things")
     project.run("things", full_refresh=True)
     assert ids(project) == [2, 3, 20, 21, 30, 31, 40, 41, 50, 51]

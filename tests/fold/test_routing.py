@@ -79,7 +79,9 @@ def test_a_model_that_names_neither_is_refused_when_both_have_come(memory: Memor
     with pytest.raises(CompilerError, match=re.escape("are of several tables, a.b_c, a_b.c, which")):
         project.run("both")
     assert rows_of(memory, "both") == before == {1: "a_b.c"}
-    with pytest.raises(CompilerError, match=re.escape("name the one that is meant, as table='a.b_c'")):
+    with pytest.raises(
+        CompilerError, match=re.escape("name the table that the model reads, for example table='a.b_c'")
+    ):
         project.run("both", full_refresh=True)
     assert rows_of(memory, "both") == before
 

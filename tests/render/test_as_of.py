@@ -84,24 +84,26 @@ OF_STAGING: dict[str, Refusal] = {
     **{
         f"a batch to come, of a {materialized}": Refusal(
             run(as_of({"batch": 4}, thing(materialized=materialized))),
-            [f"as_of asks for batch 4, and the last one of {STAGING} is 3"],
+            [f"as_of is batch 4, but the last batch of {STAGING} is 3; name a batch that exists"],
         )
         for materialized in MATERIALIZED
     },
     "a batch of nothing": Refusal(
-        run(as_of({"batch": 1}, staged=None)), [f"as_of asks for batch 1, and the last one of {STAGING} is 0"]
+        run(as_of({"batch": 1}, staged=None)),
+        [f"as_of is batch 1, but the last batch of {STAGING} is 0; name a batch that exists"]
     ),
     **{
         f"a time before all, of a {materialized}": Refusal(
             run(as_of({"appended_at": "2020-01-01 00:00:00+00"}, thing(materialized=materialized), as_of_batch=None)),
-            [f"as_of asks for appended_at 2020-01-01 00:00:00+00, and nothing had been appended to {STAGING} by then"],
+            [f"as_of is appended_at 2020-01-01 00:00:00+00, but nothing had been appended to {STAGING} at this time; "
+             "use a later time"],
         )
         for materialized in MATERIALIZED
     },
     "a time of appending to no staging table": Refusal(
         run(as_of({"appended_at": "2026-11-21 00:00:00Z"}, OWN)),
-        ["as_of: {appended_at: ...} asks when records were appended, and it reads no staging table by a source macro; "
-         "name another position"],
+        ["as_of: {appended_at: ...} is a time of appends to a staging table, and the model has no source macro that "
+         "reads one; name another position"],
     ),
     "no staging table": Refusal(
         run(as_of({"batch": 1}, relations={})),

@@ -87,7 +87,8 @@ OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
     **{
         f"{kind} of a SELECT of one's own": (
             asked(Shape(OWN_SELECT, COLUMNS), as_of={kind: value}),
-            [f"as_of: {{{kind}: ...}} is a place in a staging table, and the model reads none by a source macro"],
+            [f"as_of: {{{kind}: ...}} is a position in a staging table, and the model has no source macro that reads "
+             "one; name another position"],
         )
         for kind, value in (("batch", 1), ("appended_at", NOW))
     },

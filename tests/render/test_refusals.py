@@ -372,33 +372,42 @@ READS: dict[str, Refusal] = {
     ),
     "a SELECT of two staging tables": Refusal(
         run(of_two(own())),
-        ["it reads 2 staging tables (lake.shop_changes, lake.others), whose batches are numbered apart; "
-         "let one model read one"],
+        ["it reads 2 staging tables (lake.shop_changes, lake.others), and each has its own batch numbers; write one "
+         "model for each staging table"],
     ),
     "a SELECT without columns": Refusal(
         run(selecting(own(), "_change_id", "_change_columns", "name")),
-        ['its SELECT has no column _change_id; see "Change records" in docs/design.md',
-         'its SELECT has no column _change_columns; see "Change records" in docs/design.md',
-         "its SELECT has no column name, which its YAML declares"],
+        ['its SELECT has no column _change_id; add it, see "Change records" in docs/design.md',
+         'its SELECT has no column _change_columns; add it, see "Change records" in docs/design.md',
+         "its SELECT has no column name, which its YAML declares; add it to the SELECT, or remove it from the YAML"],
     ),
     "a view of a SELECT without columns": Refusal(
         run(selecting(own(materialized="current_view"), "name")),
-        ["its SELECT has no column name, which its YAML declares"],
+        ["its SELECT has no column name, which its YAML declares; add it to the SELECT, or remove it from the YAML"],
     ),
     "a SELECT without row ids": Refusal(
         run(selecting(own(meta={"row_ids": True}))),
-        ["its SELECT has no column _row_id, which `meta: {row_ids: true}` says it has",
+        [(
+            "its SELECT has no column _row_id, which `meta: {row_ids: true}` requires; add the column, or remove "
+            "row_ids from meta"
+        ),
 ],
     ),
     "a SELECT of rows with addresses without transactions": Refusal(
         run(selecting(own(meta={"row_ids": True}), "_change_transaction")),
-        ["its SELECT has no column _row_id, which `meta: {row_ids: true}` says it has",
-         "its SELECT has no column _change_transaction, the transaction of a change; pass it on, or add "
-         "`cast(null as string) as _change_transaction` if the source has none"],
+        [(
+            "its SELECT has no column _row_id, which `meta: {row_ids: true}` requires; add the column, or remove "
+            "row_ids from meta"
+        ),
+         "its SELECT has no column _change_transaction, the transaction of a change; select it, or add `cast(null "
+         "as string) as _change_transaction` if the source has no transactions"],
     ),
     "a SELECT without ranges": Refusal(
         run(selecting(own(CELLS, CELL_KEY, meta={"range_deletes": True}))),
-        ["its SELECT has no column _range, which `meta: {range_deletes: true}` says it has"],
+        [(
+            "its SELECT has no column _range, which `meta: {range_deletes: true}` requires; add the column, or "
+            "remove range_deletes from meta"
+        )],
     ),
 }  # fmt: skip
 
@@ -572,7 +581,7 @@ def test_another_order_of_columns_or_of_keys_or_spelling_of_types_is_no_change()
 
 # --- what stands in the way -------------------------------------------------------------------------------------------
 
-SOMEBODY = "of somebody else's, which is not replaced; drop or rename it, or give the model an alias"
+SOMEBODY = "that this package did not create, so it is not replaced; drop or rename it, or give the model an alias"
 
 
 def beside(shape: Shape, relation: str, type: str = "table", **properties: str) -> Callable[[], Life]:
@@ -689,33 +698,35 @@ def built(shape: Shape, **warehouse: Any) -> Callable[[], Life]:
 
 
 MADE_ANEW = (
-    f"batch 3 was applied to demo.orders__base, and the last one of {STAGING} is 1: that table was restored or made "
-    "anew; rebuild with `dbt run --full-refresh --select orders`"
+    f"batch 3 was applied to demo.orders__base, but the last batch of {STAGING} is 1: the staging table was restored "
+    "or created again; rebuild the model with `dbt run --full-refresh --select orders`"
 )
-PURGED = f"{STAGING} was purged of shop.orders up to batch 2"
+PURGED = f"the records of shop.orders up to batch 2 were purged from {STAGING}"
 NO_RECORD = (
-    f"batch 3 was applied to demo.orders__base, and {STAGING} has no record of it any more: that table was restored or "
-    "made anew; restore its newest version, or rebuild with `dbt run --full-refresh --select orders` once it holds all "
-    "records again"
+    f"batch 3 was applied to demo.orders__base, but {STAGING} no longer has a record of this batch: the staging "
+    "table was restored or created again; restore its newest version, or rebuild the model with `dbt run "
+    "--full-refresh --select orders` when the staging table has all records again"
 )
 ANOTHER_BATCH = (
-    f"batch 3 was applied to demo.orders__base, and batch 3 of {STAGING} is another one now: that table was restored "
-    "or made anew; rebuild with `dbt run --full-refresh --select orders` once it holds all records again"
+    f"batch 3 was applied to demo.orders__base, but {STAGING} now has another batch under this number: "
+    "the staging table was restored or created again; rebuild the model with `dbt run --full-refresh --select "
+    "orders` when the staging table has all records again"
 )
 LACKS = (
     f"demo.orders__base lacks batch {{}}, and {PURGED}; restore a newer version of it, or declare a base snapshot and "
     "rebuild with `dbt run --full-refresh --select orders`"
 )
 UNDECLARED = (
-    f"{PURGED}, and these rows follow from all of its records; declare what they had come to, a copy of a base table "
-    "of then, as `meta: {base_snapshot: schema.table}`"
+    f"{PURGED}, but a rebuild needs them; declare a copy of the base table to which they had been applied, as `meta: "
+    "{base_snapshot: schema.table}`"
 )
-NOT_TOLD = f"{PURGED}, and the rows as of {{}} cannot be told any more; ask for a later batch"
+NOT_TOLD = f"{PURGED}, so the rows as of {{}} cannot be built; set as_of to batch 2 or a later batch"
 KEYLESS = (
-    "and a base snapshot does not say which of its rows a delete without a key had undone; "
-    "rebuild the model that was there before"
+    "and a base snapshot does not show which of its rows a delete without a key has removed; "
+    "rebuild the model where its base table exists"
 )
 KEPT = "its base snapshot lake.orders_kept"
+AGAIN_WITH_TYPE = "create the copy again with this type"
 SNAPSHOT = {"base_snapshot": "lake.orders_kept"}
 
 
@@ -774,8 +785,8 @@ def of_tables(*names: str, known: str | None = None, says: str | None = None) ->
 
     return Refusal(
         run(living),
-        [f"the records of a_b_c are of several tables, {', '.join(names)}, which have one name in the stream; name the "
-         f"one that is meant, as table='{says or names[0]}'"],
+        [f"the records of a_b_c are of several tables, {', '.join(names)}, which have the same object name; name the "
+         f"table that the model reads, for example table='{says or names[0]}'"],
     )  # fmt: skip
 
 
@@ -792,8 +803,8 @@ def spelled(*objects: str, **said: Any) -> Callable[[], Life]:
 
 
 OTHER_SPELLING = (
-    "no record of lake.shop_changes has the object {}, and no model reads {}, which has records; names are exact: "
-    "write it as the records do"
+    "no record of lake.shop_changes has the object {}, and no model reads {}, which has records; write the name "
+    "exactly as the records have it"
 )
 
 
@@ -818,15 +829,15 @@ STAGED: dict[str, Refusal] = {
     **{
         f"of another source, and a {materialized} is built": Refusal(
             run(of_another_source(materialized=materialized)),
-            ["no record of shop.orders in lake.shop_changes is one that its source macro reads; "
-             "probably meant: datastream_mysql"],
+            ["the source macro of the model can read no record of shop.orders in lake.shop_changes; the macro that "
+             "fits is datastream_mysql"],
         )
         for materialized in ("current_state", "history", "current_view")
     },
     "of another source without a record of the object": Refusal(
         run(of_spanner),
-        ["the records of lake.shop_changes are of spanner, and its source macro reads none of them; "
-         "probably meant: spanner_change_stream"],
+        ["the records of lake.shop_changes are of the source spanner, and the source macro of the model cannot read "
+         "them; the macro that fits is spanner_change_stream"],
     ),
     "that has its object in capitals": Refusal(
         run(spelled("shop.lines", "SHOP.ORDERS")), [OTHER_SPELLING.format("shop.orders", "SHOP.ORDERS")]
@@ -854,8 +865,8 @@ STAGED: dict[str, Refusal] = {
     **{
         f"and the quarantine of a {materialized} is dropped": Refusal(
             run(without_quarantine(thing(materialized=materialized))),
-            ["the table demo.orders__quarantine is gone, and with it the records that could not be applied; rebuild "
-             "with `dbt run --full-refresh --select orders`"],
+            ["the table demo.orders__quarantine does not exist, so the records that could not be applied are lost; "
+             "rebuild the model with `dbt run --full-refresh --select orders`"],
         )
         for materialized in ("current_state", "history")
     },
@@ -898,7 +909,7 @@ STAGED: dict[str, Refusal] = {
     ),
     "a base snapshot of later": Refusal(
         run(purged(with_snapshot(as_of={"batch": 2}), base_batch=3)),
-        [f"{PURGED}, and {KEPT} is newer than batch 2; ask for a later batch, or name an older copy"],
+        [f"{PURGED}, and {KEPT} is newer than batch 2; set as_of to a later batch, or declare an older copy"],
     ),
     "a base snapshot of rows with addresses by an earlier version": Refusal(
         run(purged(thing(ORACLE, meta=SNAPSHOT), columns={"_row_id": "string"})),
@@ -914,17 +925,17 @@ STAGED: dict[str, Refusal] = {
     ),
     "no base snapshot": Refusal(
         run(purged(with_snapshot(), kept=False)),
-        [f"{KEPT} does not exist, and {PURGED}; name a copy of a base table of then"],
+        [f"{KEPT} does not exist, and {PURGED}; name a copy of the base table to which these records had been applied"],
     ),
     "no base snapshot of a view": Refusal(
         run(purged(with_snapshot(materialized="current_view"), kept=False)),
-        [f"{KEPT} does not exist, and {PURGED}; name a copy of a base table of then"],
+        [f"{KEPT} does not exist, and {PURGED}; name a copy of the base table to which these records had been applied"],
     ),
     "a base snapshot that is no copy": Refusal(
         run(purged(with_snapshot(), columns={"_change_sequence": None, "id": "bigint", "_change_batch": "int"})),
-        [f"column `id` of {KEPT} is bigint and not string; make it anew with that type",
+        [f"column `id` of {KEPT} has the type bigint, and the base table needs string; {AGAIN_WITH_TYPE}",
          f"{KEPT} has no column _change_sequence; name a copy of the whole base table",
-         f"column _change_batch of {KEPT} is int and not bigint; make it anew with that type"],
+         f"column _change_batch of {KEPT} has the type int, and the base table needs bigint; {AGAIN_WITH_TYPE}"],
     ),
     "a base snapshot of a history, of the rows alone": Refusal(
         run(purged(with_snapshot(materialized="history"), columns={"valid_from": None})),
@@ -932,8 +943,9 @@ STAGED: dict[str, Refusal] = {
     ),
     "a base snapshot of another model": Refusal(
         run(purged(with_snapshot(), built_with='{"unique_key": "1", "sources": "2", "sequence": "3", "columns": "4"}')),
-        [f"{KEPT} was built with another {aspect}, by which its rows cannot be compared with new records; "
-         "name a copy of a table with this one" for aspect in ("sequence", "sources", "unique_key")],
+        [f"{KEPT} was built with another {aspect}, so its rows cannot be compared with new records; "
+         f"name a copy of a base table that has the {aspect} of the model"
+         for aspect in ("sequence", "sources", "unique_key")],
     ),
 }  # fmt: skip
 
@@ -1253,7 +1265,10 @@ VIEWS: dict[str, Refusal] = {
     **{
         f"a {view} of somebody else's": Refusal(
             run(beside(thing(), f"demo.{view}"), view),
-            [f"demo.{view} exists and is a table of somebody else's, which is not replaced; drop or rename it"],
+            [(
+                f"demo.{view} exists and is a table that this package did not create, so it is not replaced; drop or "
+                "rename it"
+            )],
             f"Model {view}",
         )
         for view in test_monitoring_views.VIEWS
