@@ -86,8 +86,8 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
         thing(SPANNER, columns={"id": "bigint", **{name: {"data_type": type_, "meta": said} for name, type_, said in (
             ("a", "binary", {"encoding": "hex"}), ("b", "timestamp", {"infinity_is_null": True}),
         )}}),
-        [f"column {name}: its meta has {option}, which is for Datastream; Spanner writes each type in one way, so "
-         "remove it" for name, option in (("a", "encoding"), ("b", "infinity_is_null"))],
+        [f"column {name}: its meta has {option}, which applies only to files of Datastream; Spanner writes each type "
+         "in only one form; remove the option" for name, option in (("a", "encoding"), ("b", "infinity_is_null"))],
     ),
     "zero dates that are none": (
         thing(columns={"id": "bigint", **{
@@ -132,15 +132,15 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     ),
     "no table": (
         thing(object=""),
-        ["it names no table; write table='shop.orders', or object='shop_orders' as it stands in the records"],
+        ["its source macro has no table; write table='shop.orders', or object='shop_orders' as in the records"],
     ),
     "an object and a table": (
-        thing(arguments=", table='shop.orders'"), ["it names both an object and a table; name the table alone"],
+        thing(arguments=", table='shop.orders'"), ["its source macro has both object and table; give only table"],
     ),
     "tables that are none": (
         thing(table=["orders", "a.b.c.d", "shop.", {"table": "orders"}]),
-        [f"table '{name}' is no table; write schema and table (of MySQL, database and table) as 'shop.orders', or, "
-         "where one has a dot in its name, as {'schema': 'shop', 'table': 'or.ders'}"
+        [f"table '{name}' is not the name of a table; write schema and table (for MySQL, database and table) as "
+         "'shop.orders', or, if a name contains a dot, as {'schema': 'shop', 'table': 'or.ders'}"
          for name in ("orders", "a.b.c.d", "shop.", {"table": "orders"})],
     ),
     "an event's id that is not the whole key": (

@@ -25,11 +25,11 @@ select
         concat_ws(
             '; ',
             case
-                when fitting_macro is not null then concat('the record is of another source; probably meant: ', fitting_macro)
+                when fitting_macro is not null then concat('the record is of another source; the macro that fits is ', fitting_macro)
                 when not source <=> 'append table' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
             end,
             case
-                when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
+                when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long for staging (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note in its place, and append.py --longest-record accepts longer records')
                 when _corrupt_record is not null or payload is null then 'the record does not have the form of a row of an append table'
                 when change_type is null then concat('change type ', coalesce(concat('\'', metadata.change_type, '\' is unknown'), 'is missing'))
             end,

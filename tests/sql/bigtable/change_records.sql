@@ -45,11 +45,11 @@ select
     concat_ws(
         '; ',
         case
-                when fitting_macro is not null then concat('the record is of another source; probably meant: ', fitting_macro)
+                when fitting_macro is not null then concat('the record is of another source; the macro that fits is ', fitting_macro)
                 when not source <=> 'bigtable' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
             end,
         case
-            when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
+            when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long for staging (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note in its place, and append.py --longest-record accepts longer records')
             when _corrupt_record is not null then 'the record does not have the form of a data change'
             when entries is null or cardinality(entries) = 0 then 'the data change holds no entries'
             when type is null or type not in ('user', 'garbage_collection', 'backfill') then concat('type ', coalesce(concat('\'', type, '\' is unknown'), 'is missing'))

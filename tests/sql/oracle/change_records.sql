@@ -27,11 +27,11 @@ select
         concat_ws(
             '; ',
             case
-                when fitting_macro is not null then concat('the record is of another source; probably meant: ', fitting_macro)
+                when fitting_macro is not null then concat('the record is of another source; the macro that fits is ', fitting_macro)
                 when not source <=> 'datastream' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
             end,
             case
-                when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
+                when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long for staging (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note in its place, and append.py --longest-record accepts longer records')
                 when _corrupt_record is not null and try_parse_json(record) is null and get_json_object(record, '$') is not null and cardinality(regexp_extract_all(record, '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(record, '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one'
                 when metadata is null then 'the record has no source_metadata'
                 when fields is null and not (change_type <=> 'delete' and if(metadata.row_id in ('', 'AAAAAAAAAAAAAAAAAA'), null, metadata.row_id) is not null) then 'the record has no payload'

@@ -53,7 +53,7 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `id` is null and not (_change_type <=> 'delete' and _row_id is not null and `id` is null), 'key id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
@@ -564,7 +564,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create or replace view `demo`.`orders`
-tblproperties ('reconcile.definition' = '9dbe316cd56d682fff0557d88e16e184')
+tblproperties ('reconcile.definition' = 'c28d8ff0fcf74a0181f2543088e1711f')
 as
 with checked as (
     select
@@ -590,7 +590,7 @@ with checked as (
                 '; ',
                 _change_error,
                 if(_change_error is null and `id` is null and not (_change_type <=> 'delete' and _row_id is not null and `id` is null), 'key id is missing or NULL', null),
-                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
