@@ -116,11 +116,11 @@ def test_the_accounts_of_all_models_are_judged_at_once(project: MemoryProject) -
     project.memory.stage(STAGING, [change("two", 1, 7, 1), change("three", 1, 8, 1), change("three", 1, 9, 1)])
     rows = project.failing("ledger_balances", STAGING)
     assert {(row.relation, row.delivered, row.finding) for row in rows} == {
-        ("shop.two", 1, "staging holds another number of records"),
-        ("shop.three", 1, "staging holds another number of records"),
+        ("shop.two", 1, "staging has a different number of records"),
+        ("shop.three", 1, "staging has a different number of records"),
     }
     assert project.logged == [
-        f"ledger_balances of shop.{name}: 1 time, batches 1 to 2: staging holds another number of records"
+        f"ledger_balances of shop.{name}: 1 time, batches 1 to 2: staging has a different number of records"
         for name in ("three", "two")
     ]
     assert [row.relation for row in project.failing("ledger_balances", "two")] == ["shop.two"]

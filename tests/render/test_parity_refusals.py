@@ -31,7 +31,7 @@ def asked(shape: Shape | None = None, *, taken: dict[str, str] | None = None, of
 
 CELLS_SHAPE = Shape(BIGTABLE, CELLS, CELL_KEY, object="events")
 HISTORY = thing(POSTGRESQL, COLUMNS, materialized="history")
-NO_LENGTH = "is no length of time; write it as '10 minutes'"
+NO_LENGTH = "is not a duration; write it as '10 minutes'"
 OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
     "arguments of every wrong kind": (
         asked(allowance="soon", uncertainty="1 hour'", recheck=-1, tolerances="trim"),

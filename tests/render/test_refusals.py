@@ -1276,7 +1276,7 @@ VIEWS: dict[str, Refusal] = {
     **{
         f"patience of {patience}": Refusal(
             impatient(patience),
-            [f"reconcile_stalled_after: '{patience}' is no length of time; write it as '10 minutes'."],
+            [f"reconcile_stalled_after: '{patience}' is not a duration; write it as '10 minutes'."],
             SENTENCE,
         )
         for patience in ("soon", 10, "10 minutes'", "ten minutes", "1.5 hours")

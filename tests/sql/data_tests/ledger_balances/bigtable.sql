@@ -45,8 +45,8 @@ judged as (
             '; ',
             if(delivered <> applied + superseded + duplicate + quarantined + pending, 'the classes do not add up to delivered', null),
             if(applied <> inserted + updated + deleted + tombstoned, 'the effects do not add up to applied', null),
-            if(delivered <> staged and (delivered < staged or first_batch > purged), 'staging holds another number of records', null),
-            if(first_batch > if(kind = 'rebuild', greatest(before, purged), before) + 1, 'batches before this range are in no range', null)
+            if(delivered <> staged and (delivered < staged or first_batch > purged), 'staging has a different number of records', null),
+            if(first_batch > if(kind = 'rebuild', greatest(before, purged), before) + 1, 'the ledger has a gap of batches before this range', null)
         ), '') as finding
     from account
     inner join recounted using (relation, place)
@@ -75,5 +75,5 @@ select relation, kind, first_batch, last_batch, delivered, applied, superseded, 
 from judged
 where finding is not null
 union all
-select relation, null, batch, batch, records, null, null, null, null, null, null, 'the base table holds this batch, and the ledger does not know it'
+select relation, null, batch, batch, records, null, null, null, null, null, null, 'the base table has this batch, but the ledger does not'
 from unaccounted
