@@ -716,7 +716,7 @@ CASES = [
                 "a bigint; declare decimal(20,0)",
             ),
             ("TINYINT(1)", "int", 2, 2, "boolean", "a boolean; declare bigint"),
-            ("TIME", TIME_INTERVAL, 1, 1, "timestamp", "of a TIME string with `meta: {encoding: microseconds}`"),
+            ("TIME", TIME_INTERVAL, 1, 1, "timestamp", "for a TIME string with `meta: {encoding: microseconds}`"),
             ("BINARY", "string", "3q2+7w==", "3q2+7w==", "binary", "if it is base64, declare it with `meta: {enc"),
             ("BIT(8)", "long", 102, 102, "binary", "binary in hex; declare bigint"),
             ("zero date", "string", "0000-00-00", "0000-00-00", "date", "`meta: {zero_date: 'null'}` makes NULL"),

@@ -113,7 +113,7 @@ MALFORMED = [
     ("no mods", "the record holds no mods", data_change_record([], without=["mods"])),
     ("mods of none", "the record holds no mods", data_change_record([])),
     ("mods an object", "does not have the form", data_change_record("{}")),
-    ("a mod of text", "the mod is no object", data_change_record(["x"])),
+    ("a mod of text", "the mod is not an object", data_change_record(["x"])),
     ("no keys", "the mod has no keys", data_change_record([{"new_values": {}}])),
     ("keys of a list", "the mod has no keys", data_change_record([{"keys": [1], "new_values": {}}])),
     ("no key", "key Id is missing or NULL", data_change_record([mod({"Other": "x"})])),

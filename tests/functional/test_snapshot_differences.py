@@ -257,7 +257,7 @@ def test_one_snapshot_is_staged_once(spark: SparkSession, place: Place):
     assert place.append().taken_at == "2026-05-01T01:30:00.120000000Z"
     totals = place.append()
     assert (totals.first_batch, len(place.records())) == (None, 1)
-    assert place.said[-1].endswith("already, and nothing was appended")
+    assert place.said[-1].endswith(", and nothing was appended")
 
 
 def test_objects_of_one_staging_table_do_not_meet(spark: SparkSession, place: Place):
@@ -343,7 +343,7 @@ def test_what_would_delete_or_mix_rows_is_refused_with_a_sentence(spark: SparkSe
     refused(
         spark, place, UsageError, "has one of 2026-05-01T01:30:00.000000000Z already", load(("EU", 2, "a"), number=0)
     )
-    refused(spark, place, UsageError, "--at: yesterday is no timestamp", load(("EU", 2, "a")), at="yesterday")
+    refused(spark, place, UsageError, "--at: yesterday is not a timestamp", load(("EU", 2, "a")), at="yesterday")
     refused(spark, place, UsageError, "The key of test_what.* in .* is region, id, and not id", nothing, key=("id",))
     refused(spark, place, UsageError, "lacks the column name", load_as("select 'EU' as region, 1L as id"))
     more = "select 'EU' as region, 1L as id, 'a' as name, 7 as more"

@@ -305,7 +305,7 @@ def test_refusals(spark, mariadb, load):
         DataError, match=r'"0000-00-00" names a day that does not .* write zero_date_is_null after the type'
     ):
         load("shop.zero")
-    with pytest.raises(UsageError, match="zero_date_is_null stands after a date or timestamp or timestamp_ntz, and"):
+    with pytest.raises(UsageError, match="zero_date_is_null applies only to date and timestamp and timestamp_ntz, and"):
         load("shop.zero", columns="d string zero_date_is_null")
     assert load("shop.zero", columns="d date zero_date_is_null").rows == 1
     assert spark.table("lake.of_mariadb").collect() == [(None,)]

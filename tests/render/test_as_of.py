@@ -9,10 +9,10 @@ import pytest
 from refusals import SENTENCE, THINGS, Refusal, run, thing
 from shapes import MYSQL, ORACLE, OWN_SELECT, POSTGRESQL, SQLSERVER, STAGING, Life, Shape
 
-POSITIONS = "batch, appended_at, commit_time, sequence, pg_snapshot"
-TIME = "a time with a zone, as '2026-11-21 11:33:14+00'"
-SEQUENCE = "a _change_sequence, or its first sections"
-PG_SNAPSHOT = "what PostgreSQL's pg_current_snapshot() gives, as '18642:18650:18644'"
+ONE_OF = "write one of batch, appended_at, commit_time, sequence, pg_snapshot with its value, for example {batch: 17}."
+TIME = "a time with a zone, for example '2026-11-21 11:33:14+00'"
+SEQUENCE = "a value of _change_sequence, or its first sections"
+PG_SNAPSHOT = "a result of PostgreSQL's pg_current_snapshot(), for example '18642:18650:18644'"
 
 
 def as_of(position: Any, shape: Shape | None = None, schema: str | None = None, **warehouse: Any) -> Callable[[], Life]:
@@ -35,7 +35,7 @@ NAMES: list[Any] = [
     {"batch": 1, "sequence": "0000"}, {}, {"lsn": "0/1"}, {"Batch": 1}, 17, "2026-11-21", ["batch", 1],
 ]  # fmt: skip
 VALUES: list[tuple[str, Any, str]] = [
-    *(("batch", value, "the number of a batch, as 17") for value in ("seventeen", 0, -1, 1.5, "1 or 1=1", 10**18)),
+    *(("batch", value, "a batch number, for example 17") for value in ("seventeen", 0, -1, 1.5, "1 or 1=1", 10**18)),
     *(
         (position, value, TIME)
         for position in ("commit_time", "appended_at")
@@ -48,7 +48,7 @@ OF_POSITIONS: dict[str, Refusal] = {
     **{
         str(position): Refusal(
             run(as_of(position)),
-            [f"The variable as_of names one position, as {{batch: 17}}: one of {POSITIONS}, and not '{position}'."],
+            [f"The variable as_of is '{position}', which is not a position; {ONE_OF}"],
             SENTENCE,
         )
         for position in NAMES
@@ -62,8 +62,8 @@ OF_POSITIONS: dict[str, Refusal] = {
     **{
         f"schema {schema}": Refusal(
             run(as_of({"batch": 1}, schema=schema)),
-            [f"as_of_schema: '{schema}' is no name of a schema that Spark's catalog takes; "
-             "write it of ASCII letters, digits and _."],
+            [f"as_of_schema: '{schema}' is not a schema name that Spark's catalog accepts; use only ASCII letters, "
+             "digits and _."],
             SENTENCE,
         )
         for schema in ("a b", "a`b", "ä", "a.b", "a\n")
@@ -131,7 +131,7 @@ def where(relation: str, position: Any = None, materialized: str = "current_stat
     return living
 
 
-NOT_THEN = "exists and was not built of an earlier moment, so it is not replaced; name another schema by the variable"
+NOT_THEN = "exists and was not built by a run with as_of, so it is not replaced; name another schema in the variable"
 OF_RELATIONS: dict[str, Refusal] = {
     **{
         f"{materialized} orders{part} of the present": Refusal(
@@ -143,7 +143,12 @@ OF_RELATIONS: dict[str, Refusal] = {
     },
     "a base table of an earlier moment": Refusal(
         run(where("demo.orders__base", None, reconcile__as_of="batch 2", reconcile__declaration="{}")),
-        ["demo.orders__base was built as of batch 2; drop it, or build into another schema"],
+        [
+            (
+                "demo.orders__base was built as of batch 2, and this run builds the present state; drop it, or build "
+                "into another schema"
+            )
+        ],
     ),
 }
 
@@ -191,7 +196,7 @@ OF_POSTGRESQL = (
     "as_of: {pg_snapshot: ...} is a moment of PostgreSQL, and a selected model reads another source; "
     "name models of PostgreSQL with --select."
 )
-PRESENT = "which is a model of the present; name another schema by the variable as_of_schema."
+PRESENT = "which is a model of the present state; name another schema in the variable as_of_schema."
 
 
 def selected(life: Callable[[], Life], *names: str) -> Callable[[], None]:

@@ -65,9 +65,10 @@ WRONG: dict[str, tuple[str, Any, list[str]]] = {
     ),
     "a file without a number": (
         MYSQL, [{**FILE, "log_file": "mysql-bin", "log_position": -1}],
-        [f"generation {({**FILE, 'log_file': 'mysql-bin', 'log_position': -1})} has {said}; write it as {FILE}"
-         for said in ("log_file 'mysql-bin', which is no file whose name ends with its number",
-                      "log_position '-1', which is no whole number")],
+        [f"generation {({**FILE, 'log_file': 'mysql-bin', 'log_position': -1})} has {said}; write "
+         f"the generation as {FILE}"
+         for said in ("log_file 'mysql-bin', which is not a valid file name that ends with its number",
+                      "log_position '-1', which is not a valid whole number")],
     ),
     "a file that falls": (
         MYSQL, [{**FILE, "log_file": "bin.1000000"}, {**FILE, "log_file": "bin.999999"}],
@@ -82,7 +83,8 @@ WRONG: dict[str, tuple[str, Any, list[str]]] = {
     ),
     "an lsn of another source": (
         SQLSERVER, [LSN],
-        [f"generation {LSN} has lsn '0/23E8430', which is no LSN of SQL Server; write it as {LSN_OF_THREE}"],
+        [f"generation {LSN} has lsn '0/23E8430', which is not a valid LSN of SQL Server; write the "
+         f"generation as {LSN_OF_THREE}"],
     ),
     "an lsn that falls": (
         POSTGRESQL, [{**LSN, "lsn": "0/10"}, {**LSN, "lsn": "0/9"}],

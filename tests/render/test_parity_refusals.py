@@ -58,8 +58,8 @@ OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "a history at a position": (
         asked(HISTORY, as_of=AT),
-        ["a history has all versions of a row, and lake.orders_source one; "
-         "test a current_state, or say `as_of: now`"],
+        ["a history has all versions of a row, and lake.orders_source has one; test a current_state, or set `as_of: "
+         "now`"],
     ),
     "cells at a position": (
         asked(CELLS_SHAPE, as_of=AT),
@@ -124,10 +124,12 @@ OF_SENTENCES: dict[str, tuple[Callable[[], object], str]] = {
     },
     "as of a position that cannot be named": (
         asked(as_of={"scn": 5}),
-        f"Test parity: as_of names one position, as {{batch: 17}}: one of {POSITIONS}, and not '{{'scn': 5}}'.",
+        f"Test parity: as_of is '{{'scn': 5}}', which is not a position; write one of {POSITIONS} with its value, for "
+        "example {batch: 17}.",
     ),
     "as of a batch that is none": (
-        asked(as_of={"batch": "last"}), "Test parity: as_of: {batch: last} is not the number of a batch, as 17.",
+        asked(as_of={"batch": "last"}),
+        "Test parity: as_of: {batch: last} is not a batch number, for example 17.",
     ),
     **{
         f"a snapshot of {job} without a position": (

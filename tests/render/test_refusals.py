@@ -26,15 +26,17 @@ from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, ORACLE, OWN_SELECT, POSTGRE
 
 ROUND = {"config": {"meta": {"round": True}}}
 ZERO_DATE = {"id": "bigint", "day": {"data_type": "date", "config": {"meta": {"zero_date": "null"}}}}
-NO_DATA_TYPE = "is not supported; use a scalar type of Spark but interval or time, or an array or a map of them"
-OWN_NAME = "names that begin with _change_, and _deleted, are the package's own; rename it"
+NO_DATA_TYPE = (
+    "is not supported; use a scalar type of Spark except interval and time, or an array or a map of such types"
+)
+OWN_NAME = "the package reserves _deleted and names that begin with _change_; rename the column"
 OF_A_CELL = "row_key, family, qualifier, cell_time, value, change_type, source_cluster_id, commit_timestamp, tiebreaker"
 KEY_OF_A_CELL = (
-    "a cell is known by row_key, family, qualifier and cell_time; "
-    "write `unique_key=['row_key', 'family', 'qualifier', 'cell_time']`, and rows with reconcile.bigtable_rows"
+    "row_key, family, qualifier and cell_time identify a cell; write `unique_key=['row_key', 'family', 'qualifier', "
+    "'cell_time']`, and use reconcile.bigtable_rows for rows"
 )
-OF_HISTORY = "a history has a column of this name of its own; give the source's another one in a SELECT of your own"
-NEVER = "garbage_collection: 'never' is neither 'keep' nor 'apply'"
+OF_HISTORY = "a history adds its own column with this name; rename the source's column in a SELECT of your own"
+NEVER = "garbage_collection: 'never' is unknown; write 'keep' or 'apply'"
 
 
 def cells(columns: Any = CELLS, key: Any = CELL_KEY, **said: Any) -> Shape:
@@ -53,8 +55,8 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     "columns of every wrong kind": (
         thing(columns={"id": "bigint", "_change_x": "int", "_Deleted": "int", "ID": "int", "size": {}, "a": "money"}),
         [f"column _change_x: {OWN_NAME}", f"column _Deleted: {OWN_NAME}",
-         "column ID: declared twice (Spark ignores case); remove one",
-         "column size: no data_type; declare one, as `data_type: bigint`",
+         "column ID: it is declared twice (Spark ignores upper and lower case); remove one declaration",
+         "column size: it has no data_type; declare one, for example `data_type: bigint`",
          f"column a: data_type 'money' {NO_DATA_TYPE}"],
     ),
     "types that cannot be kept": (
@@ -68,19 +70,21 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
         thing(columns={}),
         ["no columns are declared; add `columns: [{name: id, data_type: bigint}, ...]` to the model's YAML"],
     ),
-    "no key": (thing(key=None), ["no unique_key is configured; add `unique_key='id'`, or a list of columns"]),
+    "no key": (thing(key=None), [(
+        "no unique_key is configured; add `unique_key='id'`, or a list of columns, to its config"
+    )]),
     "texts that are read in a way that is none": (
         thing(columns={"id": "bigint", **{name: {"data_type": type_, "meta": said} for name, type_, said in (
             ("a", "binary", {"encoding": "hexadecimal"}), ("b", "string", {"encoding": "hex"}),
             ("c", "array<int>", {"encoding": "base64"}), ("d", "date", {"infinity_is_null": True}),
             ("e", "timestamp", {"infinity_is_null": "yes"}),
         )}}),
-        ["column a: encoding 'hexadecimal' is unknown; it is one of hex, base64, json, microseconds, interval, time",
-         "column b: encoding hex is for columns of type binary or array<binary>, and this one is a string; remove it",
-         "column c: encoding base64 is for columns of type binary or array<binary>, and this one is a array<int>; "
-         "remove it",
-         *(f"column {name}: infinity_is_null is true or false, of a timestamp or timestamp_ntz; a string column keeps "
-           "infinity as text" for name in "de")],
+        ["column a: encoding 'hexadecimal' is unknown; use one of hex, base64, json, microseconds, interval, time",
+         *(f"column {name}: encoding {encoding} applies only to columns of type binary or array<binary>, and this "
+           f"column is a {type_}; remove the encoding" for name, encoding, type_ in (
+               ("b", "hex", "string"), ("c", "base64", "array<int>"))),
+         *(f"column {name}: infinity_is_null must be true or false, and applies only to timestamp and timestamp_ntz; "
+           "a string column keeps infinity as text" for name in "de")],
     ),
     "options of Datastream's in a model of Spanner's": (
         thing(SPANNER, columns={"id": "bigint", **{name: {"data_type": type_, "meta": said} for name, type_, said in (
@@ -96,18 +100,18 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
                 ("e", "array<date>", "null"), ("f", "date", "null"),
             )
         }}),
-        [f"column {name}: zero_date is 'null', in quotation marks, of a date, timestamp or timestamp_ntz; a string "
-         "column keeps a zero date as text" for name in "abcde"],
+        [f"column {name}: zero_date must be 'null', in quotation marks, and applies only to date, timestamp and "
+         "timestamp_ntz; a string column keeps a zero date as text" for name in "abcde"],
     ),
     "zero dates in a key": (
         thing(columns={"id": {"data_type": "date", "meta": {"zero_date": "null"}}}),
-        ["unique_key id: a key that is a zero date would be NULL; take zero_date out of its meta, and declare it as "
-         "string"],
+        ["unique_key id: a key that is a zero date would become NULL; remove zero_date from its meta, and declare "
+         "the column as string"],
     ),
     **{
         f"zero dates of {name}": (
-            shape, ["column day: zero_date is of models of datastream_mysql, since no other source has zero dates; "
-                    "take it out of its meta"],
+            shape, ["column day: zero_date applies only to models of datastream_mysql, since no other source has "
+                    "zero dates; remove it from its meta"],
         )
         for name, shape in {
             "PostgreSQL": thing(POSTGRESQL, columns=ZERO_DATE), "Spanner": thing(SPANNER, columns=ZERO_DATE),
@@ -117,8 +121,8 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     "options of columns that are misspelt": (
         thing(columns={"id": "bigint", "a": {"data_type": "date", "meta": {"zero_dates": "null", "owner": "shop"}},
                        "b": {"data_type": "binary", "config": {"meta": {"Encoding": "hex", "rund": True}}}}),
-        [f"column {name}: its meta has {option}, and no option of this package is spelled so; write {meant}, or give "
-         "yours another name" for name, option, meant in (
+        [f"column {name}: its meta has {option}, which is not an option of this package; write {meant}, or rename "
+         "the entry if it is your own" for name, option, meant in (
              ("a", "zero_dates", "zero_date"), ("b", "Encoding", "encoding"), ("b", "rund", "round"))],
     ),
     "a rounding that is neither on nor off": (
@@ -127,7 +131,7 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     ),
     "kinds of records that are neither on nor off": (
         thing(meta={"partial_records": "", "row_ids": 0, "range_deletes": 0}),
-        [f"meta {name}: '{value}' is neither true nor false"
+        [f"meta {name}: '{value}' is neither true nor false; write one of them"
          for name, value in (("partial_records", ""), ("row_ids", 0), ("range_deletes", 0))],
     ),
     "no table": (
@@ -145,20 +149,26 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     ),
     "an event's id that is not the whole key": (
         thing(key=["_change_id", "id"]),
-        ["unique_key _change_id: it names an event alone; remove the other columns from the key"],
+        ["unique_key _change_id: this column alone identifies an event; remove the other columns from the key"],
     ),
     "a history of events": (
         thing(key="_change_id", materialized="history"),
-        ["unique_key _change_id: an event has no versions; make the model a current_state, or name the columns that a "
-         "row is known by"],
+        ["unique_key _change_id: an event has no versions; make the model a current_state, or name the columns that "
+         "identify a row"],
     ),
     "events of some columns": (
         thing(SPANNER, key="_change_id"),
-        ["unique_key _change_id: a record of some columns is no row alone; name the columns that a row is known by"],
+        [(
+            "unique_key _change_id: a record with only some columns is not a whole row; name the columns that "
+            "identify a row"
+        )],
     ),
     "keys that are no columns": (
         thing(key=["ID", "number"]),
-        [f"unique_key {key}: no such column is declared; add it to the model's YAML, spelled the same"
+        [(
+            f"unique_key {key}: the model declares no column of this name; add it to the model's YAML with exactly "
+            "the same name"
+        )
          for key in ("ID", "number")],
     ),
     "keys that cannot be compared": (
@@ -166,8 +176,8 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
               key=["list", "pairs", "id"]),
         ["unique_key list: a key cannot be of type array; use a scalar type",
          "unique_key pairs: a key cannot be of type map; use a scalar type",
-         "unique_key id: rounded keys of different rows would be one; "
-         "declare a type that holds every digit, as string"],
+         "unique_key id: after rounding, different rows could have the same key; declare a type that holds every "
+         "digit, for example string"],
     ),
     "columns of a history's own": (
         thing(columns={**THINGS, "Valid_From": "date", "valid_to": "date", "IS_CURRENT": "int"},
@@ -176,40 +186,40 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     ),
     "a key of row ids that the source does not give": (
         thing(key="_row_id"),
-        ["unique_key _row_id: its source gives no row ids; Oracle's does, and a SELECT of your own that has a column "
-         "_row_id says so by `meta: {row_ids: true}`"],
+        ["unique_key _row_id: the records of its source have no row ids; only Oracle's have. For a SELECT of your "
+         "own with a column _row_id, set `meta: {row_ids: true}`"],
     ),
     "a row id that is not the whole key": (
         thing(ORACLE, key=["_row_id", "id"]),
-        ["unique_key _row_id: it names a row alone; remove the other columns from the key"],
+        ["unique_key _row_id: this column alone identifies a row; remove the other columns from the key"],
     ),
     "a column where the source gives the row id": (
         thing(ORACLE, {**THINGS, "_ROW_ID": "string"}),
-        ["column _ROW_ID: the source gives the address of a row under this name; rename it"],
+        ["column _ROW_ID: the source macro adds the address of a row under this name; rename the column"],
     ),
     "the same where the model takes no row ids": (
         thing(ORACLE, {**THINGS, "_row_id": "string"}, meta={"row_ids": False}),
-        ["column _row_id: the source gives the address of a row under this name; rename it"],
+        ["column _row_id: the source macro adds the address of a row under this name; rename the column"],
     ),
     "row ids of partial records": (
         thing(ORACLE, meta={"partial_records": True}),
-        ["row_ids and partial_records do not go together; "
-         "say `meta: {row_ids: false}` or `meta: {partial_records: false}`"],
+        ["row_ids and partial_records cannot be combined; set `meta: {row_ids: false}` or `meta: "
+         "{partial_records: false}`"],
     ),
     "cells of another key": (
         cells(key=["row_key", "family", "qualifier"]), [f"unique_key row_key, family, qualifier: {KEY_OF_A_CELL}"],
     ),
     "a column where the source gives the range": (
         own({**CELLS, "_Range": "string"}, CELL_KEY, meta={"range_deletes": True}),
-        ["column _Range: the source gives the range of a delete under this name; rename it"],
+        ["column _Range: the source macro adds the range of a delete under this name; rename the column"],
     ),
     "ranges of partial records": (
         own(CELLS, CELL_KEY, meta={"range_deletes": True, "partial_records": True}),
-        ["range_deletes do not go together with partial_records or row_ids; say `meta: {partial_records: false}`"],
+        ["range_deletes cannot be combined with partial_records or row_ids; set `meta: {partial_records: false}`"],
     ),
     "ranges beside row ids": (
         own(CELLS, CELL_KEY, meta={"range_deletes": True, "row_ids": True}),
-        ["range_deletes do not go together with partial_records or row_ids; say `meta: {row_ids: false}`"],
+        ["range_deletes cannot be combined with partial_records or row_ids; set `meta: {row_ids: false}`"],
     ),
     "columns that a cell has not": (
         cells({**CELLS, "row_key": "string", "temperature": "double"}, arguments=", garbage_collection='never'"),
@@ -218,61 +228,70 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     ),
     "switches that are neither on nor off": (
         thing(meta={"fresh": "yes", "fold_unchanged": 1}),
-        ["meta fresh: 'yes' is neither true nor false", "meta fold_unchanged: '1' is neither true nor false"],
+        ["meta fresh: 'yes' is neither true nor false; write one of them", (
+            "meta fold_unchanged: '1' is neither true nor false; write one of them"
+        )],
     ),
     "a fresh history": (
         thing(meta={"fresh": True}, materialized="history"),
-        ["meta fresh is of models of materialization current_state, and this one is a history; remove it"],
+        ["meta fresh applies only to the materialization current_state, and this model is a history; remove it"],
     ),
     "a fresh current_view": (
         thing(meta={"fresh": True}, materialized="current_view"),
-        ["meta fresh is of models of materialization current_state, and this one is a current_view; remove it"],
+        ["meta fresh applies only to the materialization current_state, and this model is a current_view; remove it"],
     ),
     "a current_state that folds versions": (
         thing(meta={"fold_unchanged": False}),
-        ["meta fold_unchanged is of models of materialization history, and this one is a current_state; remove it"],
+        [(
+            "meta fold_unchanged applies only to the materialization history, and this model is a current_state; "
+            "remove it"
+        )],
     ),
     "options outside of meta": (
         thing(config={"fresh": True, "buckets": 4}),
-        [f"config {name}: it stands outside of meta, where nothing reads it; write `meta={{'{name}': ...}}`"
+        [f"config {name}: it is outside of meta, where it has no effect; write `meta={{'{name}': ...}}`"
          for name in ("fresh", "buckets")],
     ),
     "options that are misspelt": (
         thing(meta={"freshh": True, "Ignored-Columns": ["x"], "rowids": True, "base_snapshto": "a.b", "owner": "me",
                     "contains_pii": True, "fres": 1, "fress": 1, "refresh": 1}),
-        [f"meta {said}: no option of this package is spelled so; write {meant}, or give yours another name"
+        [f"meta {said}: this package has no option of this name; write {meant}, or rename the entry if it is your own"
          for said, meant in {"freshh": "fresh", "Ignored-Columns": "ignored_columns", "rowids": "row_ids",
                              "base_snapshto": "base_snapshot", "fres": "fresh", "fress": "fresh"}.items()],
     ),
     **{
         f"a condition after its source macro, {number}": (
             thing(behind=behind),
-            ["`where` stands after its source macro: a model has all records of its table; take it out, and leave "
-             "rows out in a view of your own"],
+            ["there is a `where` after its source macro, and a model must have all records of its table; remove the "
+             "`where`, and filter rows in a view of your own"],
         )
         for number, behind in enumerate(("\nwhere id > 1", " WHERE true -- all", "\n-- new\nwhere 1 = 1\n"))
     },
     **{
         f"a {materialized} of change records of {source}": (
             thing(source, materialized=materialized),
-            [f"materialized='{materialized}' would keep every change record, and not the rows that they come to; write "
+            [f"materialized='{materialized}' would store every change record instead of the current rows; use "
              "current_state, history or current_view"],
         )
         for materialized, source in (("table", MYSQL), ("view", SPANNER), ("incremental", BIGTABLE))
     },
     "a base snapshot without a schema": (
-        thing(meta={"base_snapshot": "kept"}), ["meta base_snapshot: 'kept' is no table; write it as schema.table"],
+        thing(meta={"base_snapshot": "kept"}), [(
+            "meta base_snapshot: 'kept' is not the name of a table; write it as schema.table"
+        )],
     ),
     "a variant in a table of Iceberg's": (
         thing(columns={"doc": "variant", **THINGS}, file_format="iceberg"),
         [
-            "column doc: Hive's metastore takes no table of Iceberg's with a variant; declare string, which has the "
-            "same JSON as text"
+            "column doc: Hive's metastore does not accept an Iceberg table with a variant; declare string, which "
+            "holds the same JSON as text"
         ],
     ),
-    "no buckets": (iceberg(buckets=0), ["meta buckets: '0' is no number of buckets; write it as 16"]),
-    "buckets of a boolean": (iceberg(buckets=True), ["meta buckets: 'True' is no number of buckets; write it as 16"]),
-    "buckets of a text": (iceberg(buckets="16"), ["meta buckets: '16' is no number of buckets; write it as 16"]),
+    "no buckets": (iceberg(buckets=0), ["meta buckets: '0' is not a number of buckets; write it as 16"]),
+    "buckets of a boolean": (iceberg(buckets=True), [(
+        "meta buckets: 'True' is not a number of buckets; write it as 16"
+    )]),
+    "buckets of a text": (iceberg(buckets="16"), ["meta buckets: '16' is not a number of buckets; write it as 16"]),
     "buckets of a view": (
         iceberg(materialized="current_view"),
         ["meta buckets is of base tables, and a current_view has none; remove it"],
@@ -291,7 +310,7 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     },
     "ignored columns that are no list": (
         thing(meta={"ignored_columns": "note"}),
-        ["meta ignored_columns: 'note' is no list; write the names of columns as `[name, other_name]`"],
+        ["meta ignored_columns: 'note' is not a list; write the column names as `[name, other_name]`"],
     ),
     "buckets of Delta": (
         thing(meta={"buckets": 4}),
@@ -299,11 +318,17 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     ),
     "everything at once": (
         thing(key="number", meta={"fresh": "yes", "base_snapshot": "kept", "buckets": 0}),
-        ["unique_key number: no such column is declared; add it to the model's YAML, spelled the same",
-         "meta fresh: 'yes' is neither true nor false",
-         "meta base_snapshot: 'kept' is no table; write it as schema.table",
-         "meta buckets: '0' is no number of buckets; write it as 16",
-         "meta buckets is of models of file_format iceberg, and this one is delta; remove it"],
+        [(
+            "unique_key number: the model declares no column of this name; add it to the model's YAML with exactly "
+            "the same name"
+        ),
+         "meta fresh: 'yes' is neither true nor false; write one of them",
+         "meta base_snapshot: 'kept' is not the name of a table; write it as schema.table",
+         "meta buckets: '0' is not a number of buckets; write it as 16",
+         (
+             "meta buckets applies only to the file_format iceberg, and the file_format of this model is delta; "
+             "remove it"
+         )],
     ),
 }  # fmt: skip
 
@@ -368,7 +393,7 @@ READS: dict[str, Refusal] = {
     },
     "a source macro beside another table": Refusal(
         run(of_two(thing())),
-        ["it depends on 2 relations; a model with a source macro reads one staging table and nothing else"],
+        ["it reads 2 relations; a model with a source macro must read one staging table and nothing else"],
     ),
     "a SELECT of two staging tables": Refusal(
         run(of_two(own())),
@@ -618,9 +643,9 @@ def theirs() -> dict[str, Refusal]:
 
 
 def left(before: str, materialized: str, *drops: str) -> Refusal:
-    says = f"it was of another materialization, and is made as a {materialized} only once nothing is left of that one"
+    says = f"its relations of another materialization still exist; before it can be built as a {materialized}"
     act = run(after(thing(materialized=before), thing(materialized=materialized)))
-    return Refusal(act, [f"{says}; run `{'; '.join(drops)}`"])
+    return Refusal(act, [f"{says}, run `{'; '.join(drops)}`"])
 
 
 IN_THE_WAY: dict[str, Refusal] = {
@@ -635,8 +660,8 @@ IN_THE_WAY: dict[str, Refusal] = {
         f"what another materialization left: {kind}": Refusal(
             run(beside(shape, f"demo.orders__{kind}", **{f"reconcile__{kind}": "demo.orders"})),
             [
-                "it was of another materialization, and is made as a current_view only once nothing is left of that "
-                f"one; run `drop table demo.orders__{kind}`"
+                "its relations of another materialization still exist; before it can be built as a current_view, "
+                f"run `drop table demo.orders__{kind}`"
             ],
         )
         for kind, shape in (
@@ -1132,9 +1157,9 @@ FORMATS: dict[str, Refusal] = {
     ),
     "several formats": Refusal(
         run(of_formats("delta", "iceberg", "delta")),
-        ["The models of this project have several file formats: delta (more_1, orders) and iceberg (more_0). A Spark "
-         "session knows one of them, and the models share a ledger: give all of them one, by `+file_format` in "
-         "dbt_project.yml."],
+        ["The models of this project have several file formats: delta (more_1, orders) and iceberg (more_0). A "
+         "Spark session supports only one format, and the models share a ledger: set the same format for all of "
+         "them, by `+file_format` in dbt_project.yml."],
         SENTENCE,
     ),
 }  # fmt: skip

@@ -172,7 +172,7 @@ def test_positions_of_oracle():
     for sql in [*without.asked, *earlier.asked]:
         parsed(sql, "oracle")
     for wrong in ("", "yesterday", "1 OR 1=1", "-1", "1.5"):
-        with pytest.raises(UsageError, match="is no position of Oracle"):
+        with pytest.raises(UsageError, match="is not a position of Oracle"):
             database.fix(Answers(), table, wrong)
 
 

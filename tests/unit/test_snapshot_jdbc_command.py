@@ -278,7 +278,7 @@ def test_a_text_that_is_too_long_for_its_column_is_refused():
     targets = [target("a", reader_of(VarcharType(3)), "text")]
     (found,) = typed_rows([pa.record_batch([["äöü", "", None]], names=["c0"])], targets)
     assert found.to_pydict() == {"a": ["äöü", "", None]}
-    with pytest.raises(DataError, match=r'^Column a, text: "äöüx" .* the column is to be varchar\(3\)'):
+    with pytest.raises(DataError, match=r'^Column a, text: "äöüx" .* the type of the column is varchar\(3\)'):
         list(typed_rows([pa.record_batch([["abc", "äöüx"]], names=["c0"])], targets))
 
 
@@ -296,8 +296,8 @@ def test_typed_rows():
     with pytest.raises(DataError) as refused:
         list(typed_rows([pa.record_batch([[None, "1.5", "1.255"]], names=["c0"])], targets[:1]))
     assert str(refused.value) == (
-        'Column a, numeric: "1.255" would be rounded to 2 decimal places, and the column is to be decimal(5,2). '
-        "Nothing was written; declare a type that holds it in --columns, as string does."
+        'Column a, numeric: "1.255" would be rounded to 2 decimal places, and the type of the column is decimal(5,2). '
+        "Nothing was written; declare a type that holds the value in --columns, for example string."
     )
 
 

@@ -130,7 +130,7 @@ def test_how_long_ago_the_last_append_may_be_can_be_said(monkeypatch: pytest.Mon
     [
         ([], "--status"),
         (["--status", "no view"], "--status no view is not the name of a table"),
-        (["--status", "a.b", "--appended-within", "soon"], "soon is no interval; write 30s, 5m or 1h"),
+        (["--status", "a.b", "--appended-within", "soon"], "soon is not an interval; write 30s, 5m or 1h"),
     ],
 )
 def test_what_cannot_be_asked_for_is_a_sentence(words: list[str], sentence: str):
