@@ -36,25 +36,28 @@ OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
     "arguments of every wrong kind": (
         asked(allowance="soon", uncertainty="1 hour'", recheck=-1, tolerances="trim"),
         [f"allowance: 'soon' {NO_LENGTH}", f"uncertainty: '1 hour'' {NO_LENGTH}",
-         "recheck: '-1' is no number of times; write it as 3",
-         "tolerances: write them by column, as {name: trim, total: {round: 2}}"],
+         "recheck: '-1' is not a whole number from 0 on; write it as 3",
+         "tolerances: write them by column, for example {name: trim, total: {round: 2}}"],
     ),
     **{
         f"a recheck of {recheck}": (
-            asked(recheck=recheck), [f"recheck: '{recheck}' is no number of times; write it as 3"],
+            asked(recheck=recheck), [f"recheck: '{recheck}' is not a whole number from 0 on; write it as 3"],
         )
         for recheck in ("3", True, 1.5)
     },
     "a test with `where`": (
         asked(compare_to="(select * from lake.orders_source where id > 1) dbt_subquery"),
-        ["a test with `where` is no proof of a table; name the `columns` to compare, or compare another relation"],
+        [(
+            "a test with `where` does not prove the whole table; remove `where`, and name the `columns` to compare, "
+            "or compare another relation"
+        )],
     ),
     "nothing to compare with": (
         asked(compare_to=Relation("lake", "nothing")), ["lake.nothing does not exist; build it first"],
     ),
     "another key than the model's": (
         asked(as_of=AT, key=["name"]),
-        ["key: name is not the unique_key of the model, id, by which its change records are folded"],
+        ["key: name is not the unique_key of the model, id; use this key, by which the change records are folded"],
     ),
     "a history at a position": (
         asked(HISTORY, as_of=AT),
@@ -63,21 +66,24 @@ OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "cells at a position": (
         asked(CELLS_SHAPE, as_of=AT),
-        ["cells are hidden by the deletes of ranges, which this test does not fold up to a position; "
-         "build the model there by the variable as_of, and test that with `as_of: now`"],
+        ["deletes of ranges hide cells, and this test cannot apply such deletes up to a position; build the model "
+         "at the position with the variable as_of, and test it with `as_of: now`"],
     ),
     "a history of another key, at a position of another database": (
         asked(HISTORY, taken=taken("scn", "1"), key=["name", "id"]),
-        ["a history has all versions of a row, and lake.orders_source one; "
-         "test a current_state, or say `as_of: now`",
-         "key: name, id is not the unique_key of the model, id, by which its change records are folded",
-         "scn 1, the position of lake.orders_source, is one of another kind of database than the model reads"],
+        ["a history has all versions of a row, and lake.orders_source has one; test a current_state, or set `as_of: "
+         "now`",
+         "key: name, id is not the unique_key of the model, id; use this key, by which the change records are folded",
+         (
+             "scn 1, the position of lake.orders_source, is of another kind of database than the one that the model "
+             "reads; compare with a snapshot of that database"
+         )],
     ),
     **{
         f"{kind} of a model of {source.removeprefix('datastream_')}": (
             asked(thing(source, COLUMNS), taken=taken(kind, position)),
-            [f"{kind} {position}, the position of lake.orders_source, "
-             "is one of another kind of database than the model reads"],
+            [f"{kind} {position}, the position of lake.orders_source, is of another kind of database than the one "
+             "that the model reads; compare with a snapshot of that database"],
         )
         for source, kind, position in [
             (POSTGRESQL, "scn", "1"), (POSTGRESQL, "binlog", "mysql-bin.1:4"), (MYSQL, "pg_snapshot", "1:2:"),
@@ -101,17 +107,23 @@ OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
         asked(tolerances={
             "name": ["fuzzy", "to_second", {"trim": 1}], "amount": ["trim", "round"], "id": {"round": 1}, "no": "trim",
         }),
-        ["tolerances: id is of the key, by which rows are told apart; it is compared exactly",
+        ["tolerances: id is part of the key, which is compared exactly; remove its tolerance",
          "tolerances: 'fuzzy' of name is unknown; use trim, case, to_second, sign_of_zero or {round: 2}",
-         "tolerances: to_second is not of name, which is string",
-         "tolerances: name: write {round: 2}, the digits that count, and the others without a number",
-         "tolerances: trim is not of amount, which is decimal(12,2)",
-         "tolerances: amount: write {round: 2}, the digits that count, and the others without a number",
-         "tolerances: no is none of the columns that are compared"],
+         "tolerances: to_second does not apply to name, which is string; remove it",
+         (
+             "tolerances: name: write round with the number of decimal places to compare, as {round: 2}, and every "
+             "other tolerance without a number"
+         ),
+         "tolerances: trim does not apply to amount, which is decimal(12,2); remove it",
+         (
+             "tolerances: amount: write round with the number of decimal places to compare, as {round: 2}, and "
+             "every other tolerance without a number"
+         ),
+         "tolerances: no is not one of the columns that are compared; correct the name, or add it to `columns`"],
     ),
     "a tolerance of a column that is not compared": (
         asked(columns=["name"], tolerances={"amount": {"round": 1}}),
-        ["tolerances: amount is none of the columns that are compared"],
+        ["tolerances: amount is not one of the columns that are compared; correct the name, or add it to `columns`"],
     ),
 }  # fmt: skip
 NO_POSITION = "is no position; write {batch: 17}, or now to compare both sides as they are."
@@ -192,5 +204,5 @@ def test_types_that_cannot_be_compared_without_loss_prove_nothing(one: str, othe
         compared = life.project.macros.compared_columns(Relation("demo", "orders"), SNAPSHOT, ["id"], [], {})
         assert compared["incomparable"] == ([] if can_be else [
             f"column amount is {model} in demo.orders and {source} in lake.orders_source, which cannot be compared "
-            "without loss; give them one type"
+            "without loss; give both the same type"
         ])  # fmt: skip

@@ -943,7 +943,7 @@ STAGED: dict[str, Refusal] = {
     ),
     "a base snapshot of rows with addresses": Refusal(
         run(purged(thing(ORACLE, meta=SNAPSHOT), columns={"_row_id": "string", **ADDRESSES})),
-        [f"{PURGED}, {KEYLESS}, or say `meta: {{row_ids: false}}` if the source writes no such deletes"],
+        [f"{PURGED}, {KEYLESS}, or set `meta: {{row_ids: false}}` if the source writes no such deletes"],
     ),
     "a base snapshot of cells": Refusal(
         run(purged(cells(meta=SNAPSHOT))), [f"{PURGED.replace('shop.orders', 'events')}, {KEYLESS}"]

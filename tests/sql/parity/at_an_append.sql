@@ -198,7 +198,7 @@ from (
             when is_equal or is_version then null
             when is_pending then 'only some columns of the row are known'
             when quarantined > 0 then concat(quarantined, ' records of the row are in quarantine')
-            when true then '1 records in quarantine do not tell of which row they are'
+            when true then '1 records in quarantine do not show to which row they belong'
             when is_uncertain then 'the row changed so close to the position that it is unknown whether the position includes the change, and the source has none of the versions that the row had then'
         end as reason
     from (
