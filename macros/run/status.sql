@@ -25,7 +25,7 @@
 {%- endfor -%}
 {%- if nodes -%}
   {%- do parts.append(reconcile._part_of_status("'quarantined'", {
-        'relation': 'relation', 'records': 'records', 'first_batch': 'first_batch', 'last_batch': 'last_batch', 'said': "concat(reason, coalesce(concat(' (as of the key ', example_key, ')'), ''))"},
+        'relation': 'relation', 'records': 'records', 'first_batch': 'first_batch', 'last_batch': 'last_batch', 'said': "concat(reason, coalesce(concat(' (for example the key ', example_key, ')'), ''))"},
         reconcile.quarantine_reasons(nodes))) -%}
   {%- do parts.append(reconcile._part_of_status("'drift'", {
         'relation': 'relation', 'records': 'records', 'first_batch': 'since_batch', 'last_batch': 'last_batch', 'said': "concat(kind, ' ', name, ' is ', finding)"},

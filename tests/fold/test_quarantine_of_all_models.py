@@ -65,8 +65,8 @@ def test_a_test_of_the_staging_table_fails_on_what_any_model_could_not_apply(pro
     assert {(row.relation, row.records) for row in rows} == {("shop.one", 2), ("shop.two", 1)}
     assert project.logged == [
         "no_quarantine of shop.one: 2 times, batches 1 to 2: n: '300' is not exactly a tinyint; declare bigint "
-        '(as of the key {"id":"2"})',
-        'no_quarantine of shop.two: 1 time, batch 2: change type \'MOVE\' is unknown (as of the key {"id":"4"})',
+        '(for example the key {"id":"2"})',
+        'no_quarantine of shop.two: 1 time, batch 2: change type \'MOVE\' is unknown (for example the key {"id":"4"})',
     ]
 
 
@@ -88,9 +88,12 @@ def test_the_status_has_a_line_for_each_thing_that_is_not_right(project: MemoryP
     assert said_of(project) == {
         (
             1, "shop.one: 2 records in quarantine, batches 1 to 2: n: '300' is not exactly a tinyint; declare bigint "
-            "(as of the key {'id':'2'})",
+            "(for example the key {'id':'2'})",
         ),
-        (1, "shop.two: 1 record in quarantine, batch 2: change type 'MOVE' is unknown (as of the key {'id':'4'})"),
+        (1, (
+            "shop.two: 1 record in quarantine, batch 2: change type 'MOVE' is unknown (for example the key "
+            "{'id':'4'})"
+        )),
         (1, "lake.changes: 1 record without an object, batch 2: see reconcile_unrouted"),
         (3, "lake.changes: no model reads shop_five, 1 record, batch 1: postgresql, key id"),
     }  # fmt: skip

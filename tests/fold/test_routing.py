@@ -147,17 +147,17 @@ def test_a_run_says_what_no_model_reads_and_which_models_had_nothing(memory: Mem
     project = project_of(memory, "mysql", first, **models)
     project.run("one", "two", "misnamed")
     assert project.macros.summary_of_run() == [
-        "No model reads, of routed_staging.changes from batch 1 on: x_old: x.old, mysql, key id, 1 record. "
-        "See reconcile_unrouted.",
-        "Nothing new for misnamed (nothing yet), while routed_staging.changes has come to batch 1.",
+        "No model reads these objects of routed_staging.changes (batch 1 and later): x_old: x.old, mysql, key id, 1 "
+        "record. See reconcile_unrouted.",
+        "No new records for misnamed (none so far); the last batch of routed_staging.changes is 1.",
     ]
     memory.stage("routed_staging.changes", then)
     project.run("one", "two", "misnamed")
     assert project.macros.summary_of_run() == [
-        "No model reads, of routed_staging.changes from batch 2 on: x_y: x.y, mysql, key id, 2 records. "
-        "See reconcile_unrouted.",
-        "Nothing new for misnamed (since batch 1); two (since batch 1), while routed_staging.changes has come to batch "
-        "2.",
+        "No model reads these objects of routed_staging.changes (batch 2 and later): x_y: x.y, mysql, key id, 2 "
+        "records. See reconcile_unrouted.",
+        "No new records for misnamed (since batch 1); two (since batch 1); the last batch of routed_staging.changes "
+        "is 2.",
     ]
     project.run("one", "two", "misnamed")
     assert project.macros.summary_of_run() == [], "nothing came"

@@ -121,7 +121,7 @@ def test_backfill_and_change_records_have_one_form(database: Database):
     assert len(changes) > 4
 
     def mods(records: list[dict[str, object]]) -> list[str]:
-        return sorted(json.dumps([r["table_name"], m], sort_keys=True) for r in records for m in r["mods"])  # type: ignore[attr-defined]
+        return sorted(json.dumps([r[("table_name")], m], sort_keys=True) for r in records for m in r[("mods")])  # type: ignore[attr-defined]
 
     assert mods(rows) == mods(changes)
     for name in TABLES:

@@ -191,10 +191,13 @@ def other(source: str, **config: Any) -> Shape:
 
 FIRST = {"batch": 1}
 SNAPSHOT = {"pg_snapshot": "1:1:"}
-BUILD = "as_of is for dbt run: tests would speak of the present tables, and seeds and snapshots know no earlier moment."
+BUILD = (
+    "The variable as_of works only with dbt run: tests would read the present tables, and seeds and snapshots have "
+    "no earlier state. Use dbt run, or remove as_of."
+)
 OF_POSTGRESQL = (
-    "as_of: {pg_snapshot: ...} is a moment of PostgreSQL, and a selected model reads another source; "
-    "name models of PostgreSQL with --select."
+    "as_of: {pg_snapshot: ...} is a position of PostgreSQL, and a selected model reads another source; select "
+    "models of PostgreSQL with --select."
 )
 PRESENT = "which is a model of the present state; name another schema in the variable as_of_schema."
 
@@ -211,22 +214,26 @@ OF_A_RUN: dict[str, tuple[Callable[[], None], str]] = {
     "a build": (build(as_of(FIRST)), BUILD),
     "a model of dbt's own": (
         selected(several(FIRST), "orders", "big"),
-        "as_of builds only models of this package, and model.shop.big is selected too; name the models with --select.",
+        (
+            "The variable as_of builds only models of this package, and model.shop.big is selected too; select only "
+            "models of this package with --select."
+        ),
     ),
     "several models of dbt's own": (
         selected(several(FIRST), "orders", "small", "big", "reconcile_lag"),
-        "as_of builds only models of this package, and model.reconcile.reconcile_lag, model.shop.big, model.shop.small "
-        "are selected too; name the models with --select.",
+        "The variable as_of builds only models of this package, and model.reconcile.reconcile_lag, model.shop.big, "
+        "model.shop.small are selected too; select only models of this package with --select.",
     ),
     "a batch of several staging tables": (
         selected(several(FIRST, other=other(POSTGRESQL)), "orders", "other"),
         "as_of: {batch: 1} is a batch of one staging table, and the selected models read lake.others, "
-        "lake.shop_changes, whose batches are numbered apart; name models of one with --select, or a time.",
+        "lake.shop_changes, each with its own batch numbers; select models of one staging table with --select, or "
+        "give a time.",
     ),
     "a sequence of several orders": (
         selected(several({"sequence": "0000"}, other=other(ORACLE)), "orders", "other"),
-        "as_of: {sequence: ...} is a place in one order, and the selected models have several (lsn of "
-        "PostgreSQL; scn, rs_id, ssn); name models of one source with --select.",
+        "as_of: {sequence: ...} is a position in one order, and the selected models have several orders (lsn of "
+        "PostgreSQL; scn, rs_id, ssn); select models of one source with --select.",
     ),
     **{
         f"a snapshot of PostgreSQL of {source}": (
@@ -247,8 +254,8 @@ OF_A_RUN: dict[str, tuple[Callable[[], None], str]] = {
     "one relation for two models": (
         selected(several({"sequence": "0000"}, "then", other=other(POSTGRESQL, schema="more", alias="Orders")),
                  "orders", "other"),
-        "as_of would build both orders and other as then.orders; "
-        "build one after the other, each into an as_of_schema of its own.",
+        "as_of would build both orders and other as then.orders; build them in separate runs, each with its own "
+        "as_of_schema.",
     ),
 }  # fmt: skip
 
