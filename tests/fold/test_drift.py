@@ -106,10 +106,10 @@ def test_columns_that_come_and_go_and_change_are_each_named(memory: Memory) -> N
     assert said == [
         "",
         "not declared: more",
-        "not declared: more; no longer in every record: name",
+        "not declared: more; columns that are no longer in every record: name",
         "",
         "",
-        "no longer in every record: doc",
+        "columns that are no longer in every record: doc",
     ]
     expected = {
         "more": ("new", 2, 3), "amount": ("changed form", 5, 1), "name": ("changed form", 5, 1),

@@ -133,9 +133,9 @@ def test_a_run_says_how_many_changes_lost_to_older_ones_as_after_a_log_that_bega
     assert "older" not in said
     said = stream.run([at("09:30:00", 4, new), at("11:00:00", 2, new), at("11:00:01", 3, new)])
     assert (
-        "2 lost to changes that are an hour or more older and further in the log, the first of them at "
-        "2026-11-21 09:30:00Z: if the log began anew before, add the time when it did to generations; "
-        "see the test log_is_one"
+        "2 lost to changes that are later in the log, but an hour or more earlier in time (the first that lost is of "
+        "2026-11-21 09:30:00Z): if the log began anew at this time or earlier, add the time when it did to "
+        "generations; see the test log_is_one"
     ) in said
 
 

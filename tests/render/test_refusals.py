@@ -531,8 +531,8 @@ def changed(name: str, **flags: Any) -> Refusal:
 Note = tuple[str, str, bool, bool, bool]
 MISSING: Note = ("column", "name", True, True, False)
 NEVER_HAD = (
-    "no record has ever had name, which the YAML declares{}; correct the name, remove the column, or, if its records "
-    "are still to come, add it to `meta: {{ignored_columns: [...]}}`"
+    "no record has the declared column name{}; correct the name in the YAML, or remove the column, or, if records "
+    "with it will arrive later, add it to `meta: {{ignored_columns: [...]}}`"
 )
 
 
@@ -548,7 +548,8 @@ def noted(*notes: Note) -> Callable[[], Life]:
 NOTED: dict[str, Refusal] = {
     "a column that no record has": Refusal(run(noted(MISSING)), [NEVER_HAD.format("")]),
     "a column of another name": Refusal(
-        run(noted(("column", "nmae", False, False, True), MISSING)), [NEVER_HAD.format("; not declared: nmae")]
+        run(noted(("column", "nmae", False, False, True), MISSING)),
+        [NEVER_HAD.format("; columns of the records that are not declared: nmae")],
     ),
 }
 
@@ -1318,8 +1319,8 @@ VIEWS: dict[str, Refusal] = {
     **{
         f"{name} of a current_view": Refusal(
             asked(thing(materialized="current_view"), name),
-            ["demo.orders is a current_view: no run reads its records and nothing is noted of their columns; take the "
-             f"test {name} from it."],
+            ["demo.orders is a current_view, and runs do not record the columns of its records; remove the test "
+             f"{name} from it."],
             SENTENCE,
         )
         for name in ("no_drift", "key_is_the_sources")
