@@ -1,7 +1,7 @@
 {#- Fails if the log of a Datastream source seems to have begun anew without a generation that says so: all changes of
     some hour are later in time, but earlier in the log, than the place that an earlier hour had reached. The hour in
     between is left out, since statements of one hour may be logged in the next. The order stays as it is declared: the
-    finding names the generation to declare, and the test changes nothing. -#}
+    finding shows which time to add to `generations`, and the test changes nothing. -#}
 {%- test log_is_one(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'log_is_one') -%}
@@ -28,7 +28,7 @@ select
     sum(changes) as changes,
     max(place_before) as place_before,
     max(last_place) as place_since,
-    concat('positions fell while times rose: the log seems to have begun anew by ', date_format(min(began), "yyyy-MM-dd HH:mm:ssXXX"), '; if it did, add the time when it did to generations') as finding
+    concat('changes from ', date_format(min(began), "yyyy-MM-dd HH:mm:ssXXX"), ' on are later in time, but earlier in the log: the log seems to have begun anew at this time or earlier; if it did, find the time and add it to generations') as finding
 from compared
 where last_place < place_before
 group by generation
@@ -38,6 +38,6 @@ group by generation
 {#- These tests are for models of Datastream's sources, whose log has positions. -#}
 {%- macro refuse_other_sources(model, test) -%}
   {%- if not reconcile.have_log(reconcile.model_inputs(reconcile.node_of(model)).objects) -%}
-    {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': ' ~ reconcile.ledger_name(model) ~ ' reads no source of Datastream by a source macro; this test is for such models.') }}
+    {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': ' ~ reconcile.ledger_name(model) ~ ' has no source macro of Datastream, and this test is only for models with one; remove the test from it.') }}
   {%- endif -%}
 {%- endmacro %}

@@ -325,7 +325,7 @@ CASES = [
         "string",
         "08:35:30.5000001",
         "08:35:30.5000001",
-        refused("take `encoding: time`"),
+        refused("remove `encoding: time`"),
     ),
     Case("TIME without seconds", AS_CLOCK, "string", "08:35", "08:35", "08:35:00.000000"),
     Case("TIME that is none", AS_CLOCK, "string", "soon", "soon", refused("take `encoding: time` out of its meta")),

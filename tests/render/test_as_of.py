@@ -107,7 +107,7 @@ OF_STAGING: dict[str, Refusal] = {
     ),
     "no staging table": Refusal(
         run(as_of({"batch": 1}, relations={})),
-        [f"the staging table {STAGING} does not exist; fill it with ingestion/append.py first"],
+        [f"the staging table {STAGING} does not exist; create it with ingestion/append.py first"],
     ),
 }  # fmt: skip
 

@@ -156,7 +156,8 @@ OF_SENTENCES: dict[str, tuple[Callable[[], object], str]] = {
         for time in ("", "yesterday", "2026-11-22 10:00:00")
     },
     "a position of a view that is no model": (
-        asked(of="seen", as_of=AT), "No model of this package makes demo.seen; this test is for such models.",
+        asked(of="seen", as_of=AT),
+        "demo.seen is not a model of this package, and this test is only for such models; remove the test from it.",
     ),
 }  # fmt: skip
 CASES = {

@@ -383,7 +383,7 @@ def selecting(shape: Shape, *left_out: str) -> Callable[[], Life]:
     return living
 
 
-NO_STAGING = [f"the staging table {STAGING} does not exist; fill it with ingestion/append.py first"]
+NO_STAGING = [f"the staging table {STAGING} does not exist; create it with ingestion/append.py first"]
 READS: dict[str, Refusal] = {
     **{
         f"a {materialized} before the first append": Refusal(
@@ -739,8 +739,8 @@ ANOTHER_BATCH = (
     "orders` when the staging table has all records again"
 )
 LACKS = (
-    f"demo.orders__base lacks batch {{}}, and {PURGED}; restore a newer version of it, or declare a base snapshot and "
-    "rebuild with `dbt run --full-refresh --select orders`"
+    f"demo.orders__base lacks batch {{}}, and {PURGED}; restore a newer version of the base table, or declare a base "
+    "snapshot and rebuild with `dbt run --full-refresh --select orders`"
 )
 UNDECLARED = (
     f"{PURGED}, but a rebuild needs them; declare a copy of the base table to which they had been applied, as `meta: "
@@ -1256,7 +1256,7 @@ def impatient(patience: Any) -> Callable[[], object]:
     return lambda: PlainProject(Recorder(), "demo", variables={"reconcile_stalled_after": patience})
 
 
-NOT_OURS = "No model of this package makes demo.seen; this test is for such models."
+NOT_OURS = "demo.seen is not a model of this package, and this test is only for such models; remove the test from it."
 OF_MODELS = [
     "history_is_sound", "key_is_the_sources", "ledger_balances", "log_is_one", "no_drift", "no_pending_rows",
     "no_quarantine", "no_shifted_keys", "one_payload_per_sequence", "time_agrees_with_log", "transactions_complete",
@@ -1265,8 +1265,8 @@ VIEWS: dict[str, Refusal] = {
     **{
         f"{test} before the first run": Refusal(
             asked(thing(ORACLE), test, is_built=False),
-            [f"Test {test}: demo.orders does not exist yet; build it by `dbt run` first, or fill it with "
-             "ingestion/append.py."],
+            [f"Test {test}: demo.orders does not exist yet; build a model with `dbt run` first, or create a staging "
+             "table with ingestion/append.py."],
             "",
         )
         for test in OF_MODELS
@@ -1282,8 +1282,7 @@ VIEWS: dict[str, Refusal] = {
     **{
         f"{test} with where": Refusal(
             asked(thing(ORACLE), test, where="id > 1"),
-            [f"Test {test}: it asks about a whole table, and `where` leaves rows out of it; "
-             "take `where` from its config."],
+            [f"Test {test}: it tests a whole table, and `where` leaves rows out; remove `where` from its config."],
             "",
         )
         for test in OF_MODELS
@@ -1310,8 +1309,8 @@ VIEWS: dict[str, Refusal] = {
     **{
         f"{name} of a model of another source": Refusal(
             asked(thing(SPANNER), name),
-            [f"Test {name}: demo.orders reads no source of Datastream by a source macro; this test is for such "
-             "models."],
+            [f"Test {name}: demo.orders has no source macro of Datastream, and this test is only for models with "
+             "one; remove the test from it."],
             SENTENCE,
         )
         for name in ("log_is_one", "time_agrees_with_log", "no_shifted_keys")
@@ -1327,22 +1326,21 @@ VIEWS: dict[str, Refusal] = {
     },
     "a staging table that is not there is asked for what no model takes": Refusal(
         lambda: Life(thing()).project.test("no_unrouted", "lake.nowhere"),
-        ["Test no_unrouted: lake.nowhere does not exist; fill it with ingestion/append.py first."],
+        ["Test no_unrouted: lake.nowhere does not exist; create it with ingestion/append.py first."],
         SENTENCE,
     ),
     **{
         f"a {materialized} is asked whether its history is sound": Refusal(
             asked(thing(materialized=materialized), "history_is_sound"),
-            [f"Test history_is_sound: demo.orders is no history but a {materialized}; "
-             "this test is for models of materialization history."],
+            [f"Test history_is_sound: demo.orders is a {materialized}, and this test is only for the "
+             "materialization history; remove the test from it."],
             SENTENCE,
         )
         for materialized in ("current_state", "current_view")
     },
     "a view is asked for its account": Refusal(
         asked(thing(materialized="current_view"), "ledger_balances"),
-        ["demo.orders is a current_view: nothing is applied to it and the ledger has no account of it; "
-         "take the test ledger_balances from it."],
+        ["demo.orders is a current_view, and the ledger has no rows for it; remove the test ledger_balances from it."],
         SENTENCE,
     ),
     **{

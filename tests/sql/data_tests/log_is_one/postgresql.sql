@@ -20,7 +20,7 @@ select
     sum(changes) as changes,
     max(place_before) as place_before,
     max(last_place) as place_since,
-    concat('positions fell while times rose: the log seems to have begun anew by ', date_format(min(began), "yyyy-MM-dd HH:mm:ssXXX"), '; if it did, add the time when it did to generations') as finding
+    concat('changes from ', date_format(min(began), "yyyy-MM-dd HH:mm:ssXXX"), ' on are later in time, but earlier in the log: the log seems to have begun anew at this time or earlier; if it did, find the time and add it to generations') as finding
 from compared
 where last_place < place_before
 group by generation
