@@ -127,7 +127,7 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     ),
     "a rounding that is neither on nor off": (
         thing(columns={"id": "bigint", "ratio": {"data_type": "decimal(9,2)", "meta": {"round": "no"}}}),
-        ["column ratio: round is true or false, and not 'no'"],
+        ["column ratio: round is 'no'; write true or false"],
     ),
     "kinds of records that are neither on nor off": (
         thing(meta={"partial_records": "", "row_ids": 0, "range_deletes": 0}),
@@ -223,8 +223,8 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     ),
     "columns that a cell has not": (
         cells({**CELLS, "row_key": "string", "temperature": "double"}, arguments=", garbage_collection='never'"),
-        ["column row_key: it is binary, and declared as string; declare `data_type: binary`",
-         f"column temperature: a cell has none of this name; it has {OF_A_CELL}", NEVER],
+        ["column row_key: its type is binary, but it is declared as string; declare `data_type: binary`",
+         f"column temperature: a cell has no column of this name; use only {OF_A_CELL}", NEVER],
     ),
     "switches that are neither on nor off": (
         thing(meta={"fresh": "yes", "fold_unchanged": 1}),
@@ -1187,24 +1187,32 @@ GOOD = {"name": "word", "cell": "f:word", "data_type": "string", "encoding": "te
 # what is declared otherwise than of a good column, and what is said of it
 OF_ROWS: list[tuple[dict[str, Any], str]] = [
     ({"name": ""}, "column 1: it has no name; write {'name': 'count', ...}"),
-    ({"name": "Row_Key"}, "column Row_Key: there is another column of this name; give it another one"),
+    ({"name": "Row_Key"}, "column Row_Key: another column has the same name; rename one of them"),
     ({"cell": "word"}, "column no family: cell 'word' is not a family and a qualifier; write it as 'stats:count'"),
     ({"qualifier_hex": "ff"},
-     "column twice: qualifier_hex 'ff' stands in for the qualifier; write {'cell': 'f:', 'qualifier_hex': '00ff'}"),
+     (
+         "column twice: qualifier_hex 'ff' must be hexadecimal and replaces the qualifier in cell; write "
+         "{'cell': 'f:', 'qualifier_hex': '00ff'}"
+     )),
     ({"cell": "f:", "qualifier_hex": "f"},
-     "column half: qualifier_hex 'f' stands in for the qualifier; write {'cell': 'f:', 'qualifier_hex': '00ff'}"),
+     (
+         "column half: qualifier_hex 'f' must be hexadecimal and replaces the qualifier in cell; write "
+         "{'cell': 'f:', 'qualifier_hex': '00ff'}"
+     )),
     ({"data_type": "array<int>"},
-     "column array: data_type 'array<int>' is not supported; use a scalar type of Spark but interval or time"),
-    ({"encoding": "text", "round": "no"}, "column rounded: round is true or false, and not 'no'"),
-    ({"encoding": "utf-8"}, "column utf: encoding 'utf-8' is none of text, big_endian and raw"),
+     "column array: data_type 'array<int>' is not supported; use a scalar type of Spark except interval and time"),
+    ({"encoding": "text", "round": "no"}, "column rounded: round is 'no'; write true or false"),
+    ({"encoding": "utf-8"}, "column utf: encoding 'utf-8' is unknown; use text, big_endian or raw"),
     ({"data_type": "binary"},
-     "column binary: bytes as they are, raw, are binary, and binary is raw; it is declared as binary in text"),
+     "column binary: the encoding raw and the type binary belong together, and it is declared as binary with the "
+     "encoding text; change one of them"),
     ({"encoding": "big_endian"},
-     "column number: a big_endian number is a tinyint, smallint, int or bigint, and not a string"),
-    ({"name": "HALF"}, "column HALF: there is another column of this name; give it another one"),
+     "column number: the encoding big_endian needs the type tinyint, smallint, int or bigint, and it is declared as "
+     "string; change one of them"),
+    ({"name": "HALF"}, "column HALF: another column has the same name; rename one of them"),
 ]  # fmt: skip
 LIST_OF_ROWS = (
-    "bigtable_rows takes a list of columns, as "
+    "bigtable_rows needs a list of columns, for example "
     "[{'name': 'count', 'cell': 'stats:count', 'data_type': 'bigint', 'encoding': 'big_endian'}]"
 )
 

@@ -39,7 +39,7 @@ select
             ),
             if(
                 not is_backfill and `section change_sequence_number` is null,
-                concat('change_sequence_number, which orders changes, ', coalesce(concat('has another form than one to four sections of hex digits: \'', metadata.change_sequence_number, '\''), 'is missing')), null
+                concat('change_sequence_number, which orders changes, ', coalesce(concat('does not consist of one to four sections of hex digits: \'', metadata.change_sequence_number, '\''), 'is missing')), null
             ),
             if(
                 array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),

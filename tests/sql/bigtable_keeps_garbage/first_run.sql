@@ -270,7 +270,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'ab54379c94956ddac5292ea288d17e32')
+tblproperties ('reconcile.definition' = '85c51236846f33543fad73289f977963')
 as
 
 {the SELECT of bigtable_keeps_garbage/change_records.sql};

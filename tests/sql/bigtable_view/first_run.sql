@@ -15,7 +15,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e6a92787b2b0b117117bc900ef55b5ad')
+tblproperties ('reconcile.definition' = '6095e5b7f208079a0d1b605d6c7a3266')
 as
 
 {the SELECT of bigtable/change_records.sql};

@@ -233,7 +233,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '06c29fdb086953c4a5355aaf48f3d7bc')
+tblproperties ('reconcile.definition' = 'd9bb31ecbff3911ca6d4ea87b54739f3')
 as
 
 {the SELECT of bigtable/change_records.sql};

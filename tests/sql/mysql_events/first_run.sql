@@ -288,7 +288,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '3f3351464042193c3fcebb248ac98fd6')
+tblproperties ('reconcile.definition' = 'd7412f6b933fa51236150e42cd7bd471')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -312,7 +312,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b553edcf51c57be0b54ab5870439387a')
+tblproperties ('reconcile.definition' = '00decd14f6e08300c7a6fab11b6a580d')
 as
 
 {the SELECT of mysql_every_type/change_records.sql};

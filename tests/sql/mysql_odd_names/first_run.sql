@@ -292,7 +292,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'a8014fb9874399044b1b1576ba1f88fa')
+tblproperties ('reconcile.definition' = '459ad32b5a164dc6938cfc723a3c967c')
 as
 
 {the SELECT of mysql_odd_names/change_records.sql};

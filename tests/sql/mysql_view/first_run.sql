@@ -15,7 +15,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '37aad2eacc03f89084839510da5ef43e')
+tblproperties ('reconcile.definition' = 'a9827581207613ccac60bc459d8b4658')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -288,7 +288,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f069e8a36f91fb661ebf33794607531e')
+tblproperties ('reconcile.definition' = '5b82d787270bd69b64a490739b88953c')
 as
 
 {the SELECT of mysql_zero_dates/change_records.sql};

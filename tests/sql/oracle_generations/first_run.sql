@@ -349,7 +349,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '308aadb111e28f5f82abd08d134d8120')
+tblproperties ('reconcile.definition' = 'e9f4fcc83b229c652c54f661ba9c4e6e')
 as
 
 {the SELECT of oracle_generations/change_records.sql};

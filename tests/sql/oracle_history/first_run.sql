@@ -374,7 +374,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c8e7ed54580e2771354e0093fbb423de')
+tblproperties ('reconcile.definition' = '90f0e4e85d0b7abffd4248fd58b1cbfd')
 as
 
 {the SELECT of oracle/change_records.sql};

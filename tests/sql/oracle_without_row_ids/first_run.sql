@@ -287,7 +287,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '42c70523d440d3264ce08447e9264d2f')
+tblproperties ('reconcile.definition' = '02673fd273cda81de12260a1e5970c24')
 as
 
 {the SELECT of oracle/change_records.sql};

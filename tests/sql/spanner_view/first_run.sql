@@ -15,7 +15,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '4e2ca790724a7abeab09ff4e203a3514')
+tblproperties ('reconcile.definition' = 'eb164247e59d57252e3492039d1eb5e9')
 as
 
 {the SELECT of spanner/change_records.sql};
