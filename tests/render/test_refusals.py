@@ -294,17 +294,17 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     "buckets of a text": (iceberg(buckets="16"), ["meta buckets: '16' is not a number of buckets; write it as 16"]),
     "buckets of a view": (
         iceberg(materialized="current_view"),
-        ["meta buckets is of base tables, and a current_view has none; remove it"],
+        ["meta buckets applies only to base tables, and a current_view has no base table; remove it"],
     ),
     "buckets beside partitions": (
         iceberg(config={"partition_by": "name"}),
-        ["meta buckets and partition_by do not go together; remove one"],
+        ["meta buckets and partition_by cannot be combined; remove one of them"],
     ),
     **{
         f"buckets of a {type}": (
             iceberg({"ratio": type, **THINGS}, ["ratio", "id"]),
-            [f"meta buckets: Iceberg has no buckets of a {type}, which is the type of the first key, ratio; "
-             "name another key first"],
+            [f"meta buckets: Iceberg cannot make buckets of a {type}, which is the type of the first key column, "
+             "ratio; put another key column first"],
         )
         for type in ("boolean", "float", "double")
     },
@@ -314,7 +314,10 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     ),
     "buckets of Delta": (
         thing(meta={"buckets": 4}),
-        ["meta buckets is of models of file_format iceberg, and this one is delta; remove it"],
+        [(
+            "meta buckets applies only to the file_format iceberg, and the file_format of this model is delta; "
+            "remove it"
+        )],
     ),
     "everything at once": (
         thing(key="number", meta={"fresh": "yes", "base_snapshot": "kept", "buckets": 0}),
@@ -1085,13 +1088,12 @@ def test_a_ledger_of_before_gets_the_columns_that_it_lacks() -> None:
 
 # --- file formats -----------------------------------------------------------------------------------------------------
 
-AGAIN = "of a Thrift server where that is started, and run again."
+AGAIN = "and run again. With a Thrift server, set it where the server is started."
 UNKNOWN = {
-    "delta": "This Spark session does not know Delta: set SPARK_CONF_DIR to the package's conf/ directory "
-    f"(dbt_packages/reconcile/conf), {AGAIN}",
-    "iceberg": "This Spark session does not know Iceberg, which the models' file_format asks for: "
-    "set SPARK_CONF_DIR to the package's conf/iceberg/ directory "
-    f"(dbt_packages/reconcile/conf/iceberg), {AGAIN}",
+    "delta": "This Spark session is not configured for Delta: set SPARK_CONF_DIR to the package's conf/ directory "
+    f"(dbt_packages/reconcile/conf) {AGAIN}",
+    "iceberg": "This Spark session is not configured for Iceberg, the file_format of the models: set SPARK_CONF_DIR "
+    f"to the package's conf/iceberg/ directory (dbt_packages/reconcile/conf/iceberg) {AGAIN}",
 }
 OTHER_SESSION = {
     "delta": {"extensions": "<undefined>"},
@@ -1145,8 +1147,8 @@ FORMATS: dict[str, Refusal] = {
     **{
         f"{name} is {value}": Refusal(
             run(in_a_session_with(name, value)),
-            [f"This Spark session has {name} set to {value}, by which this package's SQL means something else: leave "
-             "the setting out where the session gets its configuration, and run again."],
+            [f"This Spark session has {name} set to {value}, which changes the meaning of this package's SQL: remove "
+             "the setting where the session gets its configuration, and run again."],
             SENTENCE,
         )
         for name, value in OTHER_SQL.items()
