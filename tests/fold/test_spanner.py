@@ -131,7 +131,7 @@ MALFORMED = [
     ("sequence", "record_sequence, which", data_change_record([mod(A)], record_sequence="0000000x")),
     ("backfill", "a backfill record is an INSERT, and this one 'DELETE'",
      backfill_record([({"Id": "%s"}, {})], "2026-11-21T11:33:12Z", mod_type="DELETE")),
-    ("case", "customerid: several fields have this name but for case",
+    ("case", "customerid: the names of several fields differ from it only in upper and lower case",
      data_change_record([mod(A, {"CustomerId": "1", "CUSTOMERID": "2"})])),
 ]  # fmt: skip
 

@@ -94,8 +94,8 @@ def test_what_is_no_zero_date_or_not_declared_is_quarantined_with_what_helps(sho
     said = shop.run(change(99, met="0000-00-00"), *partial)
     assert not [text for text in said if "zero dates" in text]
     reasons = [row._change_error for row in shop.memory.rows("zeros.people__quarantine")]
-    assert "met: '0000-00-00' is not exactly a date; it is a zero date, which a string keeps and " \
-        "`meta: {zero_date: 'null'}` makes NULL" in reasons  # fmt: skip
+    assert "met: '0000-00-00' is not exactly a date; it is a zero date: declare string to keep it, or " \
+        "`meta: {zero_date: 'null'}` to make it NULL" in reasons  # fmt: skip
     assert len(reasons) == 1 + len(partial)
     assert [text for text in reasons if not text.startswith("met: ") and "; declare " not in text] == []
 

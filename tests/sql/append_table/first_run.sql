@@ -197,7 +197,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '042023b4fe02d72c3dc74a59f31a2c83')
+tblproperties ('reconcile.definition' = 'c5b3c3a3a8ab82fcb6d102f906b28218')
 as
 
 {the SELECT of append_table/change_records.sql};

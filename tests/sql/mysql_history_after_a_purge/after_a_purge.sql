@@ -350,7 +350,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'bd8a82b816d0b59ab8c2cff7b7e8c0ed')
+tblproperties ('reconcile.definition' = '2d54f74a8ee74003368b3a10bcc0efa5')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -58,7 +58,7 @@ select
                             when i in (0, 1, 2, 3, 4, 5) then case
                                 when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null and get_json_object(texts[i], '$') is not null and cardinality(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one'
                                 when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
-                                when texts[i] like '%"nestedArray":%' then 'declare an array, as array<string>'
+                                when texts[i] like '%"nestedArray":%' then 'declare an array, for example array<string>'
                                 when texts[i] like '{"srid":%' then 'declare variant'
                             end
                             else cast(null as string)
@@ -67,7 +67,7 @@ select
                     when cardinality(filter(field_names, field -> field = name)) > 1
                         then concat(name, ': several fields have this name')
                     when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
-                        then concat(name, ': several fields have this name but for case, none exactly; declare the column as one of them is spelled')
+                        then concat(name, ': the names of several fields differ from it only in upper and lower case; declare the column with the exact name of one of them')
                 end)),
                 null
             )

@@ -15,7 +15,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'a9827581207613ccac60bc459d8b4658')
+tblproperties ('reconcile.definition' = 'ec35513b3606ac11d0f72ed3b8e13509')
 as
 
 {the SELECT of mysql_events/change_records.sql};

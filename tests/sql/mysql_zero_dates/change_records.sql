@@ -66,25 +66,25 @@ select
                                 else 'declare string'
                             end
                             when i in (1) then case
-                                when readable[i] rlike '^0000-00-00([T ]00:00(:00([.]0*)?)?\\s*(Z|[-+]00(:?00)?)?)?$' then 'it is a zero date, which a string keeps and `meta: {zero_date: \'null\'}` makes NULL'
+                                when readable[i] rlike '^0000-00-00([T ]00:00(:00([.]0*)?)?\\s*(Z|[-+]00(:?00)?)?)?$' then 'it is a zero date: declare string to keep it, or `meta: {zero_date: \'null\'}` to make it NULL'
                                 when try_cast(readable[i] as bigint) is not null then 'declare bigint'
                                 when readable[i] rlike ':.*[-+]\\d\\d(:?\\d\\d)?$' and try_cast(readable[i] as timestamp) is not null then 'it has a zone: declare timestamp'
                                 when readable[i] like '%:%' and try_cast(readable[i] as timestamp) is not null then 'it has a time of day: declare timestamp or timestamp_ntz, or `meta: {round: true}`'
                                 else 'declare string'
                             end
                             when i in (2) then case
-                                when readable[i] rlike '^0000-00-00([T ]00:00(:00([.]0*)?)?\\s*(Z|[-+]00(:?00)?)?)?$' then 'it is a zero date, which a string keeps and `meta: {zero_date: \'null\'}` makes NULL'
-                                when readable[i] in ('infinity', '-infinity') then 'it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL'
+                                when readable[i] rlike '^0000-00-00([T ]00:00(:00([.]0*)?)?\\s*(Z|[-+]00(:?00)?)?)?$' then 'it is a zero date: declare string to keep it, or `meta: {zero_date: \'null\'}` to make it NULL'
+                                when readable[i] in ('infinity', '-infinity') then 'it is infinity: declare string to keep it, or `meta: {infinity_is_null: true}` to make it NULL'
                                 when readable[i] like '{"date":%' then 'declare timestamp_ntz'
-                                when try_cast(readable[i] as bigint) is not null then 'declare bigint, or of a TIME string with `meta: {encoding: microseconds}`'
+                                when try_cast(readable[i] as bigint) is not null then 'declare bigint, or for a TIME string with `meta: {encoding: microseconds}`'
                                 when readable[i] rlike '[.]\\d{6}\\d*[1-9]' and try_cast(readable[i] as timestamp) is not null then 'it is finer than a microsecond: declare string for all digits, or `meta: {round: true}`'
                                 else 'declare string'
                             end
                             when i in (3) then case
-                                when readable[i] rlike '^0000-00-00([T ]00:00(:00([.]0*)?)?\\s*(Z|[-+]00(:?00)?)?)?$' then 'it is a zero date, which a string keeps and `meta: {zero_date: \'null\'}` makes NULL'
-                                when readable[i] in ('infinity', '-infinity') then 'it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL'
+                                when readable[i] rlike '^0000-00-00([T ]00:00(:00([.]0*)?)?\\s*(Z|[-+]00(:?00)?)?)?$' then 'it is a zero date: declare string to keep it, or `meta: {zero_date: \'null\'}` to make it NULL'
+                                when readable[i] in ('infinity', '-infinity') then 'it is infinity: declare string to keep it, or `meta: {infinity_is_null: true}` to make it NULL'
                                 when readable[i] like '{"offset":%' then 'declare timestamp'
-                                when try_cast(readable[i] as bigint) is not null then 'declare bigint, or of a TIME string with `meta: {encoding: microseconds}`'
+                                when try_cast(readable[i] as bigint) is not null then 'declare bigint, or for a TIME string with `meta: {encoding: microseconds}`'
                                 when readable[i] rlike ':.*[-+]\\d\\d(:?\\d\\d)?$' and try_cast(readable[i] as timestamp) is not null then 'it has a zone: declare timestamp'
                                 when readable[i] rlike '[.]\\d{6}\\d*[1-9]' and try_cast(readable[i] as timestamp) is not null then 'it is finer than a microsecond: declare string for all digits, or `meta: {round: true}`'
                                 else 'declare string'
@@ -95,7 +95,7 @@ select
                     when cardinality(filter(field_names, field -> field = name)) > 1
                         then concat(name, ': several fields have this name')
                     when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
-                        then concat(name, ': several fields have this name but for case, none exactly; declare the column as one of them is spelled')
+                        then concat(name, ': the names of several fields differ from it only in upper and lower case; declare the column with the exact name of one of them')
                 end)),
                 null
             )

@@ -288,7 +288,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '5b82d787270bd69b64a490739b88953c')
+tblproperties ('reconcile.definition' = 'e8411ea2f620d1689388bcdbb940149b')
 as
 
 {the SELECT of mysql_zero_dates/change_records.sql};

@@ -70,7 +70,7 @@ select
                             when i in (1) then case
                                 when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null and get_json_object(texts[i], '$') is not null and cardinality(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one'
                                 when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
-                                when texts[i] like '%"nestedArray":%' then 'declare an array, as array<string>'
+                                when texts[i] like '%"nestedArray":%' then 'declare an array, for example array<string>'
                                 when texts[i] like '{"srid":%' then 'declare variant'
                             end
                             when i in (2) then case
@@ -82,7 +82,7 @@ select
                                 else 'declare string'
                             end
                             when i in (3) then case
-                                when readable[i] in ('infinity', '-infinity') then 'it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL'
+                                when readable[i] in ('infinity', '-infinity') then 'it is infinity: declare string to keep it, or `meta: {infinity_is_null: true}` to make it NULL'
                                 when readable[i] like '{"date":%' then 'declare timestamp_ntz'
                                 when try_cast(readable[i] as bigint) is not null then 'declare bigint'
                                 when readable[i] rlike '[.]\\d{6}\\d*[1-9]' and try_cast(readable[i] as timestamp) is not null then 'it is finer than a microsecond: declare string for all digits, or `meta: {round: true}`'
@@ -95,7 +95,7 @@ select
                     when cardinality(filter(field_names, field -> field = name)) > 1
                         then concat(name, ': several fields have this name')
                     when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
-                        then concat(name, ': several fields have this name but for case, none exactly; declare the column as one of them is spelled')
+                        then concat(name, ': the names of several fields differ from it only in upper and lower case; declare the column with the exact name of one of them')
                 end)),
                 null
             )

@@ -349,7 +349,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '9ce760e3348a598a51c0b0a52a85fe88')
+tblproperties ('reconcile.definition' = '7a3921e3f83596fed15fa6d8276a5407')
 as
 
 {the SELECT of oracle/change_records.sql};

@@ -228,7 +228,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b8f7adf7a14e098af51c0e80b31449cb', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
+tblproperties ('reconcile.definition' = '489b4c7aa751f05fa7a5c250ccf30b76', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

@@ -349,7 +349,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e9f4fcc83b229c652c54f661ba9c4e6e')
+tblproperties ('reconcile.definition' = '5c41beda268bc62f212846fcf23d8f46')
 as
 
 {the SELECT of oracle_generations/change_records.sql};

@@ -374,7 +374,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '90f0e4e85d0b7abffd4248fd58b1cbfd')
+tblproperties ('reconcile.definition' = '461e9b9afbc71fa608cf99d11ea074fb')
 as
 
 {the SELECT of oracle/change_records.sql};

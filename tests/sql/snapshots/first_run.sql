@@ -221,7 +221,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '00df9298d5b1d4298f3c0f5433a9fcfb')
+tblproperties ('reconcile.definition' = '2ccaa61cb525aee236c40da5f30b7e18')
 as
 
 {the SELECT of snapshots/change_records.sql};

@@ -358,7 +358,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '18a51b6fdff42607531b282372c2f616')
+tblproperties ('reconcile.definition' = '64f0622d0ce794d8d49677d25a25ad78')
 as
 
 {the SELECT of spanner/change_records.sql};

@@ -349,7 +349,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '1ee864a608fd6dc8a70db1da59091de7')
+tblproperties ('reconcile.definition' = 'e7dfedd8a6e4667192480cbb4e97509f')
 as
 
 {the SELECT of spanner/change_records.sql};

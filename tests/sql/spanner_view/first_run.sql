@@ -15,7 +15,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'eb164247e59d57252e3492039d1eb5e9')
+tblproperties ('reconcile.definition' = 'd4e173336582274f36bda24fc74f18c9')
 as
 
 {the SELECT of spanner/change_records.sql};

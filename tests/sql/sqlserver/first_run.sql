@@ -287,7 +287,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '373ca14c6e0acdc8df7425d3625cfecf')
+tblproperties ('reconcile.definition' = '4551d3cc25da99bb25b9b04e8efdb84e')
 as
 
 {the SELECT of sqlserver/change_records.sql};
