@@ -180,7 +180,9 @@ def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise UsageError(f"--delimiter {options.delimiter!r} is not one character, and neither quote nor line break.")
     if set(options.null) & {delimiter, '"', "\r", "\n"}:
-        raise UsageError(f"--null {options.null!r} could never stand without quotes.")
+        raise UsageError(
+            f"--null {options.null!r} would always be in quotes; give a text without separator, quote and line break."
+        )
 
     into = TableName.parse(options.into, "--into")
 
@@ -221,14 +223,14 @@ def _moment(at: str | None) -> str:
 def _jdbc(options: argparse.Namespace, console: Console, started: float) -> None:
     if options.secret is not None:
         raise UsageError(
-            "User and password are not given on the command line, where everybody sees them: let RECONCILE_JDBC_USER "
-            "and RECONCILE_JDBC_PASSWORD hold them, or the file of --properties."
+            "User and password are not given on the command line, where every user of the machine sees them: give "
+            "them in RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or in the file of --properties."
         )
     database = database_of(options.url)
     database.table(options.table)
     partitions = None
     if (options.partition_column is None) != (options.partitions is None):
-        raise UsageError("--partition-column and --partitions go together; give both, or neither.")
+        raise UsageError("--partition-column and --partitions must be given together; give both, or neither.")
     if options.partitions is not None:
         if not 1 <= options.partitions <= 1000:
             raise UsageError(f"--partitions {options.partitions} is not a number from 1 to 1000.")

@@ -108,7 +108,7 @@ def _size(text: str) -> int:
     found = re.fullmatch(r"([0-9]+)([kmg])b?", text.lower())
     # A row of Spark's holds less than 2 GiB, of which the record is one value.
     if not found or not 2**20 <= (size := int(found[1]) * _UNITS[found[2]]) <= 2**30:
-        raise argparse.ArgumentTypeError(f"{text} is no size from 1m to 1g; write 32m")
+        raise argparse.ArgumentTypeError(f"{text} is not a size from 1m to 1g; write for example 32m")
     return size
 
 
@@ -121,7 +121,9 @@ def _factor(text: str) -> float:
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names) or len({name.lower() for name in names}) < len(names):
-        raise argparse.ArgumentTypeError(f"{text!r} names no columns, or one twice; write id or order_id,line")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} names no column, or a column twice; write for example id or order_id,line"
+        )
     return names
 
 
@@ -269,7 +271,7 @@ def arguments(
     if asked["source"] == "table":
         asked["tables"] = tuple(asked["tables"])
         if asked["again"] and asked["every"] is not None:
-            raise UsageError("--again reads every table once: leave --every out.")
+            raise UsageError("--again reads each table only once: remove --every.")
     return asked.pop("source"), asked, _dbt(asked), expected
 
 
@@ -286,7 +288,7 @@ def _dbt(asked: dict[str, Any]) -> tuple[str, float | None] | None:
     if asked.get("every") is None:
         return command, None
     if asked.get("end") is not None:
-        raise UsageError("--dbt with --every has no end: leave --end or --every out.")
+        raise UsageError("--dbt with --every does not end: remove --end or --every.")
     every, asked["every"] = in_seconds(asked["every"]), None
     return command, every
 
@@ -376,10 +378,12 @@ def _expected(asked: dict[str, Any]) -> Expected | None:
     if on_failure is None:
         if any(given.values()):
             name = next(name for name, value in given.items() if value).replace("_", "-")
-            raise UsageError(f"--{name} says what to expect, and --expect is not given: add it, or leave --{name} out.")
+            raise UsageError(f"--{name} works only with --expect: add --expect, or remove --{name} out.")
         return None
     if asked["every"] is not None:
-        raise UsageError("--expect looks at what a run has appended, and --every has no end: leave one of them out.")
+        raise UsageError(
+            "--expect checks the records of a run that ends, and a run with --every does not end: remove one of them."
+        )
     return Expected(
         on_failure=on_failure,
         objects=tuple(given["expect_object"]) if given["expect_object"] else None,

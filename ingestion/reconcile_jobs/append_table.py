@@ -76,7 +76,9 @@ class _Run:
             raise UsageError("--object names one table: run this command once for each --table.")
         self.objects = {checked_object(job.object or table.parts[-1]): table for table in job.tables}
         if len(self.objects) < len(job.tables):
-            raise UsageError("Two tables have one name: run this command once for each, with an --object of its own.")
+            raise UsageError(
+                "Two tables have the same name: run this command once for each, with an --object of its own."
+            )
 
     def run(self) -> Totals:
         job, clock, stop = self.job, self.caller.clock, self.caller.stop
@@ -115,8 +117,8 @@ class _Run:
         names = [name.lower() for name in metadata.names]
         if missing := [name for name in _NEEDED if name not in names]:
             raise UsageError(
-                f"{_METADATA} of {table} has no {' and no '.join(missing)}, so nothing orders its rows: it is written "
-                "in merge mode. Set the write mode of the stream to append-only."
+                f"{_METADATA} of {table} has no {' and no '.join(missing)}, so its rows have no order: Datastream "
+                "writes this table in merge mode. Set the write mode of the stream to append-only."
             )
 
     def _append(self, name: str, table: TableName) -> None:
@@ -130,10 +132,11 @@ class _Run:
             raise UsageError(f"{table} {problem}. {_AGAIN}") from None
         if cut is not None and found.table_id != cut["table_id"] and cut["table"] != str(table):
             raise UsageError(
-                f"{name} in {self.job.staging} is the table {cut['table']}: give {table} another --object."
+                f"{name} in {self.job.staging} is already the name of the table {cut['table']}: give {table} another "
+                "--object."
             )
         if known is not None and found.table_id != known["table_id"]:
-            raise UsageError(f"{table} is another table than the one that was staged as {name}. {_AGAIN}")
+            raise UsageError(f"{table} is not the table that was staged as {name}. {_AGAIN}")
         if found.rows is None and found.position == position:
             return
         origin = f"{table}@{found.position}"
@@ -186,5 +189,5 @@ class _Run:
 
 _AGAIN = (
     "If the table holds all changes, give --again: it reads the whole table, and appends the records that staging does "
-    "not hold."
+    "not have."
 )

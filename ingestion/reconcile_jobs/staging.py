@@ -169,7 +169,7 @@ class Staging:
         location = str(files.makeQualified(path).toString())
         if damage := checkpoint_damage(self._spark, location):
             raise UsageError(
-                f"The checkpoint {location} is damaged, as a power cut leaves it ({damage}): delete it to "
+                f"The checkpoint {location} is damaged, as after a power cut ({damage}): delete it to "
                 f"{self._without_checkpoint}, under new batch numbers. No row is lost by that, and none is there twice."
             )
         committed = last_commit(self._spark, location)
@@ -186,15 +186,15 @@ class Staging:
         if query_id is not None and query_id == known_id:
             if self.was_set_back(committed):
                 raise UsageError(
-                    f"The staging table {self.name} was set back to a version of before its last appends, and the "
-                    f"checkpoint {location} has them as done: restore the table's newest version; or delete the "
-                    f"checkpoint to {self._without_checkpoint}, under batch numbers that were not used before."
+                    f"The staging table {self.name} was restored to a version before its last appends, and the "
+                    f"checkpoint {location} has these appends as done: restore the table's newest version; or delete "
+                    f"the checkpoint to {self._without_checkpoint}, under batch numbers that were not used before."
                 )
             return False
         if committed is not None:
             # For this checkpoint, files are delivered that this table never received.
             raise UsageError(
-                f"The checkpoint {location} has appended to another table than {self.name}, or to one since dropped: "
+                f"The checkpoint {location} belongs to another table than {self.name}, or to a table that was dropped: "
                 f"name another with --checkpoint, or delete it to {self._without_checkpoint}."
             )
         self.number_after_all_appends()
@@ -267,8 +267,8 @@ class Staging:
         seen = re.match(rf"{re.escape(query_id)}/(\d+)/", known)
         if seen and epoch <= int(seen[1]) and known.removesuffix(_EMPTY) != append:
             raise UsageError(
-                f"The checkpoint {location} was set back: the staging table {self.name} has had its append {epoch} "
-                f"already, of other content. Delete the checkpoint to {self._without_checkpoint}."
+                f"The checkpoint {location} was restored: the staging table {self.name} already has its append "
+                f"{epoch}, with other content. Delete the checkpoint to {self._without_checkpoint}."
             )
         batch = self._last if again and not self._number_is_taken(query_id, epoch) else self._last + 1
         self._set({_LAST_BATCH: str(batch), _APPEND: append, _CHECKPOINT: f"{query_id} {location}"})
@@ -356,7 +356,7 @@ class Staging:
                 return
             time.sleep(1)
         raise Fault(
-            f"Another job is making the staging table {self.name} at this moment, or was killed while it did: run the "
+            f"Another job is creating the staging table {self.name}, or was killed while it did so: run the "
             "same command again. If it says this again and no other job runs, look at the table's directory: what a "
             f"killed job left there can go, and nothing else. Spark says: {explained(problem)}"
         ) from problem

@@ -80,7 +80,7 @@ def without(entry: dict[str, Any], name: str, **fields: Any) -> dict[str, Any]:
 MALFORMED: list[tuple[str, str]] = [
     ("the record does not have the form of a data change", data_change(b"k", [GOOD])[:-9]),
     ("the record does not have the form of a data change", "7"),
-    ("too long to be staged", long_record(data_change(b"k", [GOOD]))),
+    ("too long for staging", long_record(data_change(b"k", [GOOD]))),
     ("does not have the form", data_change(b"k", {"set_cell": {}})),
     ("the data change holds no entries", data_change(b"k", [])),
     ("the data change holds no entries", data_change(b"k", [], without=["entries"])),

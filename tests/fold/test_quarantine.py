@@ -262,7 +262,7 @@ ID = '{"id": "%s"}'
 MALFORMED = [
     ("missing key", "key id is missing or NULL", event("oracle", '{"big": 1}')),
     ("one that is too long", " bytes at byte 7'); staging has a note", long_record(event("oracle", ID))),
-    ("the beginning of a long one", "too long to be staged ('10 bytes at byte 7')", long_record('{"x":"yyyy')),
+    ("the beginning of a long one", "too long for staging ('10 bytes at byte 7')", long_record('{"x":"yyyy')),
     ("NULL key", "key id is missing or NULL", event("oracle", '{"id": null, "big": 1}')),
     ("missing SCN", "scn, which orders changes, is missing or unreadable", event("oracle", ID, without=["scn"])),
     ("NULL SCN", "scn, which orders changes", event("oracle", ID, metadata={"scn": None})),

@@ -109,7 +109,7 @@ A = {"Id": "%s"}
 # records of which nothing can be applied: (what is wrong, the reason's words, the record)
 MALFORMED = [
     ("torn", "the record does not have the form of a data change record", data_change_record([mod(A)])[:-9]),
-    ("too long", "too long to be staged", long_record(data_change_record([mod(A)]))),
+    ("too long", "too long for staging", long_record(data_change_record([mod(A)]))),
     ("no mods", "the record holds no mods", data_change_record([], without=["mods"])),
     ("mods of none", "the record holds no mods", data_change_record([])),
     ("mods an object", "does not have the form", data_change_record("{}")),

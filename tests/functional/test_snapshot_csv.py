@@ -338,7 +338,7 @@ def test_usage(tmp_path):
         ([], "the following arguments are required: --into"),
         (["--into", "t"], "--into t is not the name of a table"),
         (["--into", "lake.t", "--delimiter", ";;"], "--delimiter ';;' is not one character"),
-        (["--into", "lake.t", "--null", ","], "--null ',' could never stand without quotes"),
+        (["--into", "lake.t", "--null", ","], "--null ',' would always be in quotes"),
     ):
         done = subprocess.run([*job, *wrong], cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stdout) == (2, "")

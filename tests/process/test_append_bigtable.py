@@ -456,12 +456,12 @@ def test_a_pass_that_is_stopped_says_so(place: Place):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"start": "yesterday"}, "--start: yesterday is no timestamp"),
-        ({"end": "2026-01-01T00:00:00Z"}, "--end lies before --start"),
-        ({"start": "2999-01-01T00:00:00Z"}, "--start lies in the future"),
+        ({"start": "yesterday"}, "--start: yesterday is not a timestamp"),
+        ({"end": "2026-01-01T00:00:00Z"}, "--end is before --start"),
+        ({"start": "2999-01-01T00:00:00Z"}, "--start is in the future"),
         ({"app_profile": "everywhere"}, "^The app profile everywhere cannot read a change stream"),
         ({"table": "nothing"}, "^Bigtable does not find projects/p/instances/i/tables/nothing"),
-        ({"table": "no/thing"}, "^--table 'no/thing' is no name of Bigtable's"),
+        ({"table": "no/thing"}, "^--table 'no/thing' is not a valid name for Bigtable"),
     ],
 )
 @in_matrix
@@ -493,9 +493,9 @@ def test_a_table_that_was_begun_is_not_begun_again_otherwise(place: Place):
     start = place.server.now()
     place.append(start=as_text(start * 1000 + 999))
     place.append(start=as_text(start * 1000 + 999))  # Bigtable takes microseconds
-    with pytest.raises(UsageError, match="was begun at"):
+    with pytest.raises(UsageError, match="began at"):
         place.append(start=as_text((start + 1) * 1000))
-    with pytest.raises(UsageError, match="was begun without --backfill"):
+    with pytest.raises(UsageError, match="began without --backfill"):
         place.append(backfill=True)
     place.spark.sql(f"DELETE FROM {place.table}")
     with pytest.raises(UsageError, match=r"^No batch in .* says any more how far"):
@@ -510,7 +510,7 @@ def test_a_first_run_that_failed_is_begun_anew_where_it_was_to_begin(place: Plac
         place.append()
     put(place.server, "a")
     place.append()
-    assert "when it was first tried" in place.said[0]
+    assert "the start of the first attempt" in place.said[0]
     place.check(start)
     assert len(place.changes()) == 1
 

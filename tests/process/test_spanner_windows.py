@@ -283,7 +283,7 @@ def test_a_stream_that_is_not_there_is_named_with_those_that_are(postgresql: boo
     with FakeSpanner(postgresql) as server, connected(server) as client:
         with pytest.raises(UsageError, match=r"There is no change stream nothing in projects/p.*it has everything"):
             find_change_stream(client, "nothing")
-        with pytest.raises(UsageError, match="no name of a change stream"):
+        with pytest.raises(UsageError, match="not a valid name of a change stream"):
             find_change_stream(client, "x'; DROP")
 
 

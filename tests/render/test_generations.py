@@ -39,8 +39,8 @@ WRONG: dict[str, tuple[str, Any, list[str]]] = {
     "everything": (
         ORACLE,
         ["2026-11-21 00:00:00", "2026-02-30 00:00:00Z", 7, less(SCN, "scn"), less(SCN, "read_timestamp", scn="abc")],
-        [f"generation '2026-11-21 00:00:00' is no time with a zone; {TIME}",
-         f"generation '2026-02-30 00:00:00Z' is no time with a zone; {TIME}",
+        [f"generation '2026-11-21 00:00:00' is not a time with a zone; {TIME}",
+         f"generation '2026-02-30 00:00:00Z' is not a time with a zone; {TIME}",
          f"generation 7 is neither a time nor a position; {TIME}, or as {SCN}",
          f"generation {less(SCN, 'scn')} has no scn, so it has no position; write the generation as {SCN}",
          f"generation {{'scn': 'abc'}} has scn 'abc', which is not a valid whole number; write the generation as {SCN}",
@@ -48,7 +48,7 @@ WRONG: dict[str, tuple[str, Any, list[str]]] = {
          f"the generation as {SCN}"],
     ),
     "a month that is none": (
-        ORACLE, ["2026-13-01 00:00:00+00"], [f"generation '2026-13-01 00:00:00+00' is no time with a zone; {TIME}"],
+        ORACLE, ["2026-13-01 00:00:00+00"], [f"generation '2026-13-01 00:00:00+00' is not a time with a zone; {TIME}"],
     ),
     "a part of a place": (
         ORACLE, [{**SCN, "rs_id": "0x0073cb.0000194d.0020"}],

@@ -126,9 +126,11 @@ OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
         ["tolerances: amount is not one of the columns that are compared; correct the name, or add it to `columns`"],
     ),
 }  # fmt: skip
-NO_POSITION = "is no position; write {batch: 17}, or now to compare both sides as they are."
-NO_END = "has no position: the job that took it did not come to its end; take it again."
-NO_TIME = "does not say when it was taken (reconcile.snapshot.taken_at); take it again."
+NO_POSITION = "is not a position; write for example {batch: 17}, or now to compare both sides as they are."
+NO_END = "has no position, because the job that took it did not finish; take the snapshot again."
+NO_TIME = (
+    "does not have the time when it was taken (table property reconcile.snapshot.taken_at); take the snapshot again."
+)
 OF_SENTENCES: dict[str, tuple[Callable[[], object], str]] = {
     **{
         f"as of {said}": (asked(as_of=said), f"Test parity: as_of: '{said}' {NO_POSITION}")

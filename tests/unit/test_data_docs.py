@@ -23,7 +23,7 @@ def found(description: str, *bad: str, **of_other_form: Any) -> dict[str, Any]:
     return whole | {"exception_info": None} | of_other_form
 
 
-PASSED = Run("lake.shop", 4, 9, 12345, "2026-11-26 16:00:00", [found("The change type is a known one.")])
+PASSED = Run("lake.shop", 4, 9, 12345, "2026-11-26 16:00:00", [found("The change type is known.")])
 FAILED = Run("lake.`<b>`", 4, 4, 1, "2026-11-26 17:00:00", [found("All is well."), found("So is this.", HOSTILE)])
 UNCHECKED = Run(
     "lake.shop", 10, 10, 7, "2026-11-26 18:00:00", [found("x", success=False, result={}, exception_info=HOSTILE)]

@@ -286,7 +286,7 @@ def test_what_oracle_says_of_a_moment_that_it_does_not_know_no_retry_cures(code)
         (Oracle, "SQLState 08006: ORA-17002: I/O error", Fault, "connection to Oracle failed: ORA-17002"),
         (SQLServer, "SQLState S0001: Login failed for user 'x'. ClientConnectionId:1", UsageError, "RECONCILE_JDBC"),
         (SQLServer, "Snapshot isolation transaction failed in database 'x'", Fault, "run the same command again"),
-        (MySQL, "(conn=3) Access denied for user 'a'@'b' (using password: YES)", UsageError, "does not let"),
+        (MySQL, "(conn=3) Access denied for user 'a'@'b' (using password: YES)", UsageError, "refused the login"),
         (MySQL, "Access denied; you need (at least one of) the RELOAD privilege(s)", UsageError, "RELOAD"),
         (PostgreSQL, "SQLState 08001: Connection to h:1 refused", Fault, "connection to PostgreSQL failed"),
         (PostgreSQL, "org.postgresql.util.PSQLException: An I/O error occurred while sending", Fault, "was lost"),
