@@ -201,7 +201,7 @@ def test_a_watermark_that_stands_still_ends_a_pass_with_a_sentence(place: Place)
     put(place.server, "a")
     totals = place.append(start=as_text(start * 1000))
     assert totals.low_watermark == as_text(start * 1000)
-    assert f"stands at {totals.low_watermark}" in place.said[-1]
+    assert f"stays at {totals.low_watermark}" in place.said[-1]
     assert sum(name == "ReadChangeStream" for name, _ in place.server.requests) < 30, "five rounds are enough to see it"
     place.check(start)
 
@@ -375,7 +375,7 @@ def test_a_table_that_is_set_back_during_a_run_is_noticed_and_gone_on_with(
     place.spark.sql(f"RESTORE TABLE {place.table} TO VERSION AS OF 1")
     with monkeypatch.context() as looked_before:
         looked_before.setattr(Staging, "was_set_back", lambda self: False)
-        with pytest.raises(errors.Fault, match="was set back to an older version, and nothing was appended"):
+        with pytest.raises(errors.Fault, match="was restored to an older version, and nothing was appended"):
             place.append()
     place.append()
     check_changes([row.record for row in place.changes()], place.server, start)
@@ -482,7 +482,7 @@ def test_what_goes_wrong_on_an_executor_is_one_sentence(place: Place):
         place.append()
     assert "\n" not in str(refused.value)
     place.server.forget()
-    with pytest.raises(UsageError, match=r"fell out of the retention period\. What is missing can only") as refused:
+    with pytest.raises(UsageError, match=r"older than the retention period\. Append to a new staging table") as refused:
         place.append()
     assert "\n" not in str(refused.value)
     assert len(place.cuts()) == 1
@@ -498,7 +498,7 @@ def test_a_table_that_was_begun_is_not_begun_again_otherwise(place: Place):
     with pytest.raises(UsageError, match="began without --backfill"):
         place.append(backfill=True)
     place.spark.sql(f"DELETE FROM {place.table}")
-    with pytest.raises(UsageError, match=r"^No batch in .* says any more how far"):
+    with pytest.raises(UsageError, match=r"^No batch in .* has the position up to which"):
         place.append()
 
 

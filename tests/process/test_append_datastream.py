@@ -701,7 +701,7 @@ def test_a_table_that_was_set_back_is_refused_and_its_numbers_are_not_used_again
 
 def test_a_table_that_was_copied_back_as_files_is_refused(writers: Writers):
     writers.append(writers.opened(), 0)
-    with pytest.raises(UsageError, match="was set back"):
+    with pytest.raises(UsageError, match="was restored"):
         writers.opened().check_checkpoint("somewhere", "id", committed=1)
 
 

@@ -246,7 +246,7 @@ def test_pauses_grow_and_differ():
     [
         (grpc.StatusCode.PERMISSION_DENIED, "missing spanner.databases.select", "Permission denied.*Database Reader"),
         (grpc.StatusCode.UNAUTHENTICATED, "invalid token", "application default credentials"),
-        (grpc.StatusCode.INTERNAL, "something broke", r"refuses a query.*\(INTERNAL\): something broke"),
+        (grpc.StatusCode.INTERNAL, "something broke", r"refused a query.*\(INTERNAL\): something broke"),
         (grpc.StatusCode.INVALID_ARGUMENT, "Table-valued function not found: READ_x", "change stream does not exist"),
         (
             grpc.StatusCode.FAILED_PRECONDITION,
