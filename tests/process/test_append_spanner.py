@@ -377,7 +377,7 @@ def test_partitions_that_never_fit_append_nothing_or_are_warned_of(place: Any):
     place.server.split("P0", ["A", "B"], T0 + 2)
     place.server.forgetful = {"P0": 1000}
     with pytest.raises(
-        errors.Fault, match=r"are not those that the change stream everything has.*nothing of this window"
+        errors.Fault, match=r"differ from those that the change stream everything has.*nothing of this window"
     ):
         place.append(start=START)
     assert place.rows() == []

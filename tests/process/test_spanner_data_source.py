@@ -148,7 +148,7 @@ def test_a_batch_is_one_window():
         assert len(rows_of(reader, reader.partitions())) == 1
         with pytest.raises(UsageError, match="needs the option end"):
             SpannerChangeStream(options(server)).reader(None)  # type: ignore[arg-type]
-        with pytest.raises(UsageError, match="lies before start"):
+        with pytest.raises(UsageError, match="is before the option start"):
             SpannerChangeStream(options(server, end=as_text(T0 - 1))).reader(None)  # type: ignore[arg-type]
 
 

@@ -169,7 +169,7 @@ def test_only_what_the_stream_watches_is_backfilled(emulator: Emulator, postgres
             json.loads(text) for share in shares_of(client, found, moment) for text in read_rows(client, share, moment)
         ]
         assert record["mods"] == [{"keys": {"OrderId": "1"}, "new_values": {"Note": "x"}, "old_values": {}}]
-        with pytest.raises(UsageError, match="watches nothing"):
+        with pytest.raises(UsageError, match="watches no table"):
             watched_tables(client, find_change_stream(client, "nothing"))
 
 
