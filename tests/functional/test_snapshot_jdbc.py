@@ -611,13 +611,13 @@ def test_refusals_are_sentences(spark, postgres, load, source):
 
     postgres.query("CREATE TABLE plain (id int, note text)")
     wrong = {"user": postgres.user, "password": "not this one"}
-    assert "does not let this user in" in refused(UsageError, properties=wrong)
-    assert "does not let this user in" in refused(UsageError, properties={"user": "nobody", "password": "x"})
+    assert "refused the login" in refused(UsageError, properties=wrong)
+    assert "refused the login" in refused(UsageError, properties={"user": "nobody", "password": "x"})
     nobody_listens = f"jdbc:postgresql://127.0.0.1:{free_port()}/postgres"
     assert "Connection to 127.0.0.1" in refused(Fault, nobody_listens)
     assert '"absent" does not exist' in refused(UsageError, source.url.replace("/postgres", "/absent"))
     assert "has no table public.Absent" in refused(UsageError, table='public."Absent"')
-    assert "cannot go back" in refused(UsageError, at="1:1:")
+    assert "cannot read an earlier position" in refused(UsageError, at="1:1:")
     assert "no column x; " in refused(UsageError, columns="x, note blob")
     assert "blob is no scalar type of Spark" in refused(UsageError, columns="note blob")
     assert "has to be a number" in refused(UsageError, partitions=Partitions("note", 2))
@@ -682,7 +682,7 @@ def test_the_password_shows_nowhere(postgres, tmp_path):
     assert opened.returncode == 2 and "chmod 600" in opened.stderr
     file.chmod(0o600)
     failed = submit(tmp_path, *arguments, "public.told", "--properties", str(file))
-    assert failed.returncode == 2 and "does not let this user in" in failed.stderr
+    assert failed.returncode == 2 and "refused the login" in failed.stderr
     file.unlink()
 
     said = "".join(run.stdout + run.stderr for run in (done, bad, opened, failed))

@@ -237,7 +237,7 @@ def test_the_catalogs_queries_parse():
 
 @pytest.mark.parametrize("kind", [MySQL, SQLServer, PostgreSQL])
 def test_only_oracle_goes_back(kind):
-    with pytest.raises(UsageError, match="only --at now"):
+    with pytest.raises(UsageError, match="use --at now"):
         kind().fix(Answers(), kind().table("a.b"), "15869128507100")
 
 
@@ -279,9 +279,14 @@ def test_what_oracle_says_of_a_moment_that_it_does_not_know_no_retry_cures(code)
 @pytest.mark.parametrize(
     "kind, told, meaning, says",
     [
-        (Oracle, "ORA-01555: snapshot too old: rollback segment number 9", Undecided, "no longer knows"),
+        (
+            Oracle,
+            ("ORA-01555: snapshot too old: rollback segment number 9"),
+            Undecided,
+            ("does not have the table at this SCN"),
+        ),
         (Oracle, "ORA-08180: no snapshot found based on specified time", Undecided, "UNDO_RETENTION"),
-        (Oracle, "SQLState 72000: ORA-01017: invalid username/password", UsageError, "does not let this user in"),
+        (Oracle, "SQLState 72000: ORA-01017: invalid username/password", UsageError, "refused the login"),
         (Oracle, "SQLState 42000: ORA-00942: table or view does not exist", UsageError, "FLASHBACK"),
         (Oracle, "SQLState 08006: ORA-17002: I/O error", Fault, "connection to Oracle failed: ORA-17002"),
         (SQLServer, "SQLState S0001: Login failed for user 'x'. ClientConnectionId:1", UsageError, "RECONCILE_JDBC"),

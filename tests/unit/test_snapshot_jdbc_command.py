@@ -101,12 +101,12 @@ def test_properties(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "text, mode, complaint",
     [
-        (f"password={CANARY}", 0o640, "mode 640: chmod 600"),
-        (f"password={CANARY}", 0o604, "mode 604: chmod 600"),
-        (CANARY, 0o600, "line 1: it is not name=value"),
+        (f"password={CANARY}", 0o640, "mode 640: run chmod 600"),
+        (f"password={CANARY}", 0o604, "mode 604: run chmod 600"),
+        (CANARY, 0o600, "line 1: the line is not name=value"),
         (f"x=1\nURL={CANARY}", 0o600, "line 2: URL is not a property"),
         (f"sessionInitStatement={CANARY}", 0o600, "is not a property"),
-        (f" = {CANARY}", 0o600, "line 1: it is not name=value"),
+        (f" = {CANARY}", 0o600, "line 1: the line is not name=value"),
     ],
 )
 def test_properties_that_are_refused(tmp_path, text, mode, complaint):
@@ -443,7 +443,7 @@ def test_a_driver_that_is_missing_or_takes_no_such_url_is_a_sentence(monkeypatch
     ):
         pass
     with (
-        pytest.raises(UsageError, match="--url is none that the JDBC driver of PostgreSQL takes"),
+        pytest.raises(UsageError, match="The JDBC driver of PostgreSQL does not accept --url"),
         connected(Spark(Java(is_taken=False)), SOURCE),
     ):
         pass
