@@ -322,7 +322,7 @@ def test_what_would_delete_or_mix_rows_is_refused_with_a_sentence(spark: SparkSe
 
     load(("EU", 1, "a"), number=0)()
     refused(spark, place, UsageError, "has no column nr; it has region, id, name", nothing, key=("region", "nr"))
-    refused(spark, place, UsageError, "countries is no snapshot", nothing, table=place.view)
+    refused(spark, place, UsageError, "countries was not created by snapshot.py", nothing, table=place.view)
     refused(spark, place, UsageError, "There is no table", nothing, table=TableName(("snapshots_of_tables", "none")))
     refused(spark, place, UsageError, "--object '#cut' is not a valid name", nothing, object="#cut")
     place.append()
@@ -394,7 +394,7 @@ def test_parquet_files_become_a_snapshot_and_what_is_not_there_is_named(
     small(spark, ("EU", 1, "a"), ("EU", 2, "b")).write.parquet(str(tmp_path / "export"))
     assert load_files(spark, str(tmp_path / "export"), "parquet", place.table, moment(0)) == 2
     assert place.append().inserted == 2
-    with pytest.raises(UsageError, match="There is nothing of parquet at"):
+    with pytest.raises(UsageError, match="There is no parquet file at"):
         load_files(spark, str(tmp_path / "nowhere"), "parquet", place.table, moment(0))
-    with pytest.raises(UsageError, match="is there already and is no snapshot"):
+    with pytest.raises(UsageError, match=r"already exists and was not created by snapshot\.py"):
         load_files(spark, str(tmp_path / "export"), "parquet", place.staging, moment(0))
