@@ -69,7 +69,7 @@ TABLE_HELP = """
 Reads tables to which Datastream itself appends each change (append-only write mode), as Delta or Iceberg tables of this
 session. Each run appends the rows that the tables got since the previous run, one batch for each table. Models read
 them with the macro datastream_append. Compaction of files is no change. A table that was changed in another way (MERGE,
-DELETE, an overwrite, a restore), or whose history since the last run is gone, is refused. With --again the job reads
+DELETE, an overwrite, a restore), or whose history since the last run is gone, is refused. With --reread the job reads
 the whole table, and appends the records that staging does not have.
 
 Standard output is one line of JSON: tables (that had new rows), records, first_batch, last_batch, seconds. Exit codes:
@@ -233,7 +233,7 @@ def arguments(
     tables.add_argument("--object", metavar="NAME", help="the table's name in staging (default: that of --table)")
     tables.add_argument("--every", type=seconds_of, metavar="60s", help="keep running, and read at this interval")
     tables.add_argument(
-        "--again", action="store_true", help="read each table whole, and append the records that staging does not have"
+        "--reread", action="store_true", help="read each table whole, and append the records that staging does not have"
     )
     differences = "the differences between a snapshot and the previous one"
     snapshot = _source(sources, "snapshot", "a snapshot of a table without a log", differences, SNAPSHOT_HELP)
@@ -270,8 +270,8 @@ def arguments(
     expected = _expected(asked)  # which still sees an interval that is dbt's
     if asked["source"] == "table":
         asked["tables"] = tuple(asked["tables"])
-        if asked["again"] and asked["every"] is not None:
-            raise UsageError("--again reads each table only once: remove --every.")
+        if asked["reread"] and asked["every"] is not None:
+            raise UsageError("--reread reads each table only once: remove --every.")
     return asked.pop("source"), asked, _dbt(asked), expected
 
 

@@ -42,14 +42,14 @@ _NEEDED = ("change_sequence_number", "change_type")
 class Job:
     """What the command line asks for. `every`: seconds between looks at the tables (None: one look).
 
-    `again`: read each table whole, and append the records that staging does not hold.
+    `reread`: read each table whole, and append the records that staging does not have.
     """
 
     tables: tuple[TableName, ...]
     staging: TableName
     object: str | None = None
     every: float | None = None
-    again: bool = False
+    reread: bool = False
     longest_record: int = LONGEST
 
 
@@ -123,7 +123,7 @@ class _Run:
 
     def _append(self, name: str, table: TableName) -> None:
         cut = self.cuts.newest(name)
-        known = None if cut is None or self.job.again else cut
+        known = None if cut is None or self.job.reread else cut
         self.caller.progress(f"reading {table}")
         try:
             position = None if known is None else str(known["position"])
@@ -142,7 +142,7 @@ class _Run:
         origin = f"{table}@{found.position}"
         kept = {"table": str(table), "table_id": found.table_id, "position": found.position}
         try:
-            records = self._records(found.rows, name, only_new=self.job.again and cut is not None)
+            records = self._records(found.rows, name, only_new=self.job.reread and cut is not None)
             appended = self.cuts.append(records, name, origin, kept)
         except Exception as problem:
             if any("FILE_NOT_EXIST" in text or "FileNotFound" in f"{kind} {text}" for kind, text in causes(problem)):
@@ -188,6 +188,6 @@ class _Run:
 
 
 _AGAIN = (
-    "If the table holds all changes, give --again: it reads the whole table, and appends the records that staging does "
-    "not have."
+    "If the table holds all changes, give --reread: it reads the whole table, and appends the records that staging "
+    "does not have."
 )

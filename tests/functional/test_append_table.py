@@ -160,11 +160,11 @@ def test_a_table_that_did_something_else_than_append_is_refused_until_it_is_read
     with pytest.raises(UsageError, match=r"was changed by \w+ (at version|in snapshot) \d+, which is not an append"):
         place.append()
     assert place.staged() == 10
-    assert place.append(again=True).records == 10
+    assert place.append(reread=True).records == 10
     assert place.staged() == 20, "only what staging did not hold"
     assert place.append().records == 0
     restore(spark, place.table.sql, before)
-    with pytest.raises(UsageError, match="give --again"):
+    with pytest.raises(UsageError, match="give --reread"):
         place.append()
 
 

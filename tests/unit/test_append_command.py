@@ -320,7 +320,7 @@ COPY = ["snapshot", "--table", "lake.copy", "--staging", "lake.copies", "--key",
 def test_an_append_table_and_a_snapshot_are_asked_for_without_a_checkpoint_or_expectations():
     tables = append_table.Job(**vars(asked_by([*APPENDED, "--table", "shop.lines", "--every", "2m"])))
     assert [str(table) for table in tables.tables] == ["shop.orders", "shop.lines"]
-    assert (tables.every, tables.again, tables.object) == (120, False, None)
+    assert (tables.every, tables.reread, tables.object) == (120, False, None)
     snapshot = snapshot_differences.Job(**vars(asked_by(COPY)))
     assert (str(snapshot.table), snapshot.key, snapshot.allow_empty) == ("lake.copy", ("region", "id"), False)
 
