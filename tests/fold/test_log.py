@@ -106,7 +106,7 @@ def test_a_log_that_began_anew_is_named_with_the_generation_to_declare(memory: M
         "changes from 2026-11-21 11:05:00Z on are later in time, but earlier in the log: the log seems to have begun "
         "anew at this time or earlier; if it did, find the time and add it to generations"
     )
-    assert (found.changes, found.place_since < found.place_before) == (2, True)
+    assert (found.changes, found.position_since < found.position_before) == (2, True)
     right = Stream(memory, f"again_{source}", source, records, ["2026-11-21 10:00:00Z"])
     assert right.rows == {1: "new", 2: "old", 3: "new"}
     assert right.failing("log_is_one") == right.failing("time_agrees_with_log") == []
