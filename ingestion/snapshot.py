@@ -45,9 +45,17 @@ reconcile.snapshot.position:
   PostgreSQL  the snapshot of a transaction, as pg_current_snapshot() writes it; all partitions read in this snapshot
   Oracle      an SCN; all partitions read AS OF this SCN. --at 15869128507100 reads as of an earlier SCN
   MySQL       file and position in the binary log; one connection. MySQL holds FLUSH TABLES WITH READ LOCK while it
-              takes the snapshot (rights: RELOAD, BACKUP_ADMIN). MariaDB needs neither. URLs begin with jdbc:mariadb:
+              takes the snapshot; MariaDB does not need this lock. URLs begin with jdbc:mariadb:
   SQL Server  the newest LSN that change data capture has recorded; one connection. The database needs change data
               capture and ALLOW_SNAPSHOT_ISOLATION
+
+The user of the job needs these rights:
+
+  PostgreSQL  SELECT on the table, USAGE on its schema, and BYPASSRLS if row-level security hides rows from the user
+  Oracle      SELECT and FLASHBACK on the table; SELECT on V_$DATABASE or EXECUTE on DBMS_FLASHBACK
+  MySQL       SELECT on the table, RELOAD and BACKUP_ADMIN
+  MariaDB     SELECT on the table
+  SQL Server  SELECT on the table and on the schema cdc
 
 The job reads user and password from RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or from the file of --properties,
 but never from the command line. The file may also have other properties of the driver, for example
