@@ -55,7 +55,7 @@ def main(words: list[str], console: Console, shutdown: Shutdown) -> None:
         nonlocal outcome
         totals = source.run(spark, source.Job(**asked), caller)
         if expected:
-            console.progress("looking at what was appended")
+            console.progress("checking what was appended")
             outcome = expectations.check(spark, staging, name, totals.first_batch, expected, console.say)
         return totals
 

@@ -37,7 +37,9 @@ def main(words: list[str], console: Console) -> None:
     url, user, password = (_environment(f"RECONCILE_METASTORE_{name}") for name in names)
     _environment("RECONCILE_WAREHOUSE")
     if not url.startswith("jdbc:postgresql:"):
-        raise UsageError("RECONCILE_METASTORE_URL is no PostgreSQL: write it as jdbc:postgresql://host:5432/database.")
+        raise UsageError(
+            "RECONCILE_METASTORE_URL is not a URL of PostgreSQL: write it as jdbc:postgresql://host:5432/database."
+        )
 
     connection = _connect(url, user, password)
     try:
@@ -45,7 +47,7 @@ def main(words: list[str], console: Console) -> None:
         _execute(connection, f"select pg_advisory_lock({_LOCK})")
         version = _version(connection)
         if version is None:
-            console.say("making the metastore's tables")
+            console.say("creating the metastore's tables")
             _create_tables(connection, url, user, password)
             # Said last: a metastore that is half made has no version.
             _execute(
@@ -55,8 +57,8 @@ def main(words: list[str], console: Console) -> None:
             )
         elif version != _VERSION:
             raise UsageError(
-                f"The metastore is of version {version}, and Spark's Hive client takes {_VERSION}: name another "
-                "database, or bring that one to this version with Hive's own schematool."
+                f"The metastore has version {version}, and Spark's Hive client needs {_VERSION}: name another "
+                "database, or change this one to that version with Hive's own schematool."
             )
         # Hive makes its roles and the schema `default` when it first comes, and two that come at once would collide.
         _first_session()
@@ -86,12 +88,12 @@ def _connect(url: str, user: str, password: str) -> Any:
         cause = problem.java_exception
         if cause.getClass().getName() == "java.lang.ClassNotFoundException":
             raise UsageError(
-                "Spark does not find PostgreSQL's driver: let SPARK_CONF_DIR point at the package's conf/shared, or at "
+                "Spark does not find PostgreSQL's driver: set SPARK_CONF_DIR to the package's conf/shared, or at "
                 "conf/shared-iceberg."
             ) from None
         kind = Fault if _may_pass(cause.getSQLState()) else UsageError
         message = cause.getMessage().splitlines()[0].rstrip(".")
-        raise kind(f"The metastore's database does not let us in: {message}.") from None
+        raise kind(f"The metastore's database refused the login: {message}.") from None
 
 
 def _may_pass(state: str | None) -> bool:

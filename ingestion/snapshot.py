@@ -45,9 +45,17 @@ reconcile.snapshot.position:
   PostgreSQL  the snapshot of a transaction, as pg_current_snapshot() writes it; all partitions read in this snapshot
   Oracle      an SCN; all partitions read AS OF this SCN. --at 15869128507100 reads as of an earlier SCN
   MySQL       file and position in the binary log; one connection. MySQL holds FLUSH TABLES WITH READ LOCK while it
-              takes the snapshot (rights: RELOAD, BACKUP_ADMIN). MariaDB needs neither. URLs begin with jdbc:mariadb:
+              takes the snapshot; MariaDB does not need this lock. URLs begin with jdbc:mariadb:
   SQL Server  the newest LSN that change data capture has recorded; one connection. The database needs change data
               capture and ALLOW_SNAPSHOT_ISOLATION
+
+The user of the job needs these rights:
+
+  PostgreSQL  SELECT on the table, USAGE on its schema, and BYPASSRLS if row-level security hides rows from the user
+  Oracle      SELECT and FLASHBACK on the table; SELECT on V_$DATABASE or EXECUTE on DBMS_FLASHBACK
+  MySQL       SELECT on the table, RELOAD and BACKUP_ADMIN
+  MariaDB     SELECT on the table
+  SQL Server  SELECT on the table and on the schema cdc
 
 The job reads user and password from RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or from the file of --properties,
 but never from the command line. The file may also have other properties of the driver, for example
@@ -182,7 +190,9 @@ def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise UsageError(f"--delimiter {options.delimiter!r} is not one character, and neither quote nor line break.")
     if set(options.null) & {delimiter, '"', "\r", "\n"}:
-        raise UsageError(f"--null {options.null!r} could never stand without quotes.")
+        raise UsageError(
+            f"--null {options.null!r} would always be in quotes; give a text without separator, quote and line break."
+        )
 
     into = TableName.parse(options.into, "--into")
 
@@ -223,14 +233,14 @@ def _moment(at: str | None) -> str:
 def _jdbc(options: argparse.Namespace, console: Console, started: float) -> None:
     if options.secret is not None:
         raise UsageError(
-            "User and password are not given on the command line, where everybody sees them: let RECONCILE_JDBC_USER "
-            "and RECONCILE_JDBC_PASSWORD hold them, or the file of --properties."
+            "User and password are not given on the command line, where every user of the machine sees them: give "
+            "them in RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or in the file of --properties."
         )
     database = database_of(options.url)
     database.table(options.table)
     partitions = None
     if (options.partition_column is None) != (options.partitions is None):
-        raise UsageError("--partition-column and --partitions go together; give both, or neither.")
+        raise UsageError("--partition-column and --partitions must be given together; give both, or neither.")
     if options.partitions is not None:
         if not 1 <= options.partitions <= 1000:
             raise UsageError(f"--partitions {options.partitions} is not a number from 1 to 1000.")

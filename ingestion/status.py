@@ -78,6 +78,8 @@ def read(spark: SparkSession, view: TableName) -> list[Row]:
     """Return the rows of the view, and with each the time of the session now. Raises UsageError."""
     if not spark.catalog.tableExists(view.sql):
         raise UsageError(f"{view} does not exist; `dbt run` makes it.")
+    if "detail" not in spark.table(view.sql).columns:
+        raise UsageError(f"{view} was created by an earlier version of the package; run `dbt run`, which replaces it.")
     return spark.sql(f"SELECT *, current_timestamp() AS now FROM {view.sql}").collect()
 
 
@@ -92,18 +94,18 @@ def _finding(row: Any, appended_within: timedelta, ignored: list[str]) -> tuple[
     if row.kind == "appended":
         return _missing_append(row, appended_within)
     if row.kind == "quarantined":
-        return 1, f"{what}: {records} in quarantine, {_batches(row)}: {row.said}"
+        return 1, f"{what}: {records} in quarantine, {_batches(row)}: {row.detail}"
     if row.kind == "unrouted" and row.object is None:
         return 1, f"{what}: {records} without an object, {_batches(row)}: see reconcile_unrouted"
     if row.kind == "unrouted":
         if row.object in ignored:
             return None
-        return 3, f"{what}: no model reads {row.object}, {records}, {_batches(row)}: {row.said}"
+        return 3, f"{what}: no model reads {row.object}, {records}, {_batches(row)}: {row.detail}"
     if row.kind == "drift":
-        return 3, f"{what}: {row.said} since batch {row.first_batch}, {records}"
+        return 3, f"{what}: {row.detail} since batch {row.first_batch}, {records}"
     if row.kind == "pending":
         return 3, f"{what}: {_counted(row.records, 'row')} wait for the rest of their columns, or for their row"
-    if row.kind == "behind":
+    if row.kind == "not_applied":
         return 4, f"{what}: {records} not applied yet, {_batches(row)}, the first of {_time(row.at)}"
     return _comparison(row)
 
@@ -117,11 +119,11 @@ def _missing_append(row: Any, appended_within: timedelta) -> tuple[int, str] | N
 
 
 def _comparison(row: Any) -> tuple[int, str] | None:
-    verdict = row.said.partition(",")[0]
+    verdict = row.detail.partition(",")[0]
     if verdict == "match":
         return None
     code = {"confirmed": 1, "unprovable": 3, "in_flight": 4}[verdict]
-    return code, f"{row.relation}: {_counted(row.records, 'row')} {row.said}, at {_time(row.at)}"
+    return code, f"{row.relation}: {_counted(row.records, 'row')} {row.detail}, at {_time(row.at)}"
 
 
 def _counted(number: int | None, noun: str = "record") -> str:

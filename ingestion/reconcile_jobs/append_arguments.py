@@ -74,7 +74,7 @@ TABLE_HELP = """
 Reads tables to which Datastream itself appends each change (append-only write mode), as Delta or Iceberg tables of this
 session. Each run appends the rows that the tables got since the previous run, one batch for each table. Models read
 them with the macro datastream_append. Compaction of files is no change. A table that was changed in another way (MERGE,
-DELETE, an overwrite, a restore), or whose history since the last run is gone, is refused. With --again the job reads
+DELETE, an overwrite, a restore), or whose history since the last run is gone, is refused. With --reread the job reads
 the whole table, and appends the records that staging does not have.
 
 Standard output is one line of JSON: tables (that had new rows), records, first_batch, last_batch, seconds. Exit codes:
@@ -113,7 +113,7 @@ def _size(text: str) -> int:
     found = re.fullmatch(r"([0-9]+)([kmg])b?", text.lower())
     # A row of Spark's holds less than 2 GiB, of which the record is one value.
     if not found or not 2**20 <= (size := int(found[1]) * _UNITS[found[2]]) <= 2**30:
-        raise argparse.ArgumentTypeError(f"{text} is no size from 1m to 1g; write 32m")
+        raise argparse.ArgumentTypeError(f"{text} is not a size from 1m to 1g; write for example 32m")
     return size
 
 
@@ -126,7 +126,9 @@ def _factor(text: str) -> float:
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names) or len({name.lower() for name in names}) < len(names):
-        raise argparse.ArgumentTypeError(f"{text!r} names no columns, or one twice; write id or order_id,line")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} names no column, or a column twice; write for example id or order_id,line"
+        )
     return names
 
 
@@ -236,7 +238,7 @@ def arguments(
     tables.add_argument("--object", metavar="NAME", help="the table's name in staging (default: that of --table)")
     tables.add_argument("--every", type=seconds_of, metavar="60s", help="keep running, and read at this interval")
     tables.add_argument(
-        "--again", action="store_true", help="read each table whole, and append the records that staging does not have"
+        "--reread", action="store_true", help="read each table whole, and append the records that staging does not have"
     )
     differences = "the differences between a snapshot and the previous one"
     snapshot = _source(sources, "snapshot", "a snapshot of a table without a log", differences, SNAPSHOT_HELP)
@@ -273,8 +275,8 @@ def arguments(
     expected = _expected(asked)  # which still sees an interval that is dbt's
     if asked["source"] == "table":
         asked["tables"] = tuple(asked["tables"])
-        if asked["again"] and asked["every"] is not None:
-            raise UsageError("--again reads every table once: leave --every out.")
+        if asked["reread"] and asked["every"] is not None:
+            raise UsageError("--reread reads each table only once: remove --every.")
     return asked.pop("source"), asked, _dbt(asked), expected
 
 
@@ -291,7 +293,7 @@ def _dbt(asked: dict[str, Any]) -> tuple[str, float | None] | None:
     if asked.get("every") is None:
         return command, None
     if asked.get("end") is not None:
-        raise UsageError("--dbt with --every has no end: leave --end or --every out.")
+        raise UsageError("--dbt with --every does not end: remove --end or --every.")
     every, asked["every"] = in_seconds(asked["every"]), None
     return command, every
 
@@ -381,10 +383,12 @@ def _expected(asked: dict[str, Any]) -> Expected | None:
     if on_failure is None:
         if any(given.values()):
             name = next(name for name, value in given.items() if value).replace("_", "-")
-            raise UsageError(f"--{name} says what to expect, and --expect is not given: add it, or leave --{name} out.")
+            raise UsageError(f"--{name} works only with --expect: add --expect, or remove --{name} out.")
         return None
     if asked["every"] is not None:
-        raise UsageError("--expect looks at what a run has appended, and --every has no end: leave one of them out.")
+        raise UsageError(
+            "--expect checks the records of a run that ends, and a run with --every does not end: remove one of them."
+        )
     return Expected(
         on_failure=on_failure,
         objects=tuple(given["expect_object"]) if given["expect_object"] else None,

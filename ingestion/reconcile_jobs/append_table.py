@@ -42,14 +42,14 @@ _NEEDED = ("change_sequence_number", "change_type")
 class Job:
     """What the command line asks for. `every`: seconds between looks at the tables (None: one look).
 
-    `again`: read each table whole, and append the records that staging does not hold.
+    `reread`: read each table whole, and append the records that staging does not have.
     """
 
     tables: tuple[TableName, ...]
     staging: TableName
     object: str | None = None
     every: float | None = None
-    again: bool = False
+    reread: bool = False
     longest_record: int = LONGEST
 
 
@@ -76,7 +76,9 @@ class _Run:
             raise UsageError("--object names one table: run this command once for each --table.")
         self.objects = {checked_object(job.object or table.parts[-1]): table for table in job.tables}
         if len(self.objects) < len(job.tables):
-            raise UsageError("Two tables have one name: run this command once for each, with an --object of its own.")
+            raise UsageError(
+                "Two tables have the same name: run this command once for each, with an --object of its own."
+            )
 
     def run(self) -> Totals:
         job, clock, stop = self.job, self.caller.clock, self.caller.stop
@@ -115,13 +117,13 @@ class _Run:
         names = [name.lower() for name in metadata.names]
         if missing := [name for name in _NEEDED if name not in names]:
             raise UsageError(
-                f"{_METADATA} of {table} has no {' and no '.join(missing)}, so nothing orders its rows: it is written "
-                "in merge mode. Set the write mode of the stream to append-only."
+                f"{_METADATA} of {table} has no {' and no '.join(missing)}, so its rows have no order: Datastream "
+                "writes this table in merge mode. Set the write mode of the stream to append-only."
             )
 
     def _append(self, name: str, table: TableName) -> None:
         cut = self.cuts.newest(name)
-        known = None if cut is None or self.job.again else cut
+        known = None if cut is None or self.job.reread else cut
         self.caller.progress(f"reading {table}")
         try:
             position = None if known is None else str(known["position"])
@@ -130,16 +132,17 @@ class _Run:
             raise UsageError(f"{table} {problem}. {_AGAIN}") from None
         if cut is not None and found.table_id != cut["table_id"] and cut["table"] != str(table):
             raise UsageError(
-                f"{name} in {self.job.staging} is the table {cut['table']}: give {table} another --object."
+                f"{name} in {self.job.staging} is already the name of the table {cut['table']}: give {table} another "
+                "--object."
             )
         if known is not None and found.table_id != known["table_id"]:
-            raise UsageError(f"{table} is another table than the one that was staged as {name}. {_AGAIN}")
+            raise UsageError(f"{table} is not the table that was staged as {name}. {_AGAIN}")
         if found.rows is None and found.position == position:
             return
         origin = f"{table}@{found.position}"
         kept = {"table": str(table), "table_id": found.table_id, "position": found.position}
         try:
-            records = self._records(found.rows, name, only_new=self.job.again and cut is not None)
+            records = self._records(found.rows, name, only_new=self.job.reread and cut is not None)
             appended = self.cuts.append(records, name, origin, kept)
         except Exception as problem:
             if any("FILE_NOT_EXIST" in text or "FileNotFound" in f"{kind} {text}" for kind, text in causes(problem)):
@@ -185,6 +188,6 @@ class _Run:
 
 
 _AGAIN = (
-    "If the table holds all changes, give --again: it reads the whole table, and appends the records that staging does "
-    "not hold."
+    "If the table holds all changes, give --reread: it reads the whole table, and appends the records that staging "
+    "does not have."
 )

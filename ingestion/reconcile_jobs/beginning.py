@@ -51,11 +51,13 @@ class Beginning:
         """
         if asked is not None and asked != self.start and not self.lost:
             raise UsageError(
-                f"{table} was begun at {as_text(self.start)} and goes on where it ended: leave --start out, or name a "
-                "new table with --staging."
+                f"{table} began at {as_text(self.start)}, and later runs continue where the run before ended: remove "
+                "--start, or name a new table with --staging."
             )
         if lacks_backfill:
-            raise UsageError(f"{table} was begun without --backfill: leave it out, or name a new table with --staging.")
+            raise UsageError(
+                f"{table} began without --backfill: remove --backfill, or name a new table with --staging."
+            )
 
     @classmethod
     def refuse_without(cls, staging: Staging) -> None:
@@ -76,13 +78,13 @@ class Beginning:
         """Return where to go on after `end`, up to which the table has everything (None: no batch says)."""
         if end is None:
             self.refuse_unknown_end(
-                f"The checkpoint of {table} is lost, and no batch there says any more up to when it holds everything"
+                f"The checkpoint of {table} is lost, and no batch in the table has the time up to which it is complete"
             )
         start = self.start if end is None else end + 1
         if asked is not None and asked > start and not self.lost:
             raise UsageError(
-                f"{table} ends at {as_text(start)}, and records from there to --start would be missing: leave --start "
-                "out."
+                f"{table} ends at {as_text(start)}, and the records between this time and --start would be missing: "
+                "remove --start."
             )
         # What was there is in staging already, unless not even the first batch is.
         return replace(self, start=start, backfill=self.backfill and end is None, lost=True)
@@ -90,8 +92,8 @@ class Beginning:
     def refuse_late(self, target: int, is_end: bool, now: str) -> None:
         """Raise UsageError where the start lies after what is to be got to: `--end`, or else the time now."""
         if target < self.start:
-            late = "--end lies before --start" if is_end else "--start lies in the future"
-            raise UsageError(f"{late}: it is {now}, and the start {as_text(self.start)}.")
+            late = "--end is before --start" if is_end else "--start is in the future"
+            raise UsageError(f"{late}: the time now is {now}, and the start is {as_text(self.start)}.")
 
 
 def first_start(
@@ -100,5 +102,5 @@ def first_start(
     """Return where a table without a batch begins: as asked, or where it was first tried, or now."""
     if kept is None or asked is not None:
         return asked or now
-    say(f"{table} begins at {as_text(kept.start)}, when it was first tried")
+    say(f"{table} begins at {as_text(kept.start)}, the start of the first attempt")
     return kept.start

@@ -31,7 +31,9 @@ _APPENDS = "appends"
 def checked_object(name: str) -> str:
     """Return the name of an object if a cut cannot be taken for it. Raises UsageError."""
     if not name or name.startswith("#"):
-        raise UsageError(f"--object {name!r} is no name of a table: give it another one.")
+        raise UsageError(
+            f"--object {name!r} is not a valid name of a table: give another name, which does not begin with #."
+        )
     return name
 
 
@@ -83,13 +85,13 @@ class Cuts:
         if not cuts:
             self._anew()
             raise Fault(
-                f"{staging.name} was set back to an older version, and nothing was appended: run the same command "
-                "again, and it goes on from there."
+                f"{staging.name} was restored to an older version, and nothing was appended: run the same command "
+                "again, which continues from this version."
             )
         if cuts[0].record != cut_text:
             raise Overtaken(
-                f"An append of {cuts[0].body.object} came first, of a job that was killed before or that runs at this "
-                "moment, and nothing of this run was appended: run the same command again."
+                f"Another job appended {cuts[0].body.object} first: a job that was killed earlier, or one that runs "
+                "now. Nothing of this run was appended: run the same command again."
             )
         return appended
 

@@ -52,12 +52,12 @@ td { overflow-wrap: anywhere; }
     "index": """\
 {% extends "page" %}
 {% from "outcome" import outcome %}
-{% block title %}What was expected of staged records{% endblock %}
+{% block title %}Expectations of staged records{% endblock %}
 {% block body %}
-<h1>What was expected of staged records</h1>
+<h1>Expectations of staged records</h1>
 <table>
-<thead><tr><th>Outcome</th><th>Looked at (UTC)</th><th>Staging table</th><th>Batches</th><th class="number">Records</th>
-<th>Not as expected</th></tr></thead>
+<thead><tr><th>Outcome</th><th>Checked at (UTC)</th><th>Staging table</th><th>Batches</th>
+<th class="number">Records</th><th>Not as expected</th></tr></thead>
 <tbody>
 {% for name, run in runs %}
 <tr>
@@ -80,9 +80,9 @@ td { overflow-wrap: anywhere; }
 {% block body %}
 <p><a href="../index.html">All runs</a></p>
 <h1>{{ run.staging }} {{ outcome(run) }}</h1>
-<p>Batches: {{ run.batches }}. Records: {{ run.records | number }}. Looked at: {{ run.at }} UTC.</p>
+<p>Batches: {{ run.batches }}. Records: {{ run.records | number }}. Checked at: {{ run.at }} UTC.</p>
 <table>
-<thead><tr><th>Outcome</th><th>Expected</th><th class="number">Not so</th><th class="number">Of</th></tr></thead>
+<thead><tr><th>Outcome</th><th>Expected</th><th class="number">Failed</th><th class="number">Of</th></tr></thead>
 <tbody>
 {% for found in run.found %}
 <tr>
@@ -102,7 +102,7 @@ td { overflow-wrap: anywhere; }
 {% for found in run.found if found.result.get("partial_unexpected_index_list") %}
 <h2>{{ found.expectation_config.description }}</h2>
 <p>The first {{ found.result.partial_unexpected_index_list | length }} of
-{{ found.result.unexpected_count | number }} that are not so:</p>
+{{ found.result.unexpected_count | number }} that failed:</p>
 <table>
 {% set names = found.result.partial_unexpected_index_list[0] %}
 <thead><tr>{% for name in names %}<th>{{ name }}</th>{% endfor %}</tr></thead>

@@ -139,14 +139,14 @@ class _Run(AppendRun[Totals]):
         found = broken_links(local_tops(self.spark, pattern), encoding_of_names(self.spark))
         self.totals.broken_links = len(found)
         if found:
-            self.say(f"not there, and not read: what the link {found[0]} leads to{_more_than_one(found)}")
+            self.say(f"not read, because the target does not exist: the link {found[0]}{_more_than_one(found)}")
 
     def _name_hidden(self, found: list[str] | None) -> None:
         if found is None or self.totals.hidden_files is not None:
             return
         self.totals.hidden_files = len(found)
         if found:
-            self.say(f"hidden, and not read: {found[0]} (names that begin with . or _){_more_than_one(found)}")
+            self.say(f"not read, because names that begin with . or _ are hidden: {found[0]}{_more_than_one(found)}")
 
     def _writer(self, pattern: str) -> DataStreamWriter:
         # This source only finds the files; reading them is a matter of each batch, which then can leave one out.
@@ -170,7 +170,9 @@ class _Run(AppendRun[Totals]):
                 # Spark lists files of a few such names, as _metadata.json, and then reads nothing of them.
                 files.ignored[path] = "its name is hidden: it begins with . or _"
             elif kind is None:
-                files.ignored[path] = "its name ends neither as JSON (.json, .jsonl, .ndjson, .gz) nor as Avro (.avro)"
+                files.ignored[path] = (
+                    "its name does not end like a JSON file (.json, .jsonl, .ndjson, .gz) or an Avro file (.avro)"
+                )
             else:
                 (files.json if kind == "json" else files.avro).append(path)
         listed = versions(found)
@@ -207,9 +209,9 @@ class _Run(AppendRun[Totals]):
         self.totals.long_records += len(known)
         path, place, length = min(known, key=lambda long: (long[0], len(long[1] or ""), long[1]))
         self.say(
-            f"too long to be staged: the record of {length:,} bytes at {place} of {path}{_more_than_one(known)}; "
-            f"{self.job.staging} has a note in its place, which models put into quarantine. --longest-record takes "
-            f"more than {self.job.longest_record:,} bytes"
+            f"too long for staging: the record of {length:,} bytes at {place} of {path}{_more_than_one(known)}; "
+            f"{self.job.staging} has a note in its place, which models put into quarantine. The limit is "
+            f"{self.job.longest_record:,} bytes; raise it with --longest-record"
         )
 
     def _name_changed(self, files: Files, listed: Versions) -> None:
@@ -218,9 +220,9 @@ class _Run(AppendRun[Totals]):
         if not changed:
             return
         sentence = (
-            f"{changed[0]} was written to while it was read{_more_than_one(changed)}, and not all that it holds now "
-            f"may be in {self.job.staging}: deliver it again under another name, and let files appear under "
-            "--path when they are whole"
+            f"{changed[0]} was written to while it was read{_more_than_one(changed)}, so {self.job.staging} may lack "
+            "a part of its records: deliver the file again under another name, and move files to --path only when "
+            "they are complete"
         )
         if not self.job.skip_corrupt_files:
             raise DataError(f"{sentence}.")
@@ -281,10 +283,10 @@ class _Run(AppendRun[Totals]):
         )
         place = f"line {line} of {path}" if line else f"a record of {path}"
         more = f", and {count - 1:,} more, in {in_files:,} file{'s' if in_files > 1 else ''}" if count > 1 else ""
-        whole = "a line is to hold one whole record, as JSON, with its object" if line else "it has no object"
+        whole = "a line must be one whole record, as JSON, with its object" if line else "it has no object"
         self.say(
-            f"not a record: {place}{more}; {whole}. Such lines are in {self.job.staging} as they are, without an "
-            "object, and reconcile_unrouted counts them"
+            f"not a record: {place}{more}; {whole}. {self.job.staging} has such lines as delivered, without an "
+            "object, and reconcile_unrouted shows them"
         )
 
     def show(self) -> None:
@@ -322,6 +324,7 @@ def _complaint(broken: dict[str, str]) -> str:
     more = f" and {len(broken) - _MOST_NAMED} more" if len(broken) > _MOST_NAMED else ""
     noun = "file" if len(broken) == 1 else f"{len(broken)} files"
     return (
-        f"Cannot read the {noun} {', '.join(named)}{more}, and nothing of this batch was appended: deliver again under "
-        "the same path and run this again, or give --skip-corrupt-files to record the name and go on."
+        f"Cannot read the {noun} {', '.join(named)}{more}, and nothing of this batch was appended: deliver again "
+        "under the same path and run the same command again, or give --skip-corrupt-files to record the name and "
+        "continue."
     )

@@ -113,7 +113,7 @@ def missing(spark: SparkSession, paths: Sequence[str], listed: Versions) -> dict
         if same_name(path) in listed:
             continue
         if _version(spark, path) is None:
-            gone[path] = "it was there, and has vanished"
+            gone[path] = "it no longer exists"
         elif _NEVER_EMPTY.search(path):
             gone[path] = "it is empty"
     return gone

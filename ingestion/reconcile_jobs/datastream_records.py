@@ -169,8 +169,8 @@ def _why_unreadable(problem: Exception, path: str) -> str:
     if re.search(r"Permission denied|AccessControl|AccessDenied", story):
         # Not what is to be set aside: it is read once the right is given.
         raise UsageError(
-            f"The file {path} may not be read, and nothing of this batch was appended: give the job's user the right "
-            "to read it, and run this again."
+            f"The file {path} cannot be read, because the job has no permission, and nothing of this batch was "
+            "appended: give the job's user the right to read it, and run this again."
         ) from problem
     if re.search(r"OutOfMemoryError|MemoryError", story):
         raise UsageError(
@@ -197,7 +197,7 @@ _TORN = [
     (r"EOFException", "it ends in the middle"),
     (
         r"not a gzip file|gzip stream|zip\.|incorrect|invalid (?:block|stored|distance|code)|(?i:bzip|bad block)",
-        "what it holds is not what its name says, or was damaged",
+        "its content does not have the format that its name shows, or is damaged",
     ),
-    (r"FILE_NOT_EXIST|PATH_NOT_FOUND|does not exist", "it was there, and has vanished"),
+    (r"FILE_NOT_EXIST|PATH_NOT_FOUND|does not exist", "it no longer exists"),
 ]

@@ -190,8 +190,8 @@ def check(
 def refusal(staging: TableName, outcome: Outcome) -> DataError:
     """Return what a job ends with whose records are not as expected."""
     return DataError(
-        f"The batches {outcome.first_batch} to {outcome.last_batch} of {staging} are appended, and not as expected; "
-        f"{outcome.data_docs} shows them. The same command fails again until one with --expect warn lets them pass."
+        f"The batches {outcome.first_batch} to {outcome.last_batch} of {staging} are appended, but not as expected; "
+        f"see {outcome.data_docs}. The same command fails again until a run with --expect warn accepts them."
     )
 
 
@@ -232,13 +232,13 @@ def _suites(
             column="parsable", value_set=[True], description="Every record can be read, and names its object."
         ),
         "known_change_type": gxe.ExpectColumnValuesToBeInSet(
-            column="change_type", value_set=_CHANGE_TYPES[source], description="The change type is a known one."
+            column="change_type", value_set=_CHANGE_TYPES[source], description="The change type is known."
         ),
         "change_type_present": gxe.ExpectColumnValuesToNotBeNull(
             column="change_type", description="Every record has a change type."
         ),
         "order_present": gxe.ExpectColumnValuesToBeInSet(
-            column="ordered", value_set=[True], description="What orders the changes of a key is there."
+            column="ordered", value_set=[True], description="The fields that order the changes of a key exist."
         ),
         "delivery_lag": gxe.ExpectColumnValuesToBeBetween(
             column="lag_seconds",
@@ -250,7 +250,7 @@ def _suites(
         of_records["known_object"] = gxe.ExpectColumnValuesToBeInSet(
             column="object",
             value_set=list(objects),
-            description="The object is one that was named, or staged before.",
+            description="The object is given with --expect-object, or was staged before.",
         )
     records = envelopes(spark, staging, source, first, last)
     yield _Suite("records", records, ["object", "batch", "origin"], of_records)

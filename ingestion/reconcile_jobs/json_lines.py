@@ -68,7 +68,8 @@ def _decompressed(content: bytes, name: str) -> Iterator[bytes]:
         raise PackedError(f"it ends in the middle (after byte {packed.tell()})") from problem
     except (OSError, ValueError, zlib.error) as problem:
         raise PackedError(
-            f"what it holds is not what its name says, or was damaged (after byte {packed.tell()}: {problem})"
+            f"its content does not have the format that its name shows, or is damaged (after byte {packed.tell()}: "
+            f"{problem})"
         ) from problem
 
 

@@ -185,8 +185,8 @@ def broken_links(tops: Iterable[str], encoding: str) -> list[str]:
                 real = os.path.realpath(entry.path)
                 if any(f"{one}/".startswith(f"{real.rstrip('/')}/") for one in above):
                     raise UsageError(
-                        f"{entry.path} is a link to {real}, a directory above it, and listing it has no end: remove "
-                        "the link, or name the files beside it by a pattern in --path."
+                        f"{entry.path} is a link to {real}, a directory above it, so listing it would never end: "
+                        "remove the link, or name the other files by a pattern in --path."
                     )
                 pending.append((entry.path, (*above, real)))
     return sorted(broken)
@@ -208,6 +208,6 @@ def _check_name(entry: os.DirEntry[str], encoding: str) -> None:
         entry.name.encode(encoding)
     except (UnicodeEncodeError, LookupError):
         raise UsageError(
-            f"Java reads names of files as {encoding} here, and does not see {entry.path}: "
+            f"Java reads file names as {encoding} here, and cannot see {entry.path}: "
             "set the environment variable LC_ALL to C.UTF-8, or to a language's UTF-8, and run this again."
         ) from None

@@ -107,7 +107,7 @@ class _Run:
         moment = self._moment_of(properties)
         totals = Totals(taken_at=moment)
         if known is not None and known.snapshot == properties[f"{_OF_SNAPSHOT}.id"]:
-            self.say(f"this snapshot of {self.object} is in {self.job.staging} already, and nothing was appended")
+            self.say(f"this snapshot of {self.object} is already in {self.job.staging}, and nothing was appended")
             return totals
         self._refuse(known, moment, key, columns)
         cut = _Cut(
@@ -132,7 +132,7 @@ class _Run:
                     "table is empty, give --allow-empty."
                 )
             if self._snapshot_properties()[f"{_OF_SNAPSHOT}.id"] != cut.snapshot:
-                raise Fault(f"{self.job.table} was loaded anew while it was read: run the same command again.")
+                raise Fault(f"{self.job.table} was replaced while it was read: run the same command again.")
             self._append(compared, cut, totals)
         return totals
 
@@ -148,13 +148,15 @@ class _Run:
         kind = properties.get(_OF_SNAPSHOT)
         if kind is None:
             raise UsageError(
-                f"{table} is no snapshot, so nothing says that it is complete: load it with snapshot.py, which also "
-                "takes any table of the session (snapshot.py table)."
+                f"{table} was not created by snapshot.py, so it may be incomplete: load it with snapshot.py. For any "
+                "table of the session, use snapshot.py table."
             )
         if kind in ("jdbc", "spanner") and f"{_OF_SNAPSHOT}.position" not in properties:
-            raise UsageError(f"{table} has no position: the job that took it did not come to its end. Take it again.")
+            raise UsageError(
+                f"{table} has no position, because the job that took it did not finish. Take the snapshot again."
+            )
         if f"{_OF_SNAPSHOT}.id" not in properties:
-            raise UsageError(f"{table} was taken by an earlier version of snapshot.py: take it again.")
+            raise UsageError(f"{table} was taken by an earlier version of snapshot.py: take the snapshot again.")
         return properties
 
     def _moment_of(self, properties: Mapping[str, str]) -> str:
@@ -166,13 +168,17 @@ class _Run:
         try:
             moment = nanoseconds(moment_text or "")
         except ValueError:
-            raise UsageError(f"{self.job.table} does not say when it was taken: say it with --at.") from None
+            raise UsageError(
+                f"{self.job.table} does not have the time when it was taken: give the time with --at."
+            ) from None
         return self._in_range(moment)
 
     def _in_range(self, moment: int) -> str:
         # What orders the records holds these moments.
         if not 0 <= moment < 1 << 63:
-            raise UsageError(f"{self.job.table}: a moment of a snapshot lies between 1970 and 2262. Give another --at.")
+            raise UsageError(
+                f"{self.job.table}: the time of a snapshot must be between 1970 and 2262. Give another --at."
+            )
         return as_text(moment)
 
     def _key_of(self, rows: DataFrame) -> list[str]:
@@ -191,8 +197,9 @@ class _Run:
         staging = self.job.staging
         if moment <= known.taken_at:
             raise UsageError(
-                f"This snapshot of {self.object} is of {moment}, and {staging} has one of {known.taken_at} already: "
-                "snapshots are staged in the order in which they were taken. If its moment is wrong, give --at."
+                f"This snapshot of {self.object} was taken at {moment}, and {staging} already has one of "
+                f"{known.taken_at}: stage snapshots in the order in which they were taken. If the time is wrong, give "
+                "--at."
             )
         if key != known.key:
             raise UsageError(
@@ -201,8 +208,8 @@ class _Run:
             )
         if gone := [name for name in known.columns if name not in columns]:
             raise UsageError(
-                f"This snapshot of {self.object} lacks the column {', '.join(gone)}, which {staging} has: take it with "
-                "that column, or stage it as another --object."
+                f"This snapshot of {self.object} lacks the column {', '.join(gone)}, which {staging} has: take the "
+                "snapshot with this column, or stage it as another --object."
             )
         changed = [f"{name} {known.columns[name]}" for name in known.columns if columns[name] != known.columns[name]]
         new = [name for name in columns if name not in known.columns]
@@ -210,8 +217,8 @@ class _Run:
             what = [f"new columns: {', '.join(new)}"] if new else []
             what += [f"other types than before: {', '.join(changed)}"] if changed else []
             raise UsageError(
-                f"This snapshot of {self.object} has {' and '.join(what)}. With --allow-new-columns it is staged, and "
-                "each row counts as updated."
+                f"This snapshot of {self.object} has {' and '.join(what)}. Give --allow-new-columns to "
+                "stage it; each row then counts as updated."
             )
 
     @contextmanager
@@ -277,13 +284,18 @@ class _Run:
         without_key, repeated, copies, longest, size = counts[4:]
         name = ", ".join(key)
         if without_key:
-            raise DataError(f"{without_key} rows of {self.job.table} have no {name}: the key of a row is never NULL.")
+            raise DataError(
+                f"{without_key} rows of {self.job.table} have NULL in the key {name}: name other columns with --key."
+            )
         if copies > 1:
-            raise DataError(f"{name} is no key of {self.job.table}: {copies} rows have {repeated}. Give another --key.")
+            raise DataError(
+                f"{name} does not identify a row of {self.job.table}: {copies} rows have {repeated}. Give another "
+                "--key."
+            )
         if size > self.job.longest_record:
             raise DataError(
-                f"The row {longest} of {self.job.table} has {size} bytes: give --longest-record, up to 1g, or leave "
-                "the column out of the snapshot."
+                f"The row {longest} of {self.job.table} has {size} bytes: raise --longest-record, up to 1g, or take "
+                "the snapshot without the long column."
             )
 
     def _refuse_purged(self, totals: Totals, known: _Cut | None) -> None:
@@ -292,8 +304,8 @@ class _Run:
         if known is not None and before != known.rows:
             raise UsageError(
                 f"{self.job.staging} has records of {before:,} of the {known.rows:,} rows that the snapshot of "
-                f"{known.taken_at} had: some were purged or deleted there, so which rows are gone cannot be told. "
-                f"Restore them, or stage {self.object} into a new --staging and build its models again."
+                f"{known.taken_at} had: some were purged or deleted there, so the deleted rows cannot be found. "
+                f"Restore the records, or stage {self.object} into a new --staging and build its models again."
             )
 
     def _append(self, compared: DataFrame, cut: _Cut, totals: Totals) -> None:

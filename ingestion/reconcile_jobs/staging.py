@@ -212,7 +212,7 @@ class Staging:
     def damaged_checkpoint(self, location: str, damage: str) -> UsageError:
         """Return the sentence about a checkpoint from which Spark or the job cannot go on."""
         return UsageError(
-            f"The checkpoint {location} is damaged, as a power cut leaves it ({damage}): delete it to "
+            f"The checkpoint {location} is damaged, as after a power cut ({damage}): delete it to "
             f"{self._without_checkpoint}, under new batch numbers. No row is lost by that, and none is there twice."
         )
 
@@ -227,15 +227,15 @@ class Staging:
         if query_id is not None and query_id == known_id:
             if self.was_set_back(committed):
                 raise UsageError(
-                    f"The staging table {self.name} was set back to a version of before its last appends, and the "
-                    f"checkpoint {location} has them as done: restore the table's newest version; or delete the "
-                    f"checkpoint to {self._without_checkpoint}, under batch numbers that were not used before."
+                    f"The staging table {self.name} was restored to a version before its last appends, and the "
+                    f"checkpoint {location} has these appends as done: restore the table's newest version; or delete "
+                    f"the checkpoint to {self._without_checkpoint}, under batch numbers that were not used before."
                 )
             return False
         if committed is not None:
             # For this checkpoint, files are delivered that this table never received.
             raise UsageError(
-                f"The checkpoint {location} has appended to another table than {self.name}, or to one since dropped: "
+                f"The checkpoint {location} belongs to another table than {self.name}, or to a table that was dropped: "
                 f"name another with --checkpoint, or delete it to {self._without_checkpoint}."
             )
         self.number_after_all_appends()
@@ -308,8 +308,8 @@ class Staging:
         seen = re.match(rf"{re.escape(query_id)}/(\d+)/", known)
         if seen and epoch <= int(seen[1]) and known.removesuffix(_EMPTY) != append:
             raise UsageError(
-                f"The checkpoint {location} was set back: the staging table {self.name} has had its append {epoch} "
-                f"already, of other content. Delete the checkpoint to {self._without_checkpoint}."
+                f"The checkpoint {location} was restored: the staging table {self.name} already has its append "
+                f"{epoch}, with other content. Delete the checkpoint to {self._without_checkpoint}."
             )
         taken = self._taken_numbers(query_id, epoch) if again else self._last
         batch = self._last if taken is None else taken + 1
@@ -400,7 +400,7 @@ class Staging:
                 return
             time.sleep(1)
         raise Fault(
-            f"Another job is making the staging table {self.name} at this moment, or was killed while it did: run the "
+            f"Another job is creating the staging table {self.name}, or was killed while it did so: run the "
             "same command again. If it says this again and no other job runs, look at the table's directory: what a "
             f"killed job left there can go, and nothing else. Spark says: {explained(problem)}"
         ) from problem

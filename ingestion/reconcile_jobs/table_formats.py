@@ -126,7 +126,9 @@ class Delta:
             return AppendedSince(spark.sql(f"SELECT * FROM {table} VERSION AS OF {version}"), str(version), table_id)
         added = jvm.java.util.ArrayList()
         if version < int(position):
-            raise NotFollowed(f"was made anew or set back: it is at version {version}, and was read up to {position}")
+            raise NotFollowed(
+                f"was created again or restored: it is at version {version}, and was read up to version {position}"
+            )
         for number, actions in _delta_changes(jvm, log, int(position) + 1, version):
             operation, has_removed, has_added = "another operation", False, False
             for action in actions:
@@ -140,7 +142,7 @@ class Delta:
                     has_removed = True
             # A RESTORE may only add files, of rows that were read before.
             if has_removed or (has_added and operation == "RESTORE"):
-                raise NotFollowed(f"was changed by {operation} at version {number}, and not only appended to")
+                raise NotFollowed(f"was changed by {operation} at version {number}, which is not an append")
         if added.isEmpty():
             return AppendedSince(None, str(version), table_id)
         files = jvm.scala.jdk.javaapi.CollectionConverters.asScala(added).toSeq()
@@ -163,7 +165,7 @@ _NO_HISTORY = (
 def _delta_changes(jvm: Any, log: Any, first: int, last: int) -> Iterator[tuple[int, list[Any]]]:
     """Yield the versions of a table and their actions. Raises NotFollowed where its log does not go back so far."""
     as_java = jvm.scala.jdk.javaapi.CollectionConverters.asJava
-    gone = f"has no history of version {first} any more"
+    gone = f"no longer has the history of version {first}"
     if first > last:
         return
     try:
@@ -292,7 +294,7 @@ class Iceberg:
             operation, parent = str(snapshot.operation()), snapshot.parentId()
             if operation not in ("append", "replace"):
                 raise NotFollowed(
-                    f"was changed by {operation} in snapshot {snapshot.snapshotId()}, and not only appended to"
+                    f"was changed by {operation} in snapshot {snapshot.snapshotId()}, which is not an append"
                 )
             has_appends = has_appends or operation == "append"
             # The snapshot that was read last may have expired; it is still the parent of the next one.
@@ -301,8 +303,8 @@ class Iceberg:
             snapshot = None if parent is None else found.snapshot(parent)
             if snapshot is None:
                 raise NotFollowed(
-                    f"was set back, or its snapshots have expired: snapshot {position}, up to which it was read, does "
-                    "not come before the current one"
+                    f"was restored, or its snapshots have expired: snapshot {position}, up to which it was read, is "
+                    "not before the current one"
                 )
         if not has_appends:
             return AppendedSince(None, newest, table_id)
@@ -341,8 +343,8 @@ def _iceberg_table(spark: SparkSession, table: str) -> Any:
 
 def _other_format(table: str, session: str) -> UsageError:
     return UsageError(
-        f"The table {table} is of another format than those of this session, {session}: name another, or let "
-        "SPARK_CONF_DIR point at a configuration for its format."
+        f"The table {table} does not have the format of this session, {session}: name another table, or set "
+        "SPARK_CONF_DIR to a configuration for its format."
     )
 
 

@@ -18,7 +18,7 @@ def nanoseconds(text: str) -> int:
     """Return a timestamp as nanoseconds since 1970. Raises ValueError for what is no timestamp with a zone."""
     found = _TEXT.fullmatch(text)
     if not found:
-        raise ValueError(f"{text} is no timestamp; write it as 2026-05-01T09:00:00Z")
+        raise ValueError(f"{text} is not a timestamp; write it as 2026-05-01T09:00:00Z")
     day, clock, fraction, zone = found.groups()
     seconds = calendar.timegm(datetime.fromisoformat(f"{day}T{clock}").timetuple())
     if zone not in "Zz":

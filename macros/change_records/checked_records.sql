@@ -48,9 +48,9 @@ from (
             {%- for key in keys %},
             if(_change_error is null and {{ reconcile.identifier(key) }} is null{{ ' and not ' ~ reconcile.is_keyless_delete(keys, keyless.place) if keyless }}, {{ reconcile.literal('the record has no _row_id, which is the key: backfill rows may have none' if row_ids and key == '_row_id' else 'key ' ~ key ~ ' is missing or NULL') }}, null)
             {%- endfor %},
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             {%- if settings.materialized == 'history' %}
-            if(_change_error is null and _change_time is null, 'the record has no time, from which its version would be valid', null),
+            if(_change_error is null and _change_time is null, 'the record has no _change_time, which is the time from which its version is valid', null),
             {%- endif %}
             {%- if partial_records %}
             if(

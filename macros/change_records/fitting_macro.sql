@@ -13,7 +13,7 @@ case source
 {#- The complaint about a record that the macro for `source` does not read, as SQL; NULL if the macro reads it. -#}
 {%- macro complaint_of_source(source, fitting_macro='fitting_macro') -%}
 case
-                when {{ fitting_macro }} is not null then concat('the record is of another source; probably meant: ', {{ fitting_macro }})
+                when {{ fitting_macro }} is not null then concat('the record is of another source; the macro that fits is ', {{ fitting_macro }})
                 when not source <=> '{{ source }}' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
             end
 {%- endmacro %}

@@ -30,9 +30,9 @@ true
 
 {%- macro _as_of_complaint(as_of) -%}
 {%- if as_of.position == 'commit_time' -%}
-if(_change_time is null, 'the record has no time, which the variable as_of asks for', null)
+if(_change_time is null, 'the record has no _change_time, which the variable as_of needs', null)
 {%- elif as_of.position == 'pg_snapshot' -%}
-if({{ reconcile.is_in_log() }} and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, which the variable as_of asks for', null)
+if({{ reconcile.is_in_log() }} and try_cast(_change_transaction as bigint) is null, 'the record has no _change_transaction, which the variable as_of needs', null)
 {%- else -%}
 cast(null as string)
 {%- endif -%}

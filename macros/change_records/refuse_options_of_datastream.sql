@@ -3,7 +3,7 @@
   {%- set complaints = [] -%}
   {%- for option in ['encoding', 'infinity_is_null'] -%}
     {%- for column in columns if column[option] -%}
-      {%- do complaints.append('column ' ~ column.name ~ ': its meta has ' ~ option ~ ', which is for Datastream; ' ~ writer ~ ' writes each type in one way, so remove it') -%}
+      {%- do complaints.append('column ' ~ column.name ~ ': its meta has ' ~ option ~ ', which applies only to files of Datastream; ' ~ writer ~ ' writes each type in only one form; remove the option') -%}
     {%- endfor -%}
   {%- endfor -%}
   {%- do reconcile.raise_complaints(complaints) -%}

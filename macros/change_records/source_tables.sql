@@ -13,16 +13,16 @@
   {%- for name in ([table] if table is string or table is mapping else table or []) -%}
     {%- set parts = [name.get('database'), name.get('schema'), name.get('table')] if name is mapping else (name | string).split('.') -%}
     {%- if name is not mapping and parts | length not in [2, 3] or not parts | last or not parts[-2] -%}
-      {%- do complaints.append("table '" ~ name ~ "' is no table; write schema and table (of MySQL, database and table) as 'shop.orders', or, where one has a dot in its name, as {'schema': 'shop', 'table': 'or.ders'}") -%}
+      {%- do complaints.append("table '" ~ name ~ "' is not the name of a table; write schema and table (for MySQL, database and table) as 'shop.orders', or, if a name contains a dot, as {'schema': 'shop', 'table': 'or.ders'}") -%}
     {%- else -%}
       {%- do routes.append({
           'objects': [parts[-2] ~ '_' ~ parts[-1], parts[-2] ~ '.' ~ parts[-1]], 'table': [parts[-3] if parts | length == 3 else none, parts[-2], parts[-1]]}) -%}
     {%- endif -%}
   {%- endfor -%}
   {%- if object and table -%}
-    {%- do complaints.append('it names both an object and a table; name the table alone') -%}
+    {%- do complaints.append('its source macro has both object and table; give only table') -%}
   {%- elif not object and not table -%}
-    {%- do complaints.append("it names no table; write table='shop.orders', or object='shop_orders' as it stands in the records") -%}
+    {%- do complaints.append("its source macro has no table; write table='shop.orders', or object='shop_orders' as in the records") -%}
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return(routes) }}

@@ -40,12 +40,12 @@ partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile
   {%- endfor -%}
   {%- if never_present -%}
     {%- do reconcile.raise_complaints([
-          'no record has ever had ' ~ never_present | join(', ') ~ ', which the YAML declares' ~ ('; not declared: ' ~ new | join(', ') if new else '')
-          ~ '; correct the name, remove the column, or, if its records are still to come, add it to `meta: {ignored_columns: [...]}`']) -%}
+          'no record has the declared column ' ~ never_present | join(', ') ~ ('; columns of the records that are not declared: ' ~ new | join(', ') if new else '')
+          ~ '; correct the name in the YAML, or remove the column, or, if records with it will arrive later, add it to `meta: {ignored_columns: [...]}`']) -%}
   {%- endif -%}
   {%- set messages = [] -%}
-  {%- if new -%}{%- do messages.append('not declared: ' ~ new | join(', ')) -%}{%- endif -%}
-  {%- if lacking -%}{%- do messages.append('no longer in every record: ' ~ lacking | join(', ')) -%}{%- endif -%}
+  {%- if new -%}{%- do messages.append('columns that are not declared: ' ~ new | join(', ')) -%}{%- endif -%}
+  {%- if lacking -%}{%- do messages.append('columns that are no longer in every record: ' ~ lacking | join(', ')) -%}{%- endif -%}
   {%- for key in keys -%}
     {%- do messages.append('the key of the source is ' ~ fromjson(key) | join(', ') ~ ', not ' ~ settings.unique_key | join(', ')) -%}
   {%- endfor -%}
@@ -170,7 +170,7 @@ group by batch, kind, name, spelled, form, is_declared
 {%- macro noted_node(relation, test) -%}
   {%- set node = reconcile.node_of(relation) -%}
   {%- if node.config.materialized == 'current_view' -%}
-    {{ exceptions.raise_compiler_error(reconcile.ledger_name(relation) ~ ' is a current_view: no run reads its records and nothing is noted of their columns; take the test ' ~ test ~ ' from it.') }}
+    {{ exceptions.raise_compiler_error(reconcile.ledger_name(relation) ~ ' is a current_view, and runs do not record the columns of its records; remove the test ' ~ test ~ ' from it.') }}
   {%- endif -%}
   {{ return(node) }}
 {%- endmacro %}

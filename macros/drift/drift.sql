@@ -3,13 +3,13 @@
     `nodes`: the models' nodes. -#}
 {%- macro drift_of(nodes) -%}
 {%- if not nodes -%}
-{{ reconcile.no_rows({'relation': 'string', 'object': 'string', 'kind': 'string', 'name': 'string', 'finding': 'string', 'since_batch': 'bigint', 'last_batch': 'bigint', 'records': 'bigint', 'said': 'string', 'yaml': 'string'}) }}
+{{ reconcile.no_rows({'relation': 'string', 'object': 'string', 'kind': 'string', 'name': 'string', 'finding': 'string', 'since_batch': 'bigint', 'last_batch': 'bigint', 'records': 'bigint', 'forms': 'string', 'yaml': 'string'}) }}
 {%- else -%}
 with models as (
     {{ reconcile._models_of_drift(nodes) | indent(4) }}
 ),
 
--- what was said of each column, key or schema, each thing with its batches
+-- what the records show of each column, key or schema, with its batches
 observations as (
     select relation, kind, name, is_declared, spelled, min(form) as form, min(batch) as since, max(batch) as last_batch, sum(records) as records, collect_list(struct(batch, records)) as batches
     from {{ reconcile.qualified(reconcile.columns_seen()) }}
@@ -22,7 +22,7 @@ columns as (
         min(since) as first_batch,
         max(last_batch) as last_batch,
         sum(if(form = 'missing', 0, records)) as records,
-        array_sort(collect_list(if(form in ('missing', 'null'), null, struct(since, form, spelled, records)))) as forms,
+        array_sort(collect_list(if(form in ('missing', 'null'), null, struct(since, form, spelled, records)))) as observed_forms,
         coalesce(max(if(form = 'missing', batches, null)), array()) as lacking,
         array_max(array_except(flatten(collect_list(if(form = 'missing', null, batches.batch))), lacking.batch)) as last_whole,
         max(spelled) as spelled
@@ -36,7 +36,7 @@ judged as (
     select
         *,
         filter(lacking, entry -> entry.batch > coalesce(last_whole, 0)) as missing,
-        cardinality(array_distinct(transform(forms, entry -> struct(entry.form, entry.spelled)))) > 1 as is_changed
+        cardinality(array_distinct(transform(observed_forms, entry -> struct(entry.form, entry.spelled)))) > 1 as is_changed
     from columns
 ),
 
@@ -44,12 +44,12 @@ found as (
     select
         relation, 'column' as kind, name, last_batch,
         case when not is_declared then 'new' when cardinality(missing) > 0 then 'missing' when is_changed then 'changed form' end as finding,
-        case when not is_declared then first_batch when cardinality(missing) > 0 then array_min(missing.batch) else element_at(forms, -1).since end as since_batch,
-        case when not is_declared then records when cardinality(missing) > 0 then aggregate(missing.records, 0L, (sum, number) -> sum + number) else element_at(forms, -1).records end as records,
-        array_join(transform(forms, entry -> concat(entry.form, ' as ', entry.spelled, ' since batch ', entry.since)), ', ') as said,
+        case when not is_declared then first_batch when cardinality(missing) > 0 then array_min(missing.batch) else element_at(observed_forms, -1).since end as since_batch,
+        case when not is_declared then records when cardinality(missing) > 0 then aggregate(missing.records, 0L, (sum, number) -> sum + number) else element_at(observed_forms, -1).records end as records,
+        array_join(transform(observed_forms, entry -> concat(entry.form, ' as ', entry.spelled, ' since batch ', entry.since)), ', ') as forms,
         if(not is_declared, concat(
             '- {name: "', replace(replace(spelled, '\\', '\\\\'), '"', '\\"'), '", data_type: ',
-            case when is_changed then 'string' when forms[0].form = 'whole number' then 'bigint' when forms[0].form = 'boolean' then 'boolean' when forms[0].form = 'json' then 'variant' else 'string' end, '}'
+            case when is_changed then 'string' when observed_forms[0].form = 'whole number' then 'bigint' when observed_forms[0].form = 'boolean' then 'boolean' when observed_forms[0].form = 'json' then 'variant' else 'string' end, '}'
         ), null) as yaml
     from judged
     union all
@@ -63,7 +63,7 @@ found as (
     where place > 1 or cardinality(batches) > 1
 )
 
-select relation, object, kind, name, if(kind = 'column' and array_contains(ignored, name), 'ignored', finding) as finding, since_batch, last_batch, records, said, yaml
+select relation, object, kind, name, if(kind = 'column' and array_contains(ignored, name), 'ignored', finding) as finding, since_batch, last_batch, records, forms, yaml
 from found
 inner join models using (relation)
 where finding is not null

@@ -1,6 +1,7 @@
 {#- A list of at most one sentence, if the log that orders a Datastream model's changes seems to have begun anew. Then
     some changes of the range are an hour or more later than other changes of their rows, but before them in the log,
-    and lose to them. The sentence says by which time the generation to declare began. The order stays as it is declared. -#}
+    and lose to them. The sentence has the time of the first such change: the log began anew at this time or earlier. The
+    order stays as it is declared. -#}
 {%- macro log_messages(relations, settings, range, counts) -%}
   {%- set is_history = settings.materialized == 'history' -%}
   {%- if not reconcile.have_log(settings.inputs.objects) or range.kind == 'rebuild' or settings.as_of
@@ -11,8 +12,8 @@
         relations.fold_cache, settings.unique_key, is_history, reconcile.keys_may_shift(settings.keyless)) -%}
   {%- set changes, first_time = run_query(query)[0] -%}
   {{ return([
-      changes ~ ' lost to changes that are an hour or more older and further in the log, the first of them at ' ~ first_time
-      ~ ': if the log began anew before, add the time when it did to generations; see the test log_is_one'] if changes else []) }}
+      changes ~ ' lost to changes that are later in the log, but an hour or more earlier in time (the first that lost is of ' ~ first_time
+      ~ '): if the log began anew at this time or earlier, add the time when it did to generations; see the test log_is_one'] if changes else []) }}
 {%- endmacro %}
 
 {#- SQL that counts the rows of `fold` that lie before the newest stored record of their key in the log, but whose time

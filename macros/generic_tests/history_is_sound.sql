@@ -7,7 +7,7 @@
 {%- do reconcile.refuse_untestable(model, 'history_is_sound') -%}
 {%- set node = reconcile.node_of(model) -%}
 {%- if node.config.materialized != 'history' -%}
-  {{ exceptions.raise_compiler_error('Test history_is_sound: ' ~ reconcile.ledger_name(model) ~ ' is no history but a ' ~ node.config.materialized ~ '; this test is for models of materialization history.') }}
+  {{ exceptions.raise_compiler_error('Test history_is_sound: ' ~ reconcile.ledger_name(model) ~ ' is a ' ~ node.config.materialized ~ ', and this test is only for the materialization history; remove the test from it.') }}
 {%- endif -%}
 {%- set keys = reconcile.keys_of(node) -%}
 {%- set key = reconcile.key_columns(keys) -%}
@@ -96,16 +96,16 @@ gaps as (
     where valid_to < next_from
 )
 
-select {{ key }}, _change_sequence, valid_from, valid_to, 'is kept twice' as finding
+select {{ key }}, _change_sequence, valid_from, valid_to, 'the record is stored more than once' as finding
 from neighbours
 where copies > 1
 union all
-select {{ key }}, _change_sequence, valid_from, valid_to, 'its record ends otherwise than the next one begins'
+select {{ key }}, _change_sequence, valid_from, valid_to, 'valid_to is not the valid_from of the next version, or valid_from is NULL or later than the change'
 from neighbours
 left anti join ended_versions using ({{ key }}, _change_sequence)
 where not valid_to <=> next_from or valid_from > _change_time or valid_from is null
 union all
-select {{ key }}, _change_sequence, valid_from, valid_to, 'its keyless delete does not end it before the next one begins'
+select {{ key }}, _change_sequence, valid_from, valid_to, 'a keyless delete ended the version, but valid_to is NULL or later than the next version'
 from neighbours
 left semi join ended_versions using ({{ key }}, _change_sequence)
 where valid_to is null or valid_to > next_from
@@ -118,14 +118,14 @@ select {{ key }}, _change_sequence, valid_from, valid_to, 'overlaps the next ver
 from versions
 where next_from < valid_to or (valid_to is null and next_from is not null)
 union all
-select {{ key }}, _change_sequence, valid_from, valid_to, 'a gap follows that no delete explains'
+select {{ key }}, _change_sequence, valid_from, valid_to, 'a gap follows the version, and no delete explains it'
 from gaps
 union all
 select {{ key }}, _change_sequence, valid_from, valid_to, 'one of several current versions'
 from versions
 where is_current and current_versions > 1
 union all
-select {{ key }}, newest._change_sequence, newest.valid_from, newest.valid_to, 'no version is current, though the newest record is no delete'
+select {{ key }}, newest._change_sequence, newest.valid_from, newest.valid_to, 'no version is current, although the newest record is not a delete'
 from neighbours as newest
 left anti join (select * from versions where is_current) as current using ({{ key }})
 left anti join ended_versions on {{ reconcile.keys_match(keys, 'newest', 'ended_versions') }} and newest._change_sequence = ended_versions._change_sequence

@@ -6,7 +6,7 @@
 {%- set of_all = reconcile.nodes_to_test(model) -%}
 {%- set nodes = of_all | rejectattr('config.materialized', 'equalto', 'current_view') | list -%}
 {%- if of_all and not nodes -%}
-  {{ exceptions.raise_compiler_error(reconcile.ledger_name(model) ~ ' is a current_view: nothing is applied to it and the ledger has no account of it; take the test ledger_balances from it.') }}
+  {{ exceptions.raise_compiler_error(reconcile.ledger_name(model) ~ ' is a current_view, and the ledger has no rows for it; remove the test ledger_balances from it.') }}
 {%- endif -%}
 {%- set findings = reconcile.account_findings(nodes) if nodes else reconcile.no_rows({'relation': 'string', 'finding': 'string'}) -%}
 {%- if nodes and flags.WHICH in ['test', 'build'] -%}

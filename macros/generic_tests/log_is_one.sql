@@ -1,7 +1,7 @@
 {#- Fails if the log of a Datastream source seems to have begun anew without a generation that says so: all changes of
     some hour are later in time, but earlier in the log, than the place that an earlier hour had reached. The hour in
     between is left out, since statements of one hour may be logged in the next. The order stays as it is declared: the
-    finding names the generation to declare, and the test changes nothing. -#}
+    finding shows which time to add to `generations`, and the test changes nothing. -#}
 {%- test log_is_one(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'log_is_one') -%}
@@ -13,24 +13,24 @@ with changes as (
 ),
 
 hours as (
-    select generation, date_trunc('HOUR', _change_time) as hour, min(_change_time) as began, max(place) as last_place, count(*) as changes
+    select generation, date_trunc('HOUR', _change_time) as hour, min(_change_time) as began, max(place) as last_position, count(*) as changes
     from changes
     group by generation, date_trunc('HOUR', _change_time)
 ),
 
 compared as (
-    select *, max(last_place) over (partition by generation order by hour range between unbounded preceding and interval '2' hour preceding) as place_before
+    select *, max(last_position) over (partition by generation order by hour range between unbounded preceding and interval '2' hour preceding) as position_before
     from hours
 )
 
 select
-    min(began) as began_by,
+    min(began) as first_change_time,
     sum(changes) as changes,
-    max(place_before) as place_before,
-    max(last_place) as place_since,
-    concat('positions fell while times rose: the log seems to have begun anew by ', date_format(min(began), "yyyy-MM-dd HH:mm:ssXXX"), '; if it did, add the time when it did to generations') as finding
+    max(position_before) as position_before,
+    max(last_position) as position_since,
+    concat('changes from ', date_format(min(began), "yyyy-MM-dd HH:mm:ssXXX"), ' on are later in time, but earlier in the log: the log seems to have begun anew at this time or earlier; if it did, find the time and add it to generations') as finding
 from compared
-where last_place < place_before
+where last_position < position_before
 group by generation
 {%- endif -%}
 {%- endtest %}
@@ -38,6 +38,6 @@ group by generation
 {#- These tests are for models of Datastream's sources, whose log has positions. -#}
 {%- macro refuse_other_sources(model, test) -%}
   {%- if not reconcile.have_log(reconcile.model_inputs(reconcile.node_of(model)).objects) -%}
-    {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': ' ~ reconcile.ledger_name(model) ~ ' reads no source of Datastream by a source macro; this test is for such models.') }}
+    {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': ' ~ reconcile.ledger_name(model) ~ ' has no source macro of Datastream, and this test is only for models with one; remove the test from it.') }}
   {%- endif -%}
 {%- endmacro %}

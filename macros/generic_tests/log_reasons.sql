@@ -7,7 +7,7 @@
     {%- for relation, reason, records, first_batch, last_batch, example_key, others in rows -%}
       {%- do log(reconcile.printable(test ~ ' of ' ~ relation ~ ': ' ~ records ~ (' time, ' if records == 1 else ' times, ')
             ~ ('batch ' ~ first_batch if first_batch == last_batch else 'batches ' ~ first_batch ~ ' to ' ~ last_batch) ~ ': ' ~ reason
-            ~ (' (as of the key ' ~ example_key ~ ')' if example_key else '')), info=true) -%}
+            ~ (' (for example the key ' ~ example_key ~ ')' if example_key else '')), info=true) -%}
       {%- if loop.last and others > loop.length -%}{%- do log(test ~ ': and ' ~ (others - loop.length) ~ ' more reasons', info=true) -%}{%- endif -%}
     {%- endfor -%}
   {%- endif -%}

@@ -4,7 +4,7 @@
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'no_unrouted') if model is string -%}
 {%- if not load_relation(model) -%}
-  {{ exceptions.raise_compiler_error('Test no_unrouted: ' ~ reconcile.ledger_name(model) ~ ' does not exist; fill it with ingestion/append.py first.') }}
+  {{ exceptions.raise_compiler_error('Test no_unrouted: ' ~ reconcile.ledger_name(model) ~ ' does not exist; create it with ingestion/append.py first.') }}
 {%- endif -%}
 {%- set staging = reconcile.staging_read().get(reconcile.ledger_name(model), {'relation': model, 'objects': {}}) -%}
 select

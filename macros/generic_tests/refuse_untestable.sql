@@ -2,8 +2,8 @@
     test of a part of a table. `model` is the argument of the test. -#}
 {%- macro refuse_untestable(model, test) -%}
   {%- if model is string -%}
-    {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': it asks about a whole table, and `where` leaves rows out of it; take `where` from its config.') }}
+    {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': it tests a whole table, and `where` leaves rows out; remove `where` from its config.') }}
   {%- elif execute and flags.WHICH in ['test', 'build'] and not load_relation(model) -%}
-    {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': ' ~ reconcile.ledger_name(model) ~ ' does not exist yet; build it by `dbt run` first, or fill it with ingestion/append.py.') }}
+    {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': ' ~ reconcile.ledger_name(model) ~ ' does not exist yet; build a model with `dbt run` first, or create a staging table with ingestion/append.py.') }}
   {%- endif -%}
 {%- endmacro %}

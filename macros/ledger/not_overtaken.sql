@@ -4,7 +4,7 @@
     statement's commit if another commit came after that version. `unchanged` is SQL. -#}
 {%- macro not_overtaken(relations, unchanged) -%}
 if({{ unchanged }}, true, raise_error({{ reconcile.literal(
-      reconcile.ledger_name(relations.live) ~ ': another run of this model has come in between, and this one stopped; what it lacks the next `dbt run` brings') }}))
+      reconcile.ledger_name(relations.live) ~ ': another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing') }}))
 {%- endmacro %}
 
 {#- Whether the base table is still as `range_to_apply` saw it: no row is of a later batch. Spark skips files without

@@ -5,7 +5,7 @@
 {%- macro source_lag() -%}
 {%- set stalled_after = var('reconcile_stalled_after', '10 minutes') -%}
 {%- if not modules.re.fullmatch('[0-9]{1,9} (second|minute|hour|day)s?', stalled_after | string) -%}
-  {{ exceptions.raise_compiler_error("reconcile_stalled_after: '" ~ stalled_after ~ "' is no length of time; write it as '10 minutes'.") }}
+  {{ exceptions.raise_compiler_error("reconcile_stalled_after: '" ~ stalled_after ~ "' is not a duration; write it as '10 minutes'.") }}
 {%- endif -%}
 select
     staging,

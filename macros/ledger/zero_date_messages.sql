@@ -8,7 +8,7 @@
     {%- do columns.append(values ~ ' of ' ~ name) -%}
     {%- do counts.update({'zero_dates': counts.get('zero_dates', 0) + values}) -%}
   {%- endfor -%}
-  {{ return(['zero dates became NULL: ' ~ columns | join(', ')]) }}
+  {{ return(['zero dates that became NULL: ' ~ columns | join(', ')]) }}
 {%- endmacro %}
 
 {%- macro _zero_dates_by_column(relations) -%}

@@ -10,7 +10,7 @@
   {%- set cut = reconcile._cut(settings) -%}
   {%- if not settings.inputs.objects -%}
     {%- if as_of.position == 'appended_at' -%}
-      {%- do reconcile.raise_complaints(['as_of: {appended_at: ...} asks when records were appended, and it reads no staging table by a source macro; name another position']) -%}
+      {%- do reconcile.raise_complaints(['as_of: {appended_at: ...} is a time of appends to a staging table, and the model has no source macro that reads one; name another position']) -%}
     {%- endif -%}
     {{ return(as_of.value | int if as_of.position == 'batch' else cut) }}
   {%- endif -%}
@@ -21,9 +21,9 @@
         'select max(batch) as last, max(if(' ~ is_as_of ~ ', batch, null)) as as_of_batch from ' ~ reconcile.qualified(staging)
         ~ ' where batch <= ' ~ cut) -%}
   {%- if as_of.position == 'batch' and as_of.value | int > staged.last | int(0) -%}
-    {%- do reconcile.raise_complaints(['as_of asks for ' ~ as_of.label ~ ', and the last one of ' ~ reconcile.ledger_name(staging) ~ ' is ' ~ staged.last | int(0)]) -%}
+    {%- do reconcile.raise_complaints(['as_of is ' ~ as_of.label ~ ', but the last batch of ' ~ reconcile.ledger_name(staging) ~ ' is ' ~ staged.last | int(0) ~ '; name a batch that exists']) -%}
   {%- elif staged.as_of_batch is none -%}
-    {%- do reconcile.raise_complaints(['as_of asks for ' ~ as_of.label ~ ', and nothing had been appended to ' ~ reconcile.ledger_name(staging) ~ ' by then']) -%}
+    {%- do reconcile.raise_complaints(['as_of is ' ~ as_of.label ~ ', but nothing had been appended to ' ~ reconcile.ledger_name(staging) ~ ' at this time; use a later time']) -%}
   {%- endif -%}
   {{ return(as_of.value | int if as_of.position == 'batch' else staged.as_of_batch | int) }}
 {%- endmacro %}

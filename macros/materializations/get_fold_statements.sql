@@ -43,19 +43,19 @@
   {%- set complaints = [] -%}
   {%- for field in ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch', '_change_columns',
                     '_change_error'] if field not in fields -%}
-    {%- do complaints.append('its SELECT has no column ' ~ field ~ '; see "Change records" in docs/design.md') -%}
+    {%- do complaints.append('its SELECT has no column ' ~ field ~ '; add it, see "Change records" in docs/design.md') -%}
   {%- endfor -%}
   {%- for column in reconcile.declared_columns() if column.name not in fields -%}
-    {%- do complaints.append('its SELECT has no column ' ~ column.name ~ ', which its YAML declares') -%}
+    {%- do complaints.append('its SELECT has no column ' ~ column.name ~ ', which its YAML declares; add it to the SELECT, or remove it from the YAML') -%}
   {%- endfor -%}
   {%- if row_ids and '_row_id' not in fields -%}
-    {%- do complaints.append('its SELECT has no column _row_id, which `meta: {row_ids: true}` says it has') -%}
+    {%- do complaints.append('its SELECT has no column _row_id, which `meta: {row_ids: true}` requires; add the column, or remove row_ids from meta') -%}
   {%- endif -%}
   {%- if reconcile.keys_may_shift(keyless) and '_change_transaction' not in fields -%}
-    {%- do complaints.append('its SELECT has no column _change_transaction, the transaction of a change; pass it on, or add `cast(null as string) as _change_transaction` if the source has none') -%}
+    {%- do complaints.append('its SELECT has no column _change_transaction, the transaction of a change; select it, or add `cast(null as string) as _change_transaction` if the source has no transactions') -%}
   {%- endif -%}
   {%- if keyless.kind == 'range_deletes' and '_range' not in fields -%}
-    {%- do complaints.append('its SELECT has no column _range, which `meta: {range_deletes: true}` says it has') -%}
+    {%- do complaints.append('its SELECT has no column _range, which `meta: {range_deletes: true}` requires; add the column, or remove range_deletes from meta') -%}
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return(fields) }}

@@ -5,7 +5,7 @@
   {%- set existing = load_relation(this) -%}
   {%- if existing and existing.type != 'view' -%}
     {%- do reconcile.raise_complaints([reconcile.ledger_name(this) ~ " exists and is a " ~ existing.type
-          ~ " of somebody else's, which is not replaced; drop or rename it"]) -%}
+          ~ " that this package did not create, so it is not replaced; drop or rename it"]) -%}
   {%- endif -%}
   {%- set built = reconcile.table_properties(this).get('reconcile.definition', 'otherwise') if existing -%}
   {%- set comments = reconcile.view_comments(model.columns.values()) -%}

@@ -14,18 +14,18 @@
   {%- if not last.batch -%}
     {{ return({'batch': 0, 'snapshot': none}) }}
   {%- endif -%}
-  {%- set purge_sentence = reconcile.ledger_name(staging) ~ ' was purged of ' ~ last.object
-        ~ ' up to batch ' ~ last.batch -%}
+  {%- set purge_sentence = 'the records of ' ~ last.object ~ ' up to batch ' ~ last.batch ~ ' were purged from '
+        ~ reconcile.ledger_name(staging) -%}
   {%- if settings.as_of and (settings.as_of.position not in ['batch', 'appended_at'] or upto < last.batch) -%}
-    {%- do reconcile.raise_complaints([purge_sentence ~ ', and the rows as of ' ~ settings.as_of.label ~ ' cannot be told any more; ask for a later batch']) -%}
+    {%- do reconcile.raise_complaints([purge_sentence ~ ', so the rows as of ' ~ settings.as_of.label ~ ' cannot be built; set as_of to batch ' ~ last.batch ~ ' or a later batch']) -%}
   {%- elif not settings.base_snapshot -%}
-    {%- do reconcile.raise_complaints([purge_sentence ~ ', and these rows follow from all of its records; declare what they had come to, a copy of a base table of then, as `meta: {base_snapshot: schema.table}`']) -%}
+    {%- do reconcile.raise_complaints([purge_sentence ~ ', but a rebuild needs them; declare a copy of the base table to which they had been applied, as `meta: {base_snapshot: schema.table}`']) -%}
   {%- endif -%}
   {%- set snapshot = reconcile._base_snapshot(settings, columns, purge_sentence) -%}
   {%- if settings.as_of and reconcile.largest_batch(snapshot) > upto -%}
-    {%- do reconcile.raise_complaints([purge_sentence ~ ', and its base snapshot ' ~ settings.base_snapshot ~ ' is newer than ' ~ settings.as_of.label ~ '; ask for a later batch, or name an older copy']) -%}
+    {%- do reconcile.raise_complaints([purge_sentence ~ ', and its base snapshot ' ~ settings.base_snapshot ~ ' is newer than ' ~ settings.as_of.label ~ '; set as_of to a later batch, or declare an older copy']) -%}
   {%- elif settings.keyless and (settings.as_of or not settings.built.base) -%}
-    {%- do reconcile.raise_complaints([purge_sentence ~ ', and a base snapshot does not say which of its rows a delete without a key had undone; rebuild the model that was there before' ~ (', or say `meta: {row_ids: false}` if the source writes no such deletes' if settings.keyless.kind == 'row_deletes' else '')]) -%}
+    {%- do reconcile.raise_complaints([purge_sentence ~ ', and a base snapshot does not show which of its rows a delete without a key has removed; rebuild the model where its base table exists' ~ (', or set `meta: {row_ids: false}` if the source writes no such deletes' if settings.keyless.kind == 'row_deletes' else '')]) -%}
   {%- endif -%}
   {{ return({'batch': last.batch, 'snapshot': snapshot}) }}
 {%- endmacro %}
@@ -37,7 +37,7 @@
   {%- set snapshot = load_relation(api.Relation.create(schema=name[0], identifier=name[1])) -%}
   {%- set complaints = [] -%}
   {%- if not snapshot -%}
-    {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' does not exist, and ' ~ purge_sentence ~ '; name a copy of a base table of then') -%}
+    {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' does not exist, and ' ~ purge_sentence ~ '; name a copy of the base table to which these records had been applied') -%}
   {%- else -%}
     {%- set types = {
           '_change_sequence': 'string', '_change_time': 'timestamp', '_change_batch': 'bigint', '_deleted': 'boolean',
@@ -58,7 +58,7 @@
         {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' has no column ' ~ stored ~ '; name a copy of the whole base table'
               ~ (', or add the column to a copy that an earlier version made' if column in reconcile.columns_of_transaction() else '')) -%}
       {%- elif snapshot_types[stored] != type -%}
-        {%- do complaints.append('column ' ~ stored ~ ' of its base snapshot ' ~ settings.base_snapshot ~ ' is ' ~ snapshot_types[stored] ~ ' and not ' ~ type ~ '; make it anew with that type') -%}
+        {%- do complaints.append('column ' ~ stored ~ ' of its base snapshot ' ~ settings.base_snapshot ~ ' has the type ' ~ snapshot_types[stored] ~ ', and the base table needs ' ~ type ~ '; create the copy again with this type') -%}
       {%- endif -%}
     {%- endfor -%}
   {%- endif -%}
@@ -66,7 +66,7 @@
         else {} -%}
   {%- for aspect, declared in fromjson(settings.declaration).items()
         if built and aspect in ['unique_key', 'sources', 'sequence'] and built.get(aspect) != declared -%}
-    {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' was built with another ' ~ aspect ~ ', by which its rows cannot be compared with new records; name a copy of a table with this one') -%}
+    {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' was built with another ' ~ aspect ~ ', so its rows cannot be compared with new records; name a copy of a base table that has the ' ~ aspect ~ ' of the model') -%}
   {%- endfor -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return(snapshot) }}
@@ -80,8 +80,8 @@
         or [applied.base_batch, applied.ledger_batch] | max == 0) -%}
     {%- for object, batch in reconcile.purged_through(inputs.relations[0], inputs.objects).items() if batch >= first -%}
       {%- do reconcile.raise_complaints([
-            reconcile.ledger_name(relations.base) ~ ' lacks batch ' ~ first ~ ', and ' ~ reconcile.ledger_name(inputs.relations[0]) ~ ' was purged of '
-            ~ object ~ ' up to batch ' ~ batch ~ '; restore a newer version of it, or declare a base snapshot and rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
+            reconcile.ledger_name(relations.base) ~ ' lacks batch ' ~ first ~ ', and the records of ' ~ object ~ ' up to batch ' ~ batch ~ ' were purged from '
+            ~ reconcile.ledger_name(inputs.relations[0]) ~ '; restore a newer version of the base table, or declare a base snapshot and rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
     {%- endfor -%}
   {%- endif -%}
 {%- endmacro %}

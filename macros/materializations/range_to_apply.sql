@@ -49,7 +49,7 @@
     {%- do staging.append(reconcile.ledger_name(relation)) -%}
   {%- endfor -%}
   {%- if staging | length > 1 -%}
-    {%- do reconcile.raise_complaints(['it reads ' ~ staging | length ~ ' staging tables (' ~ staging | join(', ') ~ '), whose batches are numbered apart; let one model read one']) -%}
+    {%- do reconcile.raise_complaints(['it reads ' ~ staging | length ~ ' staging tables (' ~ staging | join(', ') ~ '), and each has its own batch numbers; write one model for each staging table']) -%}
   {%- elif staging -%}
     {{ return(0 if flags.EMPTY else cuts[staging[0]]) }}
   {%- endif -%}
@@ -61,7 +61,7 @@
 {#- `inputs`: {relations, objects}, as returned by model_inputs; in the macros below too. -#}
 {%- macro refuse_missing_staging(inputs) -%}
   {%- for relation in inputs.relations if inputs.objects and not load_relation(relation) -%}
-    {%- do reconcile.raise_complaints(['the staging table ' ~ reconcile.ledger_name(relation) ~ ' does not exist; fill it with ingestion/append.py first']) -%}
+    {%- do reconcile.raise_complaints(['the staging table ' ~ reconcile.ledger_name(relation) ~ ' does not exist; create it with ingestion/append.py first']) -%}
   {%- endfor -%}
 {%- endmacro %}
 
@@ -93,13 +93,13 @@
         'spanner': 'mods', 'bigtable': 'entries', 'datastream': 'events', 'snapshot': 'differences',
         'append table': 'appended rows'} -%}
   {%- if sources | length == 1 and carried_by_source.get(sources[0]) not in carried -%}
-    {%- do reconcile.raise_complaints(['the records of ' ~ reconcile.ledger_name(staging) ~ ' are of ' ~ sources[0] ~ ', and its source macro reads none of them; probably meant: '
+    {%- do reconcile.raise_complaints(['the records of ' ~ reconcile.ledger_name(staging) ~ ' are of the source ' ~ sources[0] ~ ', and the source macro of the model cannot read them; the macro that fits is '
           ~ reconcile.source_macros().get(sources[0], 'one that begins with datastream_')]) -%}
   {%- endif -%}
   {%- for row in staged if row[0] not in read -%}
     {%- set nearest = reconcile.nearest_name(row[0], objects) -%}
     {%- if nearest -%}
-      {%- do reconcile.raise_complaints(['no record of ' ~ reconcile.ledger_name(staging) ~ ' has the object ' ~ nearest ~ ', and no model reads ' ~ row[0] ~ ", which has records; names are exact: write it as the records do"]) -%}
+      {%- do reconcile.raise_complaints(['no record of ' ~ reconcile.ledger_name(staging) ~ ' has the object ' ~ nearest ~ ', and no model reads ' ~ row[0] ~ ", which has records; write the name exactly as the records have it"]) -%}
     {%- endif -%}
   {%- endfor -%}
 {%- endmacro %}
@@ -128,7 +128,7 @@
 {%- macro _refuse_missing_quarantine(relations, built) -%}
   {%- if built.quarantine is none -%}
     {%- do reconcile.raise_complaints([
-          'the table ' ~ reconcile.ledger_name(relations.quarantine) ~ ' is gone, and with it the records that could not be applied; rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
+          'the table ' ~ reconcile.ledger_name(relations.quarantine) ~ ' does not exist, so the records that could not be applied are lost; rebuild the model with `' ~ reconcile._rebuild_command() ~ '`']) -%}
   {%- endif -%}
 {%- endmacro %}
 
@@ -149,8 +149,8 @@
             ~ ' and let the model read that one']) -%}
     {%- elif [staged, purged] | max < applied -%}
       {%- do reconcile.raise_complaints([
-            'batch ' ~ applied ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', and the last one of ' ~ reconcile.ledger_name(staging)
-            ~ ' is ' ~ staged ~ ': that table was restored or made anew; rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
+            'batch ' ~ applied ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', but the last batch of ' ~ reconcile.ledger_name(staging)
+            ~ ' is ' ~ staged ~ ': the staging table was restored or created again; rebuild the model with `' ~ reconcile._rebuild_command() ~ '`']) -%}
     {%- endif -%}
   {%- endif -%}
 {%- endmacro %}
@@ -161,13 +161,13 @@
   {%- if applied.last_appended_at is not none and inputs.objects and not flags.EMPTY -%}
     {%- set staging, batch = inputs.relations[0], applied.ledger_batch -%}
     {%- set appended_at = reconcile.appended_at(staging, batch) -%}
-    {%- set applied_was = 'batch ' ~ batch ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', and ' -%}
+    {%- set applied_was = 'batch ' ~ batch ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', but ' -%}
     {%- if appended_at is none and reconcile.purged_of_any_object(staging) < batch -%}
-      {%- do reconcile.raise_complaints([applied_was ~ reconcile.ledger_name(staging) ~ ' has no record of it any more: that table was restored or made anew; restore its newest version, or rebuild with `'
-            ~ reconcile._rebuild_command() ~ '` once it holds all records again']) -%}
+      {%- do reconcile.raise_complaints([applied_was ~ reconcile.ledger_name(staging) ~ ' no longer has a record of this batch: the staging table was restored or created again; restore its newest version, or rebuild the model with `'
+            ~ reconcile._rebuild_command() ~ '` when the staging table has all records again']) -%}
     {%- elif appended_at not in [none, applied.last_appended_at] -%}
-      {%- do reconcile.raise_complaints([applied_was ~ 'batch ' ~ batch ~ ' of ' ~ reconcile.ledger_name(staging) ~ ' is another one now: that table was restored or made anew; rebuild with `'
-            ~ reconcile._rebuild_command() ~ '` once it holds all records again']) -%}
+      {%- do reconcile.raise_complaints([applied_was ~ reconcile.ledger_name(staging) ~ ' now has another batch under this number: the staging table was restored or created again; rebuild the model with `'
+            ~ reconcile._rebuild_command() ~ '` when the staging table has all records again']) -%}
     {%- endif -%}
   {%- endif -%}
 {%- endmacro %}

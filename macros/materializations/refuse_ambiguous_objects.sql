@@ -18,7 +18,7 @@
       {%- endfor -%}
       {%- do reconcile.raise_complaints([
             'the records of ' ~ settings.inputs.objects | join(', ') ~ ' are of several tables, ' ~ names | join(', ')
-            ~ ", which have one name in the stream; name the one that is meant, as table='" ~ names[0].split('.')[-2:] | join('.') ~ "'"]) -%}
+            ~ ", which have the same object name; name the table that the model reads, for example table='" ~ names[0].split('.')[-2:] | join('.') ~ "'"]) -%}
     {%- endif -%}
     {%- do settings.update({'tables': tables | join(',') if tables != known else none}) -%}
   {%- endif -%}

@@ -4,8 +4,8 @@
 {%- macro refuse_other_source(inputs, facts) -%}
   {%- if facts.of_other_source and not facts.readable -%}
     {%- do reconcile.raise_complaints([
-          'no record of ' ~ inputs.objects | join(', ') ~ ' in ' ~ reconcile.ledger_name(inputs.relations[0])
-          ~ ' is one that its source macro reads; probably meant: ' ~ facts.fitting_macro]) -%}
+          'the source macro of the model can read no record of ' ~ inputs.objects | join(', ') ~ ' in ' ~ reconcile.ledger_name(inputs.relations[0])
+          ~ '; the macro that fits is ' ~ facts.fitting_macro]) -%}
   {%- endif -%}
 {%- endmacro %}
 
@@ -22,6 +22,6 @@
 {#- A list of at most one sentence: what a run reports about records of another source. -#}
 {%- macro source_messages(facts, counts) -%}
   {%- set is_reported = counts.quarantined and facts.of_other_source -%}
-  {{ return([facts.of_other_source ~ ' of another source; probably meant: ' ~ facts.fitting_macro] if is_reported
+  {{ return([facts.of_other_source ~ ' of another source; the macro that fits is ' ~ facts.fitting_macro] if is_reported
       else []) }}
 {%- endmacro %}

@@ -2,7 +2,7 @@
     label}. -#}
 {%- macro as_of() -%}
   {%- if var('as_of', none) is not none and not modules.re.fullmatch('[A-Za-z0-9_]+', var('as_of_schema', none) or '_') -%}
-    {{ exceptions.raise_compiler_error("as_of_schema: '" ~ var('as_of_schema') ~ "' is no name of a schema that Spark's catalog takes; write it of ASCII letters, digits and _.") }}
+    {{ exceptions.raise_compiler_error("as_of_schema: '" ~ var('as_of_schema') ~ "' is not a schema name that Spark's catalog accepts; use only ASCII letters, digits and _.") }}
   {%- endif -%}
   {{ return(reconcile.named_position(var('as_of', none), 'The variable as_of')) }}
 {%- endmacro %}
@@ -12,13 +12,13 @@
 {%- macro named_position(given, where) -%}
   {%- if given is none -%}{{ return(none) }}{%- endif -%}
   {%- set forms = {
-      'batch': ['[1-9][0-9]{0,17}', 'the number of a batch, as 17'],
-      'appended_at': [none, "a time with a zone, as '2026-11-21 11:33:14+00'"],
-      'commit_time': [none, "a time with a zone, as '2026-11-21 11:33:14+00'"],
-      'sequence': ['[0-9A-F]+(/[0-9A-F]+)*', 'a _change_sequence, or its first sections'],
-      'pg_snapshot': ['[0-9]+:[0-9]+:([0-9]+(,[0-9]+)*)?', "what PostgreSQL's pg_current_snapshot() gives, as '18642:18650:18644'"]} -%}
+      'batch': ['[1-9][0-9]{0,17}', 'a batch number, for example 17'],
+      'appended_at': [none, "a time with a zone, for example '2026-11-21 11:33:14+00'"],
+      'commit_time': [none, "a time with a zone, for example '2026-11-21 11:33:14+00'"],
+      'sequence': ['[0-9A-F]+(/[0-9A-F]+)*', 'a value of _change_sequence, or its first sections'],
+      'pg_snapshot': ['[0-9]+:[0-9]+:([0-9]+(,[0-9]+)*)?', "a result of PostgreSQL's pg_current_snapshot(), for example '18642:18650:18644'"]} -%}
   {%- if given is not mapping or given | length != 1 or given.keys() | list | first not in forms -%}
-    {{ exceptions.raise_compiler_error(where ~ " names one position, as {batch: 17}: one of " ~ forms.keys() | join(', ') ~ ", and not '" ~ given ~ "'.") }}
+    {{ exceptions.raise_compiler_error(where ~ " is '" ~ given ~ "', which is not a position; write one of " ~ forms.keys() | join(', ') ~ " with its value, for example {batch: 17}.") }}
   {%- endif -%}
   {%- set position, value = given.items() | list | first -%}
   {%- set pattern, form = forms[position] -%}

@@ -11,14 +11,14 @@
     {%- set type = reconcile.column_type(column.data_type) if column.data_type else none -%}
     {%- set meta = (column.get('config') or {}).get('meta') or column.get('meta') or {} -%}
     {%- if column.name | lower == '_deleted' or (column.name | lower).startswith('_change_') -%}
-      {%- do complaints.append("column " ~ column.name ~ ": names that begin with _change_, and _deleted, are the package's own; rename it") -%}
+      {%- do complaints.append("column " ~ column.name ~ ": the package reserves _deleted and names that begin with _change_; rename the column") -%}
     {%- elif column.name | lower in names -%}
-      {%- do complaints.append("column " ~ column.name ~ ": declared twice (Spark ignores case); remove one") -%}
+      {%- do complaints.append("column " ~ column.name ~ ": it is declared twice (Spark ignores upper and lower case); remove one declaration") -%}
     {%- elif not column.data_type -%}
-      {%- do complaints.append("column " ~ column.name ~ ": no data_type; declare one, as `data_type: bigint`") -%}
+      {%- do complaints.append("column " ~ column.name ~ ": it has no data_type; declare one, for example `data_type: bigint`") -%}
     {%- elif not type -%}
       {%- do complaints.append("column " ~ column.name ~ ": data_type '" ~ column.data_type ~ "' is not supported; "
-            ~ "use a scalar type of Spark but interval or time, or an array or a map of them") -%}
+            ~ "use a scalar type of Spark except interval and time, or an array or a map of such types") -%}
     {%- endif -%}
     {%- if type -%}{%- do complaints.extend(reconcile._complaints_of_reading(column.name, type, meta)) -%}{%- endif -%}
     {%- do names.append(column.name | lower) -%}
@@ -37,23 +37,23 @@
   {%- set complaints = [] -%}
   {%- set of_type = {'hex': ['binary', 'array<binary>'], 'base64': ['binary', 'array<binary>'], 'json': ['string'], 'microseconds': ['string'], 'interval': ['string'], 'time': ['string']} -%}
   {%- if 'encoding' in meta and meta.encoding not in of_type -%}
-    {%- do complaints.append("column " ~ name ~ ": encoding '" ~ meta.encoding ~ "' is unknown; it is one of " ~ of_type | join(', ')) -%}
+    {%- do complaints.append("column " ~ name ~ ": encoding '" ~ meta.encoding ~ "' is unknown; use one of " ~ of_type | join(', ')) -%}
   {%- elif 'encoding' in meta and type.ddl not in of_type[meta.encoding] -%}
-    {%- do complaints.append("column " ~ name ~ ": encoding " ~ meta.encoding ~ " is for columns of type " ~ of_type[meta.encoding] | join(' or ') ~ ", and this one is a " ~ type.label ~ "; remove it") -%}
+    {%- do complaints.append("column " ~ name ~ ": encoding " ~ meta.encoding ~ " applies only to columns of type " ~ of_type[meta.encoding] | join(' or ') ~ ", and this column is a " ~ type.label ~ "; remove the encoding") -%}
   {%- endif -%}
   {%- if 'round' in meta and meta.round is not boolean -%}
-    {%- do complaints.append("column " ~ name ~ ": round is true or false, and not '" ~ meta.round ~ "'") -%}
+    {%- do complaints.append("column " ~ name ~ ": round is '" ~ meta.round ~ "'; write true or false") -%}
   {%- endif -%}
   {%- if 'infinity_is_null' in meta and (meta.infinity_is_null is not boolean or type.name not in ['timestamp', 'timestamp_ntz']) -%}
-    {%- do complaints.append("column " ~ name ~ ": infinity_is_null is true or false, of a timestamp or timestamp_ntz; a string column keeps infinity as text") -%}
+    {%- do complaints.append("column " ~ name ~ ": infinity_is_null must be true or false, and applies only to timestamp and timestamp_ntz; a string column keeps infinity as text") -%}
   {%- endif -%}
   {%- if 'zero_date' in meta and (meta.zero_date != 'null' or type.name not in ['date', 'timestamp', 'timestamp_ntz']) -%}
-    {%- do complaints.append("column " ~ name ~ ": zero_date is 'null', in quotation marks, of a date, timestamp or timestamp_ntz; a string column keeps a zero date as text") -%}
+    {%- do complaints.append("column " ~ name ~ ": zero_date must be 'null', in quotation marks, and applies only to date, timestamp and timestamp_ntz; a string column keeps a zero date as text") -%}
   {%- endif -%}
   {%- set options = ['round', 'encoding', 'infinity_is_null', 'zero_date'] -%}
   {%- for option in meta if option not in options -%}
     {%- set nearest = reconcile.nearest_name(option, options) -%}
-    {%- do complaints.append("column " ~ name ~ ": its meta has " ~ option ~ ", and no option of this package is spelled so; write " ~ nearest ~ ", or give yours another name") if nearest -%}
+    {%- do complaints.append("column " ~ name ~ ": its meta has " ~ option ~ ", which is not an option of this package; write " ~ nearest ~ ", or rename the entry if it is your own") if nearest -%}
   {%- endfor -%}
   {{ return(complaints) }}
 {%- endmacro %}

@@ -18,8 +18,8 @@
     {%- set shown = [] -%}
     {%- for format, models in names | dictsort -%}{%- do shown.append(format ~ ' (' ~ models | sort | join(', ') ~ ')') -%}{%- endfor -%}
     {{ exceptions.raise_compiler_error(
-        'The models of this project have several file formats: ' ~ shown | join(' and ') ~ '. A Spark session knows one of them, and the models share a ledger: '
-        ~ 'give all of them one, by `+file_format` in dbt_project.yml.') }}
+        'The models of this project have several file formats: ' ~ shown | join(' and ') ~ '. A Spark session supports only one format, and the models share a ledger: '
+        ~ 'set the same format for all of them, by `+file_format` in dbt_project.yml.') }}
   {%- endif -%}
   {{ return(names | first | default('delta', true)) }}
 {%- endmacro %}

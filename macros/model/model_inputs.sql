@@ -80,5 +80,5 @@ show tables in {{ reconcile.identifier(relation.schema) }} like {{ reconcile.lit
   {%- for node in reconcile.reconciled_nodes() if node.schema == relation.schema and node.alias == relation.identifier -%}
     {{ return(node) }}
   {%- endfor -%}
-  {{ exceptions.raise_compiler_error('No model of this package makes ' ~ reconcile.ledger_name(relation) ~ '; this test is for such models.') }}
+  {{ exceptions.raise_compiler_error(reconcile.ledger_name(relation) ~ ' is not a model of this package, and this test is only for such models; remove the test from it.') }}
 {%- endmacro %}

@@ -15,30 +15,30 @@
   {%- endif -%}
   {%- set columns = reconcile.row_columns(shown, keys) -%}
   {%- if not keys -%}
-    {%- do complaints.append("no unique_key is configured; add `unique_key='id'`, or a list of columns") -%}
+    {%- do complaints.append("no unique_key is configured; add `unique_key='id'`, or a list of columns, to its config") -%}
   {%- endif -%}
   {%- for key in keys if key not in columns | map(attribute='name') and key != '_row_id' -%}
-    {%- do complaints.append("unique_key " ~ key ~ ": no such column is declared; add it to the model's YAML, spelled the same") -%}
+    {%- do complaints.append("unique_key " ~ key ~ ": the model declares no column of this name; add it to the model's YAML with exactly the same name") -%}
   {%- endfor -%}
   {%- for column in columns if column.name in keys and column.type.name in ['array', 'map', 'variant'] -%}
     {%- do complaints.append("unique_key " ~ column.name ~ ": a key cannot be of type " ~ column.type.name ~ "; use a scalar type") -%}
   {%- endfor -%}
   {%- for column in columns if column.name in keys and column.round -%}
-    {%- do complaints.append("unique_key " ~ column.name ~ ": rounded keys of different rows would be one; declare a type that holds every digit, as string") -%}
+    {%- do complaints.append("unique_key " ~ column.name ~ ": after rounding, different rows could have the same key; declare a type that holds every digit, for example string") -%}
   {%- endfor -%}
   {%- for column in columns if column.zero_date and column.name in keys -%}
-    {%- do complaints.append("unique_key " ~ column.name ~ ": a key that is a zero date would be NULL; take zero_date out of its meta, and declare it as string") -%}
+    {%- do complaints.append("unique_key " ~ column.name ~ ": a key that is a zero date would become NULL; remove zero_date from its meta, and declare the column as string") -%}
   {%- endfor -%}
   {%- for column in columns if materialized == 'history' and column.name | lower in ['valid_from', 'valid_to', 'is_current'] -%}
-    {%- do complaints.append("column " ~ column.name ~ ": a history has a column of this name of its own; give the source's another one in a SELECT of your own") -%}
+    {%- do complaints.append("column " ~ column.name ~ ": a history adds its own column with this name; rename the source's column in a SELECT of your own") -%}
   {%- endfor -%}
   {%- set file_format = reconcile.file_format(model) -%}
   {%- for column in columns if column.type.name == 'variant' and file_format == 'iceberg' and materialized != 'current_view' -%}
-    {%- do complaints.append("column " ~ column.name ~ ": Hive's metastore takes no table of Iceberg's with a variant; declare string, which has the same JSON as text") -%}
+    {%- do complaints.append("column " ~ column.name ~ ": Hive's metastore does not accept an Iceberg table with a variant; declare string, which holds the same JSON as text") -%}
   {%- endfor -%}
   {%- set inputs = reconcile.model_inputs(model) -%}
   {%- for column in columns if column.zero_date and not inputs.objects.values() | selectattr('coordinates', 'equalto', ['log_file', 'log_position']) | list -%}
-    {%- do complaints.append("column " ~ column.name ~ ": zero_date is of models of datastream_mysql, since no other source has zero dates; take it out of its meta") -%}
+    {%- do complaints.append("column " ~ column.name ~ ": zero_date applies only to models of datastream_mysql, since no other source has zero dates; remove it from its meta") -%}
   {%- endfor -%}
   {%- set partial_records = reconcile.takes_partial_records(model) -%}
   {%- set row_ids = reconcile.takes_row_ids(model) -%}
@@ -49,25 +49,25 @@
   {%- do complaints.extend(reconcile._complaints_of_options(meta)) -%}
   {%- for name, materialization in [('fresh', 'current_state'), ('fold_unchanged', 'history'), ('partial_records', none), ('row_ids', none), ('range_deletes', none)] if name in meta -%}
     {%- if meta[name] is not boolean -%}
-      {%- do complaints.append('meta ' ~ name ~ ": '" ~ meta[name] ~ "' is neither true nor false") -%}
+      {%- do complaints.append('meta ' ~ name ~ ": '" ~ meta[name] ~ "' is neither true nor false; write one of them") -%}
     {%- elif materialization and materialized != materialization -%}
-      {%- do complaints.append('meta ' ~ name ~ ' is of models of materialization ' ~ materialization ~ ', and this one is a ' ~ materialized ~ '; remove it') -%}
+      {%- do complaints.append('meta ' ~ name ~ ' applies only to the materialization ' ~ materialization ~ ', and this model is a ' ~ materialized ~ '; remove it') -%}
     {%- endif -%}
   {%- endfor -%}
   {%- if meta.get('base_snapshot') and not modules.re.fullmatch('[^.]+[.][^.]+', meta.base_snapshot | string) -%}
-    {%- do complaints.append("meta base_snapshot: '" ~ meta.base_snapshot ~ "' is no table; write it as schema.table") -%}
+    {%- do complaints.append("meta base_snapshot: '" ~ meta.base_snapshot ~ "' is not the name of a table; write it as schema.table") -%}
   {%- endif -%}
   {%- if 'ignored_columns' in meta and (meta.ignored_columns is string or meta.ignored_columns is mapping or meta.ignored_columns is not sequence) -%}
-    {%- do complaints.append("meta ignored_columns: '" ~ meta.ignored_columns ~ "' is no list; write the names of columns as `[name, other_name]`") -%}
+    {%- do complaints.append("meta ignored_columns: '" ~ meta.ignored_columns ~ "' is not a list; write the column names as `[name, other_name]`") -%}
   {%- endif -%}
   {%- if 'buckets' in meta -%}
     {%- do complaints.extend(reconcile.complaints_of_buckets(meta.buckets, materialized, file_format, columns, keys)) -%}
   {%- endif -%}
   {%- if inputs.objects and inputs.relations | length != 1 -%}
-    {%- do complaints.append('it depends on ' ~ inputs.relations | length ~ ' relations; a model with a source macro reads one staging table and nothing else') -%}
+    {%- do complaints.append('it reads ' ~ inputs.relations | length ~ ' relations; a model with a source macro must read one staging table and nothing else') -%}
   {%- endif -%}
   {%- if not modules.re.fullmatch('[A-Za-z0-9_]{1,240}', this.identifier) -%}
-    {%- do complaints.append("Spark's catalog takes no name like '" ~ this.identifier ~ "', only up to 240 ASCII letters, digits and _; give the model an alias") -%}
+    {%- do complaints.append("Spark's catalog does not accept the name '" ~ this.identifier ~ "': a name has at most 240 ASCII letters, digits and _; give the model an alias") -%}
   {%- else -%}
     {%- set built = reconcile._built(complaints, keyless) -%}
   {%- endif -%}
@@ -86,18 +86,18 @@
   {%- set complaints = [] -%}
   {%- set options = ['fresh', 'fold_unchanged', 'base_snapshot', 'ignored_columns', 'buckets', 'partial_records', 'row_ids', 'range_deletes'] -%}
   {%- for name in options if model.config.get(name) is not none -%}
-    {%- do complaints.append('config ' ~ name ~ ': it stands outside of meta, where nothing reads it; write `meta={' ~ reconcile.literal(name) ~ ': ...}`') -%}
+    {%- do complaints.append('config ' ~ name ~ ': it is outside of meta, where it has no effect; write `meta={' ~ reconcile.literal(name) ~ ': ...}`') -%}
   {%- endfor -%}
   {%- for name in ['round', 'zero_date', 'infinity_is_null'] if name in meta -%}
     {%- do complaints.append('meta ' ~ name ~ ': it is an option of a column, and nothing reads it in the meta of a model; write it into the meta of the column') -%}
   {%- endfor -%}
   {%- for name in meta if name not in options and not name.startswith('reconcile reads ') -%}
     {%- set nearest = reconcile.nearest_name(name, options) -%}
-    {%- do complaints.append('meta ' ~ name ~ ': no option of this package is spelled so; write ' ~ nearest ~ ', or give yours another name') if nearest -%}
+    {%- do complaints.append('meta ' ~ name ~ ': this package has no option of this name; write ' ~ nearest ~ ', or rename the entry if it is your own') if nearest -%}
   {%- endfor -%}
   {#- A model that is one source macro must not filter it: the ledger counts all records of its objects. -#}
   {%- if reconcile.model_inputs(model).objects and modules.re.search('(?is)[)]\\s*-?[}][}](?:(?![}][}]).)*\\bwhere\\b(?:(?![}][}]).)*$', model.get('raw_code') or '') -%}
-    {%- do complaints.append('`where` stands after its source macro: a model has all records of its table; take it out, and leave rows out in a view of your own') -%}
+    {%- do complaints.append('there is a `where` after its source macro, and a model must have all records of its table; remove the `where`, and filter rows in a view of your own') -%}
   {%- endif -%}
   {{ return(complaints) }}
 {%- endmacro %}
@@ -107,11 +107,11 @@
 {%- macro _complaints_of_events(materialized, keys) -%}
   {%- set complaints = [] -%}
   {%- if keys | length > 1 -%}
-    {%- do complaints.append("unique_key _change_id: it names an event alone; remove the other columns from the key") -%}
+    {%- do complaints.append("unique_key _change_id: this column alone identifies an event; remove the other columns from the key") -%}
   {%- elif materialized == 'history' -%}
-    {%- do complaints.append("unique_key _change_id: an event has no versions; make the model a current_state, or name the columns that a row is known by") -%}
+    {%- do complaints.append("unique_key _change_id: an event has no versions; make the model a current_state, or name the columns that identify a row") -%}
   {%- elif reconcile.takes_partial_records(model) -%}
-    {%- do complaints.append("unique_key _change_id: a record of some columns is no row alone; name the columns that a row is known by") -%}
+    {%- do complaints.append("unique_key _change_id: a record with only some columns is not a whole row; name the columns that identify a row") -%}
   {%- endif -%}
   {{ return(complaints) }}
 {%- endmacro %}
@@ -124,15 +124,15 @@
 {%- macro _complaints_of_row_ids(columns, keys, inputs, partial_records, row_ids) -%}
   {%- set complaints = [] -%}
   {%- if '_row_id' in keys and not row_ids and '_row_id' not in columns | map(attribute='name') -%}
-    {%- do complaints.append("unique_key _row_id: its source gives no row ids; Oracle's does, and a SELECT of your own that has a column _row_id says so by `meta: {row_ids: true}`") -%}
+    {%- do complaints.append("unique_key _row_id: the records of its source have no row ids; only Oracle's have. For a SELECT of your own with a column _row_id, set `meta: {row_ids: true}`") -%}
   {%- elif '_row_id' in keys and keys | length > 1 -%}
-    {%- do complaints.append("unique_key _row_id: it names a row alone; remove the other columns from the key") -%}
+    {%- do complaints.append("unique_key _row_id: this column alone identifies a row; remove the other columns from the key") -%}
   {%- endif -%}
   {%- for column in columns if column.name | lower == '_row_id' and (row_ids or inputs.objects.values() | selectattr('row_ids', 'defined') | list) -%}
-    {%- do complaints.append("column " ~ column.name ~ ": the source gives the address of a row under this name; rename it") -%}
+    {%- do complaints.append("column " ~ column.name ~ ": the source macro adds the address of a row under this name; rename the column") -%}
   {%- endfor -%}
   {%- if row_ids and partial_records -%}
-    {%- do complaints.append("row_ids and partial_records do not go together; say `meta: {row_ids: false}` or `meta: {partial_records: false}`") -%}
+    {%- do complaints.append("row_ids and partial_records cannot be combined; set `meta: {row_ids: false}` or `meta: {partial_records: false}`") -%}
   {%- endif -%}
   {{ return(complaints) }}
 {%- endmacro %}
@@ -141,13 +141,13 @@
   {%- set complaints = [] -%}
   {%- if reconcile.takes_range_deletes(model) -%}
     {%- if keys and keys | sort != reconcile.key_of_cell() | sort -%}
-      {%- do complaints.append("unique_key " ~ keys | join(', ') ~ ": a cell is known by row_key, family, qualifier and cell_time; write `unique_key=['row_key', 'family', 'qualifier', 'cell_time']`, and rows with reconcile.bigtable_rows") -%}
+      {%- do complaints.append("unique_key " ~ keys | join(', ') ~ ": row_key, family, qualifier and cell_time identify a cell; write `unique_key=['row_key', 'family', 'qualifier', 'cell_time']`, and use reconcile.bigtable_rows for rows") -%}
     {%- endif -%}
     {%- for column in columns if column.name | lower == '_range' -%}
-      {%- do complaints.append("column " ~ column.name ~ ": the source gives the range of a delete under this name; rename it") -%}
+      {%- do complaints.append("column " ~ column.name ~ ": the source macro adds the range of a delete under this name; rename the column") -%}
     {%- endfor -%}
     {%- if partial_records or row_ids -%}
-      {%- do complaints.append("range_deletes do not go together with partial_records or row_ids; say `meta: {" ~ ('partial_records' if partial_records else 'row_ids') ~ ": false}`") -%}
+      {%- do complaints.append("range_deletes cannot be combined with partial_records or row_ids; set `meta: {" ~ ('partial_records' if partial_records else 'row_ids') ~ ": false}`") -%}
     {%- endif -%}
   {%- endif -%}
   {{ return(complaints) }}
@@ -208,9 +208,9 @@
     {%- if name == 'base' -%}{%- do built.update({'tables': properties.get('reconcile.tables')}) -%}{%- endif -%}
     {%- set built_as_of = properties.get('reconcile.as_of') -%}
     {%- if existing and reconcile.as_of() and not built_as_of -%}
-      {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " exists and was not built of an earlier moment, so it is not replaced; name another schema by the variable as_of_schema") -%}
+      {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " exists and was not built by a run with as_of, so it is not replaced; name another schema in the variable as_of_schema") -%}
     {%- elif built_as_of and not reconcile.as_of() -%}
-      {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " was built as of " ~ built_as_of ~ "; drop it, or build into another schema") -%}
+      {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " was built as of " ~ built_as_of ~ ", and this run builds the present state; drop it, or build into another schema") -%}
     {%- elif is_view and name not in ['live', 'changes', 'quarantine'] -%}
       {%- do leftover.append('table ' ~ reconcile.ledger_name(relations[name])) if built[name] -%}
     {%- elif name == 'quarantine' and existing and built[name] is none
@@ -218,11 +218,11 @@
       {%- do leftover.append(existing.type ~ ' ' ~ reconcile.ledger_name(relations[name])) -%}
     {%- elif existing and built[name] is none -%}
       {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " exists and is a " ~ existing.type
-            ~ " of somebody else's, which is not replaced; drop or rename it, or give the model an alias") -%}
+            ~ " that this package did not create, so it is not replaced; drop or rename it, or give the model an alias") -%}
     {%- endif -%}
   {%- endfor -%}
   {%- if leftover -%}
-    {%- do complaints.append('it was of another materialization, and is made as a ' ~ config.get('materialized') ~ ' only once nothing is left of that one; run `drop '
+    {%- do complaints.append('its relations of another materialization still exist; before it can be built as a ' ~ config.get('materialized') ~ ', run `drop '
           ~ leftover | join('; drop ') ~ '`') -%}
   {%- endif -%}
   {{ return(built) }}

@@ -5,6 +5,6 @@
   {%- for name, order in objects.items() -%}{%- do meta.update({'reconcile reads ' ~ name: order}) -%}{%- endfor -%}
   {%- do config(meta=meta) -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and config.get('materialized') in ['table', 'view', 'materialized_view', 'incremental'] -%}
-    {%- do reconcile.raise_complaints(["materialized='" ~ config.get('materialized') ~ "' would keep every change record, and not the rows that they come to; write current_state, history or current_view"]) -%}
+    {%- do reconcile.raise_complaints(["materialized='" ~ config.get('materialized') ~ "' would store every change record instead of the current rows; use current_state, history or current_view"]) -%}
   {%- endif -%}
 {%- endmacro %}

@@ -22,7 +22,7 @@
   {%- do reconcile.run_statements([reconcile.cache_verdicts(comparison, versions, staged, delivered, scope)]) -%}
   {%- set counts = reconcile.one_row(reconcile.count_verdicts(comparison)) -%}
   {%- if not counts.compared and not scope and not comparison.allow_empty -%}
-    {%- do comparison.update({'incomparable': ['both sides are empty, which proves nothing (`allow_empty: true` if that is how it is)']}) -%}
+    {%- do comparison.update({'incomparable': ['both sides are empty, so the comparison proves nothing; if they are expected to be empty, set `allow_empty: true`']}) -%}
     {%- do reconcile.run_statements(['drop view ' ~ comparison.verdicts_cache, reconcile.cache_verdicts(comparison)]) -%}
     {%- set counts = reconcile.one_row(reconcile.count_verdicts(comparison)) -%}
   {%- endif -%}

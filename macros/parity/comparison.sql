@@ -51,17 +51,17 @@
   {%- set complaints = [] -%}
   {%- for name, duration in [('allowance', allowance), ('uncertainty', uncertainty)]
         if not modules.re.fullmatch('[0-9]{1,9} (second|minute|hour|day)s?', duration | string) -%}
-    {%- do complaints.append(name ~ ": '" ~ duration ~ "' is no length of time; write it as '10 minutes'") -%}
+    {%- do complaints.append(name ~ ": '" ~ duration ~ "' is not a duration; write it as '10 minutes'") -%}
   {%- endfor -%}
   {%- if recheck is not integer or recheck is boolean or recheck < 0 -%}
-    {%- do complaints.append("recheck: '" ~ recheck ~ "' is no number of times; write it as 3") -%}
+    {%- do complaints.append("recheck: '" ~ recheck ~ "' is not a whole number from 0 on; write it as 3") -%}
   {%- endif -%}
   {%- if tolerances is not mapping -%}
-    {%- do complaints.append("tolerances: write them by column, as {name: trim, total: {round: 2}}") -%}
+    {%- do complaints.append("tolerances: write them by column, for example {name: trim, total: {round: 2}}") -%}
   {%- endif -%}
   {%- for side in [relation, compare_to] -%}
     {%- if side is string -%}
-      {%- do complaints.append('a test with `where` is no proof of a table; name the `columns` to compare, or compare another relation') -%}
+      {%- do complaints.append('a test with `where` does not prove the whole table; remove `where`, and name the `columns` to compare, or compare another relation') -%}
     {%- elif not load_relation(side) -%}
       {%- do complaints.append(reconcile.ledger_name(side) ~ ' does not exist; build it first') -%}
     {%- endif -%}
@@ -74,21 +74,21 @@
   {%- set kind, settings = comparison.position.kind, comparison.settings -%}
   {%- set position_text = comparison.position.label ~ ', the position of ' ~ reconcile.ledger_name(comparison.compare_to) ~ ',' -%}
   {%- if settings.materialized == 'history' -%}
-    {%- do complaints.append('a history has all versions of a row, and ' ~ reconcile.ledger_name(comparison.compare_to) ~ ' one; test a current_state, or say `as_of: now`') -%}
+    {%- do complaints.append('a history has all versions of a row, and ' ~ reconcile.ledger_name(comparison.compare_to) ~ ' has one; test a current_state, or set `as_of: now`') -%}
   {%- endif -%}
   {%- if settings.keyless.kind == 'range_deletes' -%}
-    {%- do complaints.append('cells are hidden by the deletes of ranges, which this test does not fold up to a position; build the model there by the variable as_of, and test that with `as_of: now`') -%}
+    {%- do complaints.append('deletes of ranges hide cells, and this test cannot apply such deletes up to a position; build the model at the position with the variable as_of, and test it with `as_of: now`') -%}
   {%- endif -%}
   {%- if comparison.key | sort != settings.unique_key | sort -%}
-    {%- do complaints.append('key: ' ~ comparison.key | join(', ') ~ ' is not the unique_key of the model, ' ~ settings.unique_key | join(', ') ~ ', by which its change records are folded') -%}
+    {%- do complaints.append('key: ' ~ comparison.key | join(', ') ~ ' is not the unique_key of the model, ' ~ settings.unique_key | join(', ') ~ '; use this key, by which the change records are folded') -%}
   {%- endif -%}
   {%- set coordinates = [] -%}
   {%- for object in comparison.inputs.objects.values() -%}{%- do coordinates.extend(object.coordinates) -%}{%- endfor -%}
   {%- set wanted = {'scn': 'scn', 'binlog': 'log_position', 'lsn': 'lsn', 'pg_snapshot': 'lsn', 'read_timestamp': 'commit_timestamp'} -%}
   {%- if kind in wanted and comparison.inputs.objects and wanted[kind] not in coordinates -%}
-    {%- do complaints.append(position_text ~ ' is one of another kind of database than the model reads') -%}
+    {%- do complaints.append(position_text ~ ' is of another kind of database than the one that the model reads; compare with a snapshot of that database') -%}
   {%- elif kind in ['appended_at', 'batch'] and not comparison.inputs.objects -%}
-    {%- do complaints.append('as_of: {' ~ kind ~ ': ...} is a place in a staging table, and the model reads none by a source macro') -%}
+    {%- do complaints.append('as_of: {' ~ kind ~ ': ...} is a position in a staging table, and the model has no source macro that reads one; name another position') -%}
   {%- endif -%}
   {{ return(complaints) }}
 {%- endmacro %}
@@ -118,7 +118,7 @@
     {%- if types[0] and types[1] and types[0] != types[1] and not (types[0] in integers and types[1] in integers)
           and not reconcile._is_one_decimal(types) -%}
       {%- do incomparable.append('column ' ~ name ~ ' is ' ~ types[0] ~ ' in ' ~ reconcile.ledger_name(relation) ~ ' and ' ~ types[1] ~ ' in '
-            ~ reconcile.ledger_name(compare_to) ~ ', which cannot be compared without loss; give them one type') -%}
+            ~ reconcile.ledger_name(compare_to) ~ ', which cannot be compared without loss; give both the same type') -%}
     {%- endif -%}
     {%- set declared = tolerated_of.get(name | lower, []) -%}
     {%- set tolerated = [] -%}
@@ -130,7 +130,7 @@
     {%- do columns.append({'name': name, 'type': types[0] or '', 'tolerances': tolerated}) -%}
   {%- endfor -%}
   {%- for name in tolerances if name | lower not in columns | map(attribute='name') | map('lower') | list -%}
-    {%- do complaints.append('tolerances: ' ~ name ~ ' is none of the columns that are compared') -%}
+    {%- do complaints.append('tolerances: ' ~ name ~ ' is not one of the columns that are compared; correct the name, or add it to `columns`') -%}
   {%- endfor -%}
   {%- do reconcile._raise_complaints_of_parity(complaints) -%}
   {{ return({'columns': columns, 'incomparable': incomparable}) }}
@@ -154,11 +154,11 @@
   {%- if kind not in types_of_tolerance -%}
     {%- do complaints.append("tolerances: '" ~ kind ~ "' of " ~ name ~ ' is unknown; use trim, case, to_second, sign_of_zero or {round: 2}') -%}
   {%- elif is_key -%}
-    {%- do complaints.append('tolerances: ' ~ name ~ ' is of the key, by which rows are told apart; it is compared exactly') -%}
+    {%- do complaints.append('tolerances: ' ~ name ~ ' is part of the key, which is compared exactly; remove its tolerance') -%}
   {%- elif type.split('(')[0] not in types_of_tolerance[kind] -%}
-    {%- do complaints.append('tolerances: ' ~ kind ~ ' is not of ' ~ name ~ ', which is ' ~ type) -%}
+    {%- do complaints.append('tolerances: ' ~ kind ~ ' does not apply to ' ~ name ~ ', which is ' ~ type ~ '; remove it') -%}
   {%- elif (kind == 'round') != (argument is integer) -%}
-    {%- do complaints.append('tolerances: ' ~ name ~ ': write {round: 2}, the digits that count, and the others without a number') -%}
+    {%- do complaints.append('tolerances: ' ~ name ~ ': write round with the number of decimal places to compare, as {round: 2}, and every other tolerance without a number') -%}
   {%- endif -%}
   {{ return(complaints) }}
 {%- endmacro %}

@@ -9,19 +9,19 @@
     {%- set named = reconcile.named_position(as_of, 'Test parity: as_of') -%}
     {{ return({'kind': named.position, 'value': named.value, 'label': named.label, 'taken_at': none, 'from': none, 'to': none}) }}
   {%- elif as_of not in [none, 'now'] -%}
-    {{ exceptions.raise_compiler_error("Test parity: as_of: '" ~ as_of ~ "' is no position; write {batch: 17}, or now to compare both sides as they are.") }}
+    {{ exceptions.raise_compiler_error("Test parity: as_of: '" ~ as_of ~ "' is not a position; write for example {batch: 17}, or now to compare both sides as they are.") }}
   {%- endif -%}
   {%- set properties = {} if as_of == 'now' else reconcile.table_properties(snapshot) -%}
   {%- set kind = properties.get('reconcile.snapshot.position_kind') -%}
   {%- set value = properties.get('reconcile.snapshot.position') -%}
   {%- if properties.get('reconcile.snapshot') in ['jdbc', 'spanner'] and not value -%}
-    {{ exceptions.raise_compiler_error('Test parity: ' ~ reconcile.ledger_name(snapshot) ~ ' has no position: the job that took it did not come to its end; take it again.') }}
+    {{ exceptions.raise_compiler_error('Test parity: ' ~ reconcile.ledger_name(snapshot) ~ ' has no position, because the job that took it did not finish; take the snapshot again.') }}
   {%- elif not value -%}
     {{ return(none) }}
   {%- endif -%}
   {%- set taken_at = value if kind == 'read_timestamp' else properties.get('reconcile.snapshot.taken_at') -%}
   {%- if not taken_at or kind != 'read_timestamp' and not reconcile.moment(taken_at) -%}
-    {{ exceptions.raise_compiler_error('Test parity: ' ~ reconcile.ledger_name(snapshot) ~ ' does not say when it was taken (reconcile.snapshot.taken_at); take it again.') }}
+    {{ exceptions.raise_compiler_error('Test parity: ' ~ reconcile.ledger_name(snapshot) ~ ' does not have the time when it was taken (table property reconcile.snapshot.taken_at); take the snapshot again.') }}
   {%- endif -%}
   {%- set taken_at = 'to_timestamp(' ~ reconcile.literal(taken_at) ~ ')' -%}
   {%- set exact = kind in ['pg_snapshot', 'read_timestamp'] -%}

@@ -53,13 +53,13 @@ from {{ reconcile.qualified(comparison.inputs.relations[0]) }}
     {{ return({'is_complete': true, 'reason': none}) }}
   {%- elif position.kind == 'read_timestamp' -%}
     {%- set cut = reconcile.one_row(reconcile._cut_at_position(comparison, staged)) -%}
-    {{ return({'is_complete': cut.covers_position, 'reason': none if cut.covers_position else 'staging holds what was committed up to ' ~ (cut.cut_time or 'no time that is known') ~ ', which is before the position; append what has come since'}) }}
+    {{ return({'is_complete': cut.covers_position, 'reason': none if cut.covers_position else ('staging holds all commits up to ' ~ cut.cut_time ~ ', which is before the position' if cut.cut_time else 'staging has no window that shows up to which time it holds all commits') ~ '; append the changes since then, and test again'}) }}
   {%- endif -%}
   {%- set arrivals = reconcile.one_row(reconcile._late_records(comparison, staged)) -%}
   {%- if not arrivals.has_passed -%}
-    {{ return({'is_complete': false, 'reason': 'less than the allowance of ' ~ comparison.allowance ~ ' has passed since the position; test again later'}) }}
+    {{ return({'is_complete': false, 'reason': 'less time than the allowance of ' ~ comparison.allowance ~ ' has passed since the position; test again later'}) }}
   {%- elif arrivals.late -%}
-    {{ return({'is_complete': false, 'reason': arrivals.late ~ ' records of before the position came within the allowance of ' ~ comparison.allowance ~ '; test again later'}) }}
+    {{ return({'is_complete': false, 'reason': arrivals.late ~ ' records from before the position arrived within the last ' ~ comparison.allowance ~ ', the allowance; test again later'}) }}
   {%- endif -%}
   {{ return({'is_complete': true, 'reason': none}) }}
 {%- endmacro %}

@@ -57,7 +57,7 @@ from (
             when is_pending then 'only some columns of the row are known'
             when quarantined > 0 then concat(quarantined, ' records of the row are in quarantine')
             {%- if staged.unreadable %}
-            when true then '{{ staged.unreadable }} records in quarantine do not tell of which row they are'
+            when true then '{{ staged.unreadable }} records in quarantine do not show to which row they belong'
             {%- endif %}
             {%- if staged.purged %}
             when is_touched then 'staging was purged up to batch {{ staged.purged }}, and the row may have changed after the position or has records that are not merged'

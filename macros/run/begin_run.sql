@@ -29,14 +29,14 @@
 {%- macro _begin_as_of() -%}
   {%- set as_of = reconcile.as_of() -%}
   {%- if flags.WHICH != 'run' -%}
-    {{ exceptions.raise_compiler_error('as_of is for dbt run: tests would speak of the present tables, and seeds and snapshots know no earlier moment.') }}
+    {{ exceptions.raise_compiler_error('The variable as_of works only with dbt run: tests would read the present tables, and seeds and snapshots have no earlier state. Use dbt run, or remove as_of.') }}
   {%- endif -%}
   {%- set reconciled = reconcile.reconciled_nodes() | map(attribute='unique_id') | list -%}
   {%- set others = [] -%}
   {%- for id in selected_resources if id.startswith('model.') and id not in reconciled and graph.nodes[id].config.materialized != 'ephemeral' -%}{%- do others.append(id) -%}{%- endfor -%}
   {%- if others -%}
-    {{ exceptions.raise_compiler_error('as_of builds only models of this package, and ' ~ others | sort | join(', ') ~ (' is' if others | length == 1 else ' are')
-        ~ ' selected too; name the models with --select.') }}
+    {{ exceptions.raise_compiler_error('The variable as_of builds only models of this package, and ' ~ others | sort | join(', ') ~ (' is' if others | length == 1 else ' are')
+        ~ ' selected too; select only models of this package with --select.') }}
   {%- endif -%}
   {%- set present = [] -%}
   {%- for node in reconcile.reconciled_nodes() -%}{%- do present.append((node.schema ~ '.' ~ node.alias) | lower) -%}{%- endfor -%}
@@ -46,9 +46,9 @@
     {%- set destination = reconcile.destination(reconcile.relation_of(node)) -%}
     {%- set name = reconcile.ledger_name(destination) | lower -%}
     {%- if name in present -%}
-      {{ exceptions.raise_compiler_error('as_of would build ' ~ node.name ~ ' as ' ~ name ~ ', which is a model of the present; name another schema by the variable as_of_schema.') }}
+      {{ exceptions.raise_compiler_error('as_of would build ' ~ node.name ~ ' as ' ~ name ~ ', which is a model of the present state; name another schema in the variable as_of_schema.') }}
     {%- elif name in built -%}
-      {{ exceptions.raise_compiler_error('as_of would build both ' ~ built[name] ~ ' and ' ~ node.name ~ ' as ' ~ name ~ '; build one after the other, each into an as_of_schema of its own.') }}
+      {{ exceptions.raise_compiler_error('as_of would build both ' ~ built[name] ~ ' and ' ~ node.name ~ ' as ' ~ name ~ '; build them in separate runs, each with its own as_of_schema.') }}
     {%- endif -%}
     {%- do built.update({name: node.name}) -%}
     {%- do schemas.append(destination.schema) -%}
@@ -57,12 +57,12 @@
   {%- endfor -%}
   {%- if as_of.position == 'batch' and staging | unique | list | length > 1 -%}
     {{ exceptions.raise_compiler_error('as_of: {batch: ' ~ as_of.value ~ '} is a batch of one staging table, and the selected models read ' ~ staging | unique | sort | join(', ')
-        ~ ', whose batches are numbered apart; name models of one with --select, or a time.') }}
+        ~ ', each with its own batch numbers; select models of one staging table with --select, or give a time.') }}
   {%- elif as_of.position == 'sequence' and orders | unique | list | length > 1 -%}
-    {{ exceptions.raise_compiler_error('as_of: {sequence: ...} is a place in one order, and the selected models have several (' ~ orders | unique | sort | join('; ')
-        ~ '); name models of one source with --select.') }}
+    {{ exceptions.raise_compiler_error('as_of: {sequence: ...} is a position in one order, and the selected models have several orders (' ~ orders | unique | sort | join('; ')
+        ~ '); select models of one source with --select.') }}
   {%- elif as_of.position == 'pg_snapshot' and false in snapshots -%}
-    {{ exceptions.raise_compiler_error('as_of: {pg_snapshot: ...} is a moment of PostgreSQL, and a selected model reads another source; name models of PostgreSQL with --select.') }}
+    {{ exceptions.raise_compiler_error('as_of: {pg_snapshot: ...} is a position of PostgreSQL, and a selected model reads another source; select models of PostgreSQL with --select.') }}
   {%- endif -%}
   {%- for schema in schemas | unique -%}
     {%- do run_query('create schema if not exists ' ~ reconcile.identifier(schema)) -%}

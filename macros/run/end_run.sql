@@ -36,12 +36,12 @@
       {%- set unread = [] -%}
       {%- for row in run_query(reconcile._unread_of_batches(staging, first, last)) -%}{%- do unread.append(row[0]) -%}{%- endfor -%}
       {%- if unread -%}
-        {%- do lines.append('No model reads, of ' ~ name ~ ' from batch ' ~ first ~ ' on: ' ~ reconcile._first_five(unread) ~ '. See reconcile_unrouted.') -%}
+        {%- do lines.append('No model reads these objects of ' ~ name ~ ' (batch ' ~ first ~ ' and later): ' ~ reconcile._first_five(unread) ~ '. See reconcile_unrouted.') -%}
       {%- endif -%}
       {%- set idle = [] -%}
-      {%- for range in ranges | rejectattr('delivered') | sort(attribute='model') -%}{%- do idle.append(range.model ~ (' (since batch ' ~ range.ledger_batch ~ ')' if range.ledger_batch else ' (nothing yet)')) -%}{%- endfor -%}
+      {%- for range in ranges | rejectattr('delivered') | sort(attribute='model') -%}{%- do idle.append(range.model ~ (' (since batch ' ~ range.ledger_batch ~ ')' if range.ledger_batch else ' (none so far)')) -%}{%- endfor -%}
       {%- if idle -%}
-        {%- do lines.append('Nothing new for ' ~ reconcile._first_five(idle) ~ ', while ' ~ name ~ ' has come to batch ' ~ last ~ '.') -%}
+        {%- do lines.append('No new records for ' ~ reconcile._first_five(idle) ~ '; the last batch of ' ~ name ~ ' is ' ~ last ~ '.') -%}
       {%- endif -%}
     {%- endif -%}
   {%- endfor -%}

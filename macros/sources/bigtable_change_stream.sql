@@ -89,7 +89,7 @@ select
             when entries is null or cardinality(entries) = 0 then 'the data change holds no entries'
             when type is null or type not in ('user', 'garbage_collection', 'backfill') then concat('type ', coalesce(concat('\'', type, '\' is unknown'), 'is missing'))
         end,
-        if(key_of_row is null, 'row_key is missing or no base64', null),
+        if(key_of_row is null, 'row_key is missing or is not base64', null),
         {%- for name in coordinates %}
         if({{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null),
         {%- endfor %}
@@ -166,13 +166,13 @@ from (
   {%- set complaints = [] -%}
   {%- for column in columns -%}
     {%- if column.name not in types -%}
-      {%- do complaints.append('column ' ~ column.name ~ ': a cell has none of this name; it has ' ~ types | join(', ')) -%}
+      {%- do complaints.append('column ' ~ column.name ~ ': a cell has no column of this name; use only ' ~ types | join(', ')) -%}
     {%- elif column.type.label != types[column.name] -%}
-      {%- do complaints.append('column ' ~ column.name ~ ': it is ' ~ types[column.name] ~ ', and declared as ' ~ column.type.label ~ '; declare `data_type: ' ~ types[column.name] ~ '`') -%}
+      {%- do complaints.append('column ' ~ column.name ~ ': its type is ' ~ types[column.name] ~ ', but it is declared as ' ~ column.type.label ~ '; declare `data_type: ' ~ types[column.name] ~ '`') -%}
     {%- endif -%}
   {%- endfor -%}
   {%- if garbage_collection not in [none, 'keep', 'apply'] -%}
-    {%- do complaints.append("garbage_collection: '" ~ garbage_collection ~ "' is neither 'keep' nor 'apply'") -%}
+    {%- do complaints.append("garbage_collection: '" ~ garbage_collection ~ "' is unknown; write 'keep' or 'apply'") -%}
   {%- endif -%}
   {{ return(complaints) }}
 {%- endmacro %}
@@ -190,9 +190,9 @@ from (
 
 {%- macro _complaint_of_entry(entry) -%}
 case
-    when {{ entry }}.kind is null then 'is no object of one member'
+    when {{ entry }}.kind is null then 'is not an object with one member'
     when {{ entry }}.kind not in ('set_cell', 'delete_from_column', 'delete_from_family') then concat('is of the kind \'', left({{ entry }}.kind, 100), '\', which is unknown')
-    when not {{ entry }}.is_object then concat('is a ', {{ entry }}.kind, ' that is no object')
+    when not {{ entry }}.is_object then concat('is a ', {{ entry }}.kind, ' that is not an object')
     else nullif(concat_ws(
         ', ',
         if({{ entry }}.family is null, 'has no family', null),

@@ -69,7 +69,7 @@ if(octet_length({{ cell }}) = {{ bytes }}, cast(conv(lpad(hex({{ cell }}), 16, i
 {%- macro _columns_of_rows(columns) -%}
   {%- set complaints, parsed, names = [], [], ['row_key', 'undecoded'] -%}
   {%- if columns is string or columns is mapping or columns is not sequence or not columns -%}
-    {%- do reconcile.raise_complaints(["bigtable_rows takes a list of columns, as [{'name': 'count', 'cell': 'stats:count', 'data_type': 'bigint', 'encoding': 'big_endian'}]"]) -%}
+    {%- do reconcile.raise_complaints(["bigtable_rows needs a list of columns, for example [{'name': 'count', 'cell': 'stats:count', 'data_type': 'bigint', 'encoding': 'big_endian'}]"]) -%}
   {%- endif -%}
   {%- for column in columns -%}
     {%- set prefix = 'column ' ~ (column.name or loop.index) ~ ': ' -%}
@@ -79,24 +79,24 @@ if(octet_length({{ cell }}) = {{ bytes }}, cast(conv(lpad(hex({{ cell }}), 16, i
     {%- if not column.name -%}
       {%- do complaints.append(prefix ~ "it has no name; write {'name': 'count', ...}") -%}
     {%- elif column.name | lower in names -%}
-      {%- do complaints.append(prefix ~ 'there is another column of this name; give it another one') -%}
+      {%- do complaints.append(prefix ~ 'another column has the same name; rename one of them') -%}
     {%- endif -%}
     {%- if not cell -%}
       {%- do complaints.append(prefix ~ "cell '" ~ column.cell ~ "' is not a family and a qualifier; write it as 'stats:count'") -%}
     {%- elif hex and (cell[2] or not modules.re.fullmatch('([0-9a-fA-F]{2})+', hex | string)) -%}
-      {%- do complaints.append(prefix ~ "qualifier_hex '" ~ hex ~ "' stands in for the qualifier; write {'cell': '" ~ cell[1] ~ ":', 'qualifier_hex': '00ff'}") -%}
+      {%- do complaints.append(prefix ~ "qualifier_hex '" ~ hex ~ "' must be hexadecimal and replaces the qualifier in cell; write {'cell': '" ~ cell[1] ~ ":', 'qualifier_hex': '00ff'}") -%}
     {%- endif -%}
     {%- if not type or type.name in ['array', 'map', 'variant'] -%}
-      {%- do complaints.append(prefix ~ "data_type '" ~ column.data_type ~ "' is not supported; use a scalar type of Spark but interval or time") -%}
+      {%- do complaints.append(prefix ~ "data_type '" ~ column.data_type ~ "' is not supported; use a scalar type of Spark except interval and time") -%}
     {%- elif encoding not in ['text', 'big_endian', 'raw'] -%}
-      {%- do complaints.append(prefix ~ "encoding '" ~ encoding ~ "' is none of text, big_endian and raw") -%}
+      {%- do complaints.append(prefix ~ "encoding '" ~ encoding ~ "' is unknown; use text, big_endian or raw") -%}
     {%- elif (encoding == 'raw') != (type.name == 'binary') -%}
-      {%- do complaints.append(prefix ~ 'bytes as they are, raw, are binary, and binary is raw; it is declared as ' ~ type.label ~ ' in ' ~ encoding) -%}
+      {%- do complaints.append(prefix ~ 'the encoding raw and the type binary belong together, and it is declared as ' ~ type.label ~ ' with the encoding ' ~ encoding ~ '; change one of them') -%}
     {%- elif encoding == 'big_endian' and type.name not in reconcile._bytes_of_integers() -%}
-      {%- do complaints.append(prefix ~ 'a big_endian number is a tinyint, smallint, int or bigint, and not a ' ~ type.label) -%}
+      {%- do complaints.append(prefix ~ 'the encoding big_endian needs the type tinyint, smallint, int or bigint, and it is declared as ' ~ type.label ~ '; change one of them') -%}
     {%- endif -%}
     {%- if column.round is defined and column.round is not boolean -%}
-      {%- do complaints.append(prefix ~ "round is true or false, and not '" ~ column.round ~ "'") -%}
+      {%- do complaints.append(prefix ~ "round is '" ~ column.round ~ "'; write true or false") -%}
     {%- endif -%}
     {%- do names.append(column.name | lower) -%}
     {%- if cell and type -%}

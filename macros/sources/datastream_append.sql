@@ -63,11 +63,11 @@ select
             end,
             {{ reconcile.is_deleted_complaint() }},
             {%- if generations %}
-            if(changed_at is null, 'source_timestamp, which tells the generation, is missing or unreadable', null),
+            if(changed_at is null, 'source_timestamp, which determines the generation, is missing or unreadable', null),
             {%- endif %}
             if(
                 not is_backfill and {{ reconcile.identifier('section change_sequence_number') }} is null,
-                concat('change_sequence_number, which orders changes, ', coalesce(concat('has another form than one to four sections of hex digits: \'', metadata.change_sequence_number, '\''), 'is missing')), null
+                concat('change_sequence_number, which orders changes, ', coalesce(concat('does not consist of one to four sections of hex digits: \'', metadata.change_sequence_number, '\''), 'is missing')), null
             ),
             {{ reconcile.payload_complaints(columns) | indent(12) }}
         ) as error,

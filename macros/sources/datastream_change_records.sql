@@ -77,9 +77,9 @@ select
                 when is_backfill and {{ reconcile.identifier('section read_timestamp') }} is null then 'read_timestamp, which orders backfill rows, is missing or unreadable'
             end,
             {{ reconcile.is_deleted_complaint() }},
-            if({{ reconcile.has_lone_surrogate('record') }}, 'a text has half of a surrogate pair, which is no character, and Spark would keep it as ?; correct it at the source', null)
+            if({{ reconcile.has_lone_surrogate('record') }}, 'a text has half of a surrogate pair, which is not a character, and Spark would store it as ?; correct it at the source', null)
             {%- if generations | reject('mapping') | list %},
-            if(not is_backfill and changed_at is null, 'source_timestamp, which tells the generation, is missing or unreadable', null)
+            if(not is_backfill and changed_at is null, 'source_timestamp, which determines the generation, is missing or unreadable', null)
             {%- endif %}
             {%- for name in coordinates %},
             if(not is_backfill and {{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null)

@@ -12,7 +12,7 @@
         'log_position': reconcile.hex_of_number('coalesce(metadata.log_position, metadata.binlog_position)'),
       },
       positions={
-        'log_file': {'form': '(?:.*[^0-9])?([0-9]{1,18})', 'description': 'file whose name ends with its number', 'example': 'mysql-bin.000017'},
+        'log_file': {'form': '(?:.*[^0-9])?([0-9]{1,18})', 'description': 'file name that ends with its number', 'example': 'mysql-bin.000017'},
         'log_position': {'form': '([0-9]{1,18})', 'description': 'whole number', 'example': 4},
       },
       transaction='cast(null as string)', encoding='hex', zero_dates=true) -}}

@@ -82,7 +82,7 @@ select
                     {{ reconcile.long_record_complaint() }}
                     when _corrupt_record is not null then 'the record does not have the form of a data change record'
                     when mods is null or cardinality(mods) = 0 then 'the record holds no mods'
-                    when mod is null then 'the mod is no object'
+                    when mod is null then 'the mod is not an object'
                     when change_type is null then concat('mod_type ', coalesce(concat('\'', mod_type, '\' is unknown'), 'is missing'))
                     when value_capture_type is null or value_capture_type not in ('OLD_AND_NEW_VALUES', 'NEW_VALUES', 'NEW_ROW', 'NEW_ROW_AND_OLD_VALUES') then concat('value_capture_type ', coalesce(concat('\'', value_capture_type, '\' is unknown'), 'is missing'))
                     when is_backfill and change_type <> 'insert' then concat('a backfill record is an INSERT, and this one \'', mod_type, '\'')

@@ -5,13 +5,13 @@
   {%- if file_format == 'iceberg' -%}
     {%- if 'org.apache.iceberg.spark.' not in run_query('set spark.sql.catalog.spark_catalog')[0][1] | string -%}
       {{ exceptions.raise_compiler_error(
-          "This Spark session does not know Iceberg, which the models' file_format asks for: set SPARK_CONF_DIR to the package's conf/iceberg/ directory "
-          ~ "(dbt_packages/reconcile/conf/iceberg), of a Thrift server where that is started, and run again.") }}
+          "This Spark session is not configured for Iceberg, the file_format of the models: set SPARK_CONF_DIR to the package's conf/iceberg/ directory "
+          ~ "(dbt_packages/reconcile/conf/iceberg) and run again. With a Thrift server, set it where the server is started.") }}
     {%- endif -%}
   {%- elif 'DeltaSparkSessionExtension' not in run_query('set spark.sql.extensions')[0][1] | string -%}
     {{ exceptions.raise_compiler_error(
-        "This Spark session does not know Delta: set SPARK_CONF_DIR to the package's conf/ directory "
-        ~ "(dbt_packages/reconcile/conf), of a Thrift server where that is started, and run again.") }}
+        "This Spark session is not configured for Delta: set SPARK_CONF_DIR to the package's conf/ directory "
+        ~ "(dbt_packages/reconcile/conf) and run again. With a Thrift server, set it where the server is started.") }}
   {%- endif -%}
 {%- endmacro %}
 
@@ -22,7 +22,7 @@
       'spark.sql.timestampType': 'timestamp_ntz', 'spark.sql.legacy.timeParserPolicy': 'legacy'} -%}
   {%- for row in run_query('set') if other.get(row[0]) == row[1] | lower -%}
     {{ exceptions.raise_compiler_error(
-        'This Spark session has ' ~ row[0] ~ ' set to ' ~ row[1] ~ ", by which this package's SQL means something else: leave the setting out where the session "
+        'This Spark session has ' ~ row[0] ~ ' set to ' ~ row[1] ~ ", which changes the meaning of this package's SQL: remove the setting where the session "
         ~ 'gets its configuration, and run again.') }}
   {%- endfor -%}
 {%- endmacro %}

@@ -12,7 +12,7 @@
     {%- set type = column.type.element if column.type.name == 'array' else column.type -%}
     {%- if type.name == 'binary' -%}
       {%- set encoding_here = column.encoding or encoding or 'unknown' -%}
-      {%- set label = column.type.label ~ (', and its text is bytes only if the column says `meta: {encoding: hex}` or `meta: {encoding: base64}`' if encoding_here == 'unknown' else ' in ' ~ encoding_here) -%}
+      {%- set label = column.type.label ~ (', and the column does not declare how text encodes bytes; declare `meta: {encoding: hex}` or `meta: {encoding: base64}`' if encoding_here == 'unknown' else ' in ' ~ encoding_here) -%}
       {%- set encoded = dict(type, encoding=encoding_here) -%}
       {%- do known.append(dict(column, type=dict(column.type, element=encoded, label=label) if column.type.name == 'array' else dict(encoded, label=label))) -%}
     {%- else -%}

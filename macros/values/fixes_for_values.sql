@@ -54,17 +54,17 @@ end
   {%- set name, fixes = column.type.name, [] -%}
   {%- set is_moment = name in ['timestamp', 'timestamp_ntz'] -%}
   {%- if zero_dates and (is_moment or name == 'date') -%}
-    {%- do fixes.append([reconcile.is_zero_date(text), reconcile.literal("it is a zero date, which a string keeps and `meta: {zero_date: 'null'}` makes NULL")]) -%}
+    {%- do fixes.append([reconcile.is_zero_date(text), reconcile.literal("it is a zero date: declare string to keep it, or `meta: {zero_date: 'null'}` to make it NULL")]) -%}
   {%- endif -%}
   {%- if is_moment and datastream -%}
-    {%- do fixes.append([text ~ " in ('infinity', '-infinity')", "'it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL'"]) -%}
+    {%- do fixes.append([text ~ " in ('infinity', '-infinity')", "'it is infinity: declare string to keep it, or `meta: {infinity_is_null: true}` to make it NULL'"]) -%}
     {#- Avro has a moment without a zone, and one with a zone, as records. -#}
     {%- do fixes.append([text ~ " like '{\"date\":%'", "'declare timestamp_ntz'"] if name == 'timestamp' else [text ~ " like '{\"offset\":%'", "'declare timestamp'"]) -%}
   {%- endif -%}
   {%- if name in ['tinyint', 'smallint', 'int'] -%}
     {%- do fixes.append(['try_cast(' ~ text ~ ' as bigint) is not null', "'declare bigint'"]) -%}
   {%- elif is_moment and zero_dates -%}
-    {%- do fixes.append(['try_cast(' ~ text ~ ' as bigint) is not null', "'declare bigint, or of a TIME string with `meta: {encoding: microseconds}`'"]) -%}
+    {%- do fixes.append(['try_cast(' ~ text ~ ' as bigint) is not null', "'declare bigint, or for a TIME string with `meta: {encoding: microseconds}`'"]) -%}
   {%- elif is_moment or name in ['boolean', 'date'] -%}
     {%- do fixes.append(['try_cast(' ~ text ~ ' as bigint) is not null', "'declare bigint'"]) -%}
   {%- endif -%}
@@ -108,9 +108,9 @@ concat(
 
 {%- macro _fix_for_text(column) -%}
 {%- if column.encoding in ['microseconds', 'interval', 'time'] -%}
-'take `encoding: {{ column.encoding }}` out of its meta'
+'remove `encoding: {{ column.encoding }}` from its meta'
 {%- elif column.encoding == 'json' -%}
-case when {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.cure_of_a_name_twice()) }} when try_parse_json(texts[i]) is null then 'take `encoding: json` out of its meta' end
+case when {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.cure_of_a_name_twice()) }} when try_parse_json(texts[i]) is null then 'remove `encoding: json` from its meta' end
 {%- else -%}
 case
     {%- if column.type.length is defined %}
@@ -118,7 +118,7 @@ case
     {%- endif %}
     when get(kinds, i) = 'json' and {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.cure_of_a_name_twice()) }}
     when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
-    when texts[i] like '%"nestedArray":%' then 'declare an array, as array<string>'
+    when texts[i] like '%"nestedArray":%' then 'declare an array, for example array<string>'
     when texts[i] like '{"srid":%' then 'declare variant'
 end
 {%- endif -%}

@@ -92,7 +92,7 @@ if(
         when cardinality(filter(field_names, field -> field = name)) > 1
             then concat(name, ': several fields have this name')
         when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
-            then concat(name, ': several fields have this name but for case, none exactly; declare the column as one of them is spelled')
+            then concat(name, ': the names of several fields differ from it only in upper and lower case; declare the column with the exact name of one of them')
     end)),
     null
 )

@@ -17,8 +17,8 @@ from reconcile_jobs.staging import literal
 
 # How a run may say that it lost: in our words, or in the format's.
 LOST = {
-    "delta": ("another run of this model has come in between", "DELTA_CONCURRENT", "DELTA_METADATA_CHANGED"),
-    "iceberg": ("another run of this model has come in between", "ValidationException", "CommitFailedException"),
+    "delta": ("another run of this model wrote at the same time", "DELTA_CONCURRENT", "DELTA_METADATA_CHANGED"),
+    "iceberg": ("another run of this model wrote at the same time", "ValidationException", "CommitFailedException"),
 }
 TIDY_UP = {
     "delta": "optimize concurrent.things__base",

@@ -113,7 +113,7 @@ def test_two_processes_work_in_it_at_once_and_nothing_shows_the_password(lakehou
     [
         ({"RECONCILE_METASTORE_PASSWORD": "wrong-one"}, 2, "password authentication failed"),
         ({"RECONCILE_METASTORE_URL": "jdbc:postgresql://127.0.0.1:1/postgres"}, 4, "refused"),
-        ({"RECONCILE_METASTORE_URL": "jdbc:derby:metastore"}, 2, "is no PostgreSQL"),
+        ({"RECONCILE_METASTORE_URL": "jdbc:derby:metastore"}, 2, "is not a URL of PostgreSQL"),
         ({"RECONCILE_WAREHOUSE": ""}, 2, "RECONCILE_WAREHOUSE is not set"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,

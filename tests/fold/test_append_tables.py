@@ -97,7 +97,7 @@ def test_what_cannot_be_ordered_is_quarantined_and_a_copy_without_a_number_is_th
     assert live == {100: "changed", 101: "copied", 107: "in lower case"}
     reasons = sorted(r._change_error for r in memory.rows("odd.rows__quarantine"))
     assert len(reasons) == len(NO_NUMBERS) + 4
-    assert sum("has another form than one to four sections of hex digits" in reason for reason in reasons) == len(
+    assert sum("does not consist of one to four sections of hex digits" in reason for reason in reasons) == len(
         NO_NUMBERS
     )
     assert any("change_sequence_number, which orders changes, is missing" in reason for reason in reasons)

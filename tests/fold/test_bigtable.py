@@ -80,16 +80,16 @@ def without(entry: dict[str, Any], name: str, **fields: Any) -> dict[str, Any]:
 MALFORMED: list[tuple[str, str]] = [
     ("the record does not have the form of a data change", data_change(b"k", [GOOD])[:-9]),
     ("the record does not have the form of a data change", "7"),
-    ("too long to be staged", long_record(data_change(b"k", [GOOD]))),
+    ("too long for staging", long_record(data_change(b"k", [GOOD]))),
     ("does not have the form", data_change(b"k", {"set_cell": {}})),
     ("the data change holds no entries", data_change(b"k", [])),
     ("the data change holds no entries", data_change(b"k", [], without=["entries"])),
     ("type is missing", data_change(b"k", [GOOD], without=["type"])),
     ("type '7' is unknown", data_change(b"k", [GOOD], type="7")),
     ("type 'CONTINUATION' is unknown", data_change(b"k", [GOOD, COLUMN], type="CONTINUATION")),
-    ("row_key is missing or no base64", data_change(b"k", [GOOD], without=["row_key"])),
-    ("row_key is missing or no base64", data_change(b"k", [GOOD], row_key="a row!")),
-    ("row_key is missing or no base64", data_change(b"k", [GOOD], row_key=1234)),
+    ("row_key is missing or is not base64", data_change(b"k", [GOOD], without=["row_key"])),
+    ("row_key is missing or is not base64", data_change(b"k", [GOOD], row_key="a row!")),
+    ("row_key is missing or is not base64", data_change(b"k", [GOOD], row_key=1234)),
     ("commit_timestamp, which orders changes,", data_change(b"k", [GOOD], without=["commit_timestamp"])),
     ("commit_timestamp, which orders changes,", data_change(b"k", [GOOD], commit_timestamp="2026-02-30T00:00:00Z")),
     ("commit_timestamp, which orders changes,", data_change(b"k", [GOOD], commit_timestamp="2262-04-12T00:00:00Z")),
@@ -98,11 +98,11 @@ MALFORMED: list[tuple[str, str]] = [
     ("tiebreaker, which orders changes,", data_change(b"k", [GOOD], tiebreaker=1.5)),
     ("entry 2 of the change is of the kind 'add_to_cell', which", data_change(b"k", [GOOD, UNKNOWN, COLUMN])),
     ("entry 1 of the change is of the kind 'delete_from_row'", data_change(b"k", [{"delete_from_row": {}}])),
-    ("entry 1 of the change is no object of one member", data_change(b"k", ["set_cell"])),
-    ("entry 1 of the change is no object of one member", data_change(b"k", [None])),
-    ("entry 2 of the change is no object of one member", data_change(b"k", [GOOD, {}])),
-    ("entry 1 of the change is no object of one member", data_change(b"k", [{**GOOD, **COLUMN}])),
-    ("entry 1 of the change is a set_cell that is no object", data_change(b"k", [{"set_cell": [1]}])),
+    ("entry 1 of the change is not an object with one member", data_change(b"k", ["set_cell"])),
+    ("entry 1 of the change is not an object with one member", data_change(b"k", [None])),
+    ("entry 2 of the change is not an object with one member", data_change(b"k", [GOOD, {}])),
+    ("entry 1 of the change is not an object with one member", data_change(b"k", [{**GOOD, **COLUMN}])),
+    ("entry 1 of the change is a set_cell that is not an object", data_change(b"k", [{"set_cell": [1]}])),
     ("entry 1 of the change has no family", data_change(b"k", [without(GOOD, "family")])),
     ("entry 1 of the change has no family", data_change(b"k", [without(GOOD, "family", family="")])),
     ("entry 1 of the change has no family", data_change(b"k", [{"delete_from_family": {}}])),
@@ -380,7 +380,10 @@ def test_earlier_moments_parity_and_a_select_of_ones_own(memory: Memory) -> None
         return len(project.failing("parity", "cells", compare_to=compare_to, key=KEY, as_of=as_of))
 
     assert differing("now") == 0
-    with pytest.raises(CompilerError, match="does not fold up to a position; build the model there by the variable"):
+    with pytest.raises(
+        CompilerError,
+        match=("cannot apply such deletes up to a position; build the model at the position with the variable"),
+    ):
         differing({"batch": 1})
     memory.delete("cells_moments_staging.truth", "cell_time = timestamp_micros(1000)")
     assert differing("now") == len([cell for cell in now if cell[3] == 1000]) > 0

@@ -49,7 +49,10 @@ def meta(data_type: str, **said: Any) -> dict[str, Any]:
 HEX, BASE64 = meta("binary", encoding="hex"), meta("binary", encoding="base64")
 AS_JSON, AS_TIME = meta("string", encoding="json"), meta("string", encoding="microseconds")
 AS_INTERVAL, AS_CLOCK = meta("string", encoding="interval"), meta("string", encoding="time")
-UNKNOWN = "(is bytes only if the column says `meta: {encoding: hex}` or `meta: {encoding: base64}`)"
+UNKNOWN = (
+    "(the column does not declare how text encodes bytes; declare `meta: {encoding: hex}` or `meta: "
+    "{encoding: base64}`)"
+)
 ABSENT: Any = object()
 
 
@@ -325,11 +328,11 @@ CASES = [
         "string",
         "08:35:30.5000001",
         "08:35:30.5000001",
-        refused("take `encoding: time`"),
+        refused("remove `encoding: time`"),
     ),
     Case("TIME without seconds", AS_CLOCK, "string", "08:35", "08:35", "08:35:00.000000"),
-    Case("TIME that is none", AS_CLOCK, "string", "soon", "soon", refused("take `encoding: time` out of its meta")),
-    Case("TIME that is a number", AS_CLOCK, TIME_INTERVAL, 1, 1, refused("take `encoding: time` out of its meta")),
+    Case("TIME that is none", AS_CLOCK, "string", "soon", "soon", refused("remove `encoding: time` from its meta")),
+    Case("TIME that is a number", AS_CLOCK, TIME_INTERVAL, 1, 1, refused("remove `encoding: time` from its meta")),
     Case(
         "TIME_TZ without digits",
         AS_CLOCK,
@@ -373,7 +376,9 @@ CASES = [
     Case("TIME_INTERVAL of ten hours", AS_TIME, TIME_INTERVAL, 36_000_000_000, 36_000_000_000, "10:00:00.000000"),
     Case("TIME_INTERVAL, least of 64 bits", AS_TIME, TIME_INTERVAL, -(2**63), -(2**63), "-2562047788:00:54.775808"),
     Case("TIME_INTERVAL, largest of 64 bits", AS_TIME, TIME_INTERVAL, 2**63 - 1, 2**63 - 1, "2562047788:00:54.775807"),
-    Case("TIME_INTERVAL that is a fraction", AS_TIME, "double", 1.5, 1.5, refused("take `encoding: microseconds` out")),
+    Case(
+        "TIME_INTERVAL that is a fraction", AS_TIME, "double", 1.5, 1.5, refused("remove `encoding: microseconds` from")
+    ),
     Case("TIME_INTERVAL as a number", "bigint", TIME_INTERVAL, -1, -1, "-1"),
     Case("TIME_INTERVAL, not declared", "string", TIME_INTERVAL, 1_000_000, 1_000_000, "00:00:01.000000", "1000000"),
     Case(
@@ -420,9 +425,9 @@ CASES = [
             ("PT-2562047788H-54.775808S", "P0MT-2562047788H-54.775808S"),
             ("PT153722867280M54.775807S", "P0MT0H9223372036854.775807S"),
             ("P1W-1D", "P0MT144H0.000000S"),
-            (f"P{'9' * 21}M", refused("take `encoding: interval` out")),
-            (f"PT{'9' * 21}S", refused("take `encoding: interval` out")),
-            ("PT0.1234567S", refused("take `encoding: interval` out")),
+            (f"P{'9' * 21}M", refused("remove `encoding: interval` from")),
+            (f"PT{'9' * 21}S", refused("remove `encoding: interval` from")),
+            ("PT0.1234567S", refused("remove `encoding: interval` from")),
         )
     ),
     Case(
@@ -431,7 +436,7 @@ CASES = [
         JSON,
         '{"months": 1, "hours": 1, "micros": 1, "days": 1}',
         {"months": 1, "hours": 1, "micros": 1, "days": 1},
-        refused("take `encoding: interval` out"),
+        refused("remove `encoding: interval` from"),
     ),
     Case(
         "INTERVAL of fractions",
@@ -439,9 +444,11 @@ CASES = [
         JSON,
         '{"months": 1.5, "hours": 1, "micros": 1}',
         {"months": 1.5, "hours": 1, "micros": 1},
-        refused("take `encoding: interval` out"),
+        refused("remove `encoding: interval` from"),
     ),
-    Case("INTERVAL of no form", AS_INTERVAL, "string", "a while", "a while", refused("take `encoding: interval` out")),
+    Case(
+        "INTERVAL of no form", AS_INTERVAL, "string", "a while", "a while", refused("remove `encoding: interval` from")
+    ),
     Case(
         "INTERVAL, not declared",
         "string",
@@ -575,7 +582,7 @@ CASES = [
         array("c", "string"),
         nested(["dead"]),
         ["dead"],
-        refused("is bytes only if the column says"),
+        refused("the column does not declare how text encodes bytes"),
     ),
     Case(
         "array of bytes in hex",
@@ -628,7 +635,7 @@ CASES = [
         "string",
         "deadbeef",
         "deadbeef",
-        refused("is bytes only if the column says `meta: {encoding: hex}`"),
+        refused("the column does not declare how text encodes bytes; declare `meta: {encoding: hex}`"),
     ),
     Case("BYTES, declared and as bytes", HEX, "bytes", b"\xde\xad", "dead", "DEAD"),
     Case("BYTES in base64", BASE64, "string", "3q2+7w==", "3q2+7w==", "DEADBEEF"),
@@ -716,10 +723,10 @@ CASES = [
                 "a bigint; declare decimal(20,0)",
             ),
             ("TINYINT(1)", "int", 2, 2, "boolean", "a boolean; declare bigint"),
-            ("TIME", TIME_INTERVAL, 1, 1, "timestamp", "of a TIME string with `meta: {encoding: microseconds}`"),
+            ("TIME", TIME_INTERVAL, 1, 1, "timestamp", "for a TIME string with `meta: {encoding: microseconds}`"),
             ("BINARY", "string", "3q2+7w==", "3q2+7w==", "binary", "if it is base64, declare it with `meta: {enc"),
             ("BIT(8)", "long", 102, 102, "binary", "binary in hex; declare bigint"),
-            ("zero date", "string", "0000-00-00", "0000-00-00", "date", "`meta: {zero_date: 'null'}` makes NULL"),
+            ("zero date", "string", "0000-00-00", "0000-00-00", "date", "`meta: {zero_date: 'null'}` to make it NULL"),
             ("zero date", "string", "0000-00-00 00:00:00", "0000-00-00 00:00:00", "timestamp_ntz", "zero_date: 'null'"),
             ("FLOAT", "float", 45.67, 45.67, "decimal(4,1)", "declare 'decimal(5,2)', or double if it is a float"),
         )

@@ -106,10 +106,10 @@ def test_columns_that_come_and_go_and_change_are_each_named(memory: Memory) -> N
     assert said == [
         "",
         "not declared: more",
-        "not declared: more; no longer in every record: name",
+        "not declared: more; columns that are no longer in every record: name",
         "",
         "",
-        "no longer in every record: doc",
+        "columns that are no longer in every record: doc",
     ]
     expected = {
         "more": ("new", 2, 3), "amount": ("changed form", 5, 1), "name": ("changed form", 5, 1),
@@ -154,7 +154,7 @@ def test_the_line_to_paste_declares_the_column(memory: Memory) -> None:
 def test_a_column_that_no_record_ever_had_ends_the_run(memory: Memory) -> None:
     staged = records([[{"id": 1, "nmae": "a", "amount": 1, "doc": None}]])
     stream = Stream(memory, staged)
-    with pytest.raises(CompilerError, match=r"no record has ever had name, .* not declared: nmae;"):
+    with pytest.raises(CompilerError, match=r"no record has the declared column name; .* that are not declared: nmae;"):
         stream.run(1)
     assert not memory.has(f"{stream.schema}.things__base")
     assert "1 of 1 applied" in Stream(memory, staged, meta={"ignored_columns": ["name"]}).run(1)

@@ -11,7 +11,10 @@ from plain_dbt import CompilerError, Relation
 from pyspark.sql import SparkSession
 
 LEDGER = "account.reconcile_ledger"
-GAP, UNKNOWN = "batches before this range are in no range", "the base table holds this batch, and the ledger does not"
+GAP, UNKNOWN = (
+    "the ledger has a gap of batches before this range",
+    "the base table has this batch, but the ledger does not",
+)
 # What happened to the ledger, as a SELECT of it, and what is found of which range.
 DAMAGE = {
     "a range in the middle is gone": ("* from {} where first_batch <> 2", {(3, 3): GAP, (2, 2): UNKNOWN}),
@@ -19,7 +22,9 @@ DAMAGE = {
     "the first range is gone": ("* from {} where first_batch <> 1", {(2, 2): GAP, (1, 1): UNKNOWN}),
     "a record was not delivered": (
         "* except (delivered), delivered - 1L as delivered from {}",
-        dict.fromkeys([(1, 1), (2, 2), (3, 3)], "the classes do not add up to delivered; staging holds another number"),
+        dict.fromkeys(
+            [(1, 1), (2, 2), (3, 3)], ("the classes do not add up to delivered; staging has a different number")
+        ),
     ),
     "a record was applied without an effect": (
         "* except (inserted), if(first_batch = 3, inserted - 1, inserted) as inserted from {}",
@@ -27,7 +32,7 @@ DAMAGE = {
     ),
     "a record too many is accounted for": (
         "* except (delivered, duplicate), delivered + 1L as delivered, duplicate + 1L as duplicate from {}",
-        dict.fromkeys([(1, 1), (2, 2), (3, 3)], "staging holds another number of records"),
+        dict.fromkeys([(1, 1), (2, 2), (3, 3)], "staging has a different number of records"),
     ),
 }
 
@@ -95,7 +100,9 @@ def test_staging_that_was_restored_is_noticed_for_good(project: MemoryProject) -
     for batch, first in ((2, 20), (3, 30), (4, 40), (5, 50)):
         stage(memory, batch, first)
         if batch > 2:
-            with pytest.raises(CompilerError, match=r"batch 3 of account_lake\.changes is another one now"):
+            with pytest.raises(
+                CompilerError, match=r"batch 3 of account_lake\.changes now has another batch under this number"
+            ):
                 project.run("things")
     project.run("things", full_refresh=True)
     assert ids(project) == [2, 3, 20, 21, 30, 31, 40, 41, 50, 51]
@@ -117,7 +124,7 @@ def test_a_quarantine_that_was_restored_is_noticed_until_it_is_whole(project: Me
     whole = memory.version(quarantine)
     memory.restore(quarantine, empty)
     assert project.run("things")["things"] == "nothing new"
-    told = "the quarantine holds another number of records"
+    told = "the quarantine has a different number of records"
     found = project.failing("ledger_balances", "things")
     assert [(row.first_batch, row.finding) for row in found] == [(4, told), (5, told)]
     memory.restore(quarantine, whole)

@@ -103,10 +103,10 @@ def test_a_log_that_began_anew_is_named_with_the_generation_to_declare(memory: M
     assert wrong.rows == {1: "old", 2: "old", 3: "new"}
     (found,) = wrong.failing("log_is_one")
     assert found.finding == (
-        "positions fell while times rose: the log seems to have begun anew by 2026-11-21 11:05:00Z; if it did, add the "
-        "time when it did to generations"
+        "changes from 2026-11-21 11:05:00Z on are later in time, but earlier in the log: the log seems to have begun "
+        "anew at this time or earlier; if it did, find the time and add it to generations"
     )
-    assert (found.changes, found.place_since < found.place_before) == (2, True)
+    assert (found.changes, found.position_since < found.position_before) == (2, True)
     right = Stream(memory, f"again_{source}", source, records, ["2026-11-21 10:00:00Z"])
     assert right.rows == {1: "new", 2: "old", 3: "new"}
     assert right.failing("log_is_one") == right.failing("time_agrees_with_log") == []
@@ -123,19 +123,19 @@ def test_a_run_says_how_many_changes_lost_to_older_ones_as_after_a_log_that_bega
 
     first = [at("08:30:00", id_, {**old, "log_position": id_}) for id_ in (1, 2, 3, 4)]
     stream = Stream(memory, f"anew_{materialized}", "mysql", first, materialized=materialized)
-    assert "older" not in stream.said
+    assert "lost to changes" not in stream.said
     # Late, but not by an hour; a row that was not there; a backfill; and one that the log has further on.
     late, backfill = {**old, "log_position": 0}, READ_METHODS["mysql"][1]
     said = stream.run([
         at("09:29:59", 1, late), at("11:00:00", 5, new), at("11:00:00", 2, late, read_method=backfill),
         at("11:00:00", 3, {**old, "log_position": 99}),
     ])  # fmt: skip
-    assert "older" not in said
+    assert "lost to changes" not in said
     said = stream.run([at("09:30:00", 4, new), at("11:00:00", 2, new), at("11:00:01", 3, new)])
     assert (
-        "2 lost to changes that are an hour or more older and further in the log, the first of them at "
-        "2026-11-21 09:30:00Z: if the log began anew before, add the time when it did to generations; "
-        "see the test log_is_one"
+        "2 lost to changes that are later in the log, but an hour or more earlier in time (the first that lost is of "
+        "2026-11-21 09:30:00Z): if the log began anew at this time or earlier, add the time when it did to "
+        "generations; see the test log_is_one"
     ) in said
 
 

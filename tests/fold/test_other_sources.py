@@ -72,7 +72,8 @@ def project_of(memory: Memory, macro: str, rows: list[Staged], materialized: str
 
 def reads_none(meant: str) -> str:
     return re.escape(
-        f"no record of {OBJECT} in of_others.changes is one that its source macro reads; probably meant: {meant}"
+        f"the source macro of the model can read no record of {OBJECT} in of_others.changes; the macro that fits is "
+        f"{meant}"
     )
 
 
@@ -129,16 +130,16 @@ def test_stray_records_are_quarantined_with_the_macro_that_fits_and_counted(memo
         for source in others
         for batch, backfill in ((1, False), (2, True), (3, False), (3, True))
     ]
-    unknown = [own[0]._replace(source="kafka", batch=3), own[0]._replace(source=None, batch=3)]  # type: ignore[arg-type]
+    unknown = [own[0]._replace(source=("kafka"), batch=3), own[0]._replace(source=None, batch=3)]  # type: ignore[arg-type]
     project = project_of(memory, macro, [row for row in [*own, *strays] if row.batch == 1])
     project.run("things")
     for batch in (2, 3):
         memory.stage("of_others.changes", [row for row in [*own, *strays, *unknown] if row.batch == batch])
-        assert " of another source; probably meant: " in project.run("things")["things"]
+        assert " of another source; the macro that fits is " in project.run("things")["things"]
     assert memory.table("others.things").count() == 2
     quarantined = memory.rows("others.things__quarantine")
     found = sorted((row._change_batch, "; ".join(row._change_error.split("; ")[:2])) for row in quarantined)
-    of = "the record is of another source; probably meant: "
+    of = "the record is of another source; the macro that fits is "
     expected = [(batch, of + MACROS[source]) for source in others for batch in (1, 2, 3, 3)]
     assert [row for row in found if row[1].startswith(of)] == sorted(expected)
     assert [row[1].split("; ")[0] for row in found if not row[1].startswith(of)] == [
@@ -170,8 +171,8 @@ def test_a_staging_table_of_another_source_that_lacks_the_object_is_refused(memo
         THINGS,
     )
     of_spanner = (
-        "the records of of_others.changes are of spanner, and its source macro reads none of them; "
-        "probably meant: spanner_change_stream"
+        "the records of of_others.changes are of spanner, and the source macro of the model cannot read them; the "
+        "macro that fits is spanner_change_stream"
     )
     for model in ("things", "named"):
         with pytest.raises(CompilerError, match=re.escape(of_spanner)):

@@ -176,8 +176,8 @@ def test_columns_of_two_types_prove_nothing(plain: Things) -> None:
     (row,) = plain.differences()
     assert row.key is None
     assert row.reason == (
-        f"column amount is decimal(12,2) in {plain.schema}.things and double in {plain.lake}.things_source, "
-        "which cannot be compared without loss; give them one type"
+        f"column amount is decimal(12,2) in {plain.schema}.things and double in {plain.lake}.things_source, which "
+        "cannot be compared without loss; give both the same type"
     )
 
 
@@ -419,7 +419,7 @@ def test_nothing_is_confirmed_before_everything_up_to_the_position_was_delivered
     )
     run = things.test(passes=False)
     assert things.rows() == {"1": ("in_flight", "different", {"name": ("a", "b")})}
-    assert "2 records of before the position came" in run["not_delivered_because"]
+    assert "2 records from before the position arrived" in run["not_delivered_because"]
     # What came within the allowance is of later.
     things.append(
         things.change({**row, "id": 3}, "UPDATE", tx_id="30", lsn="0/99", at=datetime.now(UTC)),

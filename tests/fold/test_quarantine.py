@@ -262,7 +262,7 @@ ID = '{"id": "%s"}'
 MALFORMED = [
     ("missing key", "key id is missing or NULL", event("oracle", '{"big": 1}')),
     ("one that is too long", " bytes at byte 7'); staging has a note", long_record(event("oracle", ID))),
-    ("the beginning of a long one", "too long to be staged ('10 bytes at byte 7')", long_record('{"x":"yyyy')),
+    ("the beginning of a long one", "too long for staging ('10 bytes at byte 7')", long_record('{"x":"yyyy')),
     ("NULL key", "key id is missing or NULL", event("oracle", '{"id": null, "big": 1}')),
     ("missing SCN", "scn, which orders changes, is missing or unreadable", event("oracle", ID, without=["scn"])),
     ("NULL SCN", "scn, which orders changes", event("oracle", ID, metadata={"scn": None})),
@@ -298,7 +298,11 @@ MALFORMED = [
     ("no metadata", "the record has no source_metadata", event("oracle", ID, without=["source_metadata"])),
     ("metadata null", "the record has no source_metadata", event("oracle", ID, source_metadata=None)),
     ("metadata a list", "metadata", event("oracle", ID, source_metadata=[1])),
-    ("two names but for case", "several fields have this name but for case, none exactly; declare the column as one of",
+    ((
+        "two names but for case"
+    ), (
+        "the names of several fields differ from it only in upper and lower case; declare the column"
+    ),
      event("oracle", '{"id": "%s", "CustomerID": 1, "customerId": 1}')),
     ("digits of a deeper field of the name", "text: '{a number whose digits cannot be found in the record}'",
      event("oracle", '{"id": "%s", "other": {"text": 1.0}, "text": 1.00}')),

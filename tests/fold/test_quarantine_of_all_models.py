@@ -65,8 +65,8 @@ def test_a_test_of_the_staging_table_fails_on_what_any_model_could_not_apply(pro
     assert {(row.relation, row.records) for row in rows} == {("shop.one", 2), ("shop.two", 1)}
     assert project.logged == [
         "no_quarantine of shop.one: 2 times, batches 1 to 2: n: '300' is not exactly a tinyint; declare bigint "
-        '(as of the key {"id":"2"})',
-        'no_quarantine of shop.two: 1 time, batch 2: change type \'MOVE\' is unknown (as of the key {"id":"4"})',
+        '(for example the key {"id":"2"})',
+        'no_quarantine of shop.two: 1 time, batch 2: change type \'MOVE\' is unknown (for example the key {"id":"4"})',
     ]
 
 
@@ -88,9 +88,12 @@ def test_the_status_has_a_line_for_each_thing_that_is_not_right(project: MemoryP
     assert said_of(project) == {
         (
             1, "shop.one: 2 records in quarantine, batches 1 to 2: n: '300' is not exactly a tinyint; declare bigint "
-            "(as of the key {'id':'2'})",
+            "(for example the key {'id':'2'})",
         ),
-        (1, "shop.two: 1 record in quarantine, batch 2: change type 'MOVE' is unknown (as of the key {'id':'4'})"),
+        (1, (
+            "shop.two: 1 record in quarantine, batch 2: change type 'MOVE' is unknown (for example the key "
+            "{'id':'4'})"
+        )),
         (1, "lake.changes: 1 record without an object, batch 2: see reconcile_unrouted"),
         (3, "lake.changes: no model reads shop_five, 1 record, batch 1: postgresql, key id"),
     }  # fmt: skip
@@ -116,11 +119,11 @@ def test_the_accounts_of_all_models_are_judged_at_once(project: MemoryProject) -
     project.memory.stage(STAGING, [change("two", 1, 7, 1), change("three", 1, 8, 1), change("three", 1, 9, 1)])
     rows = project.failing("ledger_balances", STAGING)
     assert {(row.relation, row.delivered, row.finding) for row in rows} == {
-        ("shop.two", 1, "staging holds another number of records"),
-        ("shop.three", 1, "staging holds another number of records"),
+        ("shop.two", 1, "staging has a different number of records"),
+        ("shop.three", 1, "staging has a different number of records"),
     }
     assert project.logged == [
-        f"ledger_balances of shop.{name}: 1 time, batches 1 to 2: staging holds another number of records"
+        f"ledger_balances of shop.{name}: 1 time, batches 1 to 2: staging has a different number of records"
         for name in ("three", "two")
     ]
     assert [row.relation for row in project.failing("ledger_balances", "two")] == ["shop.two"]

@@ -79,7 +79,9 @@ def test_a_model_that_names_neither_is_refused_when_both_have_come(memory: Memor
     with pytest.raises(CompilerError, match=re.escape("are of several tables, a.b_c, a_b.c, which")):
         project.run("both")
     assert rows_of(memory, "both") == before == {1: "a_b.c"}
-    with pytest.raises(CompilerError, match=re.escape("name the one that is meant, as table='a.b_c'")):
+    with pytest.raises(
+        CompilerError, match=re.escape("name the table that the model reads, for example table='a.b_c'")
+    ):
         project.run("both", full_refresh=True)
     assert rows_of(memory, "both") == before
 
@@ -145,17 +147,17 @@ def test_a_run_says_what_no_model_reads_and_which_models_had_nothing(memory: Mem
     project = project_of(memory, "mysql", first, **models)
     project.run("one", "two", "misnamed")
     assert project.macros.summary_of_run() == [
-        "No model reads, of routed_staging.changes from batch 1 on: x_old: x.old, mysql, key id, 1 record. "
-        "See reconcile_unrouted.",
-        "Nothing new for misnamed (nothing yet), while routed_staging.changes has come to batch 1.",
+        "No model reads these objects of routed_staging.changes (batch 1 and later): x_old: x.old, mysql, key id, 1 "
+        "record. See reconcile_unrouted.",
+        "No new records for misnamed (none so far); the last batch of routed_staging.changes is 1.",
     ]
     memory.stage("routed_staging.changes", then)
     project.run("one", "two", "misnamed")
     assert project.macros.summary_of_run() == [
-        "No model reads, of routed_staging.changes from batch 2 on: x_y: x.y, mysql, key id, 2 records. "
-        "See reconcile_unrouted.",
-        "Nothing new for misnamed (since batch 1); two (since batch 1), while routed_staging.changes has come to batch "
-        "2.",
+        "No model reads these objects of routed_staging.changes (batch 2 and later): x_y: x.y, mysql, key id, 2 "
+        "records. See reconcile_unrouted.",
+        "No new records for misnamed (since batch 1); two (since batch 1); the last batch of routed_staging.changes "
+        "is 2.",
     ]
     project.run("one", "two", "misnamed")
     assert project.macros.summary_of_run() == [], "nothing came"

@@ -109,11 +109,11 @@ A = {"Id": "%s"}
 # records of which nothing can be applied: (what is wrong, the reason's words, the record)
 MALFORMED = [
     ("torn", "the record does not have the form of a data change record", data_change_record([mod(A)])[:-9]),
-    ("too long", "too long to be staged", long_record(data_change_record([mod(A)]))),
+    ("too long", "too long for staging", long_record(data_change_record([mod(A)]))),
     ("no mods", "the record holds no mods", data_change_record([], without=["mods"])),
     ("mods of none", "the record holds no mods", data_change_record([])),
     ("mods an object", "does not have the form", data_change_record("{}")),
-    ("a mod of text", "the mod is no object", data_change_record(["x"])),
+    ("a mod of text", "the mod is not an object", data_change_record(["x"])),
     ("no keys", "the mod has no keys", data_change_record([{"new_values": {}}])),
     ("keys of a list", "the mod has no keys", data_change_record([{"keys": [1], "new_values": {}}])),
     ("no key", "key Id is missing or NULL", data_change_record([mod({"Other": "x"})])),
@@ -131,7 +131,7 @@ MALFORMED = [
     ("sequence", "record_sequence, which", data_change_record([mod(A)], record_sequence="0000000x")),
     ("backfill", "a backfill record is an INSERT, and this one 'DELETE'",
      backfill_record([({"Id": "%s"}, {})], "2026-11-21T11:33:12Z", mod_type="DELETE")),
-    ("case", "customerid: several fields have this name but for case",
+    ("case", "customerid: the names of several fields differ from it only in upper and lower case",
      data_change_record([mod(A, {"CustomerId": "1", "CUSTOMERID": "2"})])),
 ]  # fmt: skip
 

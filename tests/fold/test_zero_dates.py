@@ -69,7 +69,7 @@ def shop(spark: SparkSession) -> Iterator[Shop]:
 
 def test_they_are_null_where_the_column_says_so_and_each_run_says_how_many(shop: Shop) -> None:
     first = [change(n, born=zero, seen=zero, closed=zero, text=zero) for n, zero in enumerate(ZEROS)]
-    of_all = f"zero dates became NULL: {len(ZEROS)} of born, {len(ZEROS)} of closed, {len(ZEROS)} of seen"
+    of_all = f"zero dates that became NULL: {len(ZEROS)} of born, {len(ZEROS)} of closed, {len(ZEROS)} of seen"
     assert [said.split("; ", 1)[1] for said in shop.run(*first)] == [of_all] * 2
     rows = {row.id: row for row in shop.memory.rows("zeros.people")}
     assert {tuple(row[name] for name in TEMPORAL) for row in rows.values()} == {(None, None, None)}
@@ -79,7 +79,7 @@ def test_they_are_null_where_the_column_says_so_and_each_run_says_how_many(shop:
     # A record in quarantine is not counted, an update and a copy are; nor is what came as NULL.
     update = change(1, "UPDATE-INSERT", born=ZEROS[0], seen="2026-11-21T11:33:12Z", closed=None)
     said = shop.run(update, update, change(50, born=ZEROS[0], n=300), change(51, born="2026-11-21"))
-    assert [text.split("; ", 1)[1] for text in said] == ["zero dates became NULL: 2 of born"] * 2
+    assert [text.split("; ", 1)[1] for text in said] == ["zero dates that became NULL: 2 of born"] * 2
     assert shop.ledger("apply", 2) == {2}
     assert [text for text in shop.run(change(52, born=None)) if "zero dates" in text] == []
     assert shop.ledger("apply", 3) == {0}
@@ -94,8 +94,8 @@ def test_what_is_no_zero_date_or_not_declared_is_quarantined_with_what_helps(sho
     said = shop.run(change(99, met="0000-00-00"), *partial)
     assert not [text for text in said if "zero dates" in text]
     reasons = [row._change_error for row in shop.memory.rows("zeros.people__quarantine")]
-    assert "met: '0000-00-00' is not exactly a date; it is a zero date, which a string keeps and " \
-        "`meta: {zero_date: 'null'}` makes NULL" in reasons  # fmt: skip
+    assert "met: '0000-00-00' is not exactly a date; it is a zero date: declare string to keep it, or " \
+        "`meta: {zero_date: 'null'}` to make it NULL" in reasons  # fmt: skip
     assert len(reasons) == 1 + len(partial)
     assert [text for text in reasons if not text.startswith("met: ") and "; declare " not in text] == []
 

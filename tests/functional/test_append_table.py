@@ -157,14 +157,14 @@ def test_a_table_that_did_something_else_than_append_is_refused_until_it_is_read
     place.add(OPERATIONS[10:20])
     key = next(row[0] for row in OPERATIONS[:10] if row[0] not in {later[0] for later in OPERATIONS[10:20]})
     spark.sql(f"delete from {place.table.sql} where COL1 = '{key}'")
-    with pytest.raises(UsageError, match=r"was changed by \w+ (at version|in snapshot) \d+, and not only appended to"):
+    with pytest.raises(UsageError, match=r"was changed by \w+ (at version|in snapshot) \d+, which is not an append"):
         place.append()
     assert place.staged() == 10
-    assert place.append(again=True).records == 10
+    assert place.append(reread=True).records == 10
     assert place.staged() == 20, "only what staging did not hold"
     assert place.append().records == 0
     restore(spark, place.table.sql, before)
-    with pytest.raises(UsageError, match="give --again"):
+    with pytest.raises(UsageError, match="give --reread"):
         place.append()
 
 
@@ -175,7 +175,7 @@ def test_tables_that_no_change_can_be_read_from_are_refused(spark: SparkSession,
     )
     spark.sql(f"create table if not exists appends.plain using {file_format()} as select 1 as id")
     for name, sentence in {
-        "merged": "has no change_sequence_number and no change_type, so nothing orders its rows",
+        "merged": "has no change_sequence_number and no change_type, so its rows have no order",
         "plain": "has no column datastream_metadata",
         "nowhere": "There is no table",
     }.items():

@@ -204,4 +204,4 @@ def test_what_comes_after_a_generations_beginning_is_newer_whatever_its_place_in
     project.dbt("run", "--select", "things")
     assert rows(spark, project) == [(1, "of the new log")]
     (row,) = spark.table(f"{project.schema}.things__quarantine").collect()
-    assert row._change_error == "source_timestamp, which tells the generation, is missing or unreadable"
+    assert row._change_error == "source_timestamp, which determines the generation, is missing or unreadable"

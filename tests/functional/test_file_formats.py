@@ -11,8 +11,8 @@ from tables import tables_in
 
 OTHER = {"delta": "iceberg", "iceberg": "delta"}[file_format()]
 SAID = {
-    "delta": "This Spark session does not know Delta: set SPARK_CONF_DIR to the package's conf/ directory",
-    "iceberg": "This Spark session does not know Iceberg, which the models' file_format asks for: set SPARK_CONF_DIR",
+    "delta": "This Spark session is not configured for Delta: set SPARK_CONF_DIR to the package's conf/ directory",
+    "iceberg": "This Spark session is not configured for Iceberg, the file_format of the models: set SPARK_CONF_DIR",
 }
 ONE = """
 select 1L as id, 'insert' as _change_type, '1' as _change_sequence, '1' as _change_id,

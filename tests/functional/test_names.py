@@ -121,7 +121,9 @@ def test_relations_are_named_as_the_catalog_allows_or_refused(spark: SparkSessio
     said = failures(project.dbt("run", succeed=False))
     assert set(said) == set(REFUSED)
     for number, alias in enumerate(REFUSED, start=len(WORKING)):
-        sentence = f"Spark's catalog takes no name like '{alias}', only up to 240 ASCII letters, digits and _"
+        sentence = (
+            f"Spark's catalog does not accept the name '{alias}': a name has at most 240 ASCII letters, digits and _"
+        )
         lines = said[alias].splitlines()
         assert lines[1:3] == [f"  Model m{number}:", f"    - {sentence}; give the model an alias"]
     for alias in WORKING:

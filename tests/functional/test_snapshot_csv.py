@@ -156,7 +156,7 @@ def test_every_type(spark, load):
     ("row", "why"),
     [
         ("2,1.123456789012", 'column v, decimal(38,10): "1.123456789012" would be rounded to 10 decimal places'),
-        (",2", "column id is NULL, and declared not null"),
+        (",2", "column id is NULL, but declared not null"),
         ('3,"4"5', "value 2 goes on after its closing quote"),
     ],
 )
@@ -198,7 +198,7 @@ def test_what_is_no_snapshot_is_never_replaced(spark, load):
     spark.sql(f"CREATE OR REPLACE TABLE snapshots.base USING {file_format()} {declared} AS SELECT 1 AS id")
     spark.sql("CREATE OR REPLACE VIEW snapshots.live AS SELECT 1 AS id")
     for name in ("snapshots.base", "snapshots.live"):
-        with pytest.raises(UsageError, match=f"{name} is there already and is no snapshot"):
+        with pytest.raises(UsageError, match=f"{name} already exists and was not created by snapshot.py"):
             load("id\n2\n", "id int", name)
         assert rows_of(spark, name) == [(1,)]
 
@@ -338,7 +338,7 @@ def test_usage(tmp_path):
         ([], "the following arguments are required: --into"),
         (["--into", "t"], "--into t is not the name of a table"),
         (["--into", "lake.t", "--delimiter", ";;"], "--delimiter ';;' is not one character"),
-        (["--into", "lake.t", "--null", ","], "--null ',' could never stand without quotes"),
+        (["--into", "lake.t", "--null", ","], "--null ',' would always be in quotes"),
     ):
         done = subprocess.run([*job, *wrong], cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stdout) == (2, "")

@@ -257,7 +257,7 @@ def test_one_snapshot_is_staged_once(spark: SparkSession, place: Place):
     assert place.append().taken_at == "2026-05-01T01:30:00.120000000Z"
     totals = place.append()
     assert (totals.first_batch, len(place.records())) == (None, 1)
-    assert place.said[-1].endswith("already, and nothing was appended")
+    assert place.said[-1].endswith(", and nothing was appended")
 
 
 def test_objects_of_one_staging_table_do_not_meet(spark: SparkSession, place: Place):
@@ -322,32 +322,32 @@ def test_what_would_delete_or_mix_rows_is_refused_with_a_sentence(spark: SparkSe
 
     load(("EU", 1, "a"), number=0)()
     refused(spark, place, UsageError, "has no column nr; it has region, id, name", nothing, key=("region", "nr"))
-    refused(spark, place, UsageError, "countries is no snapshot", nothing, table=place.view)
+    refused(spark, place, UsageError, "countries was not created by snapshot.py", nothing, table=place.view)
     refused(spark, place, UsageError, "There is no table", nothing, table=TableName(("snapshots_of_tables", "none")))
-    refused(spark, place, UsageError, "--object '#cut' is no name", nothing, object="#cut")
+    refused(spark, place, UsageError, "--object '#cut' is not a valid name", nothing, object="#cut")
     place.append()
     refused(spark, place, DataError, "has no rows, which would delete every row of test_what", load())
     refused(
         spark,
         place,
         DataError,
-        r'id is no key of .*: 2 rows have {"id":"2"}',
+        r'id does not identify a row of .*: 2 rows have {"id":"2"}',
         load(("EU", 2, "a"), ("US", 2, "b")),
         key=("id",),
         object="X",
     )
     refused(spark, place, DataError, "1 rows of .* have no region, id", load(("EU", 2, "a"), (None, 3, "b")))
     refused(
-        spark, place, UsageError, "has one of 2026-05-01T01:30:00.000000000Z already", load(("EU", 2, "a"), number=-1)
+        spark, place, UsageError, "already has one of 2026-05-01T01:30:00.000000000Z", load(("EU", 2, "a"), number=-1)
     )
     refused(
-        spark, place, UsageError, "has one of 2026-05-01T01:30:00.000000000Z already", load(("EU", 2, "a"), number=0)
+        spark, place, UsageError, "already has one of 2026-05-01T01:30:00.000000000Z", load(("EU", 2, "a"), number=0)
     )
-    refused(spark, place, UsageError, "--at: yesterday is no timestamp", load(("EU", 2, "a")), at="yesterday")
+    refused(spark, place, UsageError, "--at: yesterday is not a timestamp", load(("EU", 2, "a")), at="yesterday")
     refused(spark, place, UsageError, "The key of test_what.* in .* is region, id, and not id", nothing, key=("id",))
     refused(spark, place, UsageError, "lacks the column name", load_as("select 'EU' as region, 1L as id"))
     more = "select 'EU' as region, 1L as id, 'a' as name, 7 as more"
-    refused(spark, place, UsageError, "has new columns: more. With --allow-new-columns", load_as(more))
+    refused(spark, place, UsageError, "has new columns: more. Give --allow-new-columns", load_as(more))
     assert place.append(allow_new_columns=True).updated == 1
     other = "select 'EU' as region, 1L as id, 'a' as name, 7L as more"
     refused(spark, place, UsageError, "other types than before: more int", load_as(other, number=2))
@@ -355,7 +355,7 @@ def test_what_would_delete_or_mix_rows_is_refused_with_a_sentence(spark: SparkSe
         spark,
         place,
         DataError,
-        r"The row {.*} of .* has \d+ bytes: give --longest-record",
+        r"The row {.*} of .* has \d+ bytes: raise --longest-record",
         load(("EU", 1, "a" * 500)),
         longest_record=400,
         object="X",
@@ -394,7 +394,7 @@ def test_parquet_files_become_a_snapshot_and_what_is_not_there_is_named(
     small(spark, ("EU", 1, "a"), ("EU", 2, "b")).write.parquet(str(tmp_path / "export"))
     assert load_files(spark, str(tmp_path / "export"), "parquet", place.table, moment(0)) == 2
     assert place.append().inserted == 2
-    with pytest.raises(UsageError, match="There is nothing of parquet at"):
+    with pytest.raises(UsageError, match="There is no parquet file at"):
         load_files(spark, str(tmp_path / "nowhere"), "parquet", place.table, moment(0))
-    with pytest.raises(UsageError, match="is there already and is no snapshot"):
+    with pytest.raises(UsageError, match=r"already exists and was not created by snapshot\.py"):
         load_files(spark, str(tmp_path / "export"), "parquet", place.staging, moment(0))

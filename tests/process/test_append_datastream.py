@@ -269,14 +269,14 @@ def test_hidden_files_are_named_and_others_that_are_not_read_recorded(delivered:
     assert ignored.origin.endswith("/README.md")
     (said,) = delivered.said("ignored: ")
     assert "/README.md" in said
-    hidden = delivered.said("hidden")
-    assert re.fullmatch(r"hidden, and not read: .*/hidden/[.]a[.]json \(names .*\), and 4 more", hidden[0])
+    hidden = delivered.said("not read, because names")
+    assert re.fullmatch(r"not read, because names .* are hidden: .*/hidden/[.]a[.]json, and 4 more", hidden[0])
     assert hidden == [hidden[0]] * 3, "each run says so"
 
 
 def test_a_link_that_leads_nowhere_is_named_by_each_run(delivered: Delivered):
-    said = f"not there, and not read: what the link {delivered.landing.path}/link.json leads to"
-    assert delivered.said("not there") == [said] * 3
+    said = f"not read, because the target does not exist: the link {delivered.landing.path}/link.json"
+    assert delivered.said("not read, because the target") == [said] * 3
 
 
 def test_a_hidden_file_that_spark_lists_and_does_not_read_is_recorded(delivered: Delivered):
@@ -530,12 +530,12 @@ def test_after_a_lost_checkpoint_every_file_comes_again_under_new_numbers(purged
 
 
 def test_a_checkpoint_that_was_set_back_is_refused(purged: Purged):
-    assert re.search(r"was set back.*Delete the checkpoint to append every file again", str(purged.set_back.value))
+    assert re.search(r"was restored.*Delete the checkpoint to append every file again", str(purged.set_back.value))
     assert purged.rows_when_set_back == []
 
 
 def test_a_checkpoint_that_has_appended_elsewhere_is_refused(purged: Purged):
-    assert "has appended to another table" in str(purged.elsewhere.value)
+    assert "belongs to another table" in str(purged.elsewhere.value)
 
 
 def test_the_path_itself_may_look_like_a_pattern(purged: Purged):
@@ -715,7 +715,9 @@ def test_a_table_that_was_set_back_is_refused_and_its_numbers_are_not_used_again
     assert writers.opened().check_checkpoint("somewhere", "id", committed=2) is False
     restore(writers.spark, writers.table, older)
     for _ in range(2):
-        with pytest.raises(UsageError, match=r"was set back .* checkpoint somewhere has them as done: .* append every"):
+        with pytest.raises(
+            UsageError, match=r"was restored .* checkpoint somewhere has these appends as done: .* append every"
+        ):
             writers.opened().check_checkpoint("somewhere", "id", committed=2)
     again = writers.opened()
     assert again.check_checkpoint("somewhere", None, committed=None) is True
@@ -726,7 +728,7 @@ def test_a_table_that_was_set_back_is_refused_and_its_numbers_are_not_used_again
 
 def test_a_table_that_was_copied_back_as_files_is_refused(writers: Writers):
     writers.append(writers.opened(), 0)
-    with pytest.raises(UsageError, match="was set back"):
+    with pytest.raises(UsageError, match="was restored"):
         writers.opened().check_checkpoint("somewhere", "id", committed=1)
 
 
@@ -767,7 +769,7 @@ def test_a_table_filled_by_hand_is_taken_over_and_its_numbers_are_not_used_again
         (
             "record string, source string, object string, origin string, batch bigint, appended_at timestamp",
             "parquet",
-            r"is of another format than those of this session.*SPARK_CONF_DIR",
+            r"does not have the format of this session.*SPARK_CONF_DIR",
         ),
     ],
     ids=["no staging table", "another format"],

@@ -329,7 +329,7 @@ def test_a_lost_checkpoint_of_a_table_without_its_cuts_is_one_sentence(place: An
     place.append(start=START)
     place.spark.sql(f"delete from {place.table}")
     shutil.rmtree(place.checkpoint)
-    with pytest.raises(UsageError, match=r"^The checkpoint of .* is lost, and no batch there says"):
+    with pytest.raises(UsageError, match=r"^The checkpoint of .* is lost, and no batch in the table has the time"):
         place.append()
 
 
@@ -410,7 +410,7 @@ def test_after_a_lost_checkpoint_the_job_goes_on_where_staging_ends(place: Any):
     shutil.rmtree(place.checkpoint)
     place.server.commit("P0", ended + 1, "b")
     place.server.now += SECOND
-    with pytest.raises(UsageError, match="records from there to --start would be missing: leave --start out"):
+    with pytest.raises(UsageError, match="records between this time and --start would be missing: remove --start"):
         place.append(start=as_text(ended + SECOND // 2))
     place.append(start=START)
     assert "is lost" in place.said[0]
@@ -447,7 +447,7 @@ def test_partitions_that_never_fit_append_nothing_or_are_warned_of(place: Any):
     place.server.split("P0", ["A", "B"], T0 + 2)
     place.server.forgetful = {"P0": 1000}
     with pytest.raises(
-        errors.Fault, match=r"are not those that the change stream everything has.*nothing of this window"
+        errors.Fault, match=r"differ from those that the change stream everything has.*nothing of this window"
     ):
         place.append(start=START)
     assert place.rows() == []
@@ -486,8 +486,8 @@ def test_partitions_that_come_and_go_between_windows_and_within(place: Any):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"start": "yesterday"}, "--start: yesterday is no timestamp"),
-        ({"end": "2026-01-01T00:00:00Z"}, "--end lies before --start"),
+        ({"start": "yesterday"}, "--start: yesterday is not a timestamp"),
+        ({"end": "2026-01-01T00:00:00Z"}, "--end is before --start"),
         ({"tables": ("T", "Nothing")}, "does not watch Nothing: it watches T"),
         ({"stream": "nothing"}, "There is no change stream nothing"),
         ({"heartbeat": "1ms"}, "heartbeat is out of range"),
@@ -525,15 +525,15 @@ def test_a_first_run_that_failed_is_begun_anew_where_it_was_to_begin(place: Any)
     place.server.now += 3600 * SECOND
     place.append(window="1h")
     assert place.keys() == ["a"]
-    assert "when it was first tried" in place.said[0]
+    assert "the start of the first attempt" in place.said[0]
 
 
 @in_matrix
 def test_a_table_that_was_begun_is_not_begun_again_otherwise(place: Any):
     place.append(start=START)
-    with pytest.raises(UsageError, match="was begun at"):
+    with pytest.raises(UsageError, match="began at"):
         place.append(start=as_text(T0 + 1))
-    with pytest.raises(UsageError, match="was begun without --backfill"):
+    with pytest.raises(UsageError, match="began without --backfill"):
         place.append(backfill=True)
     assert place.append(start=START).records == 0
 

@@ -397,8 +397,8 @@ def test_two_changes_are_enough_to_begin_counting_faults_anew(reader: Reader, se
         ({"profile": "everywhere"}, 0, r"^The app profile everywhere cannot read a change stream .*--app-profile\.$"),
         ({"profile": "none"}, 0, r"^Bigtable does not find projects/p/instances/i/tables/t, or the app profile none"),
         ({"table": "nowhere"}, 0, r"^Bigtable does not find projects/p/instances/i/tables/nowhere"),
-        ({}, -1, r"^The change stream of projects/p/instances/i/tables/t does not reach back to --start"),
-        ({}, 1, r"^--start lies in the future for Bigtable"),
+        ({}, -1, r"^The change stream of projects/p/instances/i/tables/t does not go back to --start"),
+        ({}, 1, r"^--start is in the future for Bigtable"),
     ],
 )
 def test_what_a_user_can_cause_is_one_sentence(server: FakeBigtable, change: Any, start: int, sentence: str):
@@ -427,7 +427,9 @@ def test_a_token_that_fell_out_of_the_retention_period_is_one_sentence(reader: R
     put(server, "a")
     server.forget()
     server.too_old = said
-    with pytest.raises(errors.UsageError, match=r"fell out of the retention period\. What is missing can only come by"):
+    with pytest.raises(
+        errors.UsageError, match=r"older than the retention period\. Append to a new staging table with --backfill"
+    ):
         reader.round()
 
 
@@ -440,7 +442,7 @@ def test_permission_and_credentials(server: FakeBigtable, client: Client):
         list(client.partitions())
     assert "secret" not in str(caught.value)
     server.faults.append(Fault("GenerateInitialChangeStreamPartitions", 0, grpc.StatusCode.DATA_LOSS, "odd"))
-    with pytest.raises(errors.Fault, match=r"^Bigtable refuses a call on .* \(DATA_LOSS\): odd\.$"):
+    with pytest.raises(errors.Fault, match=r"^Bigtable refused a call on .* \(DATA_LOSS\): odd\.$"):
         list(client.partitions())
 
 

@@ -151,6 +151,6 @@ def test_without_its_spark_configuration_a_run_says_what_is_missing(consumer: Co
     said = [line for line in ended.stdout.splitlines() if "SPARK_CONF_DIR" in line]
     assert said
     assert {line.strip() for line in said} == {
-        "This Spark session does not know Delta: set SPARK_CONF_DIR to the package's conf/ directory "
-        "(dbt_packages/reconcile/conf), of a Thrift server where that is started, and run again."
+        "This Spark session is not configured for Delta: set SPARK_CONF_DIR to the package's conf/ directory "
+        "(dbt_packages/reconcile/conf) and run again. With a Thrift server, set it where the server is started."
     }

@@ -253,8 +253,10 @@ def test_a_run_that_fails_fails_again(days: Days) -> None:
     assert days.rows == 4, "they are appended, whatever they are"
     first, of_the_object, *again = days.said
     assert [first, of_the_object] == again
-    assert "The object is one that was named, or staged before. Among them: object shop_new" in of_the_object
-    assert first.startswith("not as expected, 1 of 3: The change type is a known one. Among them: ")
+    assert (
+        "The object is given with --expect-object, or was staged before. Among them: object shop_new" in of_the_object
+    )
+    assert first.startswith("not as expected, 1 of 3: The change type is known. Among them: ")
     assert "object shop_orders, batch 2" in first and "2.jsonl" in first
     assert "TRUNCATE<SCRIPT>ALERT('TYPE')</SCRIPT>" in first, "a terminal is no browser"
 
@@ -278,7 +280,7 @@ def test_data_docs_show_what_was_found_and_no_value_of_a_row(days: Days) -> None
     page = Path(days.let_pass["data_docs"])
     assert page.is_file()
     written = "".join(path.read_text() for path in page.parent.rglob("*") if path.is_file())
-    assert "The change type is a known one." in written
+    assert "The change type is known." in written
     assert "TRUNCATE" in written
     assert "Canary" not in written
 

@@ -59,7 +59,7 @@ def test_long_records_are_counted_and_the_first_is_named(landing):
     first = min(f"{DIRECTORY}/{name}" for name in FILES)
     line = LONG[0].encode()
     assert said.startswith(
-        f"too long to be staged: the record of {len(line):,} bytes at byte {CONTENT.index(line)} of "
+        f"too long for staging: the record of {len(line):,} bytes at byte {CONTENT.index(line)} of "
         f"file:{landing.path}/{first}, and {count - 1} more; {landing.table} has a note"
     )
 

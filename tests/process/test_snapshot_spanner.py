@@ -143,8 +143,8 @@ def test_refusals(spark, database, load):
             if database.postgresql
             else [(Undecided, "no longer has the rows as they were at --at", {"at": LONG_AGO})]
         ),
-        (UsageError, "lies in the future", {"at": "2999-01-01T00:00:00Z"}),
-        (UsageError, "is no timestamp", {"at": "yesterday"}),
+        (UsageError, "is in the future", {"at": "2999-01-01T00:00:00Z"}),
+        (UsageError, "is not a timestamp", {"at": "yesterday"}),
         (UsageError, "Absent", {"columns": "Absent"}),
         (UsageError, "cannot become blob", {"columns": "Note blob"}),
         (UsageError, "Spanner has no table Absent", {"table": "Absent"}),

@@ -67,7 +67,7 @@ def test_rows_that_were_given_beyond_the_last_token_are_not_given_again(monkeypa
         server.last_token = 1  # of the first row
         assert backfilled(client) == ROWS
         server.faults = [Fault(READ, 4)]  # when the second row was given
-        with pytest.raises(errors.Fault, match=r"rows of T could not be read to their end: run the same command again"):
+        with pytest.raises(errors.Fault, match=r"rows of T could not be read completely: run the same command again"):
             backfilled(client)
 
 

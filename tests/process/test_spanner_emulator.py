@@ -121,7 +121,7 @@ def test_backfill_and_change_records_have_one_form(database: Database):
     assert len(changes) > 4
 
     def mods(records: list[dict[str, object]]) -> list[str]:
-        return sorted(json.dumps([r["table_name"], m], sort_keys=True) for r in records for m in r["mods"])  # type: ignore[attr-defined]
+        return sorted(json.dumps([r[("table_name")], m], sort_keys=True) for r in records for m in r[("mods")])  # type: ignore[attr-defined]
 
     assert mods(rows) == mods(changes)
     for name in TABLES:
@@ -169,7 +169,7 @@ def test_only_what_the_stream_watches_is_backfilled(emulator: Emulator, postgres
             json.loads(text) for share in shares_of(client, found, moment) for text in read_rows(client, share, moment)
         ]
         assert record["mods"] == [{"keys": {"OrderId": "1"}, "new_values": {"Note": "x"}, "old_values": {}}]
-        with pytest.raises(UsageError, match="watches nothing"):
+        with pytest.raises(UsageError, match="watches no table"):
             watched_tables(client, find_change_stream(client, "nothing"))
 
 

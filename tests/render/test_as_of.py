@@ -9,10 +9,10 @@ import pytest
 from refusals import SENTENCE, THINGS, Refusal, run, thing
 from shapes import MYSQL, ORACLE, OWN_SELECT, POSTGRESQL, SQLSERVER, STAGING, Life, Shape
 
-POSITIONS = "batch, appended_at, commit_time, sequence, pg_snapshot"
-TIME = "a time with a zone, as '2026-11-21 11:33:14+00'"
-SEQUENCE = "a _change_sequence, or its first sections"
-PG_SNAPSHOT = "what PostgreSQL's pg_current_snapshot() gives, as '18642:18650:18644'"
+ONE_OF = "write one of batch, appended_at, commit_time, sequence, pg_snapshot with its value, for example {batch: 17}."
+TIME = "a time with a zone, for example '2026-11-21 11:33:14+00'"
+SEQUENCE = "a value of _change_sequence, or its first sections"
+PG_SNAPSHOT = "a result of PostgreSQL's pg_current_snapshot(), for example '18642:18650:18644'"
 
 
 def as_of(position: Any, shape: Shape | None = None, schema: str | None = None, **warehouse: Any) -> Callable[[], Life]:
@@ -35,7 +35,7 @@ NAMES: list[Any] = [
     {"batch": 1, "sequence": "0000"}, {}, {"lsn": "0/1"}, {"Batch": 1}, 17, "2026-11-21", ["batch", 1],
 ]  # fmt: skip
 VALUES: list[tuple[str, Any, str]] = [
-    *(("batch", value, "the number of a batch, as 17") for value in ("seventeen", 0, -1, 1.5, "1 or 1=1", 10**18)),
+    *(("batch", value, "a batch number, for example 17") for value in ("seventeen", 0, -1, 1.5, "1 or 1=1", 10**18)),
     *(
         (position, value, TIME)
         for position in ("commit_time", "appended_at")
@@ -48,7 +48,7 @@ OF_POSITIONS: dict[str, Refusal] = {
     **{
         str(position): Refusal(
             run(as_of(position)),
-            [f"The variable as_of names one position, as {{batch: 17}}: one of {POSITIONS}, and not '{position}'."],
+            [f"The variable as_of is '{position}', which is not a position; {ONE_OF}"],
             SENTENCE,
         )
         for position in NAMES
@@ -62,8 +62,8 @@ OF_POSITIONS: dict[str, Refusal] = {
     **{
         f"schema {schema}": Refusal(
             run(as_of({"batch": 1}, schema=schema)),
-            [f"as_of_schema: '{schema}' is no name of a schema that Spark's catalog takes; "
-             "write it of ASCII letters, digits and _."],
+            [f"as_of_schema: '{schema}' is not a schema name that Spark's catalog accepts; use only ASCII letters, "
+             "digits and _."],
             SENTENCE,
         )
         for schema in ("a b", "a`b", "ä", "a.b", "a\n")
@@ -84,28 +84,30 @@ OF_STAGING: dict[str, Refusal] = {
     **{
         f"a batch to come, of a {materialized}": Refusal(
             run(as_of({"batch": 4}, thing(materialized=materialized))),
-            [f"as_of asks for batch 4, and the last one of {STAGING} is 3"],
+            [f"as_of is batch 4, but the last batch of {STAGING} is 3; name a batch that exists"],
         )
         for materialized in MATERIALIZED
     },
     "a batch of nothing": Refusal(
-        run(as_of({"batch": 1}, staged=None)), [f"as_of asks for batch 1, and the last one of {STAGING} is 0"]
+        run(as_of({"batch": 1}, staged=None)),
+        [f"as_of is batch 1, but the last batch of {STAGING} is 0; name a batch that exists"]
     ),
     **{
         f"a time before all, of a {materialized}": Refusal(
             run(as_of({"appended_at": "2020-01-01 00:00:00+00"}, thing(materialized=materialized), as_of_batch=None)),
-            [f"as_of asks for appended_at 2020-01-01 00:00:00+00, and nothing had been appended to {STAGING} by then"],
+            [f"as_of is appended_at 2020-01-01 00:00:00+00, but nothing had been appended to {STAGING} at this time; "
+             "use a later time"],
         )
         for materialized in MATERIALIZED
     },
     "a time of appending to no staging table": Refusal(
         run(as_of({"appended_at": "2026-11-21 00:00:00Z"}, OWN)),
-        ["as_of: {appended_at: ...} asks when records were appended, and it reads no staging table by a source macro; "
-         "name another position"],
+        ["as_of: {appended_at: ...} is a time of appends to a staging table, and the model has no source macro that "
+         "reads one; name another position"],
     ),
     "no staging table": Refusal(
         run(as_of({"batch": 1}, relations={})),
-        [f"the staging table {STAGING} does not exist; fill it with ingestion/append.py first"],
+        [f"the staging table {STAGING} does not exist; create it with ingestion/append.py first"],
     ),
 }  # fmt: skip
 
@@ -129,7 +131,7 @@ def where(relation: str, position: Any = None, materialized: str = "current_stat
     return living
 
 
-NOT_THEN = "exists and was not built of an earlier moment, so it is not replaced; name another schema by the variable"
+NOT_THEN = "exists and was not built by a run with as_of, so it is not replaced; name another schema in the variable"
 OF_RELATIONS: dict[str, Refusal] = {
     **{
         f"{materialized} orders{part} of the present": Refusal(
@@ -141,7 +143,12 @@ OF_RELATIONS: dict[str, Refusal] = {
     },
     "a base table of an earlier moment": Refusal(
         run(where("demo.orders__base", None, reconcile__as_of="batch 2", reconcile__declaration="{}")),
-        ["demo.orders__base was built as of batch 2; drop it, or build into another schema"],
+        [
+            (
+                "demo.orders__base was built as of batch 2, and this run builds the present state; drop it, or build "
+                "into another schema"
+            )
+        ],
     ),
 }
 
@@ -184,12 +191,15 @@ def other(source: str, **config: Any) -> Shape:
 
 FIRST = {"batch": 1}
 SNAPSHOT = {"pg_snapshot": "1:1:"}
-BUILD = "as_of is for dbt run: tests would speak of the present tables, and seeds and snapshots know no earlier moment."
-OF_POSTGRESQL = (
-    "as_of: {pg_snapshot: ...} is a moment of PostgreSQL, and a selected model reads another source; "
-    "name models of PostgreSQL with --select."
+BUILD = (
+    "The variable as_of works only with dbt run: tests would read the present tables, and seeds and snapshots have "
+    "no earlier state. Use dbt run, or remove as_of."
 )
-PRESENT = "which is a model of the present; name another schema by the variable as_of_schema."
+OF_POSTGRESQL = (
+    "as_of: {pg_snapshot: ...} is a position of PostgreSQL, and a selected model reads another source; select "
+    "models of PostgreSQL with --select."
+)
+PRESENT = "which is a model of the present state; name another schema in the variable as_of_schema."
 
 
 def selected(life: Callable[[], Life], *names: str) -> Callable[[], None]:
@@ -204,22 +214,26 @@ OF_A_RUN: dict[str, tuple[Callable[[], None], str]] = {
     "a build": (build(as_of(FIRST)), BUILD),
     "a model of dbt's own": (
         selected(several(FIRST), "orders", "big"),
-        "as_of builds only models of this package, and model.shop.big is selected too; name the models with --select.",
+        (
+            "The variable as_of builds only models of this package, and model.shop.big is selected too; select only "
+            "models of this package with --select."
+        ),
     ),
     "several models of dbt's own": (
         selected(several(FIRST), "orders", "small", "big", "reconcile_lag"),
-        "as_of builds only models of this package, and model.reconcile.reconcile_lag, model.shop.big, model.shop.small "
-        "are selected too; name the models with --select.",
+        "The variable as_of builds only models of this package, and model.reconcile.reconcile_lag, model.shop.big, "
+        "model.shop.small are selected too; select only models of this package with --select.",
     ),
     "a batch of several staging tables": (
         selected(several(FIRST, other=other(POSTGRESQL)), "orders", "other"),
         "as_of: {batch: 1} is a batch of one staging table, and the selected models read lake.others, "
-        "lake.shop_changes, whose batches are numbered apart; name models of one with --select, or a time.",
+        "lake.shop_changes, each with its own batch numbers; select models of one staging table with --select, or "
+        "give a time.",
     ),
     "a sequence of several orders": (
         selected(several({"sequence": "0000"}, other=other(ORACLE)), "orders", "other"),
-        "as_of: {sequence: ...} is a place in one order, and the selected models have several (lsn of "
-        "PostgreSQL; scn, rs_id, ssn); name models of one source with --select.",
+        "as_of: {sequence: ...} is a position in one order, and the selected models have several orders (lsn of "
+        "PostgreSQL; scn, rs_id, ssn); select models of one source with --select.",
     ),
     **{
         f"a snapshot of PostgreSQL of {source}": (
@@ -240,8 +254,8 @@ OF_A_RUN: dict[str, tuple[Callable[[], None], str]] = {
     "one relation for two models": (
         selected(several({"sequence": "0000"}, "then", other=other(POSTGRESQL, schema="more", alias="Orders")),
                  "orders", "other"),
-        "as_of would build both orders and other as then.orders; "
-        "build one after the other, each into an as_of_schema of its own.",
+        "as_of would build both orders and other as then.orders; build them in separate runs, each with its own "
+        "as_of_schema.",
     ),
 }  # fmt: skip
 

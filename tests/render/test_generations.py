@@ -15,12 +15,12 @@ FILE = {"log_file": "mysql-bin.000017", "log_position": 4, "read_timestamp": "20
 LSN = {"lsn": "0/23E8430", "read_timestamp": "2026-11-22 10:00:00+00"}
 LSN_OF_THREE = {**LSN, "lsn": "00000025:00000728:0003"}
 TIME = f"write it as '{BEGAN}'"
-NO_LIST = f"generations is no list; write it as ['{BEGAN}'], or as [{SCN}]"
-IN_ORDER = "write generations in the order in which they began"
+NO_LIST = f"generations is not a list; write it as ['{BEGAN}'], or as [{SCN}]"
+IN_ORDER = "list the generations in the order in which they began"
 BEFORE = f"begins earlier than the generation before it in the list; {IN_ORDER}"
 LIES_BEFORE = (
-    f"has a smaller position than the generation before it in the list; {IN_ORDER}, and where the log began anew in "
-    "between, the time when it did"
+    f"has a smaller position than the generation before it in the list; {IN_ORDER}. If the log began anew "
+    "between the two, list the time of this as a generation between them"
 )
 
 
@@ -39,35 +39,36 @@ WRONG: dict[str, tuple[str, Any, list[str]]] = {
     "everything": (
         ORACLE,
         ["2026-11-21 00:00:00", "2026-02-30 00:00:00Z", 7, less(SCN, "scn"), less(SCN, "read_timestamp", scn="abc")],
-        [f"generation '2026-11-21 00:00:00' is no time with a zone; {TIME}",
-         f"generation '2026-02-30 00:00:00Z' is no time with a zone; {TIME}",
+        [f"generation '2026-11-21 00:00:00' is not a time with a zone; {TIME}",
+         f"generation '2026-02-30 00:00:00Z' is not a time with a zone; {TIME}",
          f"generation 7 is neither a time nor a position; {TIME}, or as {SCN}",
-         f"generation {less(SCN, 'scn')} has no scn, so no position; write it as {SCN}",
-         f"generation {{'scn': 'abc'}} has scn 'abc', which is no whole number; write it as {SCN}",
-         f"generation {{'scn': 'abc'}} has no read_timestamp, from which on backfill rows belong to it; "
-         f"write it as {SCN}"],
+         f"generation {less(SCN, 'scn')} has no scn, so it has no position; write the generation as {SCN}",
+         f"generation {{'scn': 'abc'}} has scn 'abc', which is not a valid whole number; write the generation as {SCN}",
+         "generation {'scn': 'abc'} has no read_timestamp, the time from which backfill rows belong to it; write "
+         f"the generation as {SCN}"],
     ),
     "a month that is none": (
-        ORACLE, ["2026-13-01 00:00:00+00"], [f"generation '2026-13-01 00:00:00+00' is no time with a zone; {TIME}"],
+        ORACLE, ["2026-13-01 00:00:00+00"], [f"generation '2026-13-01 00:00:00+00' is not a time with a zone; {TIME}"],
     ),
     "a part of a place": (
         ORACLE, [{**SCN, "rs_id": "0x0073cb.0000194d.0020"}],
-        [f"generation {({**SCN, 'rs_id': '0x0073cb.0000194d.0020'})} has rs_id, which tells no position: changes are "
-         f"ordered by scn first; write it as {SCN}"],
+        [f"generation {({**SCN, 'rs_id': '0x0073cb.0000194d.0020'})} has rs_id, which is not part of a position: "
+         f"changes are ordered first by scn; write the generation as {SCN}"],
     ),
     "times that fall": (ORACLE, [BEGAN_AGAIN, BEGAN], [f"generation '{BEGAN}' {BEFORE}"]),
     "a reading before a time": (ORACLE, [BEGAN_AGAIN, SCN], [f"generation {SCN} {BEFORE}"]),
     "an scn that falls": (ORACLE, [SCN, {**SCN, "scn": 9}], [f"generation {({**SCN, 'scn': 9})} {LIES_BEFORE}"]),
     "a place in no file": (
         MYSQL, [less(FILE, "log_file")],
-        [f"generation {less(FILE, 'log_file')} has log_position, which says nothing without log_file; "
-         f"write it as {FILE}"],
+        [f"generation {less(FILE, 'log_file')} has log_position, which needs log_file too; write "
+         f"the generation as {FILE}"],
     ),
     "a file without a number": (
         MYSQL, [{**FILE, "log_file": "mysql-bin", "log_position": -1}],
-        [f"generation {({**FILE, 'log_file': 'mysql-bin', 'log_position': -1})} has {said}; write it as {FILE}"
-         for said in ("log_file 'mysql-bin', which is no file whose name ends with its number",
-                      "log_position '-1', which is no whole number")],
+        [f"generation {({**FILE, 'log_file': 'mysql-bin', 'log_position': -1})} has {said}; write "
+         f"the generation as {FILE}"
+         for said in ("log_file 'mysql-bin', which is not a valid file name that ends with its number",
+                      "log_position '-1', which is not a valid whole number")],
     ),
     "a file that falls": (
         MYSQL, [{**FILE, "log_file": "bin.1000000"}, {**FILE, "log_file": "bin.999999"}],
@@ -76,13 +77,14 @@ WRONG: dict[str, tuple[str, Any, list[str]]] = {
     "a time of a commit": (
         POSTGRESQL, [{"source_timestamp": "2026-11-22 09:59:00+00", "read_timestamp": "2026-11-22 10:00"}],
         [f"generation {({'source_timestamp': '2026-11-22 09:59:00+00', 'read_timestamp': '2026-11-22 10:00'})} has "
-         f"{said}; write it as {LSN}"
-         for said in ("source_timestamp, which tells no position: changes are ordered by lsn first",
-                      "read_timestamp '2026-11-22 10:00', which is no time with a zone")],
+         f"{said}; write the generation as {LSN}"
+         for said in ("source_timestamp, which is not part of a position: changes are ordered first by lsn",
+                      "read_timestamp '2026-11-22 10:00', which is not a time with a zone")],
     ),
     "an lsn of another source": (
         SQLSERVER, [LSN],
-        [f"generation {LSN} has lsn '0/23E8430', which is no LSN of SQL Server; write it as {LSN_OF_THREE}"],
+        [f"generation {LSN} has lsn '0/23E8430', which is not a valid LSN of SQL Server; write the "
+         f"generation as {LSN_OF_THREE}"],
     ),
     "an lsn that falls": (
         POSTGRESQL, [{**LSN, "lsn": "0/10"}, {**LSN, "lsn": "0/9"}],

@@ -30,7 +30,7 @@ def column(name: str, says: str, by: str) -> Refusal:
 def relation(alias: str) -> Refusal:
     shown = alias.replace("\n", "�")
     says = (
-        f"Spark's catalog takes no name like '{shown}', only up to 240 ASCII letters, digits and _; "
+        f"Spark's catalog does not accept the name '{shown}': a name has at most 240 ASCII letters, digits and _; "
         "give the model an alias"
     )
     return Refusal(run(lambda: Life(thing(config={"alias": alias}))), [says])
@@ -45,7 +45,7 @@ OF_COLUMNS = {
     **{
         name: column(
             name,
-            f"column {name}: names that begin with _change_, and _deleted, are the package's own; rename it",
+            f"column {name}: the package reserves _deleted and names that begin with _change_; rename the column",
             "Model orders",
         )
         for name in OWN

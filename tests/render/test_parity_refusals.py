@@ -31,53 +31,59 @@ def asked(shape: Shape | None = None, *, taken: dict[str, str] | None = None, of
 
 CELLS_SHAPE = Shape(BIGTABLE, CELLS, CELL_KEY, object="events")
 HISTORY = thing(POSTGRESQL, COLUMNS, materialized="history")
-NO_LENGTH = "is no length of time; write it as '10 minutes'"
+NO_LENGTH = "is not a duration; write it as '10 minutes'"
 OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
     "arguments of every wrong kind": (
         asked(allowance="soon", uncertainty="1 hour'", recheck=-1, tolerances="trim"),
         [f"allowance: 'soon' {NO_LENGTH}", f"uncertainty: '1 hour'' {NO_LENGTH}",
-         "recheck: '-1' is no number of times; write it as 3",
-         "tolerances: write them by column, as {name: trim, total: {round: 2}}"],
+         "recheck: '-1' is not a whole number from 0 on; write it as 3",
+         "tolerances: write them by column, for example {name: trim, total: {round: 2}}"],
     ),
     **{
         f"a recheck of {recheck}": (
-            asked(recheck=recheck), [f"recheck: '{recheck}' is no number of times; write it as 3"],
+            asked(recheck=recheck), [f"recheck: '{recheck}' is not a whole number from 0 on; write it as 3"],
         )
         for recheck in ("3", True, 1.5)
     },
     "a test with `where`": (
         asked(compare_to="(select * from lake.orders_source where id > 1) dbt_subquery"),
-        ["a test with `where` is no proof of a table; name the `columns` to compare, or compare another relation"],
+        [(
+            "a test with `where` does not prove the whole table; remove `where`, and name the `columns` to compare, "
+            "or compare another relation"
+        )],
     ),
     "nothing to compare with": (
         asked(compare_to=Relation("lake", "nothing")), ["lake.nothing does not exist; build it first"],
     ),
     "another key than the model's": (
         asked(as_of=AT, key=["name"]),
-        ["key: name is not the unique_key of the model, id, by which its change records are folded"],
+        ["key: name is not the unique_key of the model, id; use this key, by which the change records are folded"],
     ),
     "a history at a position": (
         asked(HISTORY, as_of=AT),
-        ["a history has all versions of a row, and lake.orders_source one; "
-         "test a current_state, or say `as_of: now`"],
+        ["a history has all versions of a row, and lake.orders_source has one; test a current_state, or set `as_of: "
+         "now`"],
     ),
     "cells at a position": (
         asked(CELLS_SHAPE, as_of=AT),
-        ["cells are hidden by the deletes of ranges, which this test does not fold up to a position; "
-         "build the model there by the variable as_of, and test that with `as_of: now`"],
+        ["deletes of ranges hide cells, and this test cannot apply such deletes up to a position; build the model "
+         "at the position with the variable as_of, and test it with `as_of: now`"],
     ),
     "a history of another key, at a position of another database": (
         asked(HISTORY, taken=taken("scn", "1"), key=["name", "id"]),
-        ["a history has all versions of a row, and lake.orders_source one; "
-         "test a current_state, or say `as_of: now`",
-         "key: name, id is not the unique_key of the model, id, by which its change records are folded",
-         "scn 1, the position of lake.orders_source, is one of another kind of database than the model reads"],
+        ["a history has all versions of a row, and lake.orders_source has one; test a current_state, or set `as_of: "
+         "now`",
+         "key: name, id is not the unique_key of the model, id; use this key, by which the change records are folded",
+         (
+             "scn 1, the position of lake.orders_source, is of another kind of database than the one that the model "
+             "reads; compare with a snapshot of that database"
+         )],
     ),
     **{
         f"{kind} of a model of {source.removeprefix('datastream_')}": (
             asked(thing(source, COLUMNS), taken=taken(kind, position)),
-            [f"{kind} {position}, the position of lake.orders_source, "
-             "is one of another kind of database than the model reads"],
+            [f"{kind} {position}, the position of lake.orders_source, is of another kind of database than the one "
+             "that the model reads; compare with a snapshot of that database"],
         )
         for source, kind, position in [
             (POSTGRESQL, "scn", "1"), (POSTGRESQL, "binlog", "mysql-bin.1:4"), (MYSQL, "pg_snapshot", "1:2:"),
@@ -87,7 +93,8 @@ OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
     **{
         f"{kind} of a SELECT of one's own": (
             asked(Shape(OWN_SELECT, COLUMNS), as_of={kind: value}),
-            [f"as_of: {{{kind}: ...}} is a place in a staging table, and the model reads none by a source macro"],
+            [f"as_of: {{{kind}: ...}} is a position in a staging table, and the model has no source macro that reads "
+             "one; name another position"],
         )
         for kind, value in (("batch", 1), ("appended_at", NOW))
     },
@@ -100,22 +107,30 @@ OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
         asked(tolerances={
             "name": ["fuzzy", "to_second", {"trim": 1}], "amount": ["trim", "round"], "id": {"round": 1}, "no": "trim",
         }),
-        ["tolerances: id is of the key, by which rows are told apart; it is compared exactly",
+        ["tolerances: id is part of the key, which is compared exactly; remove its tolerance",
          "tolerances: 'fuzzy' of name is unknown; use trim, case, to_second, sign_of_zero or {round: 2}",
-         "tolerances: to_second is not of name, which is string",
-         "tolerances: name: write {round: 2}, the digits that count, and the others without a number",
-         "tolerances: trim is not of amount, which is decimal(12,2)",
-         "tolerances: amount: write {round: 2}, the digits that count, and the others without a number",
-         "tolerances: no is none of the columns that are compared"],
+         "tolerances: to_second does not apply to name, which is string; remove it",
+         (
+             "tolerances: name: write round with the number of decimal places to compare, as {round: 2}, and every "
+             "other tolerance without a number"
+         ),
+         "tolerances: trim does not apply to amount, which is decimal(12,2); remove it",
+         (
+             "tolerances: amount: write round with the number of decimal places to compare, as {round: 2}, and "
+             "every other tolerance without a number"
+         ),
+         "tolerances: no is not one of the columns that are compared; correct the name, or add it to `columns`"],
     ),
     "a tolerance of a column that is not compared": (
         asked(columns=["name"], tolerances={"amount": {"round": 1}}),
-        ["tolerances: amount is none of the columns that are compared"],
+        ["tolerances: amount is not one of the columns that are compared; correct the name, or add it to `columns`"],
     ),
 }  # fmt: skip
-NO_POSITION = "is no position; write {batch: 17}, or now to compare both sides as they are."
-NO_END = "has no position: the job that took it did not come to its end; take it again."
-NO_TIME = "does not say when it was taken (reconcile.snapshot.taken_at); take it again."
+NO_POSITION = "is not a position; write for example {batch: 17}, or now to compare both sides as they are."
+NO_END = "has no position, because the job that took it did not finish; take the snapshot again."
+NO_TIME = (
+    "does not have the time when it was taken (table property reconcile.snapshot.taken_at); take the snapshot again."
+)
 OF_SENTENCES: dict[str, tuple[Callable[[], object], str]] = {
     **{
         f"as of {said}": (asked(as_of=said), f"Test parity: as_of: '{said}' {NO_POSITION}")
@@ -123,10 +138,12 @@ OF_SENTENCES: dict[str, tuple[Callable[[], object], str]] = {
     },
     "as of a position that cannot be named": (
         asked(as_of={"scn": 5}),
-        f"Test parity: as_of names one position, as {{batch: 17}}: one of {POSITIONS}, and not '{{'scn': 5}}'.",
+        f"Test parity: as_of is '{{'scn': 5}}', which is not a position; write one of {POSITIONS} with its value, for "
+        "example {batch: 17}.",
     ),
     "as of a batch that is none": (
-        asked(as_of={"batch": "last"}), "Test parity: as_of: {batch: last} is not the number of a batch, as 17.",
+        asked(as_of={"batch": "last"}),
+        "Test parity: as_of: {batch: last} is not a batch number, for example 17.",
     ),
     **{
         f"a snapshot of {job} without a position": (
@@ -141,7 +158,8 @@ OF_SENTENCES: dict[str, tuple[Callable[[], object], str]] = {
         for time in ("", "yesterday", "2026-11-22 10:00:00")
     },
     "a position of a view that is no model": (
-        asked(of="seen", as_of=AT), "No model of this package makes demo.seen; this test is for such models.",
+        asked(of="seen", as_of=AT),
+        "demo.seen is not a model of this package, and this test is only for such models; remove the test from it.",
     ),
 }  # fmt: skip
 CASES = {
@@ -189,5 +207,5 @@ def test_types_that_cannot_be_compared_without_loss_prove_nothing(one: str, othe
         compared = life.project.macros.compared_columns(Relation("demo", "orders"), SNAPSHOT, ["id"], [], {})
         assert compared["incomparable"] == ([] if can_be else [
             f"column amount is {model} in demo.orders and {source} in lake.orders_source, which cannot be compared "
-            "without loss; give them one type"
+            "without loss; give both the same type"
         ])  # fmt: skip

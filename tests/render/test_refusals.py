@@ -26,15 +26,17 @@ from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, ORACLE, OWN_SELECT, POSTGRE
 
 ROUND = {"config": {"meta": {"round": True}}}
 ZERO_DATE = {"id": "bigint", "day": {"data_type": "date", "config": {"meta": {"zero_date": "null"}}}}
-NO_DATA_TYPE = "is not supported; use a scalar type of Spark but interval or time, or an array or a map of them"
-OWN_NAME = "names that begin with _change_, and _deleted, are the package's own; rename it"
+NO_DATA_TYPE = (
+    "is not supported; use a scalar type of Spark except interval and time, or an array or a map of such types"
+)
+OWN_NAME = "the package reserves _deleted and names that begin with _change_; rename the column"
 OF_A_CELL = "row_key, family, qualifier, cell_time, value, change_type, source_cluster_id, commit_timestamp, tiebreaker"
 KEY_OF_A_CELL = (
-    "a cell is known by row_key, family, qualifier and cell_time; "
-    "write `unique_key=['row_key', 'family', 'qualifier', 'cell_time']`, and rows with reconcile.bigtable_rows"
+    "row_key, family, qualifier and cell_time identify a cell; write `unique_key=['row_key', 'family', 'qualifier', "
+    "'cell_time']`, and use reconcile.bigtable_rows for rows"
 )
-OF_HISTORY = "a history has a column of this name of its own; give the source's another one in a SELECT of your own"
-NEVER = "garbage_collection: 'never' is neither 'keep' nor 'apply'"
+OF_HISTORY = "a history adds its own column with this name; rename the source's column in a SELECT of your own"
+NEVER = "garbage_collection: 'never' is unknown; write 'keep' or 'apply'"
 
 
 def cells(columns: Any = CELLS, key: Any = CELL_KEY, **said: Any) -> Shape:
@@ -53,8 +55,8 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     "columns of every wrong kind": (
         thing(columns={"id": "bigint", "_change_x": "int", "_Deleted": "int", "ID": "int", "size": {}, "a": "money"}),
         [f"column _change_x: {OWN_NAME}", f"column _Deleted: {OWN_NAME}",
-         "column ID: declared twice (Spark ignores case); remove one",
-         "column size: no data_type; declare one, as `data_type: bigint`",
+         "column ID: it is declared twice (Spark ignores upper and lower case); remove one declaration",
+         "column size: it has no data_type; declare one, for example `data_type: bigint`",
          f"column a: data_type 'money' {NO_DATA_TYPE}"],
     ),
     "types that cannot be kept": (
@@ -68,26 +70,28 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
         thing(columns={}),
         ["no columns are declared; add `columns: [{name: id, data_type: bigint}, ...]` to the model's YAML"],
     ),
-    "no key": (thing(key=None), ["no unique_key is configured; add `unique_key='id'`, or a list of columns"]),
+    "no key": (thing(key=None), [(
+        "no unique_key is configured; add `unique_key='id'`, or a list of columns, to its config"
+    )]),
     "texts that are read in a way that is none": (
         thing(columns={"id": "bigint", **{name: {"data_type": type_, "meta": said} for name, type_, said in (
             ("a", "binary", {"encoding": "hexadecimal"}), ("b", "string", {"encoding": "hex"}),
             ("c", "array<int>", {"encoding": "base64"}), ("d", "date", {"infinity_is_null": True}),
             ("e", "timestamp", {"infinity_is_null": "yes"}),
         )}}),
-        ["column a: encoding 'hexadecimal' is unknown; it is one of hex, base64, json, microseconds, interval, time",
-         "column b: encoding hex is for columns of type binary or array<binary>, and this one is a string; remove it",
-         "column c: encoding base64 is for columns of type binary or array<binary>, and this one is a array<int>; "
-         "remove it",
-         *(f"column {name}: infinity_is_null is true or false, of a timestamp or timestamp_ntz; a string column keeps "
-           "infinity as text" for name in "de")],
+        ["column a: encoding 'hexadecimal' is unknown; use one of hex, base64, json, microseconds, interval, time",
+         *(f"column {name}: encoding {encoding} applies only to columns of type binary or array<binary>, and this "
+           f"column is a {type_}; remove the encoding" for name, encoding, type_ in (
+               ("b", "hex", "string"), ("c", "base64", "array<int>"))),
+         *(f"column {name}: infinity_is_null must be true or false, and applies only to timestamp and timestamp_ntz; "
+           "a string column keeps infinity as text" for name in "de")],
     ),
     "options of Datastream's in a model of Spanner's": (
         thing(SPANNER, columns={"id": "bigint", **{name: {"data_type": type_, "meta": said} for name, type_, said in (
             ("a", "binary", {"encoding": "hex"}), ("b", "timestamp", {"infinity_is_null": True}),
         )}}),
-        [f"column {name}: its meta has {option}, which is for Datastream; Spanner writes each type in one way, so "
-         "remove it" for name, option in (("a", "encoding"), ("b", "infinity_is_null"))],
+        [f"column {name}: its meta has {option}, which applies only to files of Datastream; Spanner writes each type "
+         "in only one form; remove the option" for name, option in (("a", "encoding"), ("b", "infinity_is_null"))],
     ),
     "zero dates that are none": (
         thing(columns={"id": "bigint", **{
@@ -96,18 +100,18 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
                 ("e", "array<date>", "null"), ("f", "date", "null"),
             )
         }}),
-        [f"column {name}: zero_date is 'null', in quotation marks, of a date, timestamp or timestamp_ntz; a string "
-         "column keeps a zero date as text" for name in "abcde"],
+        [f"column {name}: zero_date must be 'null', in quotation marks, and applies only to date, timestamp and "
+         "timestamp_ntz; a string column keeps a zero date as text" for name in "abcde"],
     ),
     "zero dates in a key": (
         thing(columns={"id": {"data_type": "date", "meta": {"zero_date": "null"}}}),
-        ["unique_key id: a key that is a zero date would be NULL; take zero_date out of its meta, and declare it as "
-         "string"],
+        ["unique_key id: a key that is a zero date would become NULL; remove zero_date from its meta, and declare "
+         "the column as string"],
     ),
     **{
         f"zero dates of {name}": (
-            shape, ["column day: zero_date is of models of datastream_mysql, since no other source has zero dates; "
-                    "take it out of its meta"],
+            shape, ["column day: zero_date applies only to models of datastream_mysql, since no other source has "
+                    "zero dates; remove it from its meta"],
         )
         for name, shape in {
             "PostgreSQL": thing(POSTGRESQL, columns=ZERO_DATE), "Spanner": thing(SPANNER, columns=ZERO_DATE),
@@ -117,48 +121,54 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     "options of columns that are misspelt": (
         thing(columns={"id": "bigint", "a": {"data_type": "date", "meta": {"zero_dates": "null", "owner": "shop"}},
                        "b": {"data_type": "binary", "config": {"meta": {"Encoding": "hex", "rund": True}}}}),
-        [f"column {name}: its meta has {option}, and no option of this package is spelled so; write {meant}, or give "
-         "yours another name" for name, option, meant in (
+        [f"column {name}: its meta has {option}, which is not an option of this package; write {meant}, or rename "
+         "the entry if it is your own" for name, option, meant in (
              ("a", "zero_dates", "zero_date"), ("b", "Encoding", "encoding"), ("b", "rund", "round"))],
     ),
     "a rounding that is neither on nor off": (
         thing(columns={"id": "bigint", "ratio": {"data_type": "decimal(9,2)", "meta": {"round": "no"}}}),
-        ["column ratio: round is true or false, and not 'no'"],
+        ["column ratio: round is 'no'; write true or false"],
     ),
     "kinds of records that are neither on nor off": (
         thing(meta={"partial_records": "", "row_ids": 0, "range_deletes": 0}),
-        [f"meta {name}: '{value}' is neither true nor false"
+        [f"meta {name}: '{value}' is neither true nor false; write one of them"
          for name, value in (("partial_records", ""), ("row_ids", 0), ("range_deletes", 0))],
     ),
     "no table": (
         thing(object=""),
-        ["it names no table; write table='shop.orders', or object='shop_orders' as it stands in the records"],
+        ["its source macro has no table; write table='shop.orders', or object='shop_orders' as in the records"],
     ),
     "an object and a table": (
-        thing(arguments=", table='shop.orders'"), ["it names both an object and a table; name the table alone"],
+        thing(arguments=", table='shop.orders'"), ["its source macro has both object and table; give only table"],
     ),
     "tables that are none": (
         thing(table=["orders", "a.b.c.d", "shop.", {"table": "orders"}]),
-        [f"table '{name}' is no table; write schema and table (of MySQL, database and table) as 'shop.orders', or, "
-         "where one has a dot in its name, as {'schema': 'shop', 'table': 'or.ders'}"
+        [f"table '{name}' is not the name of a table; write schema and table (for MySQL, database and table) as "
+         "'shop.orders', or, if a name contains a dot, as {'schema': 'shop', 'table': 'or.ders'}"
          for name in ("orders", "a.b.c.d", "shop.", {"table": "orders"})],
     ),
     "an event's id that is not the whole key": (
         thing(key=["_change_id", "id"]),
-        ["unique_key _change_id: it names an event alone; remove the other columns from the key"],
+        ["unique_key _change_id: this column alone identifies an event; remove the other columns from the key"],
     ),
     "a history of events": (
         thing(key="_change_id", materialized="history"),
-        ["unique_key _change_id: an event has no versions; make the model a current_state, or name the columns that a "
-         "row is known by"],
+        ["unique_key _change_id: an event has no versions; make the model a current_state, or name the columns that "
+         "identify a row"],
     ),
     "events of some columns": (
         thing(SPANNER, key="_change_id"),
-        ["unique_key _change_id: a record of some columns is no row alone; name the columns that a row is known by"],
+        [(
+            "unique_key _change_id: a record with only some columns is not a whole row; name the columns that "
+            "identify a row"
+        )],
     ),
     "keys that are no columns": (
         thing(key=["ID", "number"]),
-        [f"unique_key {key}: no such column is declared; add it to the model's YAML, spelled the same"
+        [(
+            f"unique_key {key}: the model declares no column of this name; add it to the model's YAML with exactly "
+            "the same name"
+        )
          for key in ("ID", "number")],
     ),
     "keys that cannot be compared": (
@@ -166,8 +176,8 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
               key=["list", "pairs", "id"]),
         ["unique_key list: a key cannot be of type array; use a scalar type",
          "unique_key pairs: a key cannot be of type map; use a scalar type",
-         "unique_key id: rounded keys of different rows would be one; "
-         "declare a type that holds every digit, as string"],
+         "unique_key id: after rounding, different rows could have the same key; declare a type that holds every "
+         "digit, for example string"],
     ),
     "columns of a history's own": (
         thing(columns={**THINGS, "Valid_From": "date", "valid_to": "date", "IS_CURRENT": "int"},
@@ -176,65 +186,70 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     ),
     "a key of row ids that the source does not give": (
         thing(key="_row_id"),
-        ["unique_key _row_id: its source gives no row ids; Oracle's does, and a SELECT of your own that has a column "
-         "_row_id says so by `meta: {row_ids: true}`"],
+        ["unique_key _row_id: the records of its source have no row ids; only Oracle's have. For a SELECT of your "
+         "own with a column _row_id, set `meta: {row_ids: true}`"],
     ),
     "a row id that is not the whole key": (
         thing(ORACLE, key=["_row_id", "id"]),
-        ["unique_key _row_id: it names a row alone; remove the other columns from the key"],
+        ["unique_key _row_id: this column alone identifies a row; remove the other columns from the key"],
     ),
     "a column where the source gives the row id": (
         thing(ORACLE, {**THINGS, "_ROW_ID": "string"}),
-        ["column _ROW_ID: the source gives the address of a row under this name; rename it"],
+        ["column _ROW_ID: the source macro adds the address of a row under this name; rename the column"],
     ),
     "the same where the model takes no row ids": (
         thing(ORACLE, {**THINGS, "_row_id": "string"}, meta={"row_ids": False}),
-        ["column _row_id: the source gives the address of a row under this name; rename it"],
+        ["column _row_id: the source macro adds the address of a row under this name; rename the column"],
     ),
     "row ids of partial records": (
         thing(ORACLE, meta={"partial_records": True}),
-        ["row_ids and partial_records do not go together; "
-         "say `meta: {row_ids: false}` or `meta: {partial_records: false}`"],
+        ["row_ids and partial_records cannot be combined; set `meta: {row_ids: false}` or `meta: "
+         "{partial_records: false}`"],
     ),
     "cells of another key": (
         cells(key=["row_key", "family", "qualifier"]), [f"unique_key row_key, family, qualifier: {KEY_OF_A_CELL}"],
     ),
     "a column where the source gives the range": (
         own({**CELLS, "_Range": "string"}, CELL_KEY, meta={"range_deletes": True}),
-        ["column _Range: the source gives the range of a delete under this name; rename it"],
+        ["column _Range: the source macro adds the range of a delete under this name; rename the column"],
     ),
     "ranges of partial records": (
         own(CELLS, CELL_KEY, meta={"range_deletes": True, "partial_records": True}),
-        ["range_deletes do not go together with partial_records or row_ids; say `meta: {partial_records: false}`"],
+        ["range_deletes cannot be combined with partial_records or row_ids; set `meta: {partial_records: false}`"],
     ),
     "ranges beside row ids": (
         own(CELLS, CELL_KEY, meta={"range_deletes": True, "row_ids": True}),
-        ["range_deletes do not go together with partial_records or row_ids; say `meta: {row_ids: false}`"],
+        ["range_deletes cannot be combined with partial_records or row_ids; set `meta: {row_ids: false}`"],
     ),
     "columns that a cell has not": (
         cells({**CELLS, "row_key": "string", "temperature": "double"}, arguments=", garbage_collection='never'"),
-        ["column row_key: it is binary, and declared as string; declare `data_type: binary`",
-         f"column temperature: a cell has none of this name; it has {OF_A_CELL}", NEVER],
+        ["column row_key: its type is binary, but it is declared as string; declare `data_type: binary`",
+         f"column temperature: a cell has no column of this name; use only {OF_A_CELL}", NEVER],
     ),
     "switches that are neither on nor off": (
         thing(meta={"fresh": "yes", "fold_unchanged": 1}),
-        ["meta fresh: 'yes' is neither true nor false", "meta fold_unchanged: '1' is neither true nor false"],
+        ["meta fresh: 'yes' is neither true nor false; write one of them", (
+            "meta fold_unchanged: '1' is neither true nor false; write one of them"
+        )],
     ),
     "a fresh history": (
         thing(meta={"fresh": True}, materialized="history"),
-        ["meta fresh is of models of materialization current_state, and this one is a history; remove it"],
+        ["meta fresh applies only to the materialization current_state, and this model is a history; remove it"],
     ),
     "a fresh current_view": (
         thing(meta={"fresh": True}, materialized="current_view"),
-        ["meta fresh is of models of materialization current_state, and this one is a current_view; remove it"],
+        ["meta fresh applies only to the materialization current_state, and this model is a current_view; remove it"],
     ),
     "a current_state that folds versions": (
         thing(meta={"fold_unchanged": False}),
-        ["meta fold_unchanged is of models of materialization history, and this one is a current_state; remove it"],
+        [(
+            "meta fold_unchanged applies only to the materialization history, and this model is a current_state; "
+            "remove it"
+        )],
     ),
     "options outside of meta": (
         thing(config={"fresh": True, "buckets": 4}),
-        [f"config {name}: it stands outside of meta, where nothing reads it; write `meta={{'{name}': ...}}`"
+        [f"config {name}: it is outside of meta, where it has no effect; write `meta={{'{name}': ...}}`"
          for name in ("fresh", "buckets")],
     ),
     "options of columns in the meta of the model": (
@@ -245,70 +260,83 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     "options that are misspelt": (
         thing(meta={"freshh": True, "Ignored-Columns": ["x"], "rowids": True, "base_snapshto": "a.b", "owner": "me",
                     "contains_pii": True, "fres": 1, "fress": 1, "refresh": 1}),
-        [f"meta {said}: no option of this package is spelled so; write {meant}, or give yours another name"
+        [f"meta {said}: this package has no option of this name; write {meant}, or rename the entry if it is your own"
          for said, meant in {"freshh": "fresh", "Ignored-Columns": "ignored_columns", "rowids": "row_ids",
                              "base_snapshto": "base_snapshot", "fres": "fresh", "fress": "fresh"}.items()],
     ),
     **{
         f"a condition after its source macro, {number}": (
             thing(behind=behind),
-            ["`where` stands after its source macro: a model has all records of its table; take it out, and leave "
-             "rows out in a view of your own"],
+            ["there is a `where` after its source macro, and a model must have all records of its table; remove the "
+             "`where`, and filter rows in a view of your own"],
         )
         for number, behind in enumerate(("\nwhere id > 1", " WHERE true -- all", "\n-- new\nwhere 1 = 1\n"))
     },
     **{
         f"a {materialized} of change records of {source}": (
             thing(source, materialized=materialized),
-            [f"materialized='{materialized}' would keep every change record, and not the rows that they come to; write "
+            [f"materialized='{materialized}' would store every change record instead of the current rows; use "
              "current_state, history or current_view"],
         )
         for materialized, source in (("table", MYSQL), ("view", SPANNER), ("incremental", BIGTABLE))
     },
     "a base snapshot without a schema": (
-        thing(meta={"base_snapshot": "kept"}), ["meta base_snapshot: 'kept' is no table; write it as schema.table"],
+        thing(meta={"base_snapshot": "kept"}), [(
+            "meta base_snapshot: 'kept' is not the name of a table; write it as schema.table"
+        )],
     ),
     "a variant in a table of Iceberg's": (
         thing(columns={"doc": "variant", **THINGS}, file_format="iceberg"),
         [
-            "column doc: Hive's metastore takes no table of Iceberg's with a variant; declare string, which has the "
-            "same JSON as text"
+            "column doc: Hive's metastore does not accept an Iceberg table with a variant; declare string, which "
+            "holds the same JSON as text"
         ],
     ),
-    "no buckets": (iceberg(buckets=0), ["meta buckets: '0' is no number of buckets; write it as 16"]),
-    "buckets of a boolean": (iceberg(buckets=True), ["meta buckets: 'True' is no number of buckets; write it as 16"]),
-    "buckets of a text": (iceberg(buckets="16"), ["meta buckets: '16' is no number of buckets; write it as 16"]),
+    "no buckets": (iceberg(buckets=0), ["meta buckets: '0' is not a number of buckets; write it as 16"]),
+    "buckets of a boolean": (iceberg(buckets=True), [(
+        "meta buckets: 'True' is not a number of buckets; write it as 16"
+    )]),
+    "buckets of a text": (iceberg(buckets="16"), ["meta buckets: '16' is not a number of buckets; write it as 16"]),
     "buckets of a view": (
         iceberg(materialized="current_view"),
-        ["meta buckets is of base tables, and a current_view has none; remove it"],
+        ["meta buckets applies only to base tables, and a current_view has no base table; remove it"],
     ),
     "buckets beside partitions": (
         iceberg(config={"partition_by": "name"}),
-        ["meta buckets and partition_by do not go together; remove one"],
+        ["meta buckets and partition_by cannot be combined; remove one of them"],
     ),
     **{
         f"buckets of a {type}": (
             iceberg({"ratio": type, **THINGS}, ["ratio", "id"]),
-            [f"meta buckets: Iceberg has no buckets of a {type}, which is the type of the first key, ratio; "
-             "name another key first"],
+            [f"meta buckets: Iceberg cannot make buckets of a {type}, which is the type of the first key column, "
+             "ratio; put another key column first"],
         )
         for type in ("boolean", "float", "double")
     },
     "ignored columns that are no list": (
         thing(meta={"ignored_columns": "note"}),
-        ["meta ignored_columns: 'note' is no list; write the names of columns as `[name, other_name]`"],
+        ["meta ignored_columns: 'note' is not a list; write the column names as `[name, other_name]`"],
     ),
     "buckets of Delta": (
         thing(meta={"buckets": 4}),
-        ["meta buckets is of models of file_format iceberg, and this one is delta; remove it"],
+        [(
+            "meta buckets applies only to the file_format iceberg, and the file_format of this model is delta; "
+            "remove it"
+        )],
     ),
     "everything at once": (
         thing(key="number", meta={"fresh": "yes", "base_snapshot": "kept", "buckets": 0}),
-        ["unique_key number: no such column is declared; add it to the model's YAML, spelled the same",
-         "meta fresh: 'yes' is neither true nor false",
-         "meta base_snapshot: 'kept' is no table; write it as schema.table",
-         "meta buckets: '0' is no number of buckets; write it as 16",
-         "meta buckets is of models of file_format iceberg, and this one is delta; remove it"],
+        [(
+            "unique_key number: the model declares no column of this name; add it to the model's YAML with exactly "
+            "the same name"
+        ),
+         "meta fresh: 'yes' is neither true nor false; write one of them",
+         "meta base_snapshot: 'kept' is not the name of a table; write it as schema.table",
+         "meta buckets: '0' is not a number of buckets; write it as 16",
+         (
+             "meta buckets applies only to the file_format iceberg, and the file_format of this model is delta; "
+             "remove it"
+         )],
     ),
 }  # fmt: skip
 
@@ -363,7 +391,7 @@ def selecting(shape: Shape, *left_out: str) -> Callable[[], Life]:
     return living
 
 
-NO_STAGING = [f"the staging table {STAGING} does not exist; fill it with ingestion/append.py first"]
+NO_STAGING = [f"the staging table {STAGING} does not exist; create it with ingestion/append.py first"]
 READS: dict[str, Refusal] = {
     **{
         f"a {materialized} before the first append": Refusal(
@@ -373,37 +401,46 @@ READS: dict[str, Refusal] = {
     },
     "a source macro beside another table": Refusal(
         run(of_two(thing())),
-        ["it depends on 2 relations; a model with a source macro reads one staging table and nothing else"],
+        ["it reads 2 relations; a model with a source macro must read one staging table and nothing else"],
     ),
     "a SELECT of two staging tables": Refusal(
         run(of_two(own())),
-        ["it reads 2 staging tables (lake.shop_changes, lake.others), whose batches are numbered apart; "
-         "let one model read one"],
+        ["it reads 2 staging tables (lake.shop_changes, lake.others), and each has its own batch numbers; write one "
+         "model for each staging table"],
     ),
     "a SELECT without columns": Refusal(
         run(selecting(own(), "_change_id", "_change_columns", "name")),
-        ['its SELECT has no column _change_id; see "Change records" in docs/design.md',
-         'its SELECT has no column _change_columns; see "Change records" in docs/design.md',
-         "its SELECT has no column name, which its YAML declares"],
+        ['its SELECT has no column _change_id; add it, see "Change records" in docs/design.md',
+         'its SELECT has no column _change_columns; add it, see "Change records" in docs/design.md',
+         "its SELECT has no column name, which its YAML declares; add it to the SELECT, or remove it from the YAML"],
     ),
     "a view of a SELECT without columns": Refusal(
         run(selecting(own(materialized="current_view"), "name")),
-        ["its SELECT has no column name, which its YAML declares"],
+        ["its SELECT has no column name, which its YAML declares; add it to the SELECT, or remove it from the YAML"],
     ),
     "a SELECT without row ids": Refusal(
         run(selecting(own(meta={"row_ids": True}))),
-        ["its SELECT has no column _row_id, which `meta: {row_ids: true}` says it has",
+        [(
+            "its SELECT has no column _row_id, which `meta: {row_ids: true}` requires; add the column, or remove "
+            "row_ids from meta"
+        ),
 ],
     ),
     "a SELECT of rows with addresses without transactions": Refusal(
         run(selecting(own(meta={"row_ids": True}), "_change_transaction")),
-        ["its SELECT has no column _row_id, which `meta: {row_ids: true}` says it has",
-         "its SELECT has no column _change_transaction, the transaction of a change; pass it on, or add "
-         "`cast(null as string) as _change_transaction` if the source has none"],
+        [(
+            "its SELECT has no column _row_id, which `meta: {row_ids: true}` requires; add the column, or remove "
+            "row_ids from meta"
+        ),
+         "its SELECT has no column _change_transaction, the transaction of a change; select it, or add `cast(null "
+         "as string) as _change_transaction` if the source has no transactions"],
     ),
     "a SELECT without ranges": Refusal(
         run(selecting(own(CELLS, CELL_KEY, meta={"range_deletes": True}))),
-        ["its SELECT has no column _range, which `meta: {range_deletes: true}` says it has"],
+        [(
+            "its SELECT has no column _range, which `meta: {range_deletes: true}` requires; add the column, or "
+            "remove range_deletes from meta"
+        )],
     ),
 }  # fmt: skip
 
@@ -502,8 +539,8 @@ def changed(name: str, **flags: Any) -> Refusal:
 Note = tuple[str, str, bool, bool, bool]
 MISSING: Note = ("column", "name", True, True, False)
 NEVER_HAD = (
-    "no record has ever had name, which the YAML declares{}; correct the name, remove the column, or, if its records "
-    "are still to come, add it to `meta: {{ignored_columns: [...]}}`"
+    "no record has the declared column name{}; correct the name in the YAML, or remove the column, or, if records "
+    "with it will arrive later, add it to `meta: {{ignored_columns: [...]}}`"
 )
 
 
@@ -519,7 +556,8 @@ def noted(*notes: Note) -> Callable[[], Life]:
 NOTED: dict[str, Refusal] = {
     "a column that no record has": Refusal(run(noted(MISSING)), [NEVER_HAD.format("")]),
     "a column of another name": Refusal(
-        run(noted(("column", "nmae", False, False, True), MISSING)), [NEVER_HAD.format("; not declared: nmae")]
+        run(noted(("column", "nmae", False, False, True), MISSING)),
+        [NEVER_HAD.format("; columns of the records that are not declared: nmae")],
     ),
 }
 
@@ -577,7 +615,7 @@ def test_another_order_of_columns_or_of_keys_or_spelling_of_types_is_no_change()
 
 # --- what stands in the way -------------------------------------------------------------------------------------------
 
-SOMEBODY = "of somebody else's, which is not replaced; drop or rename it, or give the model an alias"
+SOMEBODY = "that this package did not create, so it is not replaced; drop or rename it, or give the model an alias"
 
 
 def beside(shape: Shape, relation: str, type: str = "table", **properties: str) -> Callable[[], Life]:
@@ -614,9 +652,9 @@ def theirs() -> dict[str, Refusal]:
 
 
 def left(before: str, materialized: str, *drops: str) -> Refusal:
-    says = f"it was of another materialization, and is made as a {materialized} only once nothing is left of that one"
+    says = f"its relations of another materialization still exist; before it can be built as a {materialized}"
     act = run(after(thing(materialized=before), thing(materialized=materialized)))
-    return Refusal(act, [f"{says}; run `{'; '.join(drops)}`"])
+    return Refusal(act, [f"{says}, run `{'; '.join(drops)}`"])
 
 
 IN_THE_WAY: dict[str, Refusal] = {
@@ -631,8 +669,8 @@ IN_THE_WAY: dict[str, Refusal] = {
         f"what another materialization left: {kind}": Refusal(
             run(beside(shape, f"demo.orders__{kind}", **{f"reconcile__{kind}": "demo.orders"})),
             [
-                "it was of another materialization, and is made as a current_view only once nothing is left of that "
-                f"one; run `drop table demo.orders__{kind}`"
+                "its relations of another materialization still exist; before it can be built as a current_view, "
+                f"run `drop table demo.orders__{kind}`"
             ],
         )
         for kind, shape in (
@@ -694,33 +732,35 @@ def built(shape: Shape, **warehouse: Any) -> Callable[[], Life]:
 
 
 MADE_ANEW = (
-    f"batch 3 was applied to demo.orders__base, and the last one of {STAGING} is 1: that table was restored or made "
-    "anew; rebuild with `dbt run --full-refresh --select orders`"
+    f"batch 3 was applied to demo.orders__base, but the last batch of {STAGING} is 1: the staging table was restored "
+    "or created again; rebuild the model with `dbt run --full-refresh --select orders`"
 )
-PURGED = f"{STAGING} was purged of shop.orders up to batch 2"
+PURGED = f"the records of shop.orders up to batch 2 were purged from {STAGING}"
 NO_RECORD = (
-    f"batch 3 was applied to demo.orders__base, and {STAGING} has no record of it any more: that table was restored or "
-    "made anew; restore its newest version, or rebuild with `dbt run --full-refresh --select orders` once it holds all "
-    "records again"
+    f"batch 3 was applied to demo.orders__base, but {STAGING} no longer has a record of this batch: the staging "
+    "table was restored or created again; restore its newest version, or rebuild the model with `dbt run "
+    "--full-refresh --select orders` when the staging table has all records again"
 )
 ANOTHER_BATCH = (
-    f"batch 3 was applied to demo.orders__base, and batch 3 of {STAGING} is another one now: that table was restored "
-    "or made anew; rebuild with `dbt run --full-refresh --select orders` once it holds all records again"
+    f"batch 3 was applied to demo.orders__base, but {STAGING} now has another batch under this number: "
+    "the staging table was restored or created again; rebuild the model with `dbt run --full-refresh --select "
+    "orders` when the staging table has all records again"
 )
 LACKS = (
-    f"demo.orders__base lacks batch {{}}, and {PURGED}; restore a newer version of it, or declare a base snapshot and "
-    "rebuild with `dbt run --full-refresh --select orders`"
+    f"demo.orders__base lacks batch {{}}, and {PURGED}; restore a newer version of the base table, or declare a base "
+    "snapshot and rebuild with `dbt run --full-refresh --select orders`"
 )
 UNDECLARED = (
-    f"{PURGED}, and these rows follow from all of its records; declare what they had come to, a copy of a base table "
-    "of then, as `meta: {base_snapshot: schema.table}`"
+    f"{PURGED}, but a rebuild needs them; declare a copy of the base table to which they had been applied, as `meta: "
+    "{base_snapshot: schema.table}`"
 )
-NOT_TOLD = f"{PURGED}, and the rows as of {{}} cannot be told any more; ask for a later batch"
+NOT_TOLD = f"{PURGED}, so the rows as of {{}} cannot be built; set as_of to batch 2 or a later batch"
 KEYLESS = (
-    "and a base snapshot does not say which of its rows a delete without a key had undone; "
-    "rebuild the model that was there before"
+    "and a base snapshot does not show which of its rows a delete without a key has removed; "
+    "rebuild the model where its base table exists"
 )
 KEPT = "its base snapshot lake.orders_kept"
+AGAIN_WITH_TYPE = "create the copy again with this type"
 SNAPSHOT = {"base_snapshot": "lake.orders_kept"}
 
 
@@ -779,8 +819,8 @@ def of_tables(*names: str, known: str | None = None, says: str | None = None) ->
 
     return Refusal(
         run(living),
-        [f"the records of a_b_c are of several tables, {', '.join(names)}, which have one name in the stream; name the "
-         f"one that is meant, as table='{says or names[0]}'"],
+        [f"the records of a_b_c are of several tables, {', '.join(names)}, which have the same object name; name the "
+         f"table that the model reads, for example table='{says or names[0]}'"],
     )  # fmt: skip
 
 
@@ -797,8 +837,8 @@ def spelled(*objects: str, **said: Any) -> Callable[[], Life]:
 
 
 OTHER_SPELLING = (
-    "no record of lake.shop_changes has the object {}, and no model reads {}, which has records; names are exact: "
-    "write it as the records do"
+    "no record of lake.shop_changes has the object {}, and no model reads {}, which has records; write the name "
+    "exactly as the records have it"
 )
 
 
@@ -834,15 +874,15 @@ STAGED: dict[str, Refusal] = {
     **{
         f"of another source, and a {materialized} is built": Refusal(
             run(of_another_source(materialized=materialized)),
-            ["no record of shop.orders in lake.shop_changes is one that its source macro reads; "
-             "probably meant: datastream_mysql"],
+            ["the source macro of the model can read no record of shop.orders in lake.shop_changes; the macro that "
+             "fits is datastream_mysql"],
         )
         for materialized in ("current_state", "history", "current_view")
     },
     "of another source without a record of the object": Refusal(
         run(of_spanner),
-        ["the records of lake.shop_changes are of spanner, and its source macro reads none of them; "
-         "probably meant: spanner_change_stream"],
+        ["the records of lake.shop_changes are of the source spanner, and the source macro of the model cannot read "
+         "them; the macro that fits is spanner_change_stream"],
     ),
     "that has its object in capitals": Refusal(
         run(spelled("shop.lines", "SHOP.ORDERS")), [OTHER_SPELLING.format("shop.orders", "SHOP.ORDERS")]
@@ -870,8 +910,8 @@ STAGED: dict[str, Refusal] = {
     **{
         f"and the quarantine of a {materialized} is dropped": Refusal(
             run(without_quarantine(thing(materialized=materialized))),
-            ["the table demo.orders__quarantine is gone, and with it the records that could not be applied; rebuild "
-             "with `dbt run --full-refresh --select orders`"],
+            ["the table demo.orders__quarantine does not exist, so the records that could not be applied are lost; "
+             "rebuild the model with `dbt run --full-refresh --select orders`"],
         )
         for materialized in ("current_state", "history")
     },
@@ -921,7 +961,7 @@ STAGED: dict[str, Refusal] = {
     ),
     "a base snapshot of later": Refusal(
         run(purged(with_snapshot(as_of={"batch": 2}), base_batch=3)),
-        [f"{PURGED}, and {KEPT} is newer than batch 2; ask for a later batch, or name an older copy"],
+        [f"{PURGED}, and {KEPT} is newer than batch 2; set as_of to a later batch, or declare an older copy"],
     ),
     "a base snapshot of rows with addresses by an earlier version": Refusal(
         run(purged(thing(ORACLE, meta=SNAPSHOT), columns={"_row_id": "string"})),
@@ -930,24 +970,24 @@ STAGED: dict[str, Refusal] = {
     ),
     "a base snapshot of rows with addresses": Refusal(
         run(purged(thing(ORACLE, meta=SNAPSHOT), columns={"_row_id": "string", **ADDRESSES})),
-        [f"{PURGED}, {KEYLESS}, or say `meta: {{row_ids: false}}` if the source writes no such deletes"],
+        [f"{PURGED}, {KEYLESS}, or set `meta: {{row_ids: false}}` if the source writes no such deletes"],
     ),
     "a base snapshot of cells": Refusal(
         run(purged(cells(meta=SNAPSHOT))), [f"{PURGED.replace('shop.orders', 'events')}, {KEYLESS}"]
     ),
     "no base snapshot": Refusal(
         run(purged(with_snapshot(), kept=False)),
-        [f"{KEPT} does not exist, and {PURGED}; name a copy of a base table of then"],
+        [f"{KEPT} does not exist, and {PURGED}; name a copy of the base table to which these records had been applied"],
     ),
     "no base snapshot of a view": Refusal(
         run(purged(with_snapshot(materialized="current_view"), kept=False)),
-        [f"{KEPT} does not exist, and {PURGED}; name a copy of a base table of then"],
+        [f"{KEPT} does not exist, and {PURGED}; name a copy of the base table to which these records had been applied"],
     ),
     "a base snapshot that is no copy": Refusal(
         run(purged(with_snapshot(), columns={"_change_sequence": None, "id": "bigint", "_change_batch": "int"})),
-        [f"column `id` of {KEPT} is bigint and not string; make it anew with that type",
+        [f"column `id` of {KEPT} has the type bigint, and the base table needs string; {AGAIN_WITH_TYPE}",
          f"{KEPT} has no column _change_sequence; name a copy of the whole base table",
-         f"column _change_batch of {KEPT} is int and not bigint; make it anew with that type"],
+         f"column _change_batch of {KEPT} has the type int, and the base table needs bigint; {AGAIN_WITH_TYPE}"],
     ),
     "a base snapshot of a history, of the rows alone": Refusal(
         run(purged(with_snapshot(materialized="history"), columns={"valid_from": None})),
@@ -955,8 +995,9 @@ STAGED: dict[str, Refusal] = {
     ),
     "a base snapshot of another model": Refusal(
         run(purged(with_snapshot(), built_with='{"unique_key": "1", "sources": "2", "sequence": "3", "columns": "4"}')),
-        [f"{KEPT} was built with another {aspect}, by which its rows cannot be compared with new records; "
-         "name a copy of a table with this one" for aspect in ("sequence", "sources", "unique_key")],
+        [f"{KEPT} was built with another {aspect}, so its rows cannot be compared with new records; "
+         f"name a copy of a base table that has the {aspect} of the model"
+         for aspect in ("sequence", "sources", "unique_key")],
     ),
 }  # fmt: skip
 
@@ -1075,13 +1116,12 @@ def test_a_ledger_of_before_gets_the_columns_that_it_lacks() -> None:
 
 # --- file formats -----------------------------------------------------------------------------------------------------
 
-AGAIN = "of a Thrift server where that is started, and run again."
+AGAIN = "and run again. With a Thrift server, set it where the server is started."
 UNKNOWN = {
-    "delta": "This Spark session does not know Delta: set SPARK_CONF_DIR to the package's conf/ directory "
-    f"(dbt_packages/reconcile/conf), {AGAIN}",
-    "iceberg": "This Spark session does not know Iceberg, which the models' file_format asks for: "
-    "set SPARK_CONF_DIR to the package's conf/iceberg/ directory "
-    f"(dbt_packages/reconcile/conf/iceberg), {AGAIN}",
+    "delta": "This Spark session is not configured for Delta: set SPARK_CONF_DIR to the package's conf/ directory "
+    f"(dbt_packages/reconcile/conf) {AGAIN}",
+    "iceberg": "This Spark session is not configured for Iceberg, the file_format of the models: set SPARK_CONF_DIR "
+    f"to the package's conf/iceberg/ directory (dbt_packages/reconcile/conf/iceberg) {AGAIN}",
 }
 OTHER_SESSION = {
     "delta": {"extensions": "<undefined>"},
@@ -1135,8 +1175,8 @@ FORMATS: dict[str, Refusal] = {
     **{
         f"{name} is {value}": Refusal(
             run(in_a_session_with(name, value)),
-            [f"This Spark session has {name} set to {value}, by which this package's SQL means something else: leave "
-             "the setting out where the session gets its configuration, and run again."],
+            [f"This Spark session has {name} set to {value}, which changes the meaning of this package's SQL: remove "
+             "the setting where the session gets its configuration, and run again."],
             SENTENCE,
         )
         for name, value in OTHER_SQL.items()
@@ -1148,9 +1188,9 @@ FORMATS: dict[str, Refusal] = {
     ),
     "several formats": Refusal(
         run(of_formats("delta", "iceberg", "delta")),
-        ["The models of this project have several file formats: delta (more_1, orders) and iceberg (more_0). A Spark "
-         "session knows one of them, and the models share a ledger: give all of them one, by `+file_format` in "
-         "dbt_project.yml."],
+        ["The models of this project have several file formats: delta (more_1, orders) and iceberg (more_0). A "
+         "Spark session supports only one format, and the models share a ledger: set the same format for all of "
+         "them, by `+file_format` in dbt_project.yml."],
         SENTENCE,
     ),
 }  # fmt: skip
@@ -1177,24 +1217,32 @@ GOOD = {"name": "word", "cell": "f:word", "data_type": "string", "encoding": "te
 # what is declared otherwise than of a good column, and what is said of it
 OF_ROWS: list[tuple[dict[str, Any], str]] = [
     ({"name": ""}, "column 1: it has no name; write {'name': 'count', ...}"),
-    ({"name": "Row_Key"}, "column Row_Key: there is another column of this name; give it another one"),
+    ({"name": "Row_Key"}, "column Row_Key: another column has the same name; rename one of them"),
     ({"cell": "word"}, "column no family: cell 'word' is not a family and a qualifier; write it as 'stats:count'"),
     ({"qualifier_hex": "ff"},
-     "column twice: qualifier_hex 'ff' stands in for the qualifier; write {'cell': 'f:', 'qualifier_hex': '00ff'}"),
+     (
+         "column twice: qualifier_hex 'ff' must be hexadecimal and replaces the qualifier in cell; write "
+         "{'cell': 'f:', 'qualifier_hex': '00ff'}"
+     )),
     ({"cell": "f:", "qualifier_hex": "f"},
-     "column half: qualifier_hex 'f' stands in for the qualifier; write {'cell': 'f:', 'qualifier_hex': '00ff'}"),
+     (
+         "column half: qualifier_hex 'f' must be hexadecimal and replaces the qualifier in cell; write "
+         "{'cell': 'f:', 'qualifier_hex': '00ff'}"
+     )),
     ({"data_type": "array<int>"},
-     "column array: data_type 'array<int>' is not supported; use a scalar type of Spark but interval or time"),
-    ({"encoding": "text", "round": "no"}, "column rounded: round is true or false, and not 'no'"),
-    ({"encoding": "utf-8"}, "column utf: encoding 'utf-8' is none of text, big_endian and raw"),
+     "column array: data_type 'array<int>' is not supported; use a scalar type of Spark except interval and time"),
+    ({"encoding": "text", "round": "no"}, "column rounded: round is 'no'; write true or false"),
+    ({"encoding": "utf-8"}, "column utf: encoding 'utf-8' is unknown; use text, big_endian or raw"),
     ({"data_type": "binary"},
-     "column binary: bytes as they are, raw, are binary, and binary is raw; it is declared as binary in text"),
+     "column binary: the encoding raw and the type binary belong together, and it is declared as binary with the "
+     "encoding text; change one of them"),
     ({"encoding": "big_endian"},
-     "column number: a big_endian number is a tinyint, smallint, int or bigint, and not a string"),
-    ({"name": "HALF"}, "column HALF: there is another column of this name; give it another one"),
+     "column number: the encoding big_endian needs the type tinyint, smallint, int or bigint, and it is declared as "
+     "string; change one of them"),
+    ({"name": "HALF"}, "column HALF: another column has the same name; rename one of them"),
 ]  # fmt: skip
 LIST_OF_ROWS = (
-    "bigtable_rows takes a list of columns, as "
+    "bigtable_rows needs a list of columns, for example "
     "[{'name': 'count', 'cell': 'stats:count', 'data_type': 'bigint', 'encoding': 'big_endian'}]"
 )
 
@@ -1246,7 +1294,7 @@ def impatient(patience: Any) -> Callable[[], object]:
     return lambda: PlainProject(Recorder(), "demo", variables={"reconcile_stalled_after": patience})
 
 
-NOT_OURS = "No model of this package makes demo.seen; this test is for such models."
+NOT_OURS = "demo.seen is not a model of this package, and this test is only for such models; remove the test from it."
 OF_MODELS = [
     "history_is_sound", "key_is_the_sources", "ledger_balances", "log_is_one", "no_drift", "no_pending_rows",
     "no_quarantine", "no_shifted_keys", "one_payload_per_sequence", "time_agrees_with_log", "transactions_complete",
@@ -1255,8 +1303,8 @@ VIEWS: dict[str, Refusal] = {
     **{
         f"{test} before the first run": Refusal(
             asked(thing(ORACLE), test, is_built=False),
-            [f"Test {test}: demo.orders does not exist yet; build it by `dbt run` first, or fill it with "
-             "ingestion/append.py."],
+            [f"Test {test}: demo.orders does not exist yet; build a model with `dbt run` first, or create a staging "
+             "table with ingestion/append.py."],
             "",
         )
         for test in OF_MODELS
@@ -1272,8 +1320,7 @@ VIEWS: dict[str, Refusal] = {
     **{
         f"{test} with where": Refusal(
             asked(thing(ORACLE), test, where="id > 1"),
-            [f"Test {test}: it asks about a whole table, and `where` leaves rows out of it; "
-             "take `where` from its config."],
+            [f"Test {test}: it tests a whole table, and `where` leaves rows out; remove `where` from its config."],
             "",
         )
         for test in (*OF_MODELS, "no_unrouted")
@@ -1281,7 +1328,10 @@ VIEWS: dict[str, Refusal] = {
     **{
         f"a {view} of somebody else's": Refusal(
             run(beside(thing(), f"demo.{view}"), view),
-            [f"demo.{view} exists and is a table of somebody else's, which is not replaced; drop or rename it"],
+            [(
+                f"demo.{view} exists and is a table that this package did not create, so it is not replaced; drop or "
+                "rename it"
+            )],
             f"Model {view}",
         )
         for view in test_monitoring_views.VIEWS
@@ -1289,7 +1339,7 @@ VIEWS: dict[str, Refusal] = {
     **{
         f"patience of {patience}": Refusal(
             impatient(patience),
-            [f"reconcile_stalled_after: '{patience}' is no length of time; write it as '10 minutes'."],
+            [f"reconcile_stalled_after: '{patience}' is not a duration; write it as '10 minutes'."],
             SENTENCE,
         )
         for patience in ("soon", 10, "10 minutes'", "ten minutes", "1.5 hours")
@@ -1297,8 +1347,8 @@ VIEWS: dict[str, Refusal] = {
     **{
         f"{name} of a model of another source": Refusal(
             asked(thing(SPANNER), name),
-            [f"Test {name}: demo.orders reads no source of Datastream by a source macro; this test is for such "
-             "models."],
+            [f"Test {name}: demo.orders has no source macro of Datastream, and this test is only for models with "
+             "one; remove the test from it."],
             SENTENCE,
         )
         for name in ("log_is_one", "time_agrees_with_log", "no_shifted_keys")
@@ -1306,30 +1356,29 @@ VIEWS: dict[str, Refusal] = {
     **{
         f"{name} of a current_view": Refusal(
             asked(thing(materialized="current_view"), name),
-            ["demo.orders is a current_view: no run reads its records and nothing is noted of their columns; take the "
-             f"test {name} from it."],
+            ["demo.orders is a current_view, and runs do not record the columns of its records; remove the test "
+             f"{name} from it."],
             SENTENCE,
         )
         for name in ("no_drift", "key_is_the_sources")
     },
     "a staging table that is not there is asked for what no model takes": Refusal(
         lambda: Life(thing()).project.test("no_unrouted", "lake.nowhere"),
-        ["Test no_unrouted: lake.nowhere does not exist; fill it with ingestion/append.py first."],
+        ["Test no_unrouted: lake.nowhere does not exist; create it with ingestion/append.py first."],
         SENTENCE,
     ),
     **{
         f"a {materialized} is asked whether its history is sound": Refusal(
             asked(thing(materialized=materialized), "history_is_sound"),
-            [f"Test history_is_sound: demo.orders is no history but a {materialized}; "
-             "this test is for models of materialization history."],
+            [f"Test history_is_sound: demo.orders is a {materialized}, and this test is only for the "
+             "materialization history; remove the test from it."],
             SENTENCE,
         )
         for materialized in ("current_state", "current_view")
     },
     "a view is asked for its account": Refusal(
         asked(thing(materialized="current_view"), "ledger_balances"),
-        ["demo.orders is a current_view: nothing is applied to it and the ledger has no account of it; "
-         "take the test ledger_balances from it."],
+        ["demo.orders is a current_view, and the ledger has no rows for it; remove the test ledger_balances from it."],
         SENTENCE,
     ),
     **{

@@ -174,7 +174,7 @@ def test_expectations_have_defaults():
 
 @pytest.mark.parametrize(
     ("words", "why"),
-    [(["--expect-lag", "5m"], "--expect is not given"), (["--expect", "--every", "30s"], "--every has no end")],
+    [(["--expect-lag", "5m"], "works only with --expect"), (["--expect", "--every", "30s"], "--every does not end")],
 )
 def test_expectations_that_nothing_would_come_of_are_refused(words: list[str], why: str):
     with pytest.raises(UsageError, match=why):
@@ -293,8 +293,8 @@ def test_with_dbt_it_is_not_the_job_that_keeps_going(words: list[str], dbt: Any)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([*STREAM, "--dbt", "build", "--every", "5s", "--end", "2026-05-01T09:00:00Z"], "--dbt with --every has no"),
-        ([*STREAM, "--dbt", "build", "--every", "5s", "--expect"], "--expect looks at what a run has appended"),
+        ([*STREAM, "--dbt", "build", "--every", "5s", "--end", "2026-05-01T09:00:00Z"], "--dbt with --every does not"),
+        ([*STREAM, "--dbt", "build", "--every", "5s", "--expect"], "--expect checks the records of a run that ends"),
     ],
 )
 def test_what_keeps_going_with_dbt_has_no_end(words: list[str], sentence: str):
@@ -327,7 +327,7 @@ COPY = ["snapshot", "--table", "lake.copy", "--staging", "lake.copies", "--key",
 def test_an_append_table_and_a_snapshot_are_asked_for_without_a_checkpoint_or_expectations():
     tables = append_table.Job(**vars(asked_by([*APPENDED, "--table", "shop.lines", "--every", "2m"])))
     assert [str(table) for table in tables.tables] == ["shop.orders", "shop.lines"]
-    assert (tables.every, tables.again, tables.object) == (120, False, None)
+    assert (tables.every, tables.reread, tables.object) == (120, False, None)
     snapshot = snapshot_differences.Job(**vars(asked_by(COPY)))
     assert (str(snapshot.table), snapshot.key, snapshot.allow_empty) == ("lake.copy", ("region", "id"), False)
 
@@ -335,8 +335,8 @@ def test_an_append_table_and_a_snapshot_are_asked_for_without_a_checkpoint_or_ex
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([*COPY, "--key", "id,ID"], "'id,ID' names no columns, or one twice"),
-        ([*COPY, "--key", ","], "',' names no columns"),
+        ([*COPY, "--key", "id,ID"], "'id,ID' names no column, or a column twice"),
+        ([*COPY, "--key", ","], "',' names no column"),
         (["snapshot", "--table", "copy", "--staging", "lake.copies", "--key", "id"], "--table copy is not the name of"),
         ([*COPY, "--every", "5s"], "unrecognized arguments: --every"),
         ([*APPENDED, "--expect"], "unrecognized arguments: --expect"),

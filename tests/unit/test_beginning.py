@@ -84,9 +84,14 @@ def test_a_table_with_batches_that_says_nothing_of_its_beginning_is_not_begun_an
 def test_a_beginning_is_not_another_one_later(begun: OfSpanner | OfBigtable):
     begun.refuse_other_beginning(TABLE, None, False)
     begun.refuse_other_beginning(TABLE, START, False)
-    with pytest.raises(UsageError, match=rf"^lake\.changes was begun at {TEXT} and goes on where it ended: leave --st"):
+    with pytest.raises(
+        UsageError,
+        match=rf"^lake\.changes began at {TEXT}, and later runs continue where the run before ended: remove --st",
+    ):
         begun.refuse_other_beginning(TABLE, START + 1, True)
-    with pytest.raises(UsageError, match=r"^lake\.changes was begun without --backfill: leave it out, or name a new t"):
+    with pytest.raises(
+        UsageError, match=r"^lake\.changes began without --backfill: remove --backfill, or name a new t"
+    ):
         begun.refuse_other_beginning(TABLE, START, True)
     replace(begun, lost=True).refuse_other_beginning(TABLE, START + 1, False)
 
@@ -95,18 +100,22 @@ def test_without_its_checkpoint_a_table_goes_on_after_its_last_cut():
     begun = spanner.without_checkpoint(TABLE, START + 10, START + 9)
     assert begun == replace(spanner, start=START + 10, backfill=False, lost=True)
     assert spanner.without_checkpoint(TABLE, None, None) == replace(spanner, lost=True), "nothing was appended"
-    with pytest.raises(UsageError, match=r"records from there to --start would be missing: leave --start out\.$"):
+    with pytest.raises(
+        UsageError, match=r"the records between this time and --start would be missing: remove --start\.$"
+    ):
         spanner.without_checkpoint(TABLE, START + 11, START + 9)
     begun.without_checkpoint(TABLE, START + 99, START + 9)
-    with pytest.raises(UsageError, match="any more up to when it holds everything: name a new table with --staging"):
+    with pytest.raises(UsageError, match="has the time up to which it is complete: name a new table with --staging"):
         replace(spanner, appended=True).without_checkpoint(TABLE, None, None)
 
 
 def test_a_start_is_not_later_than_the_end():
     spanner.refuse_late(START, False, "now")
-    with pytest.raises(UsageError, match=rf"^--start lies in the future: it is now, and the start {TEXT}\.$"):
+    with pytest.raises(
+        UsageError, match=rf"^--start is in the future: the time now is now, and the start is {TEXT}\.$"
+    ):
         spanner.refuse_late(START - 1, False, "now")
-    with pytest.raises(UsageError, match=r"^--end lies before --start: it is now"):
+    with pytest.raises(UsageError, match=r"^--end is before --start: the time now is now"):
         spanner.refuse_late(START - 1, True, "now")
 
 
@@ -115,4 +124,4 @@ def test_a_table_without_a_batch_begins_as_asked_or_where_it_was_first_tried_or_
     assert first_start(None, None, 7, TABLE, said.append) == 7
     assert first_start(spanner, 8, 7, TABLE, said.append) == 8 and not said
     assert first_start(spanner, None, 7, TABLE, said.append) == START
-    assert said == [f"lake.changes begins at {as_text(START)}, when it was first tried"]
+    assert said == [f"lake.changes begins at {as_text(START)}, the start of the first attempt"]

@@ -75,7 +75,7 @@ def test_a_pass_that_stands_still_ends_with_a_sentence_and_its_last_round_is_kno
     rounds = passed(Rounds(*[(0, 0)] * job._STALLED))
     assert rounds.last == [False] * (job._STALLED - 1) + [True]
     (said,) = rounds.said
-    assert "the low watermark of the stream stands at" in said
+    assert "the low watermark of the stream stays at" in said
 
 
 def test_a_pass_ends_where_it_was_to_end_and_says_nothing():

@@ -77,9 +77,9 @@ def test_tiles(parts: list[str], whole: str, expected: bool):
 def test_a_table_begins_with_all_of_its_partitions():
     first = initial([rows("m-"), rows("-m")], 7)
     assert [(p.start, p.low_watermark, p.is_whole) for p in first] == [(7, 7, True)] * 2
-    with pytest.raises(Fault, match="not the whole table"):
+    with pytest.raises(Fault, match="do not cover each row key exactly once"):
         initial([rows("-m"), rows("n-")], 7)
-    with pytest.raises(Fault, match="not the whole table"):
+    with pytest.raises(Fault, match="do not cover each row key exactly once"):
         initial([], 7)
 
 
@@ -148,7 +148,7 @@ def test_partitions_that_are_cut_anew_share_their_tokens():
     ],
 )
 def test_tokens_that_are_not_of_all_of_a_partition_are_refused(parts: list[tuple[str, str, str]]):
-    with pytest.raises(Fault, match=r"-6d was closed are not those of all of it"):
+    with pytest.raises(Fault, match=r"-6d was closed do not cover its whole range"):
         advanced(requests(initial([rows("-m"), rows("m-")], 7)), {rows("-m"): closed(*parts)})
 
 

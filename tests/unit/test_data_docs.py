@@ -23,7 +23,7 @@ def found(description: str, *bad: str, **of_other_form: Any) -> dict[str, Any]:
     return whole | {"exception_info": None} | of_other_form
 
 
-PASSED = Run("lake.shop", 4, 9, 12345, "2026-11-26 16:00:00", [found("The change type is a known one.")])
+PASSED = Run("lake.shop", 4, 9, 12345, "2026-11-26 16:00:00", [found("The change type is known.")])
 FAILED = Run("lake.`<b>`", 4, 4, 1, "2026-11-26 17:00:00", [found("All is well."), found("So is this.", HOSTILE)])
 UNCHECKED = Run(
     "lake.shop", 10, 10, 7, "2026-11-26 18:00:00", [found("x", success=False, result={}, exception_info=HOSTILE)]
@@ -79,7 +79,7 @@ def test_links_lead_to_pages_that_are_there(tmp_path: Path) -> None:
 
 def test_the_index_names_table_batches_records_and_outcome_of_each_run(pages: dict[str, ElementTree.Element]) -> None:
     assert rows(pages["index"]) == [
-        ["Outcome", "Looked at (UTC)", "Staging table", "Batches", "Records", "Not as expected"],
+        ["Outcome", "Checked at (UTC)", "Staging table", "Batches", "Records", "Not as expected"],
         ["failed", "2026-11-26 18:00:00", "lake.shop", "10", "7", "x"],
         ["failed", "2026-11-26 17:00:00", "lake.`<b>`", "4", "1", "So is this."],
         ["passed", "2026-11-26 16:00:00", "lake.shop", "4 to 9", "12,345", ""],

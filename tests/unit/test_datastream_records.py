@@ -103,9 +103,12 @@ def test_each_record_of_a_file_of_any_length_is_given_once(count: int):
     [
         (AvroError("no whole Avro file: it ends in the middle (after byte 7)"), "no whole Avro file: it ends in"),
         (RuntimeError("java.io.EOFException: Unexpected end of ZLIB input stream"), "it ends in the middle"),
-        (RuntimeError("java.util.zip.ZipException: invalid stored block lengths"), "not what its name says"),
-        (RuntimeError("java.io.IOException: not a gzip file"), "not what its name says"),
-        (RuntimeError("[FAILED_READ_FILE.FILE_NOT_EXIST] x"), "it was there, and has vanished"),
+        (
+            RuntimeError("java.util.zip.ZipException: invalid stored block lengths"),
+            ("does not have the format that its name shows"),
+        ),
+        (RuntimeError("java.io.IOException: not a gzip file"), "does not have the format that its name shows"),
+        (RuntimeError("[FAILED_READ_FILE.FILE_NOT_EXIST] x"), "it no longer exists"),
     ],
 )
 def test_a_torn_file_is_told_by_what_reading_it_says(problem: Exception, why: str):
@@ -132,5 +135,7 @@ def test_a_process_that_was_killed_while_it_read_does_not_make_its_file_a_torn_o
 
 def test_a_file_that_may_not_be_read_is_said_to_be_so_and_is_not_set_aside():
     for said in (f"java.io.FileNotFoundException: {PATH} (Permission denied)", "AccessDeniedException: 403 Forbidden"):
-        with pytest.raises(UsageError, match=r"may not be read.*give the job's user the right"):
+        with pytest.raises(
+            UsageError, match=r"cannot be read, because the job has no permission.*give the job's user the right"
+        ):
             _why_unreadable(OSError(said), PATH)

@@ -53,7 +53,7 @@ def java(*chain: tuple[str, str]) -> Exception:
                 ("org.apache.spark.SparkException", "Job aborted."),
                 ("java.io.IOException", "No space left on device"),
             ],
-            "The disk is full; what was committed stays: make room, and run the same command again.",
+            "The disk is full; what was committed stays: free some space, and run the same command again.",
         ),
         (
             [("org.apache.spark.SparkException", "Job 7 cancelled as part of cancellation of all jobs")],
@@ -68,7 +68,7 @@ def java(*chain: tuple[str, str]) -> Exception:
         ),
         (
             [("org.apache.spark.SparkException", "Job aborted."), ("java.lang.Odd", "It broke.\nat java")],
-            "Spark failed with Odd: It broke; what was committed stays, and the same command goes on from there.",
+            "Spark failed with Odd: It broke; what was committed stays, and the same command continues after it.",
         ),
     ],
 )

@@ -135,13 +135,13 @@ def test_what_a_driver_says_of_an_unknown_failure_is_told_without_secrets():
 def test_a_full_disk_is_a_fault_that_the_same_command_may_not_meet_again():
     failure = explained(OSError("java.io.IOException: No space left on device"))
     assert isinstance(failure, Fault) and failure.exit_code == 4
-    assert str(failure).startswith("The disk is full; what was committed stays: make room")
+    assert str(failure).startswith("The disk is full; what was committed stays: free some space")
 
 
 def test_a_metastore_that_another_process_holds_is_a_fault_where_only_derby_says_so():
     said = "ERROR XSDB6: Another instance of Derby may have already booted the database"
     failure = explained(RuntimeError(f"java.sql.SQLException: {said}"))
-    assert isinstance(failure, Fault) and "held by another process" in str(failure)
+    assert isinstance(failure, Fault) and "Another process uses the metastore" in str(failure)
 
 
 @pytest.mark.parametrize("name", ["java_exception", "_origin"])

@@ -90,8 +90,8 @@ def test_a_session_that_ended_is_made_anew_but_not_within_a_transaction(client: 
 @pytest.mark.parametrize(
     ("problem", "kind", "says"),
     [
-        (Failed(Code.NOT_FOUND, "Table not found: Orders"), UsageError, "does not find what was asked"),
-        (Failed(Code.INTERNAL, "Session not found"), Fault, r"refuses a query .* \(INTERNAL\)"),
+        (Failed(Code.NOT_FOUND, "Table not found: Orders"), UsageError, "does not find something that the job needs"),
+        (Failed(Code.INTERNAL, "Session not found"), Fault, r"refused a query .* \(INTERNAL\)"),
         (Failed(Code.NOT_FOUND, "Database not found: d"), UsageError, "There is no database"),
     ],
 )

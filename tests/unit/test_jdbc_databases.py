@@ -172,7 +172,7 @@ def test_positions_of_oracle():
     for sql in [*without.asked, *earlier.asked]:
         parsed(sql, "oracle")
     for wrong in ("", "yesterday", "1 OR 1=1", "-1", "1.5"):
-        with pytest.raises(UsageError, match="is no position of Oracle"):
+        with pytest.raises(UsageError, match="is not a position of Oracle"):
             database.fix(Answers(), table, wrong)
 
 
@@ -237,7 +237,7 @@ def test_the_catalogs_queries_parse():
 
 @pytest.mark.parametrize("kind", [MySQL, SQLServer, PostgreSQL])
 def test_only_oracle_goes_back(kind):
-    with pytest.raises(UsageError, match="only --at now"):
+    with pytest.raises(UsageError, match="use --at now"):
         kind().fix(Answers(), kind().table("a.b"), "15869128507100")
 
 
@@ -279,14 +279,19 @@ def test_what_oracle_says_of_a_moment_that_it_does_not_know_no_retry_cures(code)
 @pytest.mark.parametrize(
     "kind, told, meaning, says",
     [
-        (Oracle, "ORA-01555: snapshot too old: rollback segment number 9", Undecided, "no longer knows"),
+        (
+            Oracle,
+            ("ORA-01555: snapshot too old: rollback segment number 9"),
+            Undecided,
+            ("does not have the table at this SCN"),
+        ),
         (Oracle, "ORA-08180: no snapshot found based on specified time", Undecided, "UNDO_RETENTION"),
-        (Oracle, "SQLState 72000: ORA-01017: invalid username/password", UsageError, "does not let this user in"),
+        (Oracle, "SQLState 72000: ORA-01017: invalid username/password", UsageError, "refused the login"),
         (Oracle, "SQLState 42000: ORA-00942: table or view does not exist", UsageError, "FLASHBACK"),
         (Oracle, "SQLState 08006: ORA-17002: I/O error", Fault, "connection to Oracle failed: ORA-17002"),
         (SQLServer, "SQLState S0001: Login failed for user 'x'. ClientConnectionId:1", UsageError, "RECONCILE_JDBC"),
         (SQLServer, "Snapshot isolation transaction failed in database 'x'", Fault, "run the same command again"),
-        (MySQL, "(conn=3) Access denied for user 'a'@'b' (using password: YES)", UsageError, "does not let"),
+        (MySQL, "(conn=3) Access denied for user 'a'@'b' (using password: YES)", UsageError, "refused the login"),
         (MySQL, "Access denied; you need (at least one of) the RELOAD privilege(s)", UsageError, "RELOAD"),
         (PostgreSQL, "SQLState 08001: Connection to h:1 refused", Fault, "connection to PostgreSQL failed"),
         (PostgreSQL, "org.postgresql.util.PSQLException: An I/O error occurred while sending", Fault, "was lost"),

@@ -102,12 +102,12 @@ def test_a_file_that_is_shorter_by_now_has_an_end():
     [
         (gzip.compress(b"{}\n" * 100, mtime=0)[:-12], "a.gz", "it ends in the middle"),
         (bz2.compress(b"{}\n" * 100)[:-12], "a.bz2", "it ends in the middle"),
-        (b"{}\n{}\n", "a.gz", "what it holds is not what its name says, or was damaged"),
-        (b"{}\n{}\n", "a.bz2", "what it holds is not what its name says, or was damaged"),
-        (bz2.compress(b"{}\n") + b"X" + bz2.compress(b"{}\n")[1:], "a.bz2", "what it holds is not what its name"),
-        (bz2.compress(b"{}\n") + b"more", "a.bz2", "what it holds is not what its name"),
-        (gzip.compress(b"{}\n", mtime=0) + b"more", "a.gz", "what it holds is not what its name"),
-        (gzip.compress(b"{}\n" * 100, mtime=0)[:-8] + b"\0" * 8, "a.gz", "what it holds is not what its name says"),
+        (b"{}\n{}\n", "a.gz", "its content does not have the format that its name shows, or is damaged"),
+        (b"{}\n{}\n", "a.bz2", "its content does not have the format that its name shows, or is damaged"),
+        (bz2.compress(b"{}\n") + b"X" + bz2.compress(b"{}\n")[1:], "a.bz2", "its content does not have the format"),
+        (bz2.compress(b"{}\n") + b"more", "a.bz2", "its content does not have the format"),
+        (gzip.compress(b"{}\n", mtime=0) + b"more", "a.gz", "its content does not have the format"),
+        (gzip.compress(b"{}\n" * 100, mtime=0)[:-8] + b"\0" * 8, "a.gz", "its content does not have the format"),
     ],
 )
 def test_a_torn_file_is_refused(content, name, sentence):

@@ -28,5 +28,5 @@ def test_a_metastore_of_an_earlier_or_later_version_is_refused(version: str, mon
     monkeypatch.setattr(metastore, "_execute", lambda *_: None)
     monkeypatch.setattr(metastore, "_version", lambda _: version)
     console: Any = SimpleNamespace(say=lambda _: None, result=lambda _: None)
-    with pytest.raises(UsageError, match=rf"is of version {version}, and Spark's Hive client takes"):
+    with pytest.raises(UsageError, match=rf"has version {version}, and Spark's Hive client needs"):
         metastore.main([], console)

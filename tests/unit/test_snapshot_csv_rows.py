@@ -82,10 +82,10 @@ def complaint(refusal: pytest.ExceptionInfo) -> dict:
         (t.TimestampType(), "1,2026-01-01 00:00:00.123456789", "is more precise than a microsecond"),
         (t.VarcharType(3), "1,abcd", 'column v, varchar(3): "abcd" has 4 characters'),
         (t.LongType(), '1,""', 'column v, bigint: "" is not a number'),
-        (t.StringType(), "1", "1 values stand there, and there are 2 columns"),
-        (t.StringType(), "1,2,3", "3 values stand there, and there are 2 columns"),
+        (t.StringType(), "1", "the line has 1 values, and there are 2 columns"),
+        (t.StringType(), "1,2,3", "the line has 3 values, and there are 2 columns"),
         (t.StringType(), '1,a"b"', "value 2 has a quote inside"),
-        (t.StringType(), ",1", "column id is NULL, and declared not null"),
+        (t.StringType(), ",1", "column id is NULL, but declared not null"),
         (t.LongType(), f"1,{'x' * 1000}", "x" * 100 + '..." is not a number'),
     ],
 )

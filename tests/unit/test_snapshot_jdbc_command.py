@@ -101,12 +101,12 @@ def test_properties(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "text, mode, complaint",
     [
-        (f"password={CANARY}", 0o640, "mode 640: chmod 600"),
-        (f"password={CANARY}", 0o604, "mode 604: chmod 600"),
-        (CANARY, 0o600, "line 1: it is not name=value"),
+        (f"password={CANARY}", 0o640, "mode 640: run chmod 600"),
+        (f"password={CANARY}", 0o604, "mode 604: run chmod 600"),
+        (CANARY, 0o600, "line 1: the line is not name=value"),
         (f"x=1\nURL={CANARY}", 0o600, "line 2: URL is not a property"),
         (f"sessionInitStatement={CANARY}", 0o600, "is not a property"),
-        (f" = {CANARY}", 0o600, "line 1: it is not name=value"),
+        (f" = {CANARY}", 0o600, "line 1: the line is not name=value"),
     ],
 )
 def test_properties_that_are_refused(tmp_path, text, mode, complaint):
@@ -195,8 +195,8 @@ GOOD = ["jdbc", "--url", "jdbc:postgresql://h/db", "--table", "a.b", "--into", "
         ([*GOOD, "--passwd", CANARY], "unrecognized arguments: --passwd; see"),
         ([*GOOD, f"--pw={CANARY}"], "unrecognized arguments: --pw; see"),
         ([*GOOD, CANARY], "unrecognized arguments: values without a name"),
-        ([*GOOD, "--partitions", "2"], "go together"),
-        ([*GOOD, "--partition-column", "id"], "go together"),
+        ([*GOOD, "--partitions", "2"], "must be given together"),
+        ([*GOOD, "--partition-column", "id"], "must be given together"),
         ([*GOOD, "--partition-column", "id", "--partitions", "0"], "from 1 to 1000"),
         ([*GOOD[:4], "orders", *GOOD[5:]], "--table orders is not the name"),
         ([*GOOD[:-1], "t"], "--into t is not the name"),
@@ -281,7 +281,7 @@ def test_a_text_that_is_too_long_for_its_column_is_refused():
     targets = [target("a", reader_of(VarcharType(3)), "text")]
     (found,) = typed_rows([pa.record_batch([["äöü", "", None]], names=["c0"])], targets)
     assert found.to_pydict() == {"a": ["äöü", "", None]}
-    with pytest.raises(DataError, match=r'^Column a, text: "äöüx" .* the column is to be varchar\(3\)'):
+    with pytest.raises(DataError, match=r'^Column a, text: "äöüx" .* the type of the column is varchar\(3\)'):
         list(typed_rows([pa.record_batch([["abc", "äöüx"]], names=["c0"])], targets))
 
 
@@ -299,8 +299,8 @@ def test_typed_rows():
     with pytest.raises(DataError) as refused:
         list(typed_rows([pa.record_batch([[None, "1.5", "1.255"]], names=["c0"])], targets[:1]))
     assert str(refused.value) == (
-        'Column a, numeric: "1.255" would be rounded to 2 decimal places, and the column is to be decimal(5,2). '
-        "Nothing was written; declare a type that holds it in --columns, as string does."
+        'Column a, numeric: "1.255" would be rounded to 2 decimal places, and the type of the column is decimal(5,2). '
+        "Nothing was written; declare a type that holds the value in --columns, for example string."
     )
 
 
@@ -323,7 +323,7 @@ def test_infinities_and_zero_dates_are_null_where_that_is_declared(declared, tex
         with pytest.raises(DataError, match=f'"{one}" .* write {declared} after the type'):
             list(typed_rows([pa.record_batch([[one]], names=["c0"])], targets[1:]))
     for other in ["2026-00-00", "0000-00-00 00:00:01", "infinity "]:
-        with pytest.raises(DataError, match=f'"{other}" .* as string does[.]$'):
+        with pytest.raises(DataError, match=f'"{other}" .* for example string[.]$'):
             list(typed_rows([pa.record_batch([[other]], names=["c0"])], targets[:1]))
 
 
@@ -350,9 +350,13 @@ def test_rows_that_tell_more_than_one_position_are_no_snapshot():
     """An executor that died was replaced by another one, which read again."""
     into = TableName.parse("lake.orders")
     assert told_position({"bin.1:4"}, MySQL(), into) == "bin.1:4"
-    with pytest.raises(Fault, match=r"MySQL was read 2 times, of which lake.orders cannot tell: run the same command"):
+    with pytest.raises(
+        Fault, match=r"MySQL was read at 2 positions, and lake.orders must have one: run the same command"
+    ):
         told_position({"bin.1:4", "bin.1:5"}, MySQL(), into)
-    with pytest.raises(UsageError, match=r"MySQL did not say where the snapshot lake.orders lies in its log"):
+    with pytest.raises(
+        UsageError, match=r"MySQL did not give the position in its log, so the snapshot lake.orders has no position"
+    ):
         told_position({None}, MySQL(), into)
 
 
@@ -446,7 +450,7 @@ def test_a_driver_that_is_missing_or_takes_no_such_url_is_a_sentence(monkeypatch
     ):
         pass
     with (
-        pytest.raises(UsageError, match="--url is none that the JDBC driver of PostgreSQL takes"),
+        pytest.raises(UsageError, match="The JDBC driver of PostgreSQL does not accept --url"),
         connected(Spark(Java(is_taken=False)), SOURCE),
     ):
         pass

@@ -112,5 +112,5 @@ def test_what_cannot_become_a_column_is_named_at_once(without_spark: None):
         fields_of(kind_of("STRUCT"), kind_of("ARRAY", array_element_type=kind_of("INT64")), asked="string")
     assert str(told.value) == (
         "the column c0 is STRUCT, and cannot become string; the column c1 is ARRAY<INT64>, and its type cannot be "
-        "chosen. Name the columns to take in --columns."
+        "chosen. Name the columns to read in --columns."
     )

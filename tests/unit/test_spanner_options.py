@@ -13,14 +13,14 @@ SECOND = 10**9
     ("option", "value", "sentence"),
     [
         ("start", "", "needs the option start"),
-        ("start", "yesterday", "yesterday is no timestamp"),
-        ("window", "1 day", "1 day is no interval"),
+        ("start", "yesterday", "yesterday is not a timestamp"),
+        ("window", "1 day", "1 day is not an interval"),
         ("heartbeat", "500ms", "out of range"),
         ("heartbeat", "10m", "out of range"),
         ("readers", "0", "number from 1 on"),
-        ("readers", "x", "cannot be"),
-        ("partitionCheck", "maybe", "can be fail or warn"),
-        ("database", "a/b", "is no name"),
+        ("readers", "x", "is wrong"),
+        ("partitionCheck", "maybe", "must be fail or warn"),
+        ("database", "a/b", "is not a valid name"),
     ],
 )
 def test_options_that_cannot_be_are_refused(option: str, value: str, sentence: str):

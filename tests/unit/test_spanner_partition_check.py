@@ -47,7 +47,7 @@ def test_partitions_that_fit_are_taken():
 
 @pytest.mark.parametrize("tasks", [[["A"], ["A", "B"]], [["A"]], [["A", "B", "C"]], [[], []]])
 def test_partitions_that_do_not_fit_or_are_read_twice_are_read_again_and_then_refused(tasks: list[list[str]]):
-    with pytest.raises(Fault, match=f"read up to {CUT_TIME} are not those.*nothing of this window was appended"):
+    with pytest.raises(Fault, match=f"read up to {CUT_TIME} differ from those.*nothing of this window was appended"):
         checked(Window(tasks), {"A", "B"})
     assert checked(Window(tasks, [["A"], ["B"]]), {"A", "B"})[0] == 2
     records, said = checked(Window(tasks), {"A", "B"}, "warn")

@@ -35,9 +35,7 @@ def test_what_another_job_makes_at_the_same_moment_is_waited_for(said: str, monk
 
 
 def test_a_table_that_never_comes_is_a_fault_with_what_to_do(monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(
-        Fault, match=r"making the staging table lake.changes at this moment, or was killed.*run the same"
-    ):
+    with pytest.raises(Fault, match=r"creating the staging table lake.changes, or was killed.*run the same"):
         table(RuntimeError(RACE), [False] * staging._PATIENCE, monkeypatch)._create()
 
 

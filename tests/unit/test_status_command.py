@@ -10,13 +10,14 @@ import pytest
 import status
 from reconcile_jobs.process import session
 from reconcile_jobs.process.errors import DataError, Fault, JobError, Undecided, UsageError
+from reconcile_jobs.staging import TableName
 
 NOW = datetime(2026, 11, 26, 12)
 ORDERS, STAGING = "demo.orders", "lake.changes"
 
 
 def row(kind: str, relation: str = ORDERS, **said: Any) -> Any:
-    nothing = dict.fromkeys(("object", "records", "first_batch", "last_batch", "at", "said"))
+    nothing = dict.fromkeys(("object", "records", "first_batch", "last_batch", "at", "detail"))
     return SimpleNamespace(**{**nothing, "kind": kind, "relation": relation, "now": NOW, **said})
 
 
@@ -26,7 +27,7 @@ def appended(hours: float = 1) -> Any:
 
 FINDINGS: dict[str, tuple[Any, int, str]] = {
     "quarantine": (
-        row("quarantined", records=3, first_batch=2, last_batch=4, said="n: 'x' is not exactly a int"), 1,
+        row("quarantined", records=3, first_batch=2, last_batch=4, detail="n: 'x' is not exactly a int"), 1,
         "demo.orders: 3 records in quarantine, batches 2 to 4: n: 'x' is not exactly a int",
     ),
     "torn records": (
@@ -34,19 +35,19 @@ FINDINGS: dict[str, tuple[Any, int, str]] = {
         "lake.changes: 1 record without an object, batch 2: see reconcile_unrouted",
     ),
     "a new table": (
-        row("unrouted", STAGING, object="shop_new", records=1500, first_batch=2, last_batch=2, said="shop.new, mysql"),
-        3,
+        row("unrouted", STAGING, object="shop_new", records=1500, first_batch=2, last_batch=2,
+            detail="shop.new, mysql"), 3,
         "lake.changes: no model reads shop_new, 1,500 records, batch 2: shop.new, mysql",
     ),
     "drift": (
-        row("drift", records=5, first_batch=3, last_batch=8, said="column size is new"), 3,
+        row("drift", records=5, first_batch=3, last_batch=8, detail="column size is new"), 3,
         "demo.orders: column size is new since batch 3, 5 records",
     ),
     "pending": (
         row("pending", records=1), 3, "demo.orders: 1 row wait for the rest of their columns, or for their row",
     ),
     "behind": (
-        row("behind", records=2, first_batch=8, last_batch=9, at=datetime(2026, 11, 26, 11)), 4,
+        row("not_applied", records=2, first_batch=8, last_batch=9, at=datetime(2026, 11, 26, 11)), 4,
         "demo.orders: 2 records not applied yet, batches 8 to 9, the first of 2026-11-26 11:00:00",
     ),
     "no append": (
@@ -55,13 +56,13 @@ FINDINGS: dict[str, tuple[Any, int, str]] = {
     "nothing appended": (row("appended", STAGING), 4, "lake.changes: nothing has been appended yet"),
     **{
         verdict: (
-            row("parity", records=2, at=NOW, said=f"{verdict}, against lake.orders_source"), code,
+            row("parity", records=2, at=NOW, detail=f"{verdict}, against lake.orders_source"), code,
             f"demo.orders: 2 rows {verdict}, against lake.orders_source, at 2026-11-26 12:00:00",
         )
         for verdict, code in (("confirmed", 1), ("unprovable", 3), ("in_flight", 4))
     },
 }  # fmt: skip
-RIGHT = [appended(), appended(hours=24), row("parity", records=0, at=NOW, said="match, against lake.orders_source")]
+RIGHT = [appended(), appended(hours=24), row("parity", records=0, at=NOW, detail="match, against lake.orders_source")]
 
 
 @pytest.mark.parametrize("name", FINDINGS)
@@ -130,10 +131,24 @@ def test_how_long_ago_the_last_append_may_be_can_be_said(monkeypatch: pytest.Mon
     [
         ([], "--status"),
         (["--status", "no view"], "--status no view is not the name of a table"),
-        (["--status", "a.b", "--appended-within", "soon"], "soon is no interval; write 30s, 5m or 1h"),
+        (["--status", "a.b", "--appended-within", "soon"], "soon is not an interval; write 30s, 5m or 1h"),
     ],
 )
 def test_what_cannot_be_asked_for_is_a_sentence(words: list[str], sentence: str):
     with pytest.raises(UsageError) as refused:
         status.main(words, Outputs())  # type: ignore[arg-type]
     assert sentence in str(refused.value)
+
+
+def test_a_view_that_is_missing_or_of_an_earlier_version_is_named() -> None:
+    columns: list[str] | None = None
+    spark: Any = SimpleNamespace(
+        catalog=SimpleNamespace(tableExists=lambda name: columns is not None),
+        table=lambda name: SimpleNamespace(columns=columns),
+    )
+    view = TableName.parse("demo.reconcile_status")
+    with pytest.raises(UsageError, match=r"^demo\.reconcile_status does not exist; `dbt run` makes it"):
+        status.read(spark, view)
+    columns = ["kind", "relation", "at", "said"]
+    with pytest.raises(UsageError, match=r"^demo\.reconcile_status was created by an earlier version"):
+        status.read(spark, view)

@@ -28,7 +28,7 @@ def test_a_moment_with_a_zone_is_known_to_the_nanosecond(text: str, moment: int)
 
 @pytest.mark.parametrize("text", ["", "2026-05-01", "2026-05-01T09:00:00", "2026-05-01T09:00:00.1234567890Z", "now"])
 def test_what_is_no_moment_is_refused(text: str):
-    with pytest.raises(ValueError, match="is no timestamp; write it as"):
+    with pytest.raises(ValueError, match="is not a timestamp; write it as"):
         nanoseconds(text)
 
 

@@ -47,7 +47,9 @@ class SourceTable:
             ("app-profile", app_profile),
         ):
             if not re.fullmatch(r"[\w.:-]+", text):
-                raise UsageError(f"--{option} {text!r} is no name of Bigtable's: letters, digits, _ . and - make one.")
+                raise UsageError(
+                    f"--{option} {text!r} is not a valid name for Bigtable: use only letters, digits, _ . and -."
+                )
         return cls(project, instance, table, app_profile, os.environ.get("BIGTABLE_EMULATOR_HOST") or None)
 
     @property
@@ -122,25 +124,25 @@ class Client(GoogleService):
             )
         if code == grpc.StatusCode.PERMISSION_DENIED:
             return UsageError(
-                f"Permission denied on {source} ({details}): the job's account needs the right to read the table and "
-                "its change stream, as the role Bigtable Administrator has it."
+                f"Permission denied on {source} ({details}): grant the job's account the right to read the table and "
+                "its change stream, for example with the role Bigtable Administrator."
             )
         for pattern, sentence in _KNOWN:
             if re.search(pattern, details, re.IGNORECASE):
                 return UsageError(sentence.format(source=source, profile=source.app_profile, details=details))
         if code == grpc.StatusCode.NOT_FOUND:
             return UsageError(
-                f"Bigtable does not find {source}, or the app profile {source.app_profile} ({details}): see --project, "
-                "--instance, --table and --app-profile."
+                f"Bigtable does not find {source}, or the app profile {source.app_profile} ({details}): check "
+                "--project, --instance, --table and --app-profile."
             )
         if code == grpc.StatusCode.OUT_OF_RANGE:
             return UsageError(_TOO_OLD.format(source=source, details=details))
-        return Fault(f"Bigtable refuses a call on {source} ({code_of(problem)}): {details}.")
+        return Fault(f"Bigtable refused a call on {source} ({code_of(problem)}): {details}.")
 
 
 _TOO_OLD = (
-    "The change stream of {source} no longer has what comes next ({details}): it fell out of the retention period. "
-    "What is missing can only come by a new --backfill, into a new staging table."
+    "The change stream of {source} no longer has the changes that come next ({details}): they are older than the "
+    "retention period. Append to a new staging table with --backfill."
 )
 
 # No document gives the service's own words: these are looked for, in this order, before its codes are.
@@ -158,11 +160,12 @@ _KNOWN = [
     ),
     (
         r"start.?time.*future|future.*start.?time|greater than (?:the )?current time",
-        "--start lies in the future for Bigtable ({details}): give an earlier one, or set the clock here right.",
+        "--start is in the future for Bigtable ({details}): give an earlier time, or correct the clock of this "
+        "machine.",
     ),
     (
         r"start.?time.*(?:retention|creat|too (?:old|early)|before|earl)|(?:retention|creat).*start.?time",
-        "The change stream of {source} does not reach back to --start ({details}): a start lies within the retention "
+        "The change stream of {source} does not go back to --start ({details}): give a start within the retention "
         "period and not before the change stream was enabled.",
     ),
     (r"retention|too old|expired|no longer available|garbage.?collected", _TOO_OLD),

@@ -190,8 +190,8 @@ class _Run(AppendRun[Totals]):
                 return
             if stalled == _STALLED:
                 self.say(
-                    f"the low watermark of {self.client.source} stands at {as_text(self.low_watermark)}: what came was "
-                    "appended, and what has not been replicated yet comes with a later run"
+                    f"the low watermark of {self.client.source} stays at {as_text(self.low_watermark)}: the changes "
+                    "up to now are appended, and a later run appends changes that are not replicated yet"
                 )
                 return
             records, watermark = self.totals.records, self.low_watermark
@@ -214,7 +214,7 @@ class _Run(AppendRun[Totals]):
         asked = None if self.job.start is None else asked_moment("--start", self.job.start) // 1000 * 1000
         if last is None:
             if kept is not None:
-                kept.refuse_unknown_end(f"No batch in {name} says any more how far the change stream was read")
+                kept.refuse_unknown_end(f"No batch in {name} has the position up to which the change stream was read")
             else:
                 _Beginning.refuse_without(self.staging)
             # A run that ended before it appended anything: what it began is begun anew, at the same moment, so that
@@ -300,8 +300,8 @@ class _Run(AppendRun[Totals]):
             # The format remembers this append, and the table does not have it.
             replace(self.begun, id=str(uuid.uuid4())).keep(self.staging)
             raise Fault(
-                f"{self.staging.name} was set back to an older version, and nothing was appended: run the same command "
-                "again, and it goes on from there."
+                f"{self.staging.name} was restored to an older version, and nothing was appended: run the same command "
+                "again, which continues from this version."
             )
         self.begun = replace(self.begun, appended=True).keep(self.staging)
         self.appended_at = self.clock.seconds()

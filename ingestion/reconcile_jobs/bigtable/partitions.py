@@ -146,7 +146,7 @@ def after(asked: Request, outcome: Outcome | None) -> list[Partition]:
     partition = asked.partition
     if isinstance(outcome, Closed):
         if not tiles((position.rows for position, _ in outcome.positions), partition.rows):
-            raise _misfit(f"the tokens with which {partition.rows} was closed are not those of all of it")
+            raise _misfit(f"the tokens with which {partition.rows} was closed do not cover its whole range")
         return [Partition(target, (position,), None, outcome.low_watermark) for position, target in outcome.positions]
     if outcome is None or outcome.token is None:
         return [replace(partition, rows=asked.waits_for or partition.rows)]
@@ -185,12 +185,14 @@ def _checked(partitions: list[Partition]) -> list[Partition]:
         for rows in [p.rows for p in partition.positions] + ([] if partition.start is None else [partition.rows])
     ]
     if not tiles(held, _TABLE):
-        raise _misfit("the partitions that it names are not the whole table, each row key once")
+        raise _misfit("the partitions do not cover each row key exactly once")
     return partitions
 
 
 def _misfit(what: str) -> Fault:
-    return Fault(f"What Bigtable says of the change stream's partitions does not fit together ({what}): run it again.")
+    return Fault(
+        f"Bigtable's answers about the partitions of the change stream contradict each other ({what}): run it again."
+    )
 
 
 def lowest_watermark(partitions: Sequence[Partition]) -> int:

@@ -63,9 +63,9 @@ def read_properties(path: Path) -> dict[str, str]:
         status = path.stat()
         mode = stat.S_IMODE(status.st_mode)
         if status.st_uid not in (os.geteuid(), 0):
-            raise UsageError(f"{path} belongs to another user, who may change it: let it be the job's own.")
+            raise UsageError(f"{path} belongs to another user, who may change it: change its owner to the job's user.")
         if mode & 0o077:
-            raise UsageError(f"Others may read {path}, which has mode {mode:o}: chmod 600 it.")
+            raise UsageError(f"Other users may read {path}, which has mode {mode:o}: run chmod 600 on it.")
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
         raise UsageError(
@@ -80,7 +80,7 @@ def read_properties(path: Path) -> dict[str, str]:
         name = name.strip()
         # The line itself may be the password.
         if not sign or not name:
-            raise UsageError(f"{path}, line {number}: it is not name=value.")
+            raise UsageError(f"{path}, line {number}: the line is not name=value.")
         if name.lower() in _TAKEN:
             raise UsageError(f"{path}, line {number}: {name} is not a property of the connection that can be set here.")
         properties[name] = value.strip()
@@ -143,7 +143,7 @@ def connected(spark: SparkSession, source: Source) -> Iterator[Connection]:
     with _explained(source):
         connection = driver.connect(source.url, properties)
     if connection is None:
-        raise UsageError(f"--url is none that the JDBC driver of {database.name} takes; see its documentation.")
+        raise UsageError(f"The JDBC driver of {database.name} does not accept --url; see its documentation.")
     try:
         with _explained(source):
             connection.setAutoCommit(False)

@@ -93,8 +93,8 @@ class Database(ABC):
         part = rf"{o}(?:[^{c}]|{c}{c})+{c}|[^{o}{c}.\s]+"
         if not re.fullmatch(rf"(?:{part})\.(?:{part})", text):
             raise UsageError(
-                f"--table {text} is not the name of a table: write it as SCHEMA.TABLE, parts with dots, spaces or "
-                f"letters of the other case as {self.name} quotes them, {opening}like this{closing}."
+                f"--table {text} is not the name of a table: write it as SCHEMA.TABLE, with quotes as in {self.name} "
+                f"around names with dots, spaces or letters of the other case, {opening}like this{closing}."
             )
         schema, name = (
             p[1:-1].replace(closing * 2, closing) if p[0] == opening else self.folded(p) for p in re.findall(part, text)
@@ -160,13 +160,13 @@ _FAILURES: Failures = (
     (
         r"SQLState 28\w{3}: ([^\n]*)|password authentication failed",
         UsageError,
-        "{name} does not let this user in: RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or the file of "
-        "--properties, name the user and the password.",
+        "{name} refused the login: check the user and the password in RECONCILE_JDBC_USER and "
+        "RECONCILE_JDBC_PASSWORD, or in the file of --properties.",
     ),
     (
         r"SQLState 08\w{3}: ([^\n]*)",
         Fault,
-        "The connection to {name} failed: {0}. Look at --url, or run the same command again later.",
+        "The connection to {name} failed: {0}. Check --url, or run the same command again later.",
     ),
     (
         r"SQL\w*Exception: ([^\n]*(?:I/O error|onnection (?:is |has been )?(?:closed|reset|refused)|timed out)[^\n]*)",
@@ -176,7 +176,7 @@ _FAILURES: Failures = (
     (
         r"SQLState 42501: ([^\n]*)",
         UsageError,
-        "{name} does not let this user read it: {0}. Grant the user the right to select from the table.",
+        "{name} does not allow this user to read the table: {0}. Grant the user the right to select from the table.",
     ),
 )
 
@@ -192,4 +192,4 @@ def decimal_type(precision: int, scale: int) -> str:
 
 def bad_position(database: Database, at: str) -> UsageError:
     """Return the refusal of a position in the past, by a database that cannot go back."""
-    return UsageError(f"--at {at}: {database.name} cannot go back to an earlier position; only --at now can be taken.")
+    return UsageError(f"--at {at}: {database.name} cannot read an earlier position; use --at now.")

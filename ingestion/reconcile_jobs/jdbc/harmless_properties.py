@@ -68,7 +68,7 @@ def check_properties(database: Database, url: str, names: Iterable[str], allowed
     for place, found in (("--url", of_url), ("the file of --properties", names)):
         if other := next((name for name in found if name.lower() not in harmless), None):
             raise UsageError(
-                f"{place} has the property {other}, which is none of those of {database.name}'s driver that are known "
-                "to be harmless: some load classes, read and write files, or run statements. Take it out; or, if you "
-                f"know what it does, add --allow-property {other}."
+                f"{place} has the property {other}, which is not among the properties of {database.name}'s driver "
+                "that are known to be harmless: some load classes, read and write files, or run statements. Remove it; "
+                f"or, if you know what it does, add --allow-property {other}."
             )

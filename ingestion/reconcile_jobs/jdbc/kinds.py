@@ -27,10 +27,10 @@ def database_of(url: str) -> Database:
     found = next((kind for kind in _DATABASES if url.startswith(kind.prefix)), None)
     if _PASSWORD.search(url) or (found and found.password_in_url and re.search(found.password_in_url, url)):
         raise UsageError(
-            "--url holds a password, which everybody on the machine could read: take it out, and let "
-            "RECONCILE_JDBC_PASSWORD or the file of --properties hold it."
+            "--url holds a password, which every user of the machine could read: remove it, and give the "
+            "password in RECONCILE_JDBC_PASSWORD or in the file of --properties."
         )
     if found is None:
         known = ", ".join(f"{kind.prefix} ({kind.name})" for kind in _DATABASES)
-        raise UsageError(f"--url leads to no database that is known here: it begins with one of {known}.")
+        raise UsageError(f"--url is not of a supported database: it must begin with one of {known}.")
     return found()

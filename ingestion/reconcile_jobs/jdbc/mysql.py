@@ -74,8 +74,8 @@ class MySQL(Database):
         (
             r"(Access denied for user[^\n]*using password[^\n]*)",
             UsageError,
-            "MySQL does not let this user in: RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or the file of "
-            "--properties, name the user and the password.",
+            "MySQL refused the login: check the user and the password in RECONCILE_JDBC_USER and "
+            "RECONCILE_JDBC_PASSWORD, or in the file of --properties.",
         ),
         (
             r"([^\n]*(?:command denied|Access denied;|Access denied for user)[^\n]*)",
@@ -85,7 +85,7 @@ class MySQL(Database):
         (
             r"(Lock wait timeout exceeded[^\n]*|Server shutdown in progress|Socket error|unexpected end of stream)",
             Fault,
-            "MySQL ended the reading: {0}. Nothing was written: run the same command again.",
+            "MySQL stopped the read: {0}. Nothing was written: run the same command again.",
         ),
     )
 
@@ -95,7 +95,8 @@ class MySQL(Database):
         for (engine,) in connection.rows(_ENGINE, table.schema, table.name):
             if engine not in (None, "InnoDB"):  # views have none
                 raise UsageError(
-                    f"{table.schema}.{table.name} is a table of the engine {engine}, which has no consistent snapshot."
+                    f"{table.schema}.{table.name} has the engine {engine}, which has no consistent snapshots: change "
+                    "the engine to InnoDB."
                 )
 
     def columns(self, connection: Rows, table: Table) -> list[Column]:
@@ -127,7 +128,9 @@ class MySQL(Database):
             raise bad_position(self, at)
         version, logs, now = connection.rows(_SERVER)[0]
         if logs != "1":
-            raise UsageError("This server writes no binary log, so that nothing says where a snapshot lies in it.")
+            raise UsageError(
+                "This server writes no binary log, so a snapshot has no position: enable the binary log (log_bin)."
+            )
         if re.search("mariadb", version or "", re.IGNORECASE):
             return Cut(None, f"{_SETTINGS}; {_BEGIN}", position_sql=_OF_MARIADB, properties={"taken_at": now or ""})
         session = f"{_SETTINGS}; FLUSH TABLES WITH READ LOCK; {_BEGIN}; {_READ_OF_MYSQL}; UNLOCK TABLES"

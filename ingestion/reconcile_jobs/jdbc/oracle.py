@@ -83,14 +83,14 @@ class Oracle(Database):
         (
             r"(ORA-(?:01555|30052|08180|08181|08186|08187|01466|08161)[^\n]*)",
             Undecided,
-            "Oracle no longer knows the table at that SCN, or not yet: {0}. Choose another --at, have UNDO_RETENTION "
-            "outlast the reading, or read with more partitions.",
+            "Oracle does not have the table at this SCN, which is too old or in the future: {0}. Choose another "
+            "--at, raise UNDO_RETENTION above the duration of the read, or read with more partitions.",
         ),
         (
             r"(ORA-(?:01017|28000|28001|01005|01045)[^\n]*)",
             UsageError,
-            "Oracle does not let this user in ({0}): RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or the file of "
-            "--properties, name the user and the password.",
+            "Oracle refused the login ({0}): check the user and the password in RECONCILE_JDBC_USER and "
+            "RECONCILE_JDBC_PASSWORD, or in the file of --properties.",
         ),
         (
             r"(ORA-(?:00942|01031|41900)[^\n]*)",
@@ -101,7 +101,7 @@ class Oracle(Database):
         (
             r"(ORA-(?:12\d{3}|170\d\d|17410|17800|03113|03114|03135|00028|01033|01034|01089)[^\n]*)",
             Fault,
-            "The connection to Oracle failed: {0}. Look at --url, or run the same command again later.",
+            "The connection to Oracle failed: {0}. Check --url, or run the same command again later.",
         ),
     )
 
@@ -139,7 +139,7 @@ class Oracle(Database):
         elif re.fullmatch(r"[0-9]{1,20}", at):
             scn, taken_at = at, connection.rows(_TIME_OF.format(at))[0][0]
         else:
-            raise UsageError(f"--at {at} is no position of Oracle: write now, or an SCN in digits.")
+            raise UsageError(f"--at {at} is not a position of Oracle: write now, or an SCN in digits.")
         return Cut(scn, _SESSION, clause=f" AS OF SCN {scn}", properties={"taken_at": taken_at or ""})
 
     def _newest(self, connection: Rows) -> tuple[str, str | None]:

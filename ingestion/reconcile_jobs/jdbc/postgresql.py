@@ -89,29 +89,33 @@ class PostgreSQL(Database):
         (
             r"ERROR: (invalid snapshot identifier[^\n]*|could not import the requested snapshot[^\n]*)",
             Fault,
-            "The transaction that held the snapshot has ended before all partitions had begun ({0}); nothing was "
+            "The transaction that held the snapshot ended before all partitions had begun ({0}); nothing was "
             "written: run the same command again.",
         ),
         (
             r"ERROR: (canceling statement due to conflict with recovery[^\n]*|terminating connection[^\n]*)",
             Fault,
-            "PostgreSQL ended the reading: {0}. Nothing was written: run the same command again.",
+            "PostgreSQL stopped the read: {0}. Nothing was written: run the same command again.",
         ),
         (
             r"ERROR: (query would be affected by row-level security[^\n]*)",
             UsageError,
-            "Some rows would be missing in silence: {0}. Let the job's user have BYPASSRLS.",
+            "Row-level security would hide rows without an error: {0}. Grant the job's user BYPASSRLS.",
         ),
         (
             r"ERROR: function (pg_current_snapshot\(\)) does not exist",
             UsageError,
-            "This PostgreSQL is older than 13, and has no {0}.",
+            "This PostgreSQL has no {0}: PostgreSQL 13 or later is needed.",
         ),
-        (r"ERROR: (permission denied[^\n]*)", UsageError, "PostgreSQL refuses: {0}. Grant the job's user SELECT."),
+        (
+            r"ERROR: (permission denied[^\n]*)",
+            UsageError,
+            "PostgreSQL refuses: {0}. Grant the job's user SELECT on the table and USAGE on its schema.",
+        ),
         (
             r"FATAL: (database .* does not exist|no pg_hba.conf entry[^\n]*)",
             UsageError,
-            "PostgreSQL refuses: {0}. Look at --url.",
+            "PostgreSQL refuses: {0}. Check --url.",
         ),
     )
 

@@ -71,8 +71,8 @@ class SQLServer(Database):
         (
             r"Login failed for user",
             UsageError,
-            "SQL Server does not let this user in: RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or the file of "
-            "--properties, name the user and the password.",
+            "SQL Server refused the login: check the user and the password in RECONCILE_JDBC_USER and "
+            "RECONCILE_JDBC_PASSWORD, or in the file of --properties.",
         ),
         (
             r"([^\n]*permission was denied[^\n]*)",
@@ -87,7 +87,7 @@ class SQLServer(Database):
         (
             r"(The TCP/IP connection to the host [^\n]*? failed)",
             Fault,
-            "{0}. Look at --url, or run the same command again later.",
+            "{0}. Check --url, or run the same command again later.",
         ),
     )
 
@@ -117,12 +117,12 @@ class SQLServer(Database):
         state, captures, database, now = connection.rows(_DATABASE)[0]
         if state != "1":
             raise UsageError(
-                f"The database {database} has no snapshots: ALTER DATABASE {self.quoted(database or '')} "
+                f"The database {database} does not allow snapshots: run ALTER DATABASE {self.quoted(database or '')} "
                 "SET ALLOW_SNAPSHOT_ISOLATION ON."
             )
         if captures != "1":
             raise UsageError(
-                f"The database {database} does not capture changes, so that nothing says where a snapshot lies: "
+                f"The database {database} does not capture changes, so a snapshot has no position: run "
                 "EXEC sys.sp_cdc_enable_db."
             )
         return Cut(None, prefix=_ISOLATION, position_sql=_POSITION, properties={"taken_at": now or ""})

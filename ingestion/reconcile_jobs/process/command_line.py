@@ -52,7 +52,7 @@ def interval(text: str) -> str:
     """Return a length of time, given as 30s, 5m or 1h, as Spark takes it: 30 seconds. For argparse's `type`."""
     found = re.fullmatch(r"([0-9]+)\s*([smh])", text)
     if not found or int(found[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{text} is no interval; write 30s, 5m or 1h")
+        raise argparse.ArgumentTypeError(f"{text} is not an interval; write 30s, 5m or 1h")
     return f"{found[1]} {next(unit for unit in _SECONDS if unit[0] == found[2])}"
 
 

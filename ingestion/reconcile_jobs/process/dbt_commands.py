@@ -32,13 +32,13 @@ def invoke(words: list[str], stop: Event, cancel: Callable[[], None] | None = No
         from dbt.cli.main import dbtRunner
     except ModuleNotFoundError:
         raise UsageError(
-            "This Python has no dbt: install the package's requirements, or let PYSPARK_PYTHON name a Python that has "
+            "This Python has no dbt: install the package's requirements, or set PYSPARK_PYTHON to a Python that has "
             "them."
         ) from None
 
     def between_statements(event: Any) -> None:
         if stop.is_set() and event.info.name == "SQLQuery":
-            raise _Stopped("The job is to stop.")
+            raise _Stopped("The job was asked to stop.")
 
     with _spark_in_sentences(), _cancelled_by(stop, cancel):
         return dbtRunner(callbacks=[between_statements]).invoke(list(words))
@@ -133,7 +133,7 @@ def sentence_of(problem: BaseException) -> str | None:
         return one_line(found[1])
     return (
         f"Spark failed with {kind.rpartition('.')[2]}: {one_line(message)}; what was committed stays, and the same "
-        "command goes on from there."
+        "command continues after it."
     )
 
 
@@ -156,7 +156,7 @@ _KNOWN = [
     ),
     (
         r"No space left on device",
-        "The disk is full; what was committed stays: make room, and run the same command again.",
+        "The disk is full; what was committed stays: free some space, and run the same command again.",
     ),
     (
         r"(?:cancelled as part of cancellation of all jobs|SPARK_JOB_CANCELLED)",

@@ -85,7 +85,7 @@ def explained(problem: BaseException) -> JobError:
         return Fault(f"The job failed with {kind_name}: {one_line(message)}; RECONCILE_TRACEBACK=1 shows where.")
     return Fault(
         f"Spark failed with {kind_name.rpartition('.')[2]}: {one_line(message)}; "
-        "what was committed stays, and the same command goes on from there."
+        "what was committed stays, and the same command continues after it."
     )
 
 
@@ -105,36 +105,37 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
     (
         r"(?i)a text of the column (.*?) is not UTF-8",
         DataError,
-        "A text of the column {} is not UTF-8, and staging would hold another one: correct it at the source, or leave "
-        "the column out. Nothing was appended.",
+        "A text of the column {} is not UTF-8, and staging would store another text: correct it at the source, or "
+        "leave the column out. Nothing was appended.",
     ),
     (
         r"XSDB6|Another instance of Derby",
         Fault,
-        "The metastore is held by another process, and Derby admits one at a time: wait until the other job, dbt or "
-        "notebook in this directory has ended, and run this again.",
+        "Another process uses the metastore, and Derby allows only one at a time: wait until the other job, dbt or "
+        "notebook in this directory has ended, and run the same command again.",
     ),
     (
         r"Version information not found in metastore",
         UsageError,
-        "The metastore has not been made yet: run `spark-submit` with the package's ingestion/metastore.py once.",
+        "The metastore does not exist yet: run `spark-submit` with the package's ingestion/metastore.py once.",
     ),
     (
         r"(?s)MetaStore.*?PSQLException: ([^\n]+)",  # a source may be a PostgreSQL too
         Fault,
-        "The metastore's database does not let us in ({0}): see that it runs and that the environment's "
-        "RECONCILE_METASTORE_URL, _USER and _PASSWORD are right, and run this again.",
+        "The metastore's database refused the connection ({0}): check that it runs, and that RECONCILE_METASTORE_URL, "
+        "_USER and _PASSWORD in the environment are right, and run the same command again.",
     ),
     (
         r"(?:ClassNotFoundException|Cannot find catalog plugin class).*(delta|iceberg)",
         UsageError,
-        "Spark does not find the classes of {0}: let SPARK_CONF_DIR point at the package's conf directory, or at "
-        "conf/iceberg there.",
+        "Spark does not find the classes of {0}: set SPARK_CONF_DIR to the package's conf directory, or to "
+        "conf/iceberg in it.",
     ),
     (
         r"(?:CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY|another query with same id|concurrent.*streaming quer)",
         Fault,
-        "Another process is appending with the same checkpoint: let it finish, or stop it, and run this again.",
+        "Another process is appending with the same checkpoint: wait for it or stop it, and run the same command "
+        "again.",
     ),
     (
         r"EXPECT_TABLE_NOT_VIEW[^`]*(`.*`) is a view",
@@ -150,12 +151,13 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
     (
         r"Invalid column type: unknown",  # so Iceberg calls it there
         UsageError,
-        "Hive's metastore takes no table of Iceberg's with a variant: declare string, which has the same JSON as text.",
+        "Hive's metastore does not accept an Iceberg table with a variant: declare string, which holds the same "
+        "JSON as text.",
     ),
     (
         r"(?:INVALID_SCHEMA_OR_RELATION_NAME\] ?|Invalid Hive object for )(`.*?`|[^\n]+)",
         UsageError,
-        "The metastore does not take {0} as a name of a table or schema: it wants ASCII letters, digits and _.",
+        "The metastore does not accept {0} as the name of a table or schema: use only ASCII letters, digits and _.",
     ),
     (
         r"(?:AccessControlException|AccessDeniedException|AccessDenied|Permission denied)[: ]*([^\n]*)",
@@ -166,7 +168,7 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
         r"((?:MetadataChanged|ConcurrentTransaction|ConcurrentAppend|ProtocolChanged|ConcurrentWrite"
         r"|DuplicateWAPCommit|CherrypickAncestorCommit|CommitFailed)Exception)",
         Fault,
-        "Somebody else changed the staging table at the same moment ({0}), and nothing of this batch was appended: "
+        "Another process changed the staging table at the same moment ({0}), and nothing of this batch was appended: "
         "run the same command again.",
     ),
     (
@@ -178,7 +180,7 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
     (
         r"No space left on device",
         Fault,
-        "The disk is full; what was committed stays: make room, and run the same command again.",
+        "The disk is full; what was committed stays: free some space, and run the same command again.",
     ),
 ]
 
@@ -191,10 +193,10 @@ def _without_module(name: str, in_this_process: bool) -> UsageError:
     if in_this_process:
         return UsageError(
             f"The job's own Python, {sys.executable}, does not have the package {package}: install this package's "
-            "requirements there, or let PYSPARK_PYTHON name a Python that has them."
+            "requirements there, or set PYSPARK_PYTHON to a Python that has them."
         )
     return UsageError(
-        f"Spark's Python processes do not have the package {package}: let PYSPARK_PYTHON name a Python with this "
+        f"Spark's Python processes do not have the package {package}: set PYSPARK_PYTHON to a Python with this "
         "package's requirements, on the driver and on every executor."
     )
 

@@ -40,7 +40,7 @@ def start(name: str, has_context: Callable[[], None] = lambda: None) -> SparkSes
 
 
 _NO_FORMAT = (
-    "Spark is configured neither for Delta Lake nor for Iceberg: let SPARK_CONF_DIR point at the package's conf "
+    "Spark is configured neither for Delta Lake nor for Iceberg: set SPARK_CONF_DIR to the package's conf "
     "directory, as in `export SPARK_CONF_DIR=dbt_packages/reconcile/conf`, or at conf/iceberg there."
 )
 

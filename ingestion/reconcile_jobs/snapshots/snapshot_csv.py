@@ -191,7 +191,7 @@ def _batches(
     characters = 0
     for start, values in found:
         if len(values) != len(columns):
-            raise Broken(start, f"{len(values)} values stand there, and there are {len(columns)} columns")
+            raise Broken(start, f"the line has {len(values)} values, and there are {len(columns)} columns")
         rows.append(values)
         starts.append(start)
         characters += sum(map(len, filter(None, values)))
@@ -216,7 +216,7 @@ def _batch(
         except NotExact:
             values = [_value(column, text, start) for text, start in zip(texts[place], starts, strict=True)]
         if column.required and None in values:
-            raise Broken(starts[values.index(None)], f"column {column.name} is NULL, and declared not null")
+            raise Broken(starts[values.index(None)], f"column {column.name} is NULL, but declared not null")
         arrays.append(pa.array(values, column.text.arrow()))
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 
@@ -256,7 +256,10 @@ def _refusal(problem: Exception) -> DataError | None:
         details = json.loads(found[1])
         return DataError(f"{_plain(details['file'])}, line {details['line']}: {details['why']}. Nothing was written.")
     if found := re.search(r"Encountered error while reading file (\S+?)\. ", text):
-        return DataError(f"{_plain(found[1])} cannot be read to its end; it may be torn. Nothing was written.")
+        return DataError(
+            f"{_plain(found[1])} cannot be read to its end; it may be incomplete. Deliver it again. Nothing was "
+            "written."
+        )
     return None
 
 

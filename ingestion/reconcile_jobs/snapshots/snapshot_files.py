@@ -45,14 +45,17 @@ def load_files(spark: SparkSession, path: str, file_format: str, into: TableName
         except AnalysisException as problem:
             if problem.getCondition() not in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
                 raise explained(problem) from None
-            raise UsageError(f"There is nothing of {file_format} at {path}; name a file or a directory.") from None
+            raise UsageError(f"There is no {file_format} file at {path}; name a file or a directory.") from None
         return _load(spark, rows, into, {"path": path}, taken_at)
 
 
 def _load(spark: SparkSession, rows: DataFrame, into: TableName, of: dict[str, str], taken_at: str) -> int:
     lower = [name.lower() for name in rows.columns]
     if twice := sorted({name for name in rows.columns if lower.count(name.lower()) > 1}):
-        raise UsageError(f"Columns {' and '.join(twice)} differ in case alone: take a view that names them apart.")
+        raise UsageError(
+            f"Columns {' and '.join(twice)} differ only in upper and lower case: use a view that gives them different "
+            "names."
+        )
     snapshot_table.prepare(spark, into)
     properties = {"reconcile.snapshot": "table", "reconcile.snapshot.taken_at": taken_at}
     properties |= {f"reconcile.snapshot.{name}": value for name, value in of.items()}

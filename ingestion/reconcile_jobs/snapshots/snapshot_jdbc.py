@@ -125,7 +125,7 @@ class Target:
         if value is None:
             return None
         if isinstance(value, list) != (dimensions > 0):
-            raise NotExact(f"has not the {_counted(self.dimensions, 'dimension')} of {self.type_name}")
+            raise NotExact(f"does not have the {_counted(self.dimensions, 'dimension')} of {self.type_name}")
         return [self._read_list(item, dimensions - 1) for item in value] if dimensions else self._read_one(value)
 
     def _listed(self, kind: str) -> str:
@@ -161,7 +161,9 @@ def load_jdbc(
     database = source.database
     table = database.table(table_name)
     if partitions and database.one_connection:
-        raise UsageError(f"--partitions: {database.one_connection}, so that one connection reads it all.")
+        raise UsageError(
+            f"--partitions is given, but {database.one_connection}: remove --partitions and --partition-column."
+        )
     try:
         snapshot_table.prepare(spark, into)
         with connected(spark, source) as connection:
@@ -194,8 +196,8 @@ def named_columns(text: str) -> list[tuple[str, str | None]]:
     column = rf"\s*(?P<name>{name})(?:\s+(?P<kind>{kind}))?\s*"
     if not re.fullmatch(rf"(?:{column},)*{column}".replace("?P<name>", "?:").replace("?P<kind>", "?:"), text):
         raise UsageError(
-            f"--columns {text!r} cannot be read: write names, each with a type of Spark where it is to have another "
-            "than the usual, as in 'id, total decimal(38,10), \"odd name\" string'."
+            f"--columns {text!r} cannot be read: write column names, each with a type of Spark if the column needs "
+            "another than its usual type, as in 'id, total decimal(38,10), \"odd name\" string'."
         )
     found = []
     for match in re.finditer(rf"{column}(?:,|$)", text):
@@ -259,9 +261,7 @@ def _value(target: Target, text: str) -> Any:
 
 def _read_variant(text: str) -> str:
     if text.startswith(_NO_VARIANT):
-        raise NotExact(
-            "is JSON that a variant does not hold: a name stands in it twice, or a number has too many digits"
-        )
+        raise NotExact("is JSON that a variant cannot hold: it has a name twice, or a number with too many digits")
     return text
 
 
@@ -275,13 +275,13 @@ def _counted(number: int, noun: str) -> str:
 def not_exact(column: str, source_type: str, text: str, problem: NotExact, type_name: str) -> DataError:
     """Return the complaint about a value that its type does not hold."""
     cures = [
-        f" Or write {name} after the type."
+        f" Or write {name} after the type in --columns."
         for name, (null, of) in _NULLS.items()
         if null.fullmatch(text) and type_name in of
     ]
     return DataError(
-        f"Column {column}, {source_type}: {shown(text)} {problem}, and the column is to be {type_name}. "
-        f"Nothing was written; declare a type that holds it in --columns, as string does.{''.join(cures)}"
+        f"Column {column}, {source_type}: {shown(text)} {problem}, and the type of the column is {type_name}. "
+        f"Nothing was written; declare a type that holds the value in --columns, for example string.{''.join(cures)}"
     )
 
 
@@ -292,8 +292,8 @@ def _targets(
     shown = f"{table.schema}.{table.name}"
     if not known:
         raise UsageError(
-            f"{database.name} has no table {shown}, or this user may not see it: write --table as it is spelled there, "
-            "and grant SELECT."
+            f"{database.name} has no table {shown}, or this user cannot see it: write --table exactly as in the "
+            "database, and grant SELECT to the user."
         )
     complaints: list[str] = []
 
@@ -310,9 +310,13 @@ def _targets(
         if column is None:
             continue
         if any(name.lower() == target.name.lower() for target in targets):
-            complaints.append(f"the column {name} stands there twice, or twice but for its letters' case")
+            complaints.append(
+                f"--columns has the column {name} more than once (upper and lower case count as the same)"
+            )
         elif column.expression is None:
-            complaints.append(f"the column {column.name} is {column.source_type}, which has no exact text")
+            complaints.append(
+                f"the column {column.name} is {column.source_type}, which the job cannot read exactly as text"
+            )
         else:
             target = _target(name, column, declared)
             if isinstance(target, Target):
@@ -322,10 +326,10 @@ def _targets(
     partition_column = find(partitions.column) if partitions else None
     if partition_column and not partition_column.is_number:
         complaints.append(
-            f"--partition-column {partition_column.name} is {partition_column.source_type}, and has to be a number"
+            f"--partition-column {partition_column.name} is {partition_column.source_type}, and must be a number"
         )
     if complaints:
-        raise UsageError(f"{'; '.join(complaints)}. Name the columns to take in --columns.")
+        raise UsageError(f"{'; '.join(complaints)}. Name the columns to read in --columns.")
     return targets, partition_column
 
 
@@ -338,7 +342,7 @@ def _target(name: str, column: Column, declared: str | None) -> Target | str:
     assert found is not None
     dimensions = found[1].lower().count("array")
     if found[3].count(">") != dimensions:
-        return f"{declared} is no type of Spark, as the column {column.name} is to have"
+        return f"{declared}, the type of the column {column.name}, is not a type of Spark"
     is_list = column.spark_type.startswith("array")
     chosen = "array" if dimensions else found[2].lower()
     text = _VARIANT if chosen == "variant" else reader_of_type(found[2])
@@ -351,13 +355,15 @@ def _target(name: str, column: Column, declared: str | None) -> Target | str:
     elif is_list != (dimensions > 0):
         return f"{subject}, and can become {'only an array or string' if is_list else 'no array'}"
     if text is None:
-        return f"{declared} is no scalar type of Spark, as the column {column.name} is to have"
+        return f"{declared}, the type of the column {column.name}, is not a scalar type of Spark"
     if chosen == "variant" and column.form != "json":
         return f"{subject}, and only JSON can become variant: declare string"
     if text.arrow_type == "string" and column.spark_type.removeprefix("array<").rstrip(">") in ("float", "double"):
-        return f"{subject}, whose digits as text are not the same everywhere: declare {column.spark_type}"
+        return f"{subject}, and databases write its digits as text in different ways: declare {column.spark_type}"
     if nulls and (dimensions or text.type_name not in nullable_types):
-        return f"{nulls_clause[0]} stands after a {' or '.join(nullable_types)}, and the column {column.name} is {kind}"
+        return (
+            f"{nulls_clause[0]} applies only to {' and '.join(nullable_types)}, and the column {column.name} is {kind}"
+        )
     return Target(name, column, text, _form(column, text), dimensions, nulls)
 
 
@@ -398,7 +404,7 @@ def _ranges(
     low, high = Decimal(least), Decimal(greatest)
     if not (low.is_finite() and high.is_finite()):
         raise UsageError(
-            f"--partition-column {partition_column.name} has values that are no numbers; choose another column."
+            f"--partition-column {partition_column.name} has values that are not numbers; choose another column."
         )
     return predicates(database.quoted("p"), int(low), int(high), partitions.count)
 
@@ -491,12 +497,13 @@ def _one_position(positions: set[Any], database: Database, into: TableName) -> s
     """Return the one position that all rows have."""
     if len(positions) != 1:
         raise Fault(
-            f"{database.name} was read {len(positions)} times, of which {into} cannot tell: run the same command again."
+            f"{database.name} was read at {len(positions)} positions, and {into} must have one: run the same command "
+            "again."
         )
     position = positions.pop()
     if not position:
         raise UsageError(
-            f"{database.name} did not say where the snapshot {into} lies in its log, so that it has no position: see "
-            "the rights that `snapshot.py jdbc --help` names."
+            f"{database.name} did not give the position in its log, so the snapshot {into} has no position: grant the "
+            "user the rights that `snapshot.py jdbc --help` lists."
         )
     return str(position)

@@ -158,7 +158,7 @@ def _moment(client: Client, at: str) -> int:
         return now
     moment = asked_moment("--at", at)
     if moment > now:
-        raise UsageError(f"--at {at} lies in the future of Spanner, where it is {as_text(now)}.")
+        raise UsageError(f"--at {at} is in the future: the time of Spanner is {as_text(now)}. Give an earlier time.")
     return moment
 
 
@@ -173,7 +173,7 @@ def _all_columns(client: Client, table: str) -> list[tuple[str, None]]:
     texts = [[value.string_value for value in row] for row in rows]
     found: list[tuple[str, None]] = [(column, None) for *whose, column in texts if tuple(whose) in wanted]
     if not found:
-        raise UsageError(f"Spanner has no table {table}: write --table as it is spelled there.")
+        raise UsageError(f"Spanner has no table {table}: write --table exactly as in Spanner.")
     return found
 
 
@@ -215,5 +215,5 @@ def _fields(client: Client, table: Table, declared: list[str | None]) -> list[Fi
         else:
             fields.append(Field(column.name, shown, text, is_array, usual == "binary"))
     if complaints:
-        raise UsageError(f"{'; '.join(complaints)}. Name the columns to take in --columns.")
+        raise UsageError(f"{'; '.join(complaints)}. Name the columns to read in --columns.")
     return fields

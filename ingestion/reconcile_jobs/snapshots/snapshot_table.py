@@ -23,7 +23,9 @@ def prepare(spark: SparkSession, into: TableName) -> None:
     if spark.catalog.tableExists(into.sql):
         properties = {row["key"] for row in spark.sql(f"SHOW TBLPROPERTIES {into.sql}").collect()}
         if "reconcile.snapshot" not in properties:
-            raise UsageError(f"{into} is there already and is no snapshot; choose another name, or drop it yourself.")
+            raise UsageError(
+                f"{into} already exists and was not created by snapshot.py; choose another name, or drop it."
+            )
 
 
 def writer(rows: DataFrame, into: TableName, comment: str, properties: Mapping[str, str]) -> DataFrameWriterV2:

@@ -118,7 +118,7 @@ def watched_tables(client: Client, stream: ChangeStream) -> list[Table]:
     ]
     if not tables:
         raise UsageError(
-            f"The change stream {stream.name} watches nothing in {client.database}: alter it to watch a table."
+            f"The change stream {stream.name} watches no table of {client.database}: alter it to watch one."
         )
     return tables
 
@@ -229,7 +229,7 @@ def rows_of(client: Client, share: Share) -> Iterator[tuple[Any, list[Any]]]:
             failures = client.failed(problem, failures, in_transaction=True)
             if given and not rows.resume_token:
                 raise Fault(
-                    f"The rows of {share.table.name} could not be read to their end: run the same command again."
+                    f"The rows of {share.table.name} could not be read completely: run the same command again."
                 ) from None
             kept = []
             if not rows.rewind():

@@ -60,7 +60,7 @@ def seconds(text: str) -> float:
         number = text.strip().removesuffix(unit)
         if number != text.strip() and number.strip().isdigit() and int(number) > 0:
             return int(number) * length
-    raise ValueError(f"{text} is no interval; write 30s, 5m or 1h")
+    raise ValueError(f"{text} is not an interval; write 30s, 5m or 1h")
 
 
 def window_length(text: str) -> int:
@@ -91,7 +91,7 @@ class Options:
             raise UsageError(f"spanner_change_stream needs the option {', '.join(missing)}.")
         check = options.get("partitionCheck", "fail")
         if check not in ("fail", "warn"):
-            raise UsageError(f"The option partitionCheck is {check}; it can be fail or warn.")
+            raise UsageError(f"The option partitionCheck is {check}; it must be fail or warn.")
         try:
             heartbeat = round(1000 * seconds(options.get("heartbeat", "10s")))
             parsed = cls(
@@ -109,11 +109,11 @@ class Options:
                 int(options.get("longestRecord", str(LONGEST))),
             )
         except ValueError as problem:
-            raise UsageError(f"An option of spanner_change_stream cannot be: {problem}.") from None
+            raise UsageError(f"An option of spanner_change_stream is wrong: {problem}.") from None
         if not 1000 <= heartbeat <= 300_000:
             raise UsageError("The option heartbeat is out of range: Spanner takes 1s to 300s.")
         if parsed.readers < 1:
-            raise UsageError("The option readers is a number from 1 on.")
+            raise UsageError("The option readers must be a number from 1 on.")
         return parsed
 
 
@@ -139,7 +139,7 @@ class SpannerChangeStream(DataSource):
         if options.end is None:
             raise UsageError("spanner_change_stream needs the option end, except in a streaming query.")
         if options.end < options.start:
-            raise UsageError("The option end lies before start.")
+            raise UsageError("The option end is before the option start.")
         return _BatchReader(options, options.end)
 
 
@@ -273,7 +273,9 @@ class _StreamReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         first, after = next_start(start), next_start(end)
         if after < first:
-            raise UsageError(f"The checkpoint is at {start['next']} already, later than the end that was asked for.")
+            raise UsageError(
+                f"The checkpoint is already at {start['next']}, later than the option end: give a later end."
+            )
         self._at = after
         # After a restart Spark asks for the empty range after the last batch.
         return [] if first == after else self._planner.shares(first, after - 1)

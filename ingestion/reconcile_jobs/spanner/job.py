@@ -135,7 +135,7 @@ class _Run(AppendRun[Totals]):
             if table not in names:
                 raise UsageError(
                     f"The change stream {self.job.stream} does not watch {table}: it watches "
-                    f"{', '.join(sorted(names))}; alter it, or leave --table out."
+                    f"{', '.join(sorted(names))}; alter it, or remove --table."
                 )
         return watched
 
@@ -179,7 +179,7 @@ class _Run(AppendRun[Totals]):
         cut = cuts.selectExpr("max(get_json_object(record, '$.cut_time')) AS cut_time").collect()[0].cut_time
         begun = kept.without_checkpoint(self.staging.name, asked, None if cut is None else nanoseconds(cut))
         at = as_text(begun.start)
-        self.say(f"the checkpoint of {self.staging.name} is lost: the job goes on at {at}, where it ended")
+        self.say(f"the checkpoint of {self.staging.name} is lost: the job continues at {at}, where the table ends")
         return begun
 
     def _reached(self, target: int) -> bool:
@@ -291,19 +291,22 @@ class _Run(AppendRun[Totals]):
             if len(set(leaves)) == len(leaves) and self._fits(set(leaves), nanoseconds(cut["cut_time"])):
                 return cut, records
             if reading < _READINGS - 1:
-                self.say(f"the partitions of the window up to {cut['cut_time']} do not fit: it is read again")
+                self.say(
+                    f"the partitions of the window up to {cut['cut_time']} differ from those that Spanner lists: the "
+                    "window is read again"
+                )
                 # The rows are dropped where they were kept, and so come from Spanner once more.
                 window.unpersist(blocking=True)
                 window.persist()
         complaint = (
-            f"The partitions that were read up to {cut['cut_time']} are not those that the change stream "
+            f"The partitions that were read up to {cut['cut_time']} differ from those that the change stream "
             f"{self.job.stream} has at that moment"
         )
         if self.job.partition_check == "warn":
             self.say(f"{complaint}: records may be missing")
             return cut, records
         raise Fault(
-            f"{complaint}; nothing of this window was appended: run the same command again, or with "
+            f"{complaint}; nothing of this window was appended: run the same command again, or add "
             "--partition-check warn."
         )
 

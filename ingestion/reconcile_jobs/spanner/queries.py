@@ -43,7 +43,9 @@ class DatabaseName:
         """Return the name as this process's environment means it. Raises UsageError for what cannot be a name."""
         for option, text in (("project", project), ("instance", instance), ("database", database)):
             if not re.fullmatch(r"[\w.:-]+", text):
-                raise UsageError(f"{option} {text!r} is no name of Spanner's: letters, digits, _ and - make one.")
+                raise UsageError(
+                    f"{option} {text!r} is not a valid name for Spanner: use only letters, digits, _ and -."
+                )
         return cls(project, instance, database, emulator or os.environ.get("SPANNER_EMULATOR_HOST") or None)
 
     @property
@@ -201,8 +203,8 @@ def explain(problem: grpc.RpcError, database: DatabaseName) -> JobError:
         if re.search(pattern, details, re.IGNORECASE):
             return UsageError(sentence.format(database=database, details=details))
     if code == grpc.StatusCode.NOT_FOUND:
-        return UsageError(f"Spanner does not find what was asked of {database}: {details}.")
-    return Fault(f"Spanner refuses a query of {database} ({code_of(problem)}): {details}.")
+        return UsageError(f"Spanner does not find something that the job needs in {database}: {details}.")
+    return Fault(f"Spanner refused a query of {database} ({code_of(problem)}): {details}.")
 
 
 _KNOWN = [
@@ -212,14 +214,17 @@ _KNOWN = [
     ),
     (
         r"start_timestamp|change stream.*retention|retention period",
-        "Spanner no longer has, or not yet, what --start asks for ({details}): a start lies within the change stream's "
-        "retention period, not before its creation and not in the future. What fell out of it can only come "
-        "by a new --backfill, into a new staging table.",
+        "Spanner does not have the changes from --start on ({details}): give a start within the change stream's "
+        "retention period, not before its creation and not in the future. For older changes, append to a new "
+        "staging table with --backfill.",
     ),
     (
         r"version.*(?:garbage collected|expired)|read timestamp.*(?:too old|past|earliest)|stale|version_retention",
-        "Spanner no longer has the rows as they were at --start ({details}): give a later --start, or a longer "
-        "version_retention_period to the database.",
+        "Spanner no longer has the rows as they were at --start ({details}): give a later --start, or set a longer "
+        "version_retention_period for the database.",
     ),
-    (r"database not found|instance not found", "There is no database {database}: {details}."),
+    (
+        r"database not found|instance not found",
+        "There is no database {database} ({details}): check --project, --instance and --database.",
+    ),
 ]

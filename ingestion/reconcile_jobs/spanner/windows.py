@@ -97,7 +97,7 @@ class Leaf:
 def find_change_stream(client: Client, name: str, heartbeat: int = 10_000) -> ChangeStream:
     """Return the change stream of that name, its dialect found. Raises UsageError where it cannot be read."""
     if not re.fullmatch(r"[A-Za-z]\w*", name):
-        raise UsageError(f"{name} is no name of a change stream: letters, digits and _ make one.")
+        raise UsageError(f"{name} is not a valid name of a change stream: use only letters, digits and _.")
     rows = client.rows(
         "SELECT option_value FROM information_schema.database_options WHERE option_name = 'database_dialect'"
     )
@@ -129,7 +129,7 @@ def list_partitions(client: Client, stream: ChangeStream, start: int, end: int) 
             records.append(record)
     if not tokens:
         raise Fault(
-            f"The change stream {stream.name} named no partition at {as_text(start)}: run the same command again."
+            f"The change stream {stream.name} has no partition at {as_text(start)}: run the same command again."
         )
     return Listing(tokens, records)
 
@@ -176,9 +176,9 @@ def read_partitions(
                     if lenient:
                         break
                     raise Fault(
-                        f"A query of the change stream {stream.name} ended without saying what became of its partition "
-                        f"before {until}, {attempts} times; nothing of this window was appended: run the same command "
-                        "again, or with --partition-check warn."
+                        f"A query of the change stream {stream.name} ended {attempts} times before {until} without "
+                        "the end of its partition or its successors; nothing of this window was appended: run the "
+                        "same command again, or add --partition-check warn."
                     )
                 partition.again(attempts)
             opened.popleft().close()

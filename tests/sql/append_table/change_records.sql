@@ -25,11 +25,11 @@ select
         concat_ws(
             '; ',
             case
-                when fitting_macro is not null then concat('the record is of another source; probably meant: ', fitting_macro)
+                when fitting_macro is not null then concat('the record is of another source; the macro that fits is ', fitting_macro)
                 when not source <=> 'append table' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
             end,
             case
-                when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
+                when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long for staging (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note in its place, and append.py --longest-record accepts longer records')
                 when _corrupt_record is not null or payload is null then 'the record does not have the form of a row of an append table'
                 when change_type is null then concat('change type ', coalesce(concat('\'', metadata.change_type, '\' is unknown'), 'is missing'))
             end,
@@ -39,7 +39,7 @@ select
             ),
             if(
                 not is_backfill and `section change_sequence_number` is null,
-                concat('change_sequence_number, which orders changes, ', coalesce(concat('has another form than one to four sections of hex digits: \'', metadata.change_sequence_number, '\''), 'is missing')), null
+                concat('change_sequence_number, which orders changes, ', coalesce(concat('does not consist of one to four sections of hex digits: \'', metadata.change_sequence_number, '\''), 'is missing')), null
             ),
             if(
                 array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
@@ -80,7 +80,7 @@ select
                     when cardinality(filter(field_names, field -> field = name)) > 1
                         then concat(name, ': several fields have this name')
                     when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
-                        then concat(name, ': several fields have this name but for case, none exactly; declare the column as one of them is spelled')
+                        then concat(name, ': the names of several fields differ from it only in upper and lower case; declare the column with the exact name of one of them')
                 end)),
                 null
             )

@@ -6,7 +6,7 @@ select
     cast(null as bigint) as first_batch,
     cast(null as bigint) as last_batch,
     cast(null as timestamp) as at,
-    cast(null as string) as said
+    cast(null as string) as detail
 from (
     select 1 where false
 )
@@ -19,7 +19,7 @@ select
     min(batch) as first_batch,
     max(batch) as last_batch,
     max(appended_at) as at,
-    cast(null as string) as said
+    cast(null as string) as detail
 from (
     select batch, appended_at from `lake`.`shop_changes`
 )
@@ -32,7 +32,7 @@ select
     min(batch) as first_batch,
     max(batch) as last_batch,
     cast(null as timestamp) as at,
-    coalesce(min(proposal), min(reason)) as said
+    coalesce(min(proposal), min(reason)) as detail
 from (
     select
         'lake.shop_changes' as staging,

@@ -45,22 +45,22 @@ select
     concat_ws(
         '; ',
         case
-                when fitting_macro is not null then concat('the record is of another source; probably meant: ', fitting_macro)
+                when fitting_macro is not null then concat('the record is of another source; the macro that fits is ', fitting_macro)
                 when not source <=> 'bigtable' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
             end,
         case
-            when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
+            when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long for staging (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note in its place, and append.py --longest-record accepts longer records')
             when _corrupt_record is not null then 'the record does not have the form of a data change'
             when entries is null or cardinality(entries) = 0 then 'the data change holds no entries'
             when type is null or type not in ('user', 'garbage_collection', 'backfill') then concat('type ', coalesce(concat('\'', type, '\' is unknown'), 'is missing'))
         end,
-        if(key_of_row is null, 'row_key is missing or no base64', null),
+        if(key_of_row is null, 'row_key is missing or is not base64', null),
         if(`section commit_timestamp` is null, 'commit_timestamp, which orders changes, is missing or unreadable', null),
         if(`section tiebreaker` is null, 'tiebreaker, which orders changes, is missing or unreadable', null),
         array_join(slice(filter(transform(read_entries, (entry, place) -> concat('entry ', place + 1, ' of the change ', case
-    when entry.kind is null then 'is no object of one member'
+    when entry.kind is null then 'is not an object with one member'
     when entry.kind not in ('set_cell', 'delete_from_column', 'delete_from_family') then concat('is of the kind \'', left(entry.kind, 100), '\', which is unknown')
-    when not entry.is_object then concat('is a ', entry.kind, ' that is no object')
+    when not entry.is_object then concat('is a ', entry.kind, ' that is not an object')
     else nullif(concat_ws(
         ', ',
         if(entry.family is null, 'has no family', null),

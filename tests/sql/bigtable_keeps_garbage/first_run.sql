@@ -53,8 +53,8 @@ from (
             if(_change_error is null and `family` is null and not (_change_type <=> 'delete' and _range is not null and `row_key` is null and `family` is null and `qualifier` is null and `cell_time` is null), 'key family is missing or NULL', null),
             if(_change_error is null and `qualifier` is null and not (_change_type <=> 'delete' and _range is not null and `row_key` is null and `family` is null and `qualifier` is null and `cell_time` is null), 'key qualifier is missing or NULL', null),
             if(_change_error is null and `cell_time` is null and not (_change_type <=> 'delete' and _range is not null and `row_key` is null and `family` is null and `qualifier` is null and `cell_time` is null), 'key cell_time is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
-            if(_change_error is null and _change_time is null, 'the record has no time, from which its version would be valid', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
+            if(_change_error is null and _change_time is null, 'the record has no _change_time, which is the time from which its version is valid', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
@@ -270,7 +270,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '32c8f9fe09ec76e9f6faca5620cdcaed')
+tblproperties ('reconcile.definition' = '85c51236846f33543fad73289f977963')
 as
 
 {the SELECT of bigtable_keeps_garbage/change_records.sql};

@@ -15,13 +15,13 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '82a54e80069817854215271e9143f7ed')
+tblproperties ('reconcile.definition' = '6095e5b7f208079a0d1b605d6c7a3266')
 as
 
 {the SELECT of bigtable/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'b17b2e76221a81f772ed454a987d47b2')
+tblproperties ('reconcile.definition' = '3b7c597eed3e0871f4593e766effd5df')
 as
 with changes as (
     select
@@ -49,7 +49,7 @@ with changes as (
                 if(_change_error is null and `family` is null and not (_change_type <=> 'delete' and _range is not null and `row_key` is null and `family` is null and `qualifier` is null and `cell_time` is null), 'key family is missing or NULL', null),
                 if(_change_error is null and `qualifier` is null and not (_change_type <=> 'delete' and _range is not null and `row_key` is null and `family` is null and `qualifier` is null and `cell_time` is null), 'key qualifier is missing or NULL', null),
                 if(_change_error is null and `cell_time` is null and not (_change_type <=> 'delete' and _range is not null and `row_key` is null and `family` is null and `qualifier` is null and `cell_time` is null), 'key cell_time is missing or NULL', null),
-                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
@@ -109,7 +109,7 @@ where
     );
 
 create view if not exists `demo`.`orders__quarantine`
-tblproperties ('reconcile.definition' = '97ec1a3cbdb6cbe722a3dde784079585')
+tblproperties ('reconcile.definition' = '4fdae2cda7005cb77c07343d43a463ad')
 as
 select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
 from (
@@ -138,7 +138,7 @@ from (
                 if(_change_error is null and `family` is null and not (_change_type <=> 'delete' and _range is not null and `row_key` is null and `family` is null and `qualifier` is null and `cell_time` is null), 'key family is missing or NULL', null),
                 if(_change_error is null and `qualifier` is null and not (_change_type <=> 'delete' and _range is not null and `row_key` is null and `family` is null and `qualifier` is null and `cell_time` is null), 'key qualifier is missing or NULL', null),
                 if(_change_error is null and `cell_time` is null and not (_change_type <=> 'delete' and _range is not null and `row_key` is null and `family` is null and `qualifier` is null and `cell_time` is null), 'key cell_time is missing or NULL', null),
-                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (

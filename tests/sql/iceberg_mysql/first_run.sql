@@ -50,7 +50,7 @@ from (
             _change_error,
             if(_change_error is null and `order_id` is null, 'key order_id is missing or NULL', null),
             if(_change_error is null and `line` is null, 'key line is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
@@ -311,7 +311,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '51a3fc0b3995d2bc4be38c0a292ab6b9')
+tblproperties ('reconcile.definition' = '3e1a9de98f5408d3891a99f0e7e84e49')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

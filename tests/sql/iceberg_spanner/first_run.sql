@@ -53,7 +53,7 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(
                 _change_error is null and _change_columns is not null
                 and not coalesce(forall(_change_columns, name -> name in ('id', 'status', 'total', 'placed_at', 'ratio')), false),
@@ -386,7 +386,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '9830c8fb27752cdeed8b30407340a574')
+tblproperties ('reconcile.definition' = '64f0622d0ce794d8d49677d25a25ad78')
 as
 
 {the SELECT of spanner/change_records.sql};

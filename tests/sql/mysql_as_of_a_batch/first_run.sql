@@ -52,7 +52,7 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
@@ -166,7 +166,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = 'cf0e2d107100e8881f25aa50cb8d9725', 'reconcile.as_of' = 'batch 2')
+tblproperties ('reconcile.definition' = 'c98ed75e217dd37ab7cfc8b9a970d3f8', 'reconcile.as_of' = 'batch 2')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

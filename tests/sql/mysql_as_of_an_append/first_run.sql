@@ -52,7 +52,7 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
@@ -166,7 +166,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = 'db4f41310e5115ff48c9f1c995168c95', 'reconcile.as_of' = 'appended_at 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = '8e2e965c08f8526b6a6e3d4059c9b3e9', 'reconcile.as_of' = 'appended_at 2026-11-21 12:00:00+00')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

@@ -58,7 +58,7 @@ from (
             _change_error,
             if(_change_error is null and `order_id` is null, 'key order_id is missing or NULL', null),
             if(_change_error is null and `line` is null, 'key line is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (

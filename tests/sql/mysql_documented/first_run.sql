@@ -50,7 +50,7 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
@@ -290,7 +290,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'a3cf049c39773444e50b0d5ee87030a9')
+tblproperties ('reconcile.definition' = '2819e6222e3a4143809396cb77f1e200')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -50,7 +50,7 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `_change_id` is null, 'key _change_id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
@@ -288,7 +288,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'eb82d8fd9c6a0f9e1ece6f3dc5530d0a')
+tblproperties ('reconcile.definition' = '49ef262d6ef1614d95c15de87eeaa168')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -62,7 +62,7 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
@@ -312,7 +312,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c3d93529773366055312709ca5c5e5cc')
+tblproperties ('reconcile.definition' = '16e1f7ce5215ac0b14408c02348df1bc')
 as
 
 {the SELECT of mysql_every_type/change_records.sql};

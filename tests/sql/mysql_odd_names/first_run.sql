@@ -53,7 +53,7 @@ from (
             if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
             if(_change_error is null and `a``b` is null, 'key a`b is missing or NULL', null),
             if(_change_error is null and `it's` is null, 'key it\'s is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
@@ -292,7 +292,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e495348aa91338374c595b108a9aca86')
+tblproperties ('reconcile.definition' = '4e6a204a3ecf1177cf8c02457b101f11')
 as
 
 {the SELECT of mysql_odd_names/change_records.sql};

@@ -25,11 +25,11 @@ select
         concat_ws(
             '; ',
             case
-                when fitting_macro is not null then concat('the record is of another source; probably meant: ', fitting_macro)
+                when fitting_macro is not null then concat('the record is of another source; the macro that fits is ', fitting_macro)
                 when not source <=> 'datastream' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
             end,
             case
-                when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
+                when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long for staging (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note in its place, and append.py --longest-record accepts longer records')
                 when _corrupt_record is not null and try_parse_json(record) is null and get_json_object(record, '$') is not null and cardinality(regexp_extract_all(record, '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(record, '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one'
                 when metadata is null then 'the record has no source_metadata'
                 when fields is null then 'the record has no payload'
@@ -42,7 +42,7 @@ select
                 lower(metadata.is_deleted) = 'true' and change_type <> 'delete' or lower(metadata.is_deleted) = 'false' and upper(metadata.change_type) = 'DELETE',
                 concat('is_deleted is ', lower(metadata.is_deleted), ', and the change type is \'', metadata.change_type, '\''), null
             ),
-            if(instr(record, '\\u') > 0 and record rlike '(?<!\\\\)(?:\\\\\\\\)*(?:\\\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\\\u[dD][c-fC-F][0-9a-fA-F]{2})|(?<!\\\\u[dD][89abAB][0-9a-fA-F]{2})\\\\u[dD][c-fC-F][0-9a-fA-F]{2})', 'a text has half of a surrogate pair, which is no character, and Spark would keep it as ?; correct it at the source', null),
+            if(instr(record, '\\u') > 0 and record rlike '(?<!\\\\)(?:\\\\\\\\)*(?:\\\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\\\u[dD][c-fC-F][0-9a-fA-F]{2})|(?<!\\\\u[dD][89abAB][0-9a-fA-F]{2})\\\\u[dD][c-fC-F][0-9a-fA-F]{2})', 'a text has half of a surrogate pair, which is not a character, and Spark would store it as ?; correct it at the source', null),
             if(not is_backfill and `section log_file` is null, 'log_file, which orders changes, is missing or unreadable', null),
             if(not is_backfill and `section log_position` is null, 'log_position, which orders changes, is missing or unreadable', null),
             if(
@@ -67,7 +67,7 @@ select
                             when i in (1) then case
                                 when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null and get_json_object(texts[i], '$') is not null and cardinality(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one'
                                 when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
-                                when texts[i] like '%"nestedArray":%' then 'declare an array, as array<string>'
+                                when texts[i] like '%"nestedArray":%' then 'declare an array, for example array<string>'
                                 when texts[i] like '{"srid":%' then 'declare variant'
                             end
                             when i in (2) then case
@@ -79,10 +79,10 @@ select
                                 else 'declare string'
                             end
                             when i in (3) then case
-                                when readable[i] rlike '^0000-00-00([T ]00:00(:00([.]0*)?)?\\s*(Z|[-+]00(:?00)?)?)?$' then 'it is a zero date, which a string keeps and `meta: {zero_date: \'null\'}` makes NULL'
-                                when readable[i] in ('infinity', '-infinity') then 'it is infinity, which a string keeps and `meta: {infinity_is_null: true}` makes NULL'
+                                when readable[i] rlike '^0000-00-00([T ]00:00(:00([.]0*)?)?\\s*(Z|[-+]00(:?00)?)?)?$' then 'it is a zero date: declare string to keep it, or `meta: {zero_date: \'null\'}` to make it NULL'
+                                when readable[i] in ('infinity', '-infinity') then 'it is infinity: declare string to keep it, or `meta: {infinity_is_null: true}` to make it NULL'
                                 when readable[i] like '{"date":%' then 'declare timestamp_ntz'
-                                when try_cast(readable[i] as bigint) is not null then 'declare bigint, or of a TIME string with `meta: {encoding: microseconds}`'
+                                when try_cast(readable[i] as bigint) is not null then 'declare bigint, or for a TIME string with `meta: {encoding: microseconds}`'
                                 when readable[i] rlike '[.]\\d{6}\\d*[1-9]' and try_cast(readable[i] as timestamp) is not null then 'it is finer than a microsecond: declare string for all digits, or `meta: {round: true}`'
                                 else 'declare string'
                             end
@@ -93,7 +93,7 @@ select
                     when cardinality(filter(field_names, field -> field = name)) > 1
                         then concat(name, ': several fields have this name')
                     when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
-                        then concat(name, ': several fields have this name but for case, none exactly; declare the column as one of them is spelled')
+                        then concat(name, ': the names of several fields differ from it only in upper and lower case; declare the column with the exact name of one of them')
                 end)),
                 null
             )

@@ -17,13 +17,13 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '0d31c25a3884addb0fcda0626068e2e1')
+tblproperties ('reconcile.definition' = 'ec35513b3606ac11d0f72ed3b8e13509')
 as
 
 {the SELECT of mysql_events/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'f79609cc72e8c2c2e87d51f6212f33f1')
+tblproperties ('reconcile.definition' = '6143df47dd4ad5797028fccc3c3256e3')
 as
 with changes as (
     select
@@ -47,7 +47,7 @@ with changes as (
                 '; ',
                 _change_error,
                 if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
@@ -129,7 +129,7 @@ where
     not _deleted;
 
 create view if not exists `demo`.`orders__quarantine`
-tblproperties ('reconcile.definition' = 'a3cbfccd57298f00e950617245cb9f06')
+tblproperties ('reconcile.definition' = '92df88fdce2f9d54a0b0580a540656d2')
 as
 select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
 from (
@@ -154,7 +154,7 @@ from (
                 '; ',
                 _change_error,
                 if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (

@@ -53,7 +53,7 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `id` is null and not (_change_type <=> 'delete' and _row_id is not null and `id` is null), 'key id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
@@ -486,7 +486,7 @@ using (
     select /*+ broadcast(record) */ *
     from reconcile_fold_da2f7fd25744 as record
     where (_change_replaces_base or _change_is_noted)
-    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('demo.orders: another run of this model has come in between, and this one stopped; what it lacks the next `dbt run` brings'))
+    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
 ) as newest
 on newest.`id` = base.`id`
 when matched and newest._change_replaces_base then update set
@@ -555,7 +555,7 @@ from (
     )
     where rebuilt is null or place >= rebuilt
 ) as account
-where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model has come in between, and this one stopped; what it lacks the next `dbt run` brings'));
+where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'));
 
 drop view if exists reconcile_notes_da2f7fd25744;
 

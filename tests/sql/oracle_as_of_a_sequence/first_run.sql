@@ -54,7 +54,7 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `id` is null and not (_change_type <=> 'delete' and _row_id is not null and `id` is null), 'key id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
@@ -228,7 +228,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '549d64c036a09d1bdbe8977990630fe9', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
+tblproperties ('reconcile.definition' = '489b4c7aa751f05fa7a5c250ccf30b76', 'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

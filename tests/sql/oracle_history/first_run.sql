@@ -52,8 +52,8 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `id` is null and not (_change_type <=> 'delete' and _row_id is not null and `id` is null), 'key id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
-            if(_change_error is null and _change_time is null, 'the record has no time, from which its version would be valid', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
+            if(_change_error is null and _change_time is null, 'the record has no _change_time, which is the time from which its version is valid', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
@@ -374,7 +374,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '1482592c1c0ed99f28b02e4665b13c9e')
+tblproperties ('reconcile.definition' = '461e9b9afbc71fa608cf99d11ea074fb')
 as
 
 {the SELECT of oracle/change_records.sql};

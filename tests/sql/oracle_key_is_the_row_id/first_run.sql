@@ -51,7 +51,7 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `_row_id` is null, 'the record has no _row_id, which is the key: backfill rows may have none', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
@@ -289,7 +289,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '6d96694a868dfc7d8f63c79394863d5f')
+tblproperties ('reconcile.definition' = '2d15fe02f40df761fc9be141983b8b1e')
 as
 
 {the SELECT of oracle_key_is_the_row_id/change_records.sql};

@@ -104,7 +104,7 @@ from (
                 '; ',
                 _change_error,
                 if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
@@ -152,7 +152,7 @@ from (
                 '; ',
                 _change_error,
                 if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
@@ -197,7 +197,7 @@ from (
             when is_equal or is_version then null
             when is_pending then 'only some columns of the row are known'
             when quarantined > 0 then concat(quarantined, ' records of the row are in quarantine')
-            when true then '1 records in quarantine do not tell of which row they are'
+            when true then '1 records in quarantine do not show to which row they belong'
             when is_uncertain then 'the row changed so close to the position that it is unknown whether the position includes the change, and the source has none of the versions that the row had then'
         end as reason
     from (

@@ -167,7 +167,7 @@ from (
 select
     'unprovable' as verdict,
     cast(null as string) as difference,
-    'both sides are empty, which proves nothing (`allow_empty: true` if that is how it is)' as reason,
+    'both sides are empty, so the comparison proves nothing; if they are expected to be empty, set `allow_empty: true`' as reason,
     cast(null as string) as key,
     cast(null as string) as `id`,
     cast(null as array<struct<column: string, model: string, source: string>>) as columns,

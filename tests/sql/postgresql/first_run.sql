@@ -50,7 +50,7 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
@@ -287,7 +287,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '470e843d67d2b9f0a79847a2c6cb23be')
+tblproperties ('reconcile.definition' = 'b923fd1f44be9d6e1db974c877b5f4b4')
 as
 
 {the SELECT of postgresql/change_records.sql};

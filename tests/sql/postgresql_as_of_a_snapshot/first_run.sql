@@ -52,11 +52,11 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
-select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, which the variable as_of asks for', null)), '') as _change_error
+select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record has no _change_transaction, which the variable as_of needs', null)), '') as _change_error
 from (
 
 {the SELECT of postgresql/change_records.sql}
@@ -178,9 +178,9 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '6ccd85682be13297728c974d14d709fb', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
+tblproperties ('reconcile.definition' = '6e9f45a301409ea82d26e61d24e60b65', 'reconcile.as_of' = 'pg_snapshot 18642:18650:18644,18646')
 as
-select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, which the variable as_of asks for', null)), '') as _change_error
+select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record has no _change_transaction, which the variable as_of needs', null)), '') as _change_error
 from (
 
 {the SELECT of postgresql/change_records.sql}

@@ -52,12 +52,12 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
-            if(_change_error is null and _change_time is null, 'the record has no time, from which its version would be valid', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
+            if(_change_error is null and _change_time is null, 'the record has no _change_time, which is the time from which its version is valid', null),
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
         ), '') as _change_complaint
     from (
-select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(_change_time is null, 'the record has no time, which the variable as_of asks for', null)), '') as _change_error
+select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(_change_time is null, 'the record has no _change_time, which the variable as_of needs', null)), '') as _change_error
 from (
 
 {the SELECT of postgresql/change_records.sql}
@@ -205,9 +205,9 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = '351c07ea232637552af8a2e402e3e6e3', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
+tblproperties ('reconcile.definition' = 'd36017da959bb3b463a092ef53b63e94', 'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00')
 as
-select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(_change_time is null, 'the record has no time, which the variable as_of asks for', null)), '') as _change_error
+select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, if(_change_time is null, 'the record has no _change_time, which the variable as_of needs', null)), '') as _change_error
 from (
 
 {the SELECT of postgresql/change_records.sql}

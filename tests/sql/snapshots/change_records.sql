@@ -38,11 +38,11 @@ select
         concat_ws(
             '; ',
             case
-                when fitting_macro is not null then concat('the record is of another source; probably meant: ', fitting_macro)
+                when fitting_macro is not null then concat('the record is of another source; the macro that fits is ', fitting_macro)
                 when not source <=> 'snapshot' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
             end,
             case
-                when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
+                when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long for staging (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note in its place, and append.py --longest-record accepts longer records')
                 when _corrupt_record is not null then 'the record does not have the form of a difference between snapshots'
                 when payload is null then 'the record has no row'
                 when change_type is null then concat('change ', coalesce(concat('\'', change, '\' is unknown'), 'is missing'))
@@ -152,7 +152,7 @@ select
                     when cardinality(filter(field_names, field -> field = name)) > 1
                         then concat(name, ': several fields have this name')
                     when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
-                        then concat(name, ': several fields have this name but for case, none exactly; declare the column as one of them is spelled')
+                        then concat(name, ': the names of several fields differ from it only in upper and lower case; declare the column with the exact name of one of them')
                 end)),
                 null
             )

@@ -31,14 +31,14 @@ select
             concat_ws(
                 '; ',
                 case
-                    when fitting_macro is not null then concat('the record is of another source; probably meant: ', fitting_macro)
+                    when fitting_macro is not null then concat('the record is of another source; the macro that fits is ', fitting_macro)
                     when not source <=> 'spanner' then concat('source ', coalesce(concat('\'', source, '\' of the staging table is unknown'), 'of the staging table is NULL'))
                 end,
                 case
-                    when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long to be staged (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note of it, and append.py takes longer ones with --longest-record')
+                    when startswith(record, '{"long_record":{"bytes":') then concat('the record was too long for staging (\'', get_json_object(record, '$.long_record.bytes'), ' bytes', coalesce(concat(' at ', get_json_object(record, '$.long_record.place')), ''), '\'); staging has a note in its place, and append.py --longest-record accepts longer records')
                     when _corrupt_record is not null then 'the record does not have the form of a data change record'
                     when mods is null or cardinality(mods) = 0 then 'the record holds no mods'
-                    when mod is null then 'the mod is no object'
+                    when mod is null then 'the mod is not an object'
                     when change_type is null then concat('mod_type ', coalesce(concat('\'', mod_type, '\' is unknown'), 'is missing'))
                     when value_capture_type is null or value_capture_type not in ('OLD_AND_NEW_VALUES', 'NEW_VALUES', 'NEW_ROW', 'NEW_ROW_AND_OLD_VALUES') then concat('value_capture_type ', coalesce(concat('\'', value_capture_type, '\' is unknown'), 'is missing'))
                     when is_backfill and change_type <> 'insert' then concat('a backfill record is an INSERT, and this one \'', mod_type, '\'')
@@ -88,7 +88,7 @@ select
                         when cardinality(filter(field_names, field -> field = name)) > 1
                             then concat(name, ': several fields have this name')
                         when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
-                            then concat(name, ': several fields have this name but for case, none exactly; declare the column as one of them is spelled')
+                            then concat(name, ': the names of several fields differ from it only in upper and lower case; declare the column with the exact name of one of them')
                     end)),
                     null
                 )

@@ -53,8 +53,8 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
-            if(_change_error is null and _change_time is null, 'the record has no time, from which its version would be valid', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
+            if(_change_error is null and _change_time is null, 'the record has no _change_time, which is the time from which its version is valid', null),
             if(
                 _change_error is null and _change_columns is not null
                 and not coalesce(forall(_change_columns, name -> name in ('id', 'status', 'total', 'placed_at', 'ratio')), false),
@@ -349,7 +349,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '4673df4607687202a06994576ed13f02')
+tblproperties ('reconcile.definition' = 'e7dfedd8a6e4667192480cbb4e97509f')
 as
 
 {the SELECT of spanner/change_records.sql};

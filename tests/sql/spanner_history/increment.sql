@@ -51,8 +51,8 @@ from (
             '; ',
             _change_error,
             if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
-            if(_change_error is null and _change_time is null, 'the record has no time, from which its version would be valid', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
+            if(_change_error is null and _change_time is null, 'the record has no _change_time, which is the time from which its version is valid', null),
             if(
                 _change_error is null and _change_columns is not null
                 and not coalesce(forall(_change_columns, name -> name in ('id', 'status', 'total', 'placed_at', 'ratio')), false),
@@ -290,7 +290,7 @@ using (
     select /*+ broadcast(record) */ *
     from reconcile_fold_da2f7fd25744 as record
     where (_change_is_new or _change_is_revised)
-    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('demo.orders: another run of this model has come in between, and this one stopped; what it lacks the next `dbt run` brings'))
+    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
 ) as version
 on version.`id` = base.`id` and version._change_sequence = base._change_sequence
 when matched then update set
@@ -354,7 +354,7 @@ from (
     )
     where rebuilt is null or place >= rebuilt
 ) as account
-where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model has come in between, and this one stopped; what it lacks the next `dbt run` brings'));
+where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'));
 
 drop view if exists reconcile_notes_da2f7fd25744;
 

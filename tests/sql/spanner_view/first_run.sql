@@ -15,13 +15,13 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e2f96a142ee80c3ab96536407ee0c9d8')
+tblproperties ('reconcile.definition' = 'd4e173336582274f36bda24fc74f18c9')
 as
 
 {the SELECT of spanner/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'dba8778842b9015ed311cce64d99502f')
+tblproperties ('reconcile.definition' = '5d5c063015d9ebe5774347ea290f31de')
 as
 with changes as (
     select
@@ -46,7 +46,7 @@ with changes as (
                 '; ',
                 _change_error,
                 if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
                 if(
                     _change_error is null and _change_columns is not null
                     and not coalesce(forall(_change_columns, name -> name in ('id', 'status', 'total', 'placed_at', 'ratio')), false),
@@ -148,7 +148,7 @@ where
     (_change_row_sequence is not null and not _deleted);
 
 create view if not exists `demo`.`orders__quarantine`
-tblproperties ('reconcile.definition' = '494d000496383ff2db405ffbdb6396bd')
+tblproperties ('reconcile.definition' = 'd46a3b27498e87cd77e30147cfc84161')
 as
 select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
 from (
@@ -174,7 +174,7 @@ from (
                 '; ',
                 _change_error,
                 if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
                 if(
                     _change_error is null and _change_columns is not null
                     and not coalesce(forall(_change_columns, name -> name in ('id', 'status', 'total', 'placed_at', 'ratio')), false),

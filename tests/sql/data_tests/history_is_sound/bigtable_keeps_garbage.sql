@@ -56,16 +56,16 @@ gaps as (
     where valid_to < next_from
 )
 
-select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, valid_from, valid_to, 'is kept twice' as finding
+select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, valid_from, valid_to, 'the record is stored more than once' as finding
 from neighbours
 where copies > 1
 union all
-select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, valid_from, valid_to, 'its record ends otherwise than the next one begins'
+select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, valid_from, valid_to, 'valid_to is not the valid_from of the next version, or valid_from is NULL or later than the change'
 from neighbours
 left anti join ended_versions using (`row_key`, `family`, `qualifier`, `cell_time`, _change_sequence)
 where not valid_to <=> next_from or valid_from > _change_time or valid_from is null
 union all
-select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, valid_from, valid_to, 'its keyless delete does not end it before the next one begins'
+select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, valid_from, valid_to, 'a keyless delete ended the version, but valid_to is NULL or later than the next version'
 from neighbours
 left semi join ended_versions using (`row_key`, `family`, `qualifier`, `cell_time`, _change_sequence)
 where valid_to is null or valid_to > next_from
@@ -78,14 +78,14 @@ select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, valid_fr
 from versions
 where next_from < valid_to or (valid_to is null and next_from is not null)
 union all
-select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, valid_from, valid_to, 'a gap follows that no delete explains'
+select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, valid_from, valid_to, 'a gap follows the version, and no delete explains it'
 from gaps
 union all
 select `row_key`, `family`, `qualifier`, `cell_time`, _change_sequence, valid_from, valid_to, 'one of several current versions'
 from versions
 where is_current and current_versions > 1
 union all
-select `row_key`, `family`, `qualifier`, `cell_time`, newest._change_sequence, newest.valid_from, newest.valid_to, 'no version is current, though the newest record is no delete'
+select `row_key`, `family`, `qualifier`, `cell_time`, newest._change_sequence, newest.valid_from, newest.valid_to, 'no version is current, although the newest record is not a delete'
 from neighbours as newest
 left anti join (select * from versions where is_current) as current using (`row_key`, `family`, `qualifier`, `cell_time`)
 left anti join ended_versions on newest.`row_key` = ended_versions.`row_key` and newest.`family` = ended_versions.`family` and newest.`qualifier` = ended_versions.`qualifier` and newest.`cell_time` = ended_versions.`cell_time` and newest._change_sequence = ended_versions._change_sequence

@@ -56,10 +56,10 @@ judged as (
             '; ',
             if(delivered <> applied + superseded + duplicate + quarantined + pending, 'the classes do not add up to delivered', null),
             if(applied <> inserted + updated + deleted + tombstoned, 'the effects do not add up to applied', null),
-            if(delivered <> staged and (delivered < staged or first_batch > purged), 'staging holds another number of records', null),
+            if(delivered <> staged and (delivered < staged or first_batch > purged), 'staging has a different number of records', null),
             -- a later range has replaced the records of its batches
-            if(quarantined <> kept.kept and coalesce(replayed_from > last_batch, true), 'the quarantine holds another number of records', null),
-            if(first_batch > if(kind = 'rebuild', greatest(before, purged), before) + 1, 'batches before this range are in no range', null)
+            if(quarantined <> kept.kept and coalesce(replayed_from > last_batch, true), 'the quarantine has a different number of records', null),
+            if(first_batch > if(kind = 'rebuild', greatest(before, purged), before) + 1, 'the ledger has a gap of batches before this range', null)
         ), '') as finding
     from account
     inner join recounted using (relation, place)
@@ -72,7 +72,7 @@ unaccounted as (
         relation,
         batch,
         records,
-        if(coalesce(batch, 0) < 1, 'staging holds records without the number of an append, which no run reads', 'the base table holds this batch, and the ledger does not know it') as finding
+        if(coalesce(batch, 0) < 1, 'staging holds records without the number of an append, which no run reads', 'the base table has this batch, but the ledger does not') as finding
     from staged
     inner join models using (relation)
     inner join (

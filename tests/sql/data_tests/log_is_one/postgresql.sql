@@ -5,22 +5,22 @@ with changes as (
 ),
 
 hours as (
-    select generation, date_trunc('HOUR', _change_time) as hour, min(_change_time) as began, max(place) as last_place, count(*) as changes
+    select generation, date_trunc('HOUR', _change_time) as hour, min(_change_time) as began, max(place) as last_position, count(*) as changes
     from changes
     group by generation, date_trunc('HOUR', _change_time)
 ),
 
 compared as (
-    select *, max(last_place) over (partition by generation order by hour range between unbounded preceding and interval '2' hour preceding) as place_before
+    select *, max(last_position) over (partition by generation order by hour range between unbounded preceding and interval '2' hour preceding) as position_before
     from hours
 )
 
 select
-    min(began) as began_by,
+    min(began) as first_change_time,
     sum(changes) as changes,
-    max(place_before) as place_before,
-    max(last_place) as place_since,
-    concat('positions fell while times rose: the log seems to have begun anew by ', date_format(min(began), "yyyy-MM-dd HH:mm:ssXXX"), '; if it did, add the time when it did to generations') as finding
+    max(position_before) as position_before,
+    max(last_position) as position_since,
+    concat('changes from ', date_format(min(began), "yyyy-MM-dd HH:mm:ssXXX"), ' on are later in time, but earlier in the log: the log seems to have begun anew at this time or earlier; if it did, find the time and add it to generations') as finding
 from compared
-where last_place < place_before
+where last_position < position_before
 group by generation

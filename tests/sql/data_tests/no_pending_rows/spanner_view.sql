@@ -21,7 +21,7 @@ with changes as (
                 '; ',
                 _change_error,
                 if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
-                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no place in the order', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
                 if(
                     _change_error is null and _change_columns is not null
                     and not coalesce(forall(_change_columns, name -> name in ('id', 'status', 'total', 'placed_at', 'ratio')), false),
