@@ -108,7 +108,7 @@ def test_what_is_printed_of_values_and_names_paints_nothing_on_a_terminal() -> N
     project.context["flags"] = SimpleNamespace(WHICH="test")
     project.context["run_query"] = lambda sql: [("shop.orders", "total: '\x1b[31m'", 1, 2, 2, "\u202e7", 1)]
     project.macros.log_reasons("no_quarantine", "select 1")
-    assert project.logged == ["no_quarantine of shop.orders: 1 time, batch 2: total: '�[31m' (as of the key �7)"]
+    assert project.logged == ["no_quarantine of shop.orders: 1 time, batch 2: total: '�[31m' (for example the key �7)"]
     project.context["model"] = SimpleNamespace(name="orders")
     with pytest.raises(CompilerError, match=re.escape("Model orders:\n  - no �[mJ")):
         project.macros.raise_complaints(["no \x1b[mJ"])
