@@ -101,7 +101,8 @@ EDITS: dict[str, Callable[[Path], None]] = {
     "blank lines between columns": in_yaml((STATUS, "\n" + STATUS + "\n"), (NOTE, "\n" + NOTE)),
     "lists without indentation": as_whole(
         "models:\n- name: orders\n  columns:\n  - name: id\n    data_type: bigint\n"
-        "  - {name: status, data_type: string}\n  - data_type: string\n    name: total\n  -\n    name: note\n    data_type: string\n  tags: [a]\n"
+        "  - {name: status, data_type: string}\n  - data_type: string\n    name: total\n"
+        "  -\n    name: note\n    data_type: string\n  tags: [a]\n"
     ),
     "in brackets": as_whole(
         "version: 2\nmodels:\n  - name: orders\n    columns: [{name: id, data_type: bigint}, {name: status, data_type: "

@@ -12,21 +12,23 @@ from reconcile_jobs.staging import TableName
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["observe"]
+__all__ = ["observe", "observed"]
 
 
 def observe(spark: SparkSession, staging: TableName, since_batch: int | None = None) -> Observations:
-    """Read the staged records of Datastream once, and return what they show. Raises UsageError.
-
-    Each of Spark's tasks hands back one row for each table that it met.
-    """
+    """Read the staged records of Datastream once, and return what they show. Raises UsageError."""
     if not spark.catalog.tableExists(staging.sql):
         raise UsageError(f"{staging} does not exist; ingestion/append.py fills it.")
     ship_by_value()
+    return observed(spark.table(staging.sql), since_batch)
+
+
+def observed(staged: DataFrame, since_batch: int | None = None) -> Observations:
+    """Return what the rows of a staging table show. Each of Spark's tasks returns a row for each table that it met."""
     condition = "source = 'datastream'" + (f" and batch >= {since_batch}" if since_batch is not None else "")
-    records = spark.table(staging.sql).where(condition).select("record", "object", "batch")
+    records = staged.where(condition).select("record", "object", "batch")
     rows = records.mapInArrow(_observed, "seen string").collect()
     return Observations.from_rows(row["seen"] for row in rows)
 
