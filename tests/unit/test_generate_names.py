@@ -32,7 +32,8 @@ ODD = [
     "ÄÖ 李雷 🦆",
     "李雷", "顧客", "a" * 200, "0", "select", "null", "Yes", "no", "on", "~", "1e3", "2026-11-21",
     "%(a)s", "{% raw %}", "{# #}", "}}", RAISE, DROP, "a\nb", "a\r\nb", "a\u2028b\u0085c\u00a0d", "\ufeffa", "# a",
-    "a # b", "a: b", "a:", "[a", "{a", "a|b", ">", "con", "aux", "..", "/", "orders__base", "é", "e\u0301", "null\u200b",
+    "a # b", "a: b", "a:", "[a", "{a", "a|b", ">", "con", "aux", "..", "/", "orders__base", "é",
+    "e\u0301", "null\u200b",
 ]  # fmt: skip
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(ODD)
 

@@ -61,8 +61,16 @@ class Plan:
 
 def plan_of(project: Project, tables: Sequence[Table], refusals: Sequence[Refusal], settings: Settings) -> Plan:
     """Return what has to be written so that each table has a model that declares its columns."""
-    plan = Plan(refusals=list(refusals))
+    plan = Plan()
     relation = _source(project, settings, plan, is_needed=bool(tables))
+    for refusal in refusals:
+        # What nothing tells here may be told by a model that somebody wrote.
+        by_hand = _models_of(project, refusal.table, settings.staging) if refusal.table else []
+        for model in by_hand:
+            if refusal.table:
+                _update(project, model, refusal.table, settings, plan)
+        if not by_hand:
+            plan.refusals.append(refusal)
     missing: dict[str, Table] = {}
     for table in tables:
         models = _models_of(project, table, settings.staging)
@@ -82,7 +90,7 @@ def _models_of(project: Project, table: Table, staging: tuple[str, str]) -> list
 
 
 def _is_of(project: Project, call: Call, table: Table, staging: tuple[str, str]) -> bool:
-    if call.source != table.source:
+    if table.source not in ("", call.source):
         return False
     if call.relation:
         known = project.staging_of(call.relation)
@@ -113,6 +121,11 @@ def _update(project: Project, model: Model, table: Table, settings: Settings, pl
     document = Document(plan.files[path] or "") if path in plan.files else project.documents[path]
     declared = {column.name.lower(): column for column in document.columns(model.name)}
     new = [column for column in table.columns if column.name.lower() not in declared]
+    if unsettled := [name for name in table.unsettled if name.lower() not in declared]:
+        plan.misfits.append(
+            f"{model.name}: {', '.join(unsettled)} has bytes, which arrive as text, and nothing tells whether this is "
+            "hex or base64; declare the column by hand, or give its encoding with --keys."
+        )
     _find_misfits(model, table, declared, model.unique_key or document.unique_key(model.name), plan)
     if not new:
         plan.unchanged.append(model.name)

@@ -39,7 +39,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table that a model can be written for. `database`: only where the name needs it to be one table's."""
+    """A table of the stream. `database`: only where the name needs it to be one table's.
+
+    `source` is '' and `key` empty where nothing tells them.
+    """
 
     label: str
     source: str
@@ -51,6 +54,8 @@ class Table:
     description: str = ""
     # Columns that a model cannot declare, since the package has such names for itself.
     left_out: tuple[str, ...] = ()
+    # Columns of bytes whose encoding nothing tells; `columns` does not have them.
+    unsettled: tuple[str, ...] = ()
     # The names in the stream that are this table's alone.
     objects: tuple[str, ...] = ()
     # The key that the records name; () where they name none.
@@ -59,11 +64,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A table without a model: `reason` in two or three words that summaries count, and what to do about it."""
+    """A table that no model can be written for: `reason` in two or three words that summaries count, and what to do.
+
+    `table`: what is known of it, for a model that somebody has written by hand.
+    """
 
     label: str
     reason: str
     advice: str
+    table: Table | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -118,22 +127,18 @@ def tables_of(
         labels.add(label)
         if not _selected(label, select, exclude):
             continue
+        answer = answers.get(label, Answer())
+        table = _table(place, label, observed, of_headers.get(place, []), (dictionary or {}).get(place), answer)
+        own = tuple(sorted(name for name in observed.objects if owners[name] == 1))
+        table = replace(table, objects=own, database=place.database if several else None)
         if several and place.database is None:
             refusals.append(Refusal(label, "database unknown", _SEVERAL))
             continue
-        found = _table(
-            place,
-            label,
-            observed,
-            of_headers.get(place, []),
-            (dictionary or {}).get(place),
-            answers.get(label, Answer()),
-        )
-        if isinstance(found, Table):
-            own = tuple(sorted(name for name in observed.objects if owners[name] == 1))
-            tables.append(replace(found, objects=own, database=found.database if several else None))
+        refusal = _refusal(table, observed, answer)
+        if refusal is None:
+            tables.append(table)
         else:
-            refusals.append(found)
+            refusals.append(replace(refusal, table=table))
     if unknown := sorted({*answers} - labels):
         raise UsageError(
             f"--keys names {', '.join(unknown)}, and no staged record is of such a table: write schema.table as the "
@@ -160,10 +165,39 @@ def _table(
     headers: Sequence[Header],
     dictionary: DictionaryTable | None,
     answer: Answer,
-) -> Table | Refusal:
-    if len(observed.sources) != 1:
+) -> Table:
+    source = next(iter(observed.sources)) if len(observed.sources) == 1 else ""
+    columns = _columns(observed, headers, dictionary)
+    by_lower = {column.name.lower(): column for column in columns}
+    if unknown := sorted(name for name in answer.encodings if name.lower() not in by_lower):
+        raise UsageError(f"--keys: {label} has no column {', '.join(unknown)}, whose encoding is given there.")
+    encodings = {name.lower(): encoding for name, encoding in answer.encodings.items()}
+    settled, unsettled = [], []
+    for column in columns:
+        if encoding := encodings.get(column.name.lower()):
+            witness = f"the values: text in {encoding}, by --keys"
+            settled.append(replace(column, declaration=Declaration("binary", encoding, witness)))
+        elif _needs_encoding(column, source):
+            unsettled.append(column.name)
+        else:
+            settled.append(column)
+    key = answer.key or (dictionary.key if dictionary else ()) or tuple(observed.key or ())
+    return Table(
+        label, source, None, place.schema, place.table,
+        tuple(by_lower[name.lower()].name if name.lower() in by_lower else name for name in key),
+        tuple(column for column in settled if not _is_taken(column.name)),
+        dictionary.description if dictionary else "",
+        tuple(column.name for column in settled if _is_taken(column.name)),
+        tuple(unsettled),
+        named_key=tuple(observed.key or ()),
+    )  # fmt: skip
+
+
+def _refusal(table: Table, observed: Observed, answer: Answer) -> Refusal | None:
+    """Return why no model can be written for a table. Raises UsageError where a file of keys is wrong."""
+    label = table.label
+    if not table.source:
         return _refusal_of_source(label, observed.sources)
-    (source,) = observed.sources
     if observed.twins:
         names = ", ".join(sorted(observed.twins))
         return Refusal(
@@ -172,16 +206,14 @@ def _table(
             f"A record has two columns whose names differ in case only ({names}), and Spark ignores case. Rename one "
             "at the source, or write the model by hand with one of them.",
         )
-    columns = _columns(observed, headers, dictionary)
-    by_lower = {column.name.lower(): column for column in columns}
-    key = answer.key or (dictionary.key if dictionary else ()) or tuple(observed.key or ())
-    if not key:
-        return _refusal_of_key(label, observed.key, source, is_known=dictionary is not None)
-    if missing := [name for name in key if name.lower() not in by_lower and name not in _OF_THE_PACKAGE]:
+    if not table.key:
+        return _refusal_of_key(table, is_known=observed.key == [])
+    known = {name.lower() for name in (*(column.name for column in table.columns), *table.unsettled)}
+    if missing := [name for name in table.key if name.lower() not in known and name not in _OF_THE_PACKAGE]:
         if answer.key:
             raise UsageError(
                 f"--keys: {label} has no column {', '.join(missing)}; its columns are "
-                f"{', '.join(column.name for column in columns)}."
+                f"{', '.join(column.name for column in table.columns)}."
             )
         return Refusal(
             label,
@@ -189,32 +221,16 @@ def _table(
             f"The key has the column {', '.join(missing)}, which no record carries. Include the column in the stream, "
             "or name another key with `--keys`.",
         )
-    if unknown := sorted(name for name in answer.encodings if name.lower() not in by_lower):
-        raise UsageError(f"--keys: {label} has no column {', '.join(unknown)}, whose encoding is given there.")
-    encodings = {name.lower(): encoding for name, encoding in answer.encodings.items()}
-    settled, unsettled = [], []
-    for column in columns:
-        if encoding := encodings.get(column.name.lower()):
-            witness = f"the values: text in {encoding}, by --keys"
-            column = Column(column.name, Declaration("binary", encoding, witness), column.description, column.values)
-        elif _needs_encoding(column, source):
-            unsettled.append(column.name)
-        settled.append(column)
-    if unsettled:
-        return Refusal(
-            label,
-            "encoding unknown",
-            f"The column {', '.join(unsettled)} has bytes, which arrive as text, and nothing tells whether this is hex "
-            f"or base64. Give a file with `--keys`: `{label}: {{encodings: {{{unsettled[0]}: base64}}}}`.",
-        )
-    spelled = tuple(by_lower[name.lower()].name if name.lower() in by_lower else name for name in key)
-    kept = [column for column in settled if not _is_taken(column.name)]
-    return Table(
-        label, source, place.database, place.schema, place.table, spelled, tuple(kept),
-        dictionary.description if dictionary else "",
-        tuple(column.name for column in settled if _is_taken(column.name)),
-        named_key=tuple(observed.key or ()),
-    )  # fmt: skip
+    return _refusal_of_encoding(table) if table.unsettled else None
+
+
+def _refusal_of_encoding(table: Table) -> Refusal:
+    return Refusal(
+        table.label,
+        "encoding unknown",
+        f"The column {', '.join(table.unsettled)} has bytes, which arrive as text, and nothing tells whether this is "
+        f"hex or base64. Give a file with `--keys`: `{table.label}: {{encodings: {{{table.unsettled[0]}: base64}}}}`.",
+    )
 
 
 def _is_taken(name: str) -> bool:
@@ -237,13 +253,14 @@ def _refusal_of_source(label: str, sources: set[str]) -> Refusal:
     )
 
 
-def _refusal_of_key(label: str, key: list[str] | None, source: str, is_known: bool) -> Refusal:
-    why = "The table has no primary key." if key == [] or is_known else "Its records name no primary key."
-    other = " `[_row_id]` makes the row's address the key." if source == "oracle" else ""
+def _refusal_of_key(table: Table, is_known: bool) -> Refusal:
+    why = "The table has no primary key." if is_known else "Its records name no primary key."
+    other = " `[_row_id]` makes the row's address the key." if table.source == "oracle" else ""
     return Refusal(
-        label,
+        table.label,
         "no key",
-        f"{why} Give a file with `--keys`: `{label}: [id]`. `{label}: [_change_id]` makes each event a row.{other}",
+        f"{why} Give a file with `--keys`: `{table.label}: [id]`. `{table.label}: [_change_id]` makes each event a "
+        f"row.{other}",
     )
 
 

@@ -48,7 +48,7 @@ def model_text(name: str, table: Table, materialized: str) -> str:
     lines.append("    data_tests:")
     if materialized == "history":
         lines.append("      - reconcile.history_is_sound")
-    if table.key[0] not in ("_change_id", "_row_id"):
+    if table.key and table.key[0] not in ("_change_id", "_row_id"):
         keys = [yaml_value(key) for key in table.key]
         lines += [
             "      - reconcile.one_payload_per_sequence:",
@@ -59,7 +59,7 @@ def model_text(name: str, table: Table, materialized: str) -> str:
                 else ["            key:", *(f"              - {key}" for key in keys)]
             ),
         ]
-    if table.key[0] != "_change_id":
+    if table.key and table.key[0] != "_change_id":
         lines.append("      - reconcile.key_is_the_sources")
     if lines[-1].endswith("data_tests:"):
         lines.pop()
