@@ -269,7 +269,7 @@ def _needs_encoding(column: Column, source: str) -> bool:
     declared = column.declaration
     if "binary" not in declared.data_type or declared.encoding or source == "mysql":
         return False
-    return column.values.kinds.get("", 0) > 0
+    return column.values.without_kind > 0
 
 
 def _columns(observed: Observed, headers: Sequence[Header], dictionary: DictionaryTable | None) -> list[Column]:
@@ -301,7 +301,7 @@ def _columns(observed: Observed, headers: Sequence[Header], dictionary: Dictiona
 
 
 def _of_kinds(values: Values) -> Declaration | None:
-    kinds = [kind for kind in values.kinds if kind]
+    kinds = [*values.kinds]
     return of_kind(kinds[0]) if len(kinds) == 1 else None
 
 
