@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from reconcile_jobs.generation.avro_files import headers_below
+from reconcile_jobs.generation.dictionary import dictionary_of
 from reconcile_jobs.generation.keys_file import read_keys
 from reconcile_jobs.generation.names import Pattern
 from reconcile_jobs.generation.plan import NOT_GENERATED, Plan, Settings, plan_of
@@ -13,6 +14,9 @@ from reconcile_jobs.generation.project import Project
 from reconcile_jobs.generation.staged_tables import observe
 from reconcile_jobs.generation.tables import tables_of
 from reconcile_jobs.generation.written_files import difference, write
+from reconcile_jobs.jdbc.connection import Source, secret_properties
+from reconcile_jobs.jdbc.harmless_properties import check_properties
+from reconcile_jobs.jdbc.kinds import database_of
 from reconcile_jobs.process import session
 from reconcile_jobs.process.command_line import Parser
 from reconcile_jobs.process.console import Console
@@ -25,9 +29,14 @@ the YAML of a source. A model that calls the source macro for the table is there
 the job then adds the columns that the YAML does not declare, and changes nothing else. It removes no column and
 changes no type. A second run writes nothing.
 
-The type of a column is from the best witness, and the YAML names the witness: the headers of the Avro files under
---path; what staging has of Avro types; the staged values. By values, a whole number is a bigint (a decimal if it is
-larger), true and false a boolean, and everything else a string. A string holds every value.
+The type of a column is from the best witness, and the YAML names the witness: the dictionary of the source's
+database, --url; the headers of the Avro files under --path; what staging has of Avro types; the staged values. By
+values, a whole number is a bigint (a decimal if it is larger), true and false a boolean, and everything else a string.
+A string holds every value.
+
+With --url the job also reads keys, and comments, which become descriptions. As of snapshot.py jdbc, user and password
+are in RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or in the file of --properties, and the driver comes by
+--packages.
 
 A table that has no key in its records gets no model, and neither do two tables of one name. The file
 _not_generated.md names each, with the reason and what to do. --keys names a YAML file of keys:
@@ -57,6 +66,18 @@ def main(words: list[str], console: Console) -> None:
     options.add_argument("--staging", required=True, metavar="SCHEMA.TABLE", help="the staging table")
     options.add_argument("--into", required=True, metavar="FOLDER", help="the folder of the models, as models/shop")
     options.add_argument("--path", metavar="PATH", help="where Avro files are, whose headers tell types")
+    options.add_argument(
+        "--url",
+        help="the source's database, whose dictionary tells types, keys and comments: jdbc:postgresql://host/shop",
+    )
+    options.add_argument("--properties", metavar="FILE", help="a file of mode 600 with properties of the connection")
+    options.add_argument(
+        "--allow-property",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a driver property in --url or --properties to accept, although it is not known to be harmless",
+    )
     options.add_argument("--keys", metavar="FILE", help="a YAML file of keys, for tables whose records name none")
     options.add_argument("--name", default="{table}", metavar="PATTERN", help="names of models (default: {table})")
     options.add_argument(
@@ -85,19 +106,30 @@ def main(words: list[str], console: Console) -> None:
     settings = Settings(
         (staging.parts[-2], staging.parts[-1]), Pattern(given.name), given.materialized, tuple(given.tag)
     )
+    source = _source(given.url, given.properties, given.allow_property)
     project = Project(Path(given.into))
     for path, why in project.unreadable.items():
         console.say(f"{project.shown(path)} cannot be read as Jinja ({why}): a model in it is not found.")
     spark = session.start(f"generate {staging}")
     observations = observe(spark, staging, given.since_batch)
     headers = headers_below(spark, given.path) if given.path else []
-    tables, refusals = tables_of(observations, headers, None, answers, given.select, given.exclude)
+    dictionary = dictionary_of(spark, source, observations) if source else {}
+    tables, refusals = tables_of(observations, headers, dictionary, answers, given.select, given.exclude)
     if observations.nameless:
         console.say(
             f"{observations.nameless:,} records name no table, and no model takes them: see reconcile_unrouted."
         )
     plan = plan_of(project, tables, refusals, settings)
     _finish(plan, project, console, check=given.check, diff=given.diff)
+
+
+def _source(url: str | None, properties_file: str | None, allowed: list[str]) -> Source | None:
+    if url is None:
+        return None
+    database = database_of(url)
+    properties = secret_properties(properties_file)
+    check_properties(database, url, properties, allowed)
+    return Source(database, url, properties)
 
 
 def _finish(plan: Plan, project: Project, console: Console, *, check: bool, diff: bool) -> None:
