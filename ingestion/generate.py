@@ -39,7 +39,8 @@ are in RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or in the file of --prop
 --packages.
 
 A table that has no key in its records gets no model, and neither do two tables of one name. The file
-_not_generated.md names each, with the reason and what to do. --keys names a YAML file of keys:
+_not_generated.md names each, with the reason and what to do; with --select or --since-batch the file stays as it is.
+A column that a model names under meta: {ignored_columns: [...]} is not added. --keys names a YAML file of keys:
 
   shop.orders: [id]
   shop.events: [_change_id]                                   # each event is a row
@@ -104,7 +105,11 @@ def main(words: list[str], console: Console) -> None:
     staging = TableName.parse(given.staging)
     answers = read_keys(given.keys)
     settings = Settings(
-        (staging.parts[-2], staging.parts[-1]), Pattern(given.name), given.materialized, tuple(given.tag)
+        (staging.parts[-2], staging.parts[-1]),
+        Pattern(given.name),
+        given.materialized,
+        tuple(given.tag),
+        is_whole=not given.select and given.since_batch is None,
     )
     source = _source(given.url, given.properties, given.allow_property)
     project = Project(Path(given.into))
@@ -114,11 +119,12 @@ def main(words: list[str], console: Console) -> None:
     observations = observe(spark, staging, given.since_batch)
     headers = headers_below(spark, given.path) if given.path else []
     dictionary = dictionary_of(spark, source, observations) if source else {}
-    tables, refusals = tables_of(observations, headers, dictionary, answers, given.select, given.exclude)
+    tables, refusals = tables_of(
+        observations, headers, dictionary, answers, given.select, given.exclude, given.since_batch is None
+    )
     if observations.nameless:
-        console.say(
-            f"{observations.nameless:,} records name no table, and no model takes them: see reconcile_unrouted."
-        )
+        records = "1 record names" if observations.nameless == 1 else f"{observations.nameless:,} records name"
+        console.say(f"{records} no table, and no model takes them: see reconcile_unrouted.")
     plan = plan_of(project, tables, refusals, settings)
     _finish(plan, project, console, check=given.check, diff=given.diff)
 

@@ -141,6 +141,52 @@ def test_options_decide_names_folders_materialization_and_tags(run: Run) -> None
     assert "- reconcile.history_is_sound" in Path("models/shop/shop/shop_orders.yml").read_text()
 
 
+def test_a_part_of_the_stream_leaves_the_list_as_it_is(run: Run) -> None:
+    run()
+    before = texts(Path("models"))
+    Path("keys.yml").write_text("shop.gone: [id]\n")
+    for words in (["--select", "shop.orders"], ["--since-batch", "7"], ["--since-batch", "7", "--keys", "keys.yml"]):
+        assert run(*words, records=[change()])[1]["status"] == "unchanged" and texts(Path("models")) == before
+    assert run("--keys", "keys.yml")[0] == 2
+
+
+@pytest.mark.parametrize("where", ["config: {meta: {ignored_columns: [Status]}}", "meta: {ignored_columns: [status]}"])
+def test_a_column_that_a_model_ignores_does_not_come_back(run: Run, where: str) -> None:
+    run()
+    file = Path("models/shop/orders.yml")
+    text = file.read_text()
+    without = text[: text.index("      - name: status")]
+    file.write_text(without)
+    assert run("--check")[0] == 1
+    file.write_text(without + f"    {where}\n")
+    assert run("--check")[0] == 0
+    file.write_text(without)
+    model = Path("models/shop/orders.sql")
+    model.write_text(model.read_text().replace("unique_key", "meta={'ignored_columns': ['status']}, unique_key"))
+    assert run("--check")[0] == 0
+
+
+def test_files_whose_names_differ_in_case_are_one_file_on_some_disks(run: Run) -> None:
+    Path("models/shop").mkdir(parents=True)
+    Path("models/shop/Orders.YML").write_text("# of ours\n")
+    run()
+    assert {*texts(Path("models/shop"))} >= {"orders.sql", "orders_columns.yml", "Orders.YML"}
+    assert run()[1]["status"] == "unchanged"
+
+
+def test_paths_of_models_are_those_of_the_project(run: Run) -> None:
+    Path("dbt_project.yml").write_text("model-paths:\n  - transform\n")
+    Path("transform/shop").mkdir(parents=True)
+    Path("transform/orders.sql").write_text("select 1")
+    _, result, _, _ = run("--into", "transform/shop")
+    assert result["not_written"] == {"two tables of one name": 1, "no key": 1}
+    code, _, _, err = run("--into", "dbt_project.yml")
+    assert code == 2 and "--into dbt_project.yml is a file: name a folder" in err
+    Path("dbt_project.yml").write_text("a: [")
+    code, _, _, err = run()
+    assert code == 2 and re.search(r"dbt_project.yml is no YAML \(line 2: .*\): correct it", err)
+
+
 BROKEN = {
     "no YAML": ("shop/a.yml", b"models: [\n", r"models/shop/a.yml is no YAML \(line 2: .*\): correct it, and run this"),
     "no UTF-8": ("shop/a.yml", b"\xff", r"a.yml cannot be read: it is not UTF-8. Nothing was written."),
@@ -261,4 +307,4 @@ def test_a_staging_table_that_is_not_there_is_said() -> None:
 
 def test_records_that_name_no_table_are_said(run: Run) -> None:
     _, _, _, err = run(records=[*RECORDS, {"object": "x"}])
-    assert "1 records name no table, and no model takes them: see reconcile_unrouted." in err
+    assert "1 record names no table, and no model takes them: see reconcile_unrouted." in err

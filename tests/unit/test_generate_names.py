@@ -134,7 +134,7 @@ def test_names_equal_but_for_case_are_two_tables_of_one_name_until_the_pattern_t
     assert plan.written == ["lines"]
     assert [refusal.label for refusal in plan.refusals] == ["crm.orders", "shop.Orders", "shop.orders"]
     assert plan.summary("m.md") == (
-        "1 models written, 0 unchanged, 3 not written: two tables of one name (3); see m.md"
+        "1 model written, 0 unchanged, 3 not written: two tables of one name (3); see m.md"
     )  # fmt: skip
     plan = generated(into, records, name="{schema}_{table}")
     assert plan.written == ["crm_orders"] and plan.unchanged == ["lines"]

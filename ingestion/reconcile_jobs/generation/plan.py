@@ -30,6 +30,8 @@ class Settings:
     pattern: Pattern
     materialized: str = "current_state"
     tags: tuple[str, ...] = ()
+    # Whether all tables of the stream are looked at, so that the list of those without a model is whole.
+    is_whole: bool = True
 
 
 @dataclass
@@ -50,7 +52,8 @@ class Plan:
 
     def summary(self, not_generated: str, will: bool = False) -> str:
         """Return the sentence that a run ends with."""
-        said = [f"{len(self.written)} models {'would be ' if will else ''}written", f"{len(self.unchanged)} unchanged"]
+        models = f"{len(self.written):,} model{'' if len(self.written) == 1 else 's'}"
+        said = [f"{models} {'would be ' if will else ''}written", f"{len(self.unchanged):,} unchanged"]
         if not self.refusals:
             return ", ".join(said)
         reasons = Counter(refusal.reason for refusal in self.refusals)
@@ -79,7 +82,8 @@ def plan_of(project: Project, tables: Sequence[Table], refusals: Sequence[Refusa
         if not models:
             missing[table.label] = table
     _create(project, missing, relation, settings, plan)
-    _note_refusals(project, plan)
+    if settings.is_whole:
+        _note_refusals(project, plan)
     return plan
 
 
@@ -120,8 +124,9 @@ def _update(project: Project, model: Model, table: Table, settings: Settings, pl
         return
     document = Document(plan.files[path] or "") if path in plan.files else project.documents[path]
     declared = {column.name.lower(): column for column in document.columns(model.name)}
-    new = [column for column in table.columns if column.name.lower() not in declared]
-    if unsettled := [name for name in table.unsettled if name.lower() not in declared]:
+    known = {*declared, *(name.lower() for name in (*model.ignored, *document.ignored(model.name)))}
+    new = [column for column in table.columns if column.name.lower() not in known]
+    if unsettled := [name for name in table.unsettled if name.lower() not in known]:
         plan.misfits.append(
             f"{model.name}: {', '.join(unsettled)} has bytes, which arrive as text, and nothing tells whether this is "
             "hex or base64; declare the column by hand, or give its encoding with --keys."
@@ -227,11 +232,12 @@ def _update_orphan(project: Project, model: Model, table: Table, plan: Plan) -> 
 
 
 def _free(project: Project, folder: Path, name: str, plan: Plan) -> Path:
-    """Return a path for a model's YAML that no file has."""
+    """Return a path for a model's YAML that no file has, whatever its case."""
+    there = {path.name.lower() for path in folder.iterdir()} if folder.is_dir() else set()
     number = 0
     while True:
         path = folder / (f"{name}.yml" if number == 0 else f"{name}_columns{'' if number == 1 else number}.yml")
-        if path not in plan.files and not path.exists():
+        if path not in plan.files and path.name.lower() not in there:
             return path
         number += 1
 

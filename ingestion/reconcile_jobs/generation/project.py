@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, nodes
 from jinja2.exceptions import TemplateSyntaxError
 
-from reconcile_jobs.generation.yaml_edits import Document, UnreadableYaml
+from reconcile_jobs.generation.yaml_edits import Document, UnreadableYaml, paths_of_models
 from reconcile_jobs.process.errors import UsageError
 
 __all__ = ["Call", "Model", "Project"]
@@ -36,12 +36,16 @@ class Call:
 
 @dataclass
 class Model:
-    """A model of the project: its file, the calls in it, and the key in its `config(...)`, as far as it is written."""
+    """A model of the project: its file, the calls in it, and what its `config(...)` says, as far as it is written.
+
+    `ignored`: the columns in `meta={'ignored_columns': [...]}`.
+    """
 
     name: str
     path: Path
     calls: list[Call] = field(default_factory=list)
     unique_key: list[str] | None = None
+    ignored: list[str] = field(default_factory=list)
 
 
 class Project:
@@ -52,6 +56,8 @@ class Project:
 
     def __init__(self, into: Path) -> None:
         self.into = into.resolve()
+        if self.into.exists() and not self.into.is_dir():
+            raise UsageError(f"--into {into} is a file: name a folder, as models/shop.")
         self.top = _top(self.into)
         self.unreadable: dict[Path, str] = {}
         self.models: dict[str, Model] = {}
@@ -125,8 +131,10 @@ def _top(into: Path) -> Path:
     for parent in (into, *into.parents):
         settings = parent / "dbt_project.yml"
         if settings.is_file():
-            named = re.search(r"^model-paths:\s*\[([^\]]*)\]", _text(settings), re.M)
-            paths = re.findall(r"[^\s,'\"]+", named[1]) if named else ["models"]
+            try:
+                paths = paths_of_models(_text(settings))
+            except UnreadableYaml as problem:
+                raise UsageError(f"{settings} is no YAML ({problem}): correct it, and run this again.") from None
             tops = [parent / path for path in paths if into.is_relative_to(parent / path)]
             return tops[0] if tops else into
     return into
@@ -152,9 +160,11 @@ def _read_calls(template: nodes.Template, model: Model) -> None:
     for call in template.find_all(nodes.Call):
         callee = call.node
         if isinstance(callee, nodes.Name) and callee.name == "config":
-            key = _constant({pair.key: pair.value for pair in call.kwargs}.get("unique_key"))
-            if key is not None:
+            said = {pair.key: _constant(pair.value) for pair in call.kwargs}
+            if (key := said.get("unique_key")) is not None:
                 model.unique_key = [key] if isinstance(key, str) else [str(name) for name in key]
+            if isinstance(meta := said.get("meta"), dict):
+                model.ignored = [str(name) for name in meta.get("ignored_columns") or []]
         if not isinstance(callee, nodes.Getattr) or not isinstance(callee.node, nodes.Name):
             continue
         source = callee.attr.removeprefix("datastream_")

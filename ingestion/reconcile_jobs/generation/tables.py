@@ -108,8 +108,12 @@ def tables_of(
     answers: Mapping[str, Answer] | None = None,
     select: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    is_whole: bool = True,
 ) -> tuple[list[Table], list[Refusal]]:
-    """Return the tables by their labels, and those that no model can be written for. Raises UsageError."""
+    """Return the tables by their labels, and those that no model can be written for. Raises UsageError.
+
+    `is_whole`: all records were read, so that a table in `answers` without a record is a mistake.
+    """
     answers = dict(answers or {})
     of_headers: dict[Place, list[Header]] = {}
     for header in headers:
@@ -139,7 +143,7 @@ def tables_of(
             tables.append(table)
         else:
             refusals.append(replace(refusal, table=table))
-    if unknown := sorted({*answers} - labels):
+    if is_whole and (unknown := sorted({*answers} - labels)):
         raise UsageError(
             f"--keys names {', '.join(unknown)}, and no staged record is of such a table: write schema.table as the "
             "records have it, and in backticks what has a dot or a blank."

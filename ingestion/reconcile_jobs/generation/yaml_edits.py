@@ -25,7 +25,7 @@ from reconcile_jobs.generation.escaping import unrendered
 from reconcile_jobs.generation.tables import Column
 from reconcile_jobs.generation.yaml_text import column_in_braces, column_lines
 
-__all__ = ["Declared", "Document", "NotEditable", "UnreadableYaml"]
+__all__ = ["Declared", "Document", "NotEditable", "UnreadableYaml", "paths_of_models"]
 
 
 class UnreadableYaml(ValueError):
@@ -87,6 +87,15 @@ class Document:
         config = self._model(model).get("config")
         key = config.get("unique_key") if isinstance(config, dict) else None
         return [unrendered(name) for name in (key if isinstance(key, list) else [key])] if key else None
+
+    def ignored(self, model: str) -> list[str]:
+        """Return the columns in the option `ignored_columns` of a model."""
+        entry = self._model(model)
+        config = entry.get("config")
+        for meta in (config.get("meta") if isinstance(config, dict) else None, entry.get("meta")):
+            if isinstance(meta, dict) and isinstance(meta.get("ignored_columns"), list):
+                return [unrendered(name) for name in meta["ignored_columns"]]
+        return []
 
     def with_columns(self, model: str, columns: Sequence[Column]) -> str:
         """Return the text with further columns at the end of a model's columns. Raises NotEditable."""
@@ -217,6 +226,13 @@ class Document:
                 return text + newline + written.removesuffix(newline)
             end = next_end + 1
         return text[:end] + written + text[end:]
+
+
+def paths_of_models(settings: str) -> list[str]:
+    """Return the folders of models that a dbt_project.yml names. Raises UnreadableYaml."""
+    read = _read(settings)
+    named = read.get("model-paths") if isinstance(read, dict) else None
+    return [str(path) for path in named] if isinstance(named, list) and named else ["models"]
 
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
