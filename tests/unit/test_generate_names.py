@@ -23,6 +23,7 @@ from reconcile_jobs.generation.escaping import (
 )
 from reconcile_jobs.generation.names import Pattern, safe_name
 from reconcile_jobs.generation.project import Project
+from reconcile_jobs.generation.tables import is_undeclarable
 from reconcile_jobs.process.errors import UsageError
 
 DROP = "'; drop table lake.canary; --"
@@ -93,7 +94,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def test_columns_and_keys_of_any_name_are_declared(tmp_path: Path) -> None:
-    columns = _distinct(ODD)
+    columns = [name for name in _distinct(ODD) if not is_undeclarable(name)]
     into, (records, plan) = _project(tmp_path, {"orders": columns})
     assert plan.written == ["orders"] and plan.misfits == []
     (entry,) = yaml.safe_load((into / "orders.yml").read_text(encoding="utf-8"))["models"]

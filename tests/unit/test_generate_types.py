@@ -284,6 +284,9 @@ def test_the_newest_record_that_names_a_key_decides() -> None:
 REFUSED: dict[str, tuple[list[Any], str, str]] = {
     "no key": ([change(key=[])], "no key", "The table has no primary key. Give a file with `--keys`: `shop.orders: ["),
     "key unknown": ([change(key=None)], "no key", "Its records name no primary key."),
+    "a key that no model can declare": (
+        [change(payload={"a\nb": 1}, key=["a\nb"])], "key not possible", "no model can declare a column of this name",
+    ),
     "a key that no record carries": ([change(key=["uid"])], "key not in the records", "The key has the column uid"),
     "no source": (
         [change(read_method="cdc", log_position=None)], "source unknown", "Nothing in its records shows whether",
@@ -439,8 +442,8 @@ def test_places_and_sources_of_odd_metadata() -> None:
 
 
 def test_names_that_the_package_has_for_itself_are_left_out_and_said(tmp_path: Path) -> None:
-    records = [change(payload={"id": 1, "_deleted": True, "_Change_type": "x"})]
+    records = [change(payload={"id": 1, "_deleted": True, "_Change_type": "x", "a\nb": 1, "${HOME}": 1})]
     generated(tmp_path, records)
     text = (tmp_path / "orders.yml").read_text()
-    assert "# not declared, since the package has such names for itself: _deleted" in text and "name: _" not in text
+    assert text.count("# not declared, since the package takes no such name: ") == 4 and text.count("- name: ") == 2
     assert planned(tmp_path, records).files == {}

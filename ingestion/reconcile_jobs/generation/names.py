@@ -64,8 +64,8 @@ def safe_name(text: str) -> str:
         name = f"{name.strip('_')}_{digest}".lstrip("_")
     if len(name) > _LONGEST:
         name = f"{name[:_LONGEST]}_{digest}"
-    if name[0].isdigit():
-        name = f"t_{name}"
+    if name[0].isdigit() or not re.search(r"[a-z]", name):
+        name = f"t_{name.lstrip('_')}"
     return f"{name}_" if name in _DEVICES or name.endswith(_OF_THE_PACKAGE) else name
 
 

@@ -21,7 +21,7 @@ from reconcile_jobs.generation.observations import Observations, Observed, Place
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.staging import quoted
 
-__all__ = ["Answer", "Column", "DictionaryTable", "Refusal", "Table", "label_of", "tables_of"]
+__all__ = ["Answer", "Column", "DictionaryTable", "Refusal", "Table", "is_undeclarable", "label_of", "tables_of"]
 
 # Keys that are no columns: each event is a row; the address of the row.
 _OF_THE_PACKAGE = ("_change_id", "_row_id")
@@ -52,7 +52,7 @@ class Table:
     key: tuple[str, ...]
     columns: tuple[Column, ...]
     description: str = ""
-    # Columns that a model cannot declare, since the package has such names for itself.
+    # Columns that no model can declare, by their names.
     left_out: tuple[str, ...] = ()
     # Columns of bytes whose encoding nothing tells; `columns` does not have them.
     unsettled: tuple[str, ...] = ()
@@ -189,9 +189,9 @@ def _table(
     return Table(
         label, source, None, place.schema, place.table,
         tuple(by_lower[name.lower()].name if name.lower() in by_lower else name for name in key),
-        tuple(column for column in settled if not _is_taken(column.name)),
+        tuple(column for column in settled if not is_undeclarable(column.name)),
         dictionary.description if dictionary else "",
-        tuple(column.name for column in settled if _is_taken(column.name)),
+        tuple(column.name for column in settled if is_undeclarable(column.name)),
         tuple(unsettled),
         named_key=tuple(observed.key or ()),
     )  # fmt: skip
@@ -212,6 +212,13 @@ def _refusal(table: Table, observed: Observed, answer: Answer) -> Refusal | None
         )
     if not table.key:
         return _refusal_of_key(table, is_known=observed.key == [])
+    if undeclarable := [name for name in table.key if name in table.left_out]:
+        return Refusal(
+            label,
+            "key not possible",
+            f"The key has the column {', '.join(undeclarable)}, and no model can declare a column of this name. Rename "
+            "it at the source, or name another key with `--keys`.",
+        )
     known = {name.lower() for name in (*(column.name for column in table.columns), *table.unsettled)}
     if missing := [name for name in table.key if name.lower() not in known and name not in _OF_THE_PACKAGE]:
         if answer.key:
@@ -237,8 +244,9 @@ def _refusal_of_encoding(table: Table) -> Refusal:
     )
 
 
-def _is_taken(name: str) -> bool:
-    return name.lower() == "_deleted" or name.lower().startswith("_change_")
+def is_undeclarable(name: str) -> bool:
+    """Whether the package refuses a column of this name: names of its own, and what Spark does not read as a name."""
+    return name.lower() == "_deleted" or name.lower().startswith("_change_") or "${" in name or "\n" in name
 
 
 def _refusal_of_source(label: str, sources: set[str]) -> Refusal:

@@ -65,7 +65,7 @@ def model_text(name: str, table: Table, materialized: str) -> str:
         lines.pop()
     lines.append("    columns:")
     for name in table.left_out:
-        lines.append(f"      # not declared, since the package has such names for itself: {commented(name)}")
+        lines.append(f"      # not declared, since the package takes no such name: {commented(name)}")
     for column in table.columns:
         first, *rest = column_lines(column)
         lines += [f"      - {first}", *(f"        {line}" for line in rest)]
