@@ -344,6 +344,7 @@ def _commands() -> str:
     for module, kinds in [
         ("append", ["datastream", "spanner", "bigtable", "table", "snapshot"]),
         ("snapshot", ["csv", "jdbc", "spanner", "table", "files"]),
+        ("generate", ["datastream"]),
         ("parity", []),
         ("status", []),
         ("metastore", []),

@@ -230,9 +230,13 @@ def test_a_snapshot_of_sql_server():
 def test_the_catalogs_queries_parse():
     for kind, dialect in DIALECTS.items():
         database = kind()
-        connection = Answers([], [])
-        database.columns(connection, database.table("a.b"))
-        sqlglot.parse_one(connection.asked[0], dialect=dialect)
+        connection = Answers([], [("id",)], [("id", "the key"), (None, "all"), ("a", "")])
+        table = database.table("a.b")
+        database.columns(connection, table)
+        assert database.key(connection, table) == ["id"]
+        assert database.comments(connection, table) == {"id": "the key", None: "all"}
+        for sql in connection.asked:
+            sqlglot.parse_one(sql, dialect=dialect)
 
 
 @pytest.mark.parametrize("kind", [MySQL, SQLServer, PostgreSQL])

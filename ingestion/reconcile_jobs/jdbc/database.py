@@ -77,6 +77,10 @@ class Database(ABC):
     driver: str
     coordinates: str
     kind_of_position: str
+    # What the catalog is asked: the primary key's columns in their order; the comments of a table, those of its columns
+    # by name and its own by NULL. Parameters are schema and table, as often as there are question marks.
+    key_sql: str
+    comments_sql: str
     quotes = ('"', '"')
     # What a URL of this kind may hold a password in, beside what any may.
     password_in_url: str | None = None
@@ -138,6 +142,15 @@ class Database(ABC):
     @abstractmethod
     def columns(self, connection: Rows, table: Table) -> list[Column]:
         """Return the table's columns in their order, none where there is no such table, or none to be read."""
+
+    def key(self, connection: Rows, table: Table) -> list[str]:
+        """Return the columns of the primary key in their order, [] where there is none."""
+        return [name for (name,) in connection.rows(self.key_sql, table.schema, table.name) if name is not None]
+
+    def comments(self, connection: Rows, table: Table) -> dict[str | None, str]:
+        """Return the comments of the columns by their names, and of the table itself by None."""
+        parameters = (table.schema, table.name) * (self.comments_sql.count("?") // 2)
+        return {name: text for name, text in connection.rows(self.comments_sql, *parameters) if text}
 
     @abstractmethod
     def fix(self, connection: Rows, table: Table, at: str) -> Cut:

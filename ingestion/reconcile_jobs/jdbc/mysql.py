@@ -15,6 +15,16 @@ _COLUMNS = """
 SELECT column_name, data_type, column_type, CAST(numeric_precision AS CHAR), CAST(numeric_scale AS CHAR)
 FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position
 """
+_KEY = """
+SELECT column_name FROM information_schema.key_column_usage
+WHERE constraint_name = 'PRIMARY' AND table_schema = ? AND table_name = ? ORDER BY ordinal_position
+"""
+_COMMENTS = """
+SELECT column_name, column_comment FROM information_schema.columns WHERE table_schema = ? AND table_name = ?
+UNION ALL
+SELECT NULL, table_comment FROM information_schema.tables
+WHERE table_schema = ? AND table_name = ? AND table_type = 'BASE TABLE'
+"""
 
 # ANSI_QUOTES: under a URL that begins with jdbc:mariadb Spark writes names in double quotes, which are texts otherwise.
 _SETTINGS = (
@@ -66,6 +76,8 @@ class MySQL(Database):
     driver = "org.mariadb.jdbc.Driver"
     coordinates = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
     kind_of_position = "binlog"
+    key_sql = _KEY
+    comments_sql = _COMMENTS
     quotes = ("`", "`")
     one_connection = "connections cannot share a snapshot of MySQL"
     # A server may ask for any file of the machine that the driver runs on, unless that is off.

@@ -13,6 +13,16 @@ _COLUMNS = """
 SELECT column_name, data_type, TO_CHAR(data_precision), TO_CHAR(data_scale)
 FROM all_tab_columns WHERE owner = ? AND table_name = ? ORDER BY column_id
 """
+_KEY = """
+SELECT k.column_name
+FROM all_constraints c JOIN all_cons_columns k ON k.owner = c.owner AND k.constraint_name = c.constraint_name
+WHERE c.constraint_type = 'P' AND c.owner = ? AND c.table_name = ? ORDER BY k.position
+"""
+_COMMENTS = """
+SELECT column_name, comments FROM all_col_comments WHERE owner = ? AND table_name = ?
+UNION ALL
+SELECT NULL, comments FROM all_tab_comments WHERE owner = ? AND table_name = ?
+"""
 _NOW = "TO_CHAR(SYSTIMESTAMP AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.FF6') || '+00'"
 _SCN = f"SELECT TO_CHAR(current_scn), {_NOW} FROM v$database"
 _SCN_WITHOUT_THE_VIEW = f"SELECT TO_CHAR(DBMS_FLASHBACK.GET_SYSTEM_CHANGE_NUMBER), {_NOW} FROM dual"
@@ -78,6 +88,8 @@ class Oracle(Database):
     driver = "oracle.jdbc.OracleDriver"
     coordinates = "com.oracle.database.jdbc:ojdbc11:23.9.0.25.07"
     kind_of_position = "scn"
+    key_sql = _KEY
+    comments_sql = _COMMENTS
     password_in_url = r"^jdbc:oracle:\w+:[^@/]*/[^@]+@"
     failures = (
         (

@@ -32,6 +32,21 @@ FROM found f JOIN pg_type t ON t.oid = f.type WHERE t.typtype <> 'd'
 ORDER BY f.attnum
 """
 
+_KEY = """
+SELECT a.attname::text
+FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+WHERE n.nspname = ? AND c.relname = ? AND i.indisprimary
+ORDER BY array_position(i.indkey::smallint[], a.attnum)
+"""
+_COMMENTS = """
+SELECT a.attname::text, d.description
+FROM pg_description d JOIN pg_class c ON c.oid = d.objoid AND d.classoid = 'pg_class'::regclass
+JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.objsubid AND d.objsubid > 0
+WHERE n.nspname = ? AND c.relname = ?
+"""
+
 _POSITION = """
 SELECT
     pg_export_snapshot(),
@@ -85,6 +100,8 @@ class PostgreSQL(Database):
     driver = "org.postgresql.Driver"
     coordinates = "org.postgresql:postgresql:42.7.8"
     kind_of_position = "pg_snapshot"
+    key_sql = _KEY
+    comments_sql = _COMMENTS
     failures = (
         (
             r"ERROR: (invalid snapshot identifier[^\n]*|could not import the requested snapshot[^\n]*)",

@@ -21,6 +21,21 @@ FROM sys.columns c JOIN sys.objects o ON o.object_id = c.object_id JOIN sys.sche
 WHERE s.name = ? AND o.name = ? AND o.type IN ('U', 'V') AND c.is_hidden = 0
 ORDER BY c.column_id
 """
+_KEY = """
+SELECT c.name
+FROM sys.indexes i JOIN sys.index_columns k ON k.object_id = i.object_id AND k.index_id = i.index_id
+JOIN sys.columns c ON c.object_id = k.object_id AND c.column_id = k.column_id
+JOIN sys.objects o ON o.object_id = i.object_id JOIN sys.schemas s ON s.schema_id = o.schema_id
+WHERE s.name = ? AND o.name = ? AND i.is_primary_key = 1
+ORDER BY k.key_ordinal
+"""
+_COMMENTS = """
+SELECT c.name, CONVERT(nvarchar(4000), p.value)
+FROM sys.extended_properties p JOIN sys.objects o ON o.object_id = p.major_id
+JOIN sys.schemas s ON s.schema_id = o.schema_id
+LEFT JOIN sys.columns c ON c.object_id = p.major_id AND c.column_id = p.minor_id AND p.minor_id > 0
+WHERE p.class = 1 AND p.name = 'MS_Description' AND s.name = ? AND o.name = ?
+"""
 
 # The driver wraps each statement, and a wrapped SET ends with its statement: so SET comes before the query itself.
 _ISOLATION = "SET TRANSACTION ISOLATION LEVEL SNAPSHOT; "
@@ -65,6 +80,8 @@ class SQLServer(Database):
     driver = "com.microsoft.sqlserver.jdbc.SQLServerDriver"
     coordinates = "com.microsoft.sqlserver:mssql-jdbc:13.2.1.jre11"
     kind_of_position = "lsn"
+    key_sql = _KEY
+    comments_sql = _COMMENTS
     quotes = ("[", "]")
     one_connection = "connections cannot share a snapshot of SQL Server"
     failures = (

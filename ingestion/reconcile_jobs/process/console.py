@@ -84,6 +84,12 @@ class Console:
         self.err.flush()
         self._shown = len(text)
 
+    def write(self, text: str) -> None:
+        """Write lines to standard output, before the line that a job ends with."""
+        self.progress("")
+        self._out.write(text)
+        self._out.flush()
+
     def result(self, values: dict[str, Any]) -> None:
         """Write the one line of JSON that a job ends with."""
         self.progress("")

@@ -1,0 +1,83 @@
+"""The names of models: safe in files, in a metastore and in dbt, and no two alike on a disk that ignores case."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import string
+import unicodedata
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+
+from reconcile_jobs.generation.tables import Table
+from reconcile_jobs.process.errors import UsageError
+
+__all__ = ["Pattern", "colliding", "is_reserved", "safe_name"]
+
+_FIELDS = ("table", "schema", "database", "source")
+_LONGEST = 90  # the package's own tables have up to 15 characters more, a metastore takes 128
+# What Windows takes for a device, in any folder and with any ending.
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{name}{digit}" for name in ("com", "lpt") for digit in range(10))}
+# What the package appends to a model's name.
+_OF_THE_PACKAGE = ("__base", "__changes", "__quarantine", "__row_deletes", "__range_deletes")
+
+
+class Pattern:
+    """How models are called: '{schema}_{table}'; before a slash stands a folder below --into: '{schema}/{table}'."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            parts = [part[1:] for part in string.Formatter().parse(text) if part[1] is not None]
+        except ValueError:
+            parts = []
+        fields = [name if not spec and not conversion else None for name, spec, conversion in parts]
+        if "table" not in fields or any(name not in _FIELDS for name in fields):
+            raise UsageError(
+                f"--name {text} is no pattern of names: write {{table}} and what else the name has, as "
+                "'{schema}_{table}', of {table}, {schema}, {database} and {source}."
+            )
+        self._text = text
+
+    def path_of(self, table: Table) -> PurePosixPath:
+        """Return the folder below --into and the name of a table's model."""
+        # A slash of the pattern is a folder, a slash of a name is not.
+        parts = [
+            safe_name(
+                part.format(table=table.name, schema=table.schema, database=table.database or "", source=table.source)
+            )
+            for part in self._text.split("/")
+            if part
+        ]
+        return PurePosixPath(*parts)
+
+
+def safe_name(text: str) -> str:
+    """Return a name of lower-case letters a to z, digits and _, which a metastore, a file and dbt take.
+
+    What stands for letters without an equal ends in a part of a hash: 李雷 and 顧客 are two names.
+    """
+    folded = unicodedata.normalize("NFKD", text.casefold())
+    plain = "".join(character for character in folded if not unicodedata.combining(character))
+    name = re.sub(r"[^a-z0-9_]", "_", plain)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    if not re.search(r"[a-z0-9]", name) or re.search(r"[^\x00-\x7f]", plain):
+        name = f"{name.strip('_')}_{digest}".lstrip("_")
+    if len(name) > _LONGEST:
+        name = f"{name[:_LONGEST]}_{digest}"
+    if name[0].isdigit() or not re.search(r"[a-z]", name):
+        name = f"t_{name.lstrip('_')}"
+    return f"{name}_" if name in _DEVICES or name.endswith(_OF_THE_PACKAGE) else name
+
+
+def is_reserved(name: str) -> bool:
+    """Whether the package has a table or view of such a name itself."""
+    return name.lower().startswith("reconcile_")
+
+
+def colliding(names: Mapping[str, str], taken: Iterable[str] = ()) -> set[str]:
+    """Return the keys whose names are not theirs alone, or are taken; case does not distinguish names."""
+    owners: dict[str, list[str]] = {}
+    for key, name in names.items():
+        owners.setdefault(name.lower(), []).append(key)
+    used = {name.lower() for name in taken}
+    return {key for name, keys in owners.items() if len(keys) > 1 or name in used for key in keys}

@@ -1,0 +1,44 @@
+"""One reading of a staging table: what its records show of their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from reconcile_jobs.generation.observations import Observations
+from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.process.session import ship_by_value
+from reconcile_jobs.staging import TableName
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["observe", "observed"]
+
+
+def observe(spark: SparkSession, staging: TableName, since_batch: int | None = None) -> Observations:
+    """Read the staged records of Datastream once, and return what they show. Raises UsageError."""
+    if not spark.catalog.tableExists(staging.sql):
+        raise UsageError(f"{staging} does not exist; ingestion/append.py fills it.")
+    ship_by_value()
+    return observed(spark.table(staging.sql), since_batch)
+
+
+def observed(staged: DataFrame, since_batch: int | None = None) -> Observations:
+    """Return what the rows of a staging table show. Each of Spark's tasks returns a row for each table that it met."""
+    condition = "source = 'datastream'" + (f" and batch >= {since_batch}" if since_batch is not None else "")
+    records = staged.where(condition).select("record", "object", "batch")
+    rows = records.mapInArrow(_observed, "seen string").collect()
+    return Observations.from_rows(row["seen"] for row in rows)
+
+
+def _observed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    found = Observations()
+    for batch in batches:
+        columns = [batch.column(name).to_pylist() for name in ("record", "object", "batch")]
+        for record, object_, number in zip(*columns, strict=True):
+            found.add(record, object_, number)
+    yield pa.RecordBatch.from_pydict({"seen": pa.array([*found.rows()], pa.string())})

@@ -1,0 +1,322 @@
+"""The tables of a stream as models declare them, and those that nothing can be written for, with the reason."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from reconcile_jobs.generation.avro_types import Header
+from reconcile_jobs.generation.declarations import (
+    Declaration,
+    Values,
+    declaration_of_values,
+    holds,
+    joined,
+    of_kind,
+)
+from reconcile_jobs.generation.observations import Observations, Observed, Place
+from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.staging import quoted
+
+__all__ = ["Answer", "Column", "DictionaryTable", "Refusal", "Table", "is_undeclarable", "label_of", "tables_of"]
+
+# Keys that are no columns: each event is a row; the address of the row.
+_OF_THE_PACKAGE = ("_change_id", "_row_id")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as a model is to declare it."""
+
+    name: str
+    declaration: Declaration
+    description: str = ""
+    values: Values = field(default_factory=Values, compare=False)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the stream. `database`: only where the name needs it to be one table's.
+
+    `source` is '' and `key` empty where nothing tells them.
+    """
+
+    label: str
+    source: str
+    database: str | None
+    schema: str
+    name: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+    description: str = ""
+    # Columns that no model can declare, by their names.
+    left_out: tuple[str, ...] = ()
+    # Columns of bytes whose encoding nothing tells; `columns` does not have them.
+    unsettled: tuple[str, ...] = ()
+    # The names in the stream that are this table's alone.
+    objects: tuple[str, ...] = ()
+    # The key that the records name; () where they name none.
+    named_key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A table that no model can be written for: `reason` in two or three words that summaries count, and what to do.
+
+    `table`: what is known of it, for a model that somebody has written by hand.
+    """
+
+    label: str
+    reason: str
+    advice: str
+    table: Table | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a person says of a table that its records do not: its key, and the encoding of bytes."""
+
+    key: tuple[str, ...] = ()
+    encodings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DictionaryTable:
+    """What the source's own dictionary says of a table; without a key `key` is empty."""
+
+    columns: Mapping[str, Declaration]
+    descriptions: Mapping[str, str]
+    key: tuple[str, ...]
+    description: str = ""
+
+
+def label_of(place: Place, with_database: bool = False) -> str:
+    """Return the name of a table for people, patterns and files of keys: shop.orders; odd parts in backticks."""
+    parts = [place.schema, place.table]
+    if with_database and place.database:
+        parts.insert(0, place.database)
+    return ".".join(part if re.fullmatch(r"[^`.\s]+", part) else quoted(part) for part in parts)
+
+
+def tables_of(
+    observations: Observations,
+    headers: Iterable[Header] = (),
+    dictionary: Mapping[Place, DictionaryTable] | None = None,
+    answers: Mapping[str, Answer] | None = None,
+    select: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    is_whole: bool = True,
+) -> tuple[list[Table], list[Refusal]]:
+    """Return the tables by their labels, and those that no model can be written for. Raises UsageError.
+
+    `is_whole`: all records were read, so that a table in `answers` without a record is a mistake.
+    """
+    answers = dict(answers or {})
+    of_headers: dict[Place, list[Header]] = {}
+    for header in headers:
+        of_headers.setdefault(header.place, []).append(header)
+    databases: dict[tuple[str, str], set[str | None]] = {}
+    for place in observations.tables:
+        databases.setdefault((place.schema, place.table), set()).add(place.database)
+    owners = Counter(name for observed in observations.tables.values() for name in observed.objects)
+    tables: list[Table] = []
+    refusals: list[Refusal] = []
+    labels: set[str] = set()
+    for place, observed in sorted(observations.tables.items(), key=lambda item: [part or "" for part in item[0]]):
+        several = len(databases[place.schema, place.table]) > 1
+        label = label_of(place, several)
+        labels.add(label)
+        if not _selected(label, select, exclude):
+            continue
+        answer = answers.get(label, Answer())
+        table = _table(place, label, observed, of_headers.get(place, []), (dictionary or {}).get(place), answer)
+        own = tuple(sorted(name for name in observed.objects if owners[name] == 1))
+        table = replace(table, objects=own, database=place.database if several else None)
+        if several and place.database is None:
+            refusals.append(Refusal(label, "database unknown", _SEVERAL))
+            continue
+        refusal = _refusal(table, observed, answer)
+        if refusal is None:
+            tables.append(table)
+        else:
+            refusals.append(replace(refusal, table=table))
+    if is_whole and (unknown := sorted({*answers} - labels)):
+        raise UsageError(
+            f"--keys names {', '.join(unknown)}, and no staged record is of such a table: write schema.table as the "
+            "records have it, and in backticks what has a dot or a blank."
+        )
+    return tables, refusals
+
+
+_SEVERAL = (
+    "Some records of this name have a database and some have none, so that nothing tells the tables apart. Write the "
+    "model by hand, with `object=`, or correct the stream."
+)
+
+
+def _selected(label: str, select: Sequence[str], exclude: Sequence[str]) -> bool:
+    is_selected = not select or any(fnmatchcase(label, pattern) for pattern in select)
+    return is_selected and not any(fnmatchcase(label, pattern) for pattern in exclude)
+
+
+def _table(
+    place: Place,
+    label: str,
+    observed: Observed,
+    headers: Sequence[Header],
+    dictionary: DictionaryTable | None,
+    answer: Answer,
+) -> Table:
+    source = next(iter(observed.sources)) if len(observed.sources) == 1 else ""
+    columns = _columns(observed, headers, dictionary)
+    by_lower = {column.name.lower(): column for column in columns}
+    if unknown := sorted(name for name in answer.encodings if name.lower() not in by_lower):
+        raise UsageError(f"--keys: {label} has no column {', '.join(unknown)}, whose encoding is given there.")
+    encodings = {name.lower(): encoding for name, encoding in answer.encodings.items()}
+    settled, unsettled = [], []
+    for column in columns:
+        if encoding := encodings.get(column.name.lower()):
+            witness = f"the values: text in {encoding}, by --keys"
+            settled.append(replace(column, declaration=Declaration("binary", encoding, witness)))
+        elif _needs_encoding(column, source):
+            unsettled.append(column.name)
+        else:
+            settled.append(column)
+    key = answer.key or (dictionary.key if dictionary else ()) or tuple(observed.key or ())
+    return Table(
+        label, source, None, place.schema, place.table,
+        tuple(by_lower[name.lower()].name if name.lower() in by_lower else name for name in key),
+        tuple(column for column in settled if not is_undeclarable(column.name)),
+        dictionary.description if dictionary else "",
+        tuple(column.name for column in settled if is_undeclarable(column.name)),
+        tuple(unsettled),
+        named_key=tuple(observed.key or ()),
+    )  # fmt: skip
+
+
+def _refusal(table: Table, observed: Observed, answer: Answer) -> Refusal | None:
+    """Return why no model can be written for a table. Raises UsageError where a file of keys is wrong."""
+    label = table.label
+    if not table.source:
+        return _refusal_of_source(label, observed.sources)
+    if observed.twins:
+        names = ", ".join(sorted(observed.twins))
+        return Refusal(
+            label,
+            "two columns of one name",
+            f"A record has two columns whose names differ in case only ({names}), and Spark ignores case. Rename one "
+            "at the source, or write the model by hand with one of them.",
+        )
+    if not table.key:
+        return _refusal_of_key(table, is_known=observed.key == [])
+    if undeclarable := [name for name in table.key if name in table.left_out]:
+        return Refusal(
+            label,
+            "key not possible",
+            f"The key has the column {', '.join(undeclarable)}, and no model can declare a column of this name. Rename "
+            "it at the source, or name another key with `--keys`.",
+        )
+    known = {name.lower() for name in (*(column.name for column in table.columns), *table.unsettled)}
+    if missing := [name for name in table.key if name.lower() not in known and name not in _OF_THE_PACKAGE]:
+        if answer.key:
+            raise UsageError(
+                f"--keys: {label} has no column {', '.join(missing)}; its columns are "
+                f"{', '.join(column.name for column in table.columns)}."
+            )
+        return Refusal(
+            label,
+            "key not in the records",
+            f"The key has the column {', '.join(missing)}, which no record carries. Include the column in the stream, "
+            "or name another key with `--keys`.",
+        )
+    return _refusal_of_encoding(table) if table.unsettled else None
+
+
+def _refusal_of_encoding(table: Table) -> Refusal:
+    return Refusal(
+        table.label,
+        "encoding unknown",
+        f"The column {', '.join(table.unsettled)} has bytes, which arrive as text, and nothing tells whether this is "
+        f"hex or base64. Give a file with `--keys`: `{table.label}: {{encodings: {{{table.unsettled[0]}: base64}}}}`.",
+    )
+
+
+def is_undeclarable(name: str) -> bool:
+    """Whether the package refuses a column of this name: names of its own, and what Spark does not read as a name."""
+    return name.lower() == "_deleted" or name.lower().startswith("_change_") or "${" in name or "\n" in name
+
+
+def _refusal_of_source(label: str, sources: set[str]) -> Refusal:
+    if sources:
+        return Refusal(
+            label,
+            "two sources",
+            f"Its records are of {' and '.join(sorted(sources))}. A staging table holds the records of one stream: "
+            "append each stream to a staging table of its own.",
+        )
+    return Refusal(
+        label,
+        "source unknown",
+        "Nothing in its records shows whether the source is Oracle, MySQL, PostgreSQL or SQL Server. Write the model "
+        "by hand, with the source macro of the database; the next run finds it by this macro and writes its YAML.",
+    )
+
+
+def _refusal_of_key(table: Table, is_known: bool) -> Refusal:
+    why = "The table has no primary key." if is_known else "Its records name no primary key."
+    other = " `[_row_id]` makes the row's address the key." if table.source == "oracle" else ""
+    return Refusal(
+        table.label,
+        "no key",
+        f"{why} Give a file with `--keys`: `{table.label}: [id]`. `{table.label}: [_change_id]` makes each event a "
+        f"row.{other}",
+    )
+
+
+def _needs_encoding(column: Column, source: str) -> bool:
+    """Whether bytes came as text without a note of the append job that says base64; the macro of MySQL takes hex."""
+    declared = column.declaration
+    if "binary" not in declared.data_type or declared.encoding or source == "mysql":
+        return False
+    return column.values.without_kind > 0
+
+
+def _columns(observed: Observed, headers: Sequence[Header], dictionary: DictionaryTable | None) -> list[Column]:
+    """Return the columns, of names that differ in case only the one that came last."""
+    newest: dict[str, str] = {}
+    for name in observed.ordered():
+        lower = name.lower()
+        if lower not in newest or observed.last_seen[name] > observed.last_seen[newest[lower]]:
+            newest[lower] = name
+    declared: dict[str, Declaration] = {}
+    for header in headers:
+        for name, declaration in header.columns.items():
+            lower = name.lower()
+            declared[lower] = joined(declared[lower], declaration) if lower in declared else declaration
+    of_dictionary = {
+        name.lower(): declaration for name, declaration in (dictionary.columns if dictionary else {}).items()
+    }
+    descriptions = {name.lower(): text for name, text in (dictionary.descriptions if dictionary else {}).items()}
+    columns = []
+    for lower, name in newest.items():
+        values = Values()
+        for spelled, of_name in observed.columns.items():
+            if spelled.lower() == lower:
+                values.merge(of_name)
+        witness = of_dictionary.get(lower) or declared.get(lower) or _of_kinds(values)
+        declaration = declaration_of_values(values) if witness is None else _wide_enough(witness, values)
+        columns.append(Column(name, declaration, descriptions.get(lower, ""), values))
+    return columns
+
+
+def _of_kinds(values: Values) -> Declaration | None:
+    kinds = [*values.kinds]
+    return of_kind(kinds[0]) if len(kinds) == 1 else None
+
+
+def _wide_enough(witness: Declaration, values: Values) -> Declaration:
+    """Return what a witness says, or a wider type if an older value does not fit it."""
+    return witness if holds(witness, values) else joined(witness, declaration_of_values(values))

@@ -1,0 +1,79 @@
+"""The YAML that is written for a model that has none, and the lines that a column becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reconcile_jobs.generation.escaping import commented, yaml_value
+from reconcile_jobs.generation.tables import Column, Table
+
+__all__ = ["column_in_braces", "column_lines", "model_text", "source_text"]
+
+_ONCE = "# Written by generate.py, once: whatever is changed here stays."
+
+
+def column_lines(column: Column) -> list[str]:
+    """Return the lines of an item of `columns:`, without their indentation; the first one has the name."""
+    declaration = column.declaration
+    witness = f"  # {commented(declaration.witness)}" if declaration.witness else ""
+    lines = [f"name: {yaml_value(column.name)}", f"data_type: {yaml_value(declaration.data_type)}{witness}"]
+    if column.description:
+        lines.append(f"description: {yaml_value(column.description)}")
+    if declaration.encoding:
+        lines.append(f"config: {{meta: {{encoding: {declaration.encoding}}}}}")
+    return lines
+
+
+def column_in_braces(column: Column) -> str:
+    """Return the same in one line, for a list that somebody wrote in brackets; there is no room for a comment."""
+    declaration = column.declaration
+    parts = [f"name: {_in_braces(column.name)}", f"data_type: {_in_braces(declaration.data_type)}"]
+    if column.description:
+        parts.append(f"description: {_in_braces(column.description)}")
+    if declaration.encoding:
+        parts.append(f"config: {{meta: {{encoding: {declaration.encoding}}}}}")
+    return f"{{{', '.join(parts)}}}"
+
+
+def _in_braces(text: str) -> str:
+    value = yaml_value(text)
+    return f'"{value}"' if value[0] != '"' and any(mark in value for mark in ",[]{}") else value
+
+
+def model_text(name: str, table: Table, materialized: str) -> str:
+    """Return the YAML of a model."""
+    lines = ["models:", f"  - name: {yaml_value(name)}"]
+    if table.description:
+        lines.append(f"    description: {yaml_value(table.description)}")
+    lines.append("    data_tests:")
+    if materialized == "history":
+        lines.append("      - reconcile.history_is_sound")
+    if table.key and table.key[0] not in ("_change_id", "_row_id"):
+        keys = [yaml_value(key) for key in table.key]
+        lines += [
+            "      - reconcile.one_payload_per_sequence:",
+            "          arguments:",
+            *(
+                [f"            key: {keys[0]}"]
+                if len(keys) == 1
+                else ["            key:", *(f"              - {key}" for key in keys)]
+            ),
+        ]
+    if table.key and table.key[0] != "_change_id":
+        lines.append("      - reconcile.key_is_the_sources")
+    if lines[-1].endswith("data_tests:"):
+        lines.pop()
+    lines.append("    columns:")
+    for name in table.left_out:
+        lines.append(f"      # not declared, since the package takes no such name: {commented(name)}")
+    for column in table.columns:
+        first, *rest = column_lines(column)
+        lines += [f"      - {first}", *(f"        {line}" for line in rest)]
+    return f"{_ONCE} A later run adds columns that are new.\n" + "\n".join(lines) + "\n"
+
+
+def source_text(name: str, schema: str, table: str, tests: Sequence[str]) -> str:
+    """Return the YAML of the staging table as a source, with the tests that cover all models that read it."""
+    lines = ["sources:", f"  - name: {yaml_value(name)}", f"    schema: {yaml_value(schema)}", "    tables:"]
+    lines += [f"      - name: {yaml_value(table)}", "        data_tests:", *(f"          - {test}" for test in tests)]
+    return f"{_ONCE}\n" + "\n".join(lines) + "\n"

@@ -1,0 +1,310 @@
+"""generate.py: what it prints, writes and ends with; --check and --diff write nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import generate
+import pytest
+from generated import change, observed, texts
+from reconcile_jobs.generation import written_files
+from reconcile_jobs.generation.observations import Observations
+from reconcile_jobs.process import session
+from reconcile_jobs.process.console import Console
+from reconcile_jobs.process.errors import UsageError
+
+WORDS = ["datastream", "--staging", "lake.shop_changes", "--into", "models/shop"]
+RECORDS = [change(), change("lines", key=[]), change("customers", {"id": 1})]
+
+Run = Callable[..., tuple[int, dict[str, Any], str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command in a project, and return exit code, line of JSON, what comes before it, and sentences."""
+    monkeypatch.chdir(tmp_path)
+    Path("dbt_project.yml").write_text("name: shop\n")
+    staged: dict[str, Any] = {"records": RECORDS}
+    monkeypatch.setattr(session, "start", lambda name: None)
+
+    def observe(spark: None, staging: Any, since_batch: int | None) -> Observations:
+        assert str(staging) == "lake.shop_changes"
+        return observed(staged["records"])
+
+    monkeypatch.setattr(generate, "observe", observe)
+
+    def of(*words: str, records: list[Any] = RECORDS) -> tuple[int, dict[str, Any], str, str]:
+        staged["records"] = records
+        console = Console("generate")
+        code = console.exit_code(lambda: generate.main([*WORDS, *words], console))
+        out, err = capsys.readouterr()
+        *before, last = out.splitlines(keepends=True) or [""]
+        return code, json.loads(last) if last else {}, "".join(before), err
+
+    return of
+
+
+def test_a_run_says_what_it_wrote_and_why_it_left_out_the_rest(run: Run) -> None:
+    code, result, before, err = run()
+    assert (code, before) == (0, "")
+    assert result == {
+        "written": 2,
+        "unchanged": 0, "not_written": {"no key": 1}, "columns_added": 0, "misfits": 0, "status": "written",
+    }  # fmt: skip
+    assert err == (
+        "generate: 2 models written, 0 unchanged, 1 not written: no key (1); see models/shop/_not_generated.md.\n"
+    )
+    code, result, _, err = run()
+    assert (code, result["status"], result["unchanged"]) == (0, "unchanged", 2)
+    assert err.startswith("generate: 0 models written, 2 unchanged, 1 not written")
+
+
+def test_check_ends_with_1_where_models_no_longer_fit_and_names_them(run: Run) -> None:
+    code, result, _, err = run("--check")
+    assert (code, result["status"], texts(Path("models"))) == (1, "would change", {})
+    for sentence in (
+        "shop.orders has no model.",
+        "shop.lines has no model: no key.",
+        "declares the source lake.shop_changes.",
+    ):
+        assert sentence in err
+    assert "2 models would be written" in err and err.endswith("run this without --check.\n")
+    run()
+    assert run("--check")[0] == 0
+    before = texts(Path("models"))
+    news = [*RECORDS, change(payload={"id": 1, "status": "x", "size": 2})]
+    code, result, _, err = run("--check", records=news)
+    assert (code, result["written"], result["columns_added"]) == (1, 1, 1) and "orders has no column size." in err
+    wider = [*RECORDS, change(payload={"id": 2**63, "status": "x"})]
+    code, result, _, err = run("--check", records=wider)
+    assert (code, result["misfits"], result["status"]) == (1, 1, "unchanged")
+    assert (
+        "orders: id is declared bigint, and values came that it does not hold (whole number); declare decimal(20,0), "
+        "and rebuild the model with --full-refresh." in err
+    )
+    code, _, _, err = run(records=wider)
+    assert code == 0 and "declare decimal(20,0)" in err, "said, and nothing is widened"
+    other = [*RECORDS, change("orders", key=["id", "status"], uuid="u2")]
+    code, _, _, err = run("--check", records=other)
+    assert code == 1 and "its unique_key is id, and the newest records of shop.orders name id, status" in err
+    code, _, _, err = run("--check", records=[*RECORDS, change("new", key=None)])
+    assert code == 1 and "shop.new has no model: no key." in err
+    assert texts(Path("models")) == before
+
+
+def test_diff_prints_what_would_change_and_writes_nothing(run: Run) -> None:
+    code, result, before, _ = run("--diff")
+    assert (code, result["status"], texts(Path("models"))) == (0, "would change", {})
+    assert "--- /dev/null\n+++ b/models/shop/orders.sql\n@@ -0,0 +1,2 @@\n+{{ config(" in before
+    run()
+    Path("models/shop/orders.yml").write_text(Path("models/shop/orders.yml").read_text()[:-1])
+    code, _, before, _ = run("--diff", records=[change(payload={"id": 1, "status": "x", "a\u2028b": 2}), *RECORDS[1:]])
+    assert re.findall(r"^[-+]{3} .*", before, re.M) == ["--- a/models/shop/orders.yml", "+++ b/models/shop/orders.yml"]
+    assert '+      - name: "a\\u2028b"\n' in before and "\\ No newline at end of file\n" in before
+    assert "size" not in Path("models/shop/orders.yml").read_text()
+    assert run("--diff")[2] == ""
+    code, _, _, err = run("--diff", "--check", records=[change(payload={"new": 1}, key=["new"]), *RECORDS[1:]])
+    assert code == 1 and "orders has no column new." in err
+
+
+def test_what_is_not_written_any_more_goes_from_the_list(run: Run) -> None:
+    run()
+    assert Path("models/shop/_not_generated.md").exists()
+    Path("keys.yml").write_text("shop.lines: [id]\n")
+    _, result, _, _ = run("--keys", "keys.yml")
+    assert result["written"] == 1 and not Path("models/shop/_not_generated.md").exists()
+    assert run("--check")[0] == 0, "the model is there, and has its key"
+
+
+def test_a_model_written_by_hand_tells_what_the_records_do_not(run: Run) -> None:
+    run()
+    Path("models/shop/all_lines.sql").write_text(
+        "{{ config(materialized='current_state', unique_key='_change_id') }}\n"
+        "{{ reconcile.datastream_mysql(source('lake', 'shop_changes'), object='shop_lines') }}\n"
+    )
+    code, result, _, _ = run()
+    assert (code, result["written"], result["not_written"]) == (0, 1, {}) and "all_lines" in str(texts(Path("models")))
+    assert "data_tests" not in Path("models/shop/all_lines.yml").read_text()
+    assert run("--check")[0] == 0
+
+
+def test_options_decide_names_folders_materialization_and_tags(run: Run) -> None:
+    run("--name", "{schema}/{schema}_{table}", "--materialized", "history", "--tag", "shop", "--select", "shop.o*")
+    assert [*texts(Path("models/shop"))] == ["_sources.yml", "shop/shop_orders.sql", "shop/shop_orders.yml"]
+    text = Path("models/shop/shop/shop_orders.sql").read_text()
+    assert "config(materialized='history', unique_key='id', tags=['shop'])" in text
+    assert "- reconcile.history_is_sound" in Path("models/shop/shop/shop_orders.yml").read_text()
+
+
+def test_a_part_of_the_stream_leaves_the_list_as_it_is(run: Run) -> None:
+    run()
+    before = texts(Path("models"))
+    Path("keys.yml").write_text("shop.gone: [id]\n")
+    for words in (["--select", "shop.orders"], ["--since-batch", "7"], ["--since-batch", "7", "--keys", "keys.yml"]):
+        assert run(*words, records=[change()])[1]["status"] == "unchanged" and texts(Path("models")) == before
+    assert run("--keys", "keys.yml")[0] == 2
+
+
+@pytest.mark.parametrize("where", ["config: {meta: {ignored_columns: [Status]}}", "meta: {ignored_columns: [status]}"])
+def test_a_column_that_a_model_ignores_does_not_come_back(run: Run, where: str) -> None:
+    run()
+    file = Path("models/shop/orders.yml")
+    text = file.read_text()
+    without = text[: text.index("      - name: status")]
+    file.write_text(without)
+    assert run("--check")[0] == 1
+    file.write_text(without + f"    {where}\n")
+    assert run("--check")[0] == 0
+    file.write_text(without)
+    model = Path("models/shop/orders.sql")
+    model.write_text(model.read_text().replace("unique_key", "meta={'ignored_columns': ['status']}, unique_key"))
+    assert run("--check")[0] == 0
+
+
+def test_files_whose_names_differ_in_case_are_one_file_on_some_disks(run: Run) -> None:
+    Path("models/shop").mkdir(parents=True)
+    Path("models/shop/Orders.YML").write_text("# of ours\n")
+    run()
+    assert {*texts(Path("models/shop"))} >= {"orders.sql", "orders_columns.yml", "Orders.YML"}
+    assert run()[1]["status"] == "unchanged"
+
+
+def test_paths_of_models_are_those_of_the_project(run: Run) -> None:
+    Path("dbt_project.yml").write_text("model-paths:\n  - transform\n")
+    Path("transform/shop").mkdir(parents=True)
+    Path("transform/orders.sql").write_text("select 1")
+    _, result, _, _ = run("--into", "transform/shop")
+    assert result["not_written"] == {"two tables of one name": 1, "no key": 1}
+    code, _, _, err = run("--into", "dbt_project.yml")
+    assert code == 2 and "--into dbt_project.yml is a file: name a folder" in err
+    Path("dbt_project.yml").write_text("a: [")
+    code, _, _, err = run()
+    assert code == 2 and re.search(r"dbt_project.yml is no YAML \(line 2: .*\): correct it", err)
+
+
+BROKEN = {
+    "no YAML": ("shop/a.yml", b"models: [\n", r"models/shop/a.yml is no YAML \(line 2: .*\): correct it, and run this"),
+    "no UTF-8": ("shop/a.yml", b"\xff", r"a.yml cannot be read: it is not UTF-8. Nothing was written."),
+    "a tab": ("b.yml", b"models:\n\t- name: x\n", r"models/b.yml is no YAML \(line 2"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_file_that_cannot_be_read_ends_the_run_before_anything_is_written(run: Run, case: str) -> None:
+    name, content, said = BROKEN[case]
+    file = Path("models") / name
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+    code, result, _, err = run()
+    assert (code, result) == (2, {}) and re.search(said, err)
+    assert [*texts(Path("models"))] == [name]
+
+
+def test_a_model_that_is_no_jinja_is_said_and_passed_over(run: Run) -> None:
+    Path("models/shop").mkdir(parents=True)
+    Path("models/shop/odd.sql").write_text("{{ reconcile.datastream_mysql( }}")
+    code, result, _, err = run()
+    assert code == 0 and "models/shop/odd.sql cannot be read as Jinja (line 1:" in err and result["written"] == 2
+
+
+UNEDITABLE = {
+    "an alias": ("x: &c [{name: id, data_type: bigint}]\nmodels:\n  - name: orders\n    columns: *c\n", "by an alias"),
+    "an anchor": ("models:\n  - name: orders\n    columns: &c\n      - {name: id}\n", "have the anchor &c"),
+    "an alias within": (
+        "x: &c {name: id, data_type: bigint}\nmodels:\n  - name: orders\n    columns:\n      - *c\n", "is an alias",
+    ),
+    "a merge": (
+        "x: &c {columns: [{name: id}]}\nmodels:\n  - name: orders\n    <<: *c\n",
+        "from another place of the file, by `<<`",
+    ),
+    "a text": ("models:\n  - name: orders\n    columns: id\n", "`columns:` is no list"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNEDITABLE)
+def test_yaml_that_cannot_be_added_to_is_left_alone_and_said(run: Run, case: str) -> None:
+    run()
+    text, said = UNEDITABLE[case]
+    Path("models/shop/orders.yml").write_text(text)
+    before = texts(Path("models"))
+    code, result, _, err = run()
+    assert code == 0 and result["misfits"] == 1 and texts(Path("models")) == before
+    assert "cannot be added to models/shop/orders.yml, since" in err and said in err and "by hand" in err
+    assert run("--check")[0] == 1
+
+
+def test_a_file_is_whole_at_every_moment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run()
+    link = Path("models/shop/customers.yml")
+    link.rename("kept.yml")
+    link.symlink_to(Path("kept.yml").resolve())
+    Path("kept.yml").chmod(0o640)
+    news = [change(), RECORDS[1], change("customers", {"id": 1, "size": 2})]
+    before = texts(Path("models"))
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(written_files.os, "fsync", full)
+        code, _, _, err = run(records=news)
+        assert code == 4 and "cannot be written (No space left on device); what was written before stays" in err
+    assert texts(Path("models")) == before, "nor is a temporary file left"
+    assert run(records=news)[0] == 0
+    assert (
+        link.is_symlink()
+        and "size" in Path("kept.yml").read_text()
+        and Path("kept.yml").stat().st_mode & 0o777 == 0o640
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_rights_is_a_matter_of_configuration(run: Run) -> None:
+    Path("models").mkdir(mode=0o500)
+    code, _, _, err = run()
+    assert code == 2 and "cannot be written" in err
+
+
+def test_a_run_that_ended_between_two_files_is_finished_by_the_next(run: Run) -> None:
+    run()
+    whole = texts(Path("models"))
+    for name in ("orders.sql", "customers.yml", "_sources.yml"):
+        (Path("models/shop") / name).unlink()
+        run()
+        assert texts(Path("models")) == whole
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--staging", "shop"], "--staging shop is not the name of a table"),
+        (["--name", "orders"], "--name orders is no pattern of names"),
+        (["--keys", "none.yml"], "--keys none.yml cannot be read: No such file"),
+        (["--materialized", "table"], "invalid choice: 'table'"),
+        (["--since-batch", "x"], "invalid int value"),
+    ],
+)
+def test_what_the_command_line_gets_wrong_is_a_sentence(run: Run, words: list[str], said: str) -> None:
+    code, result, _, err = run(*words)
+    assert (code, result, texts(Path()).keys()) == (2, {}, {"dbt_project.yml"}) and said in err
+
+
+def test_a_staging_table_that_is_not_there_is_said() -> None:
+    from types import SimpleNamespace
+
+    from reconcile_jobs.generation.staged_tables import observe
+    from reconcile_jobs.staging import TableName
+
+    spark: Any = SimpleNamespace(catalog=SimpleNamespace(tableExists=lambda name: False))
+    with pytest.raises(UsageError, match=r"lake.shop_changes does not exist; ingestion/append.py fills it."):
+        observe(spark, TableName.parse("lake.shop_changes"))
+
+
+def test_records_that_name_no_table_are_said(run: Run) -> None:
+    _, _, _, err = run(records=[*RECORDS, {"object": "x"}])
+    assert "1 record names no table, and no model takes them: see reconcile_unrouted." in err

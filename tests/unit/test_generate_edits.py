@@ -1,0 +1,207 @@
+"""What people do to generated files survives: further runs add what is new in the stream, and change nothing else."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from generated import change, generated, planned, texts
+from ruamel.yaml import YAML
+
+ORDERS = {"id": 1, "status": "new", "total": "1.50", "note": None}
+SECOND = [change(payload=ORDERS), change("customers", {"id": 7, "name": "Ada"})]
+# The same tables, of which one has a new column.
+NEWS = [*SECOND, change(payload=ORDERS | {"size: {#}": 3})]
+
+
+def edited(text: str, *pairs: tuple[str, str]) -> str:
+    for old, new in pairs:
+        assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in {text!r}"
+        text = text.replace(old, new)
+    return text
+
+
+def in_yaml(*pairs: tuple[str, str]) -> Callable[[Path], None]:
+    """Return an edit of the YAML of orders."""
+
+    def edit(into: Path) -> None:
+        file = into / "orders.yml"
+        file.write_bytes(edited(file.read_text(), *pairs).encode())
+
+    return edit
+
+
+def as_whole(text: str) -> Callable[[Path], None]:
+    """Return an edit that writes the YAML of orders anew."""
+    return lambda into: (into / "orders.yml").write_bytes(text.encode()) and None
+
+
+def moved(into: Path) -> None:
+    (into / "finance").mkdir()
+    for name in ("orders.sql", "orders.yml"):
+        (into / name).rename(into / "finance" / name)
+
+
+def renamed(into: Path) -> None:
+    (into / "orders.sql").rename(into / "all_orders.sql")
+    in_yaml(("name: orders", "name: all_orders"))(into)
+
+
+def in_one_file(into: Path) -> None:
+    orders, customers = ((into / name).read_text() for name in ("orders.yml", "customers.yml"))
+    (into / "schema.yml").write_text(orders + "\n" + customers.partition("models:\n")[2])
+    for name in ("orders.yml", "customers.yml"):
+        (into / name).unlink()
+
+
+def written_otherwise(into: Path) -> None:
+    (into / "orders.sql").write_text(
+        "-- ours\n{{ config(materialized='history',\n          unique_key=['id']) }}\n\n"
+        "{{ reconcile.datastream_mysql(\n    table=['old.orders', {'schema': 'shop', 'table': 'orders'}],\n"
+        "    relation=source(\"lake\", 'shop_changes'), generations=['2026-11-21 00:00:00+00']) }}\n"
+    )
+
+
+def in_crlf(into: Path) -> None:
+    file = into / "orders.yml"
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
+
+
+def source_moved(into: Path) -> None:
+    text = (into / "_sources.yml").read_text()
+    (into / "_sources.yml").rename(into.parent / "staging.yml")
+    (into.parent / "staging.yml").write_text(text.replace("- name: lake\n", "- name: lake  # ours\n", 1))
+
+
+LONG = "x" * 40 + " " + "long words of somebody " * 20
+STATUS = "      - name: status\n        data_type: string  # the values: text\n"
+NOTE = "      - name: note\n        data_type: string  # the values: only NULL\n"
+ID = "      - name: id\n        data_type: bigint  # the values: whole number\n"
+
+EDITS: dict[str, Callable[[Path], None]] = {
+    "columns reordered": in_yaml((ID, ""), (NOTE, NOTE + ID)),
+    "a test of a column": in_yaml(
+        (STATUS, STATUS + "        data_tests: [not_null, {accepted_values: {values: [a]}}]\n")
+    ),
+    "a test of the model": in_yaml(("    columns:\n", "      - reconcile.no_drift\n    columns:\n")),
+    "tests taken away": in_yaml(("      - reconcile.key_is_the_sources\n", "")),
+    "a description": in_yaml((STATUS, STATUS + f"        description: {LONG}\n")),
+    "a description in a block": in_yaml((NOTE, NOTE + "        description: |\n          one\n\n          two\n\n\n")),
+    "a folded description at the end": in_yaml((NOTE, NOTE + "        description: >+\n          one\n\n\n")),
+    "comments everywhere": in_yaml(
+        (ID, "      # the key\n" + ID + "      # of the model\n\n"), (NOTE, NOTE + "      # - name: old\n# the end\n")
+    ),
+    "another type": in_yaml((NOTE, NOTE.replace("string", "varchar(3)"))),
+    "quotes and blanks": in_yaml((STATUS, "      -   name:   \"status\"\n          data_type:    'string'\n")),
+    "a column of one's own": in_yaml((NOTE, NOTE + "      - name: extra\n        data_type: date\n")),
+    "blank lines between columns": in_yaml((STATUS, "\n" + STATUS + "\n"), (NOTE, "\n" + NOTE)),
+    "lists without indentation": as_whole(
+        "models:\n- name: orders\n  columns:\n  - name: id\n    data_type: bigint\n"
+        "  - {name: status, data_type: string}\n  - data_type: string\n    name: total\n"
+        "  -\n    name: note\n    data_type: string\n  tags: [a]\n"
+    ),
+    "in brackets": as_whole(
+        "version: 2\nmodels:\n  - name: orders\n    columns: [{name: id, data_type: bigint}, {name: status, data_type: "
+        "string},\n      {name: total, data_type: string}, {name: note, data_type: string},  # ours\n    ]\n"
+    ),
+    "all in braces": as_whole("models: [{name: orders, columns: [{name: id, data_type: bigint}]}]"),
+    "without columns": as_whole("models:\n  - name: orders\n    config:\n      tags: [a]   # of ours\n\n  - name: b\n"),
+    "with columns of nothing": as_whole("models:\n  - name: orders\n    columns: []  # none\n    docs: {show: true}\n"),
+    "an anchor and an alias": as_whole(
+        "x: &text {data_type: string}\nmodels:\n  - name: orders\n    columns:\n      - {name: id, data_type: bigint}\n"
+        "      - <<: *text\n        name: status\n      - name: note\n        <<: *text\n    meta: *text\n"
+    ),
+    "CR LF and a byte order mark": in_crlf,
+    "no line end": lambda into: (into / "orders.yml").write_text((into / "orders.yml").read_text()[:-1]) and None,
+    "a folder": moved,
+    "another name": renamed,
+    "one file for all": in_one_file,
+    "the model written otherwise": written_otherwise,
+    "the source in another file": source_moved,
+}
+
+
+@pytest.fixture
+def into(tmp_path: Path) -> Path:
+    (tmp_path / "dbt_project.yml").write_text('name: shop\nmodel-paths: ["models"]\n')
+    folder = tmp_path / "models" / "shop"
+    generated(folder, SECOND)
+    return folder
+
+
+def test_a_second_run_changes_no_byte(into: Path) -> None:
+    before = texts(into)
+    assert {*before} == {"_sources.yml", "orders.sql", "orders.yml", "customers.sql", "customers.yml"}
+    plan = generated(into, SECOND[::-1])
+    assert (plan.files, plan.written, plan.news, plan.misfits) == ({}, [], [], [])
+    assert texts(into) == before
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_what_people_do_survives(into: Path, edit: str) -> None:
+    """A run with nothing new writes nothing; one with a new column adds its lines, and takes no byte away."""
+    EDITS[edit](into)
+    top = into.parent
+    before = texts(top)
+    if edit not in ("all in braces", "without columns", "with columns of nothing", "an anchor and an alias"):
+        assert planned(into, SECOND).files == {}, "nothing is new"
+    plan = generated(into, NEWS)
+    after = texts(top)
+    assert {*after} == {*before}, "no file comes or goes"
+    changed = [name for name in after if after[name] != before[name]]
+    (name,) = changed
+    assert plan.misfits == [] and name.endswith(".yml")
+    old, new = before[name], after[name]
+    assert _is_within(old, new) or _is_replaced_empty(old, new), "every byte that was there is there, in this order"
+    assert (b"\r\n" in old) == (b"\r\n" in new) and re.sub(rb"\r\n", b"", new).count(b"\r") == 0
+    if b"\r\n" in old:
+        assert new.replace(b"\r\n", b"").count(b"\n") == 0
+    entries = {entry["name"]: entry for entry in _read(new)["models"]}
+    had = {entry["name"]: entry for entry in _read(old)["models"]}
+    (model,) = (model for model in entries if entries[model] != had[model])
+    columns, of_before = entries[model].pop("columns"), had[model].pop("columns", None) or []
+    assert entries == had, "of the rest of the file nothing changed"
+    assert columns[: len(of_before)] == of_before
+    added = {column["name"]: column for column in columns[len(of_before) :]}
+    assert added.pop("{{ 'size: \\x7b\\x23\\x7d' }}") == {
+        "name": "{{ 'size: \\x7b\\x23\\x7d' }}", "data_type": "bigint"
+    }  # fmt: skip
+    assert generated(into, NEWS).files == {}, "a further run changes nothing"
+    assert texts(top) == after
+
+
+def _is_within(old: bytes, new: bytes) -> bool:
+    """Whether one text is another with one insertion."""
+    prefix = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    return len(new) > len(old) and new.endswith(old[prefix:])
+
+
+def _is_replaced_empty(old: bytes, new: bytes) -> bool:
+    # `columns: []  # none` becomes `columns:  # none` and lines.
+    return b" []" in old and _is_within(old.replace(b" []", b"", 1), new)
+
+
+def _read(text: bytes) -> dict[str, object]:
+    return yaml.safe_load(text.decode("utf-8-sig"))  # type: ignore[no-any-return]
+
+
+def test_what_ruamel_itself_would_write_differs(into: Path) -> None:
+    """Why the lines are inserted as text: with nothing to add, its round trip would rewrite files of these edits."""
+    changed = []
+    for edit, apply in EDITS.items():
+        if edit not in ("a folder", "another name", "one file for all", "the source in another file"):
+            file = into / "orders.yml"
+            start = file.read_bytes()
+            apply(into)
+            text = file.read_bytes().decode()
+            round_trip, out = YAML(), io.StringIO()
+            round_trip.preserve_quotes = True
+            round_trip.indent(mapping=2, sequence=4, offset=2)
+            round_trip.dump(round_trip.load(text), out)
+            changed += [edit] if out.getvalue() != text else []
+            file.write_bytes(start)
+    assert {"a description", "quotes and blanks", "lists without indentation"} <= {*changed}
