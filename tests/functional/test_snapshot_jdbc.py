@@ -375,7 +375,7 @@ DECLARED = [
     ("integer[]", "array<int>", {"[]": [], '["1", null]': [1, None]}),
     ("integer[]", "ARRAY < array<int> >", {"[]": [], '[["1"], null]': [[1], None]}),
     ("integer[]", "array<array<int>", "array<array<int>, the type of the column c, is not a type of Spark"),
-    ("integer[]", "array<int>>", "array<int>> is no type of Spark"),
+    ("integer[]", "array<int>>", "array<int>>, the type of the column c, is not a type of Spark"),
     ("integer[]", "array<blob>", "array<blob>, the type of the column c, is not a scalar type of Spark"),
     ("integer[]", "string", {"{1,NULL}": "{1,NULL}"}),
     ("integer[]", "int", "the column c is integer[], and can become only an array or string"),
