@@ -18,7 +18,7 @@ from reconcile_jobs.process import session
 from reconcile_jobs.process.console import Console
 from reconcile_jobs.process.errors import UsageError
 
-WORDS = ["datastream", "--staging", "lake.shop_changes", "--into", "models/shop"]
+OPTIONS = {"--staging": "lake.shop_changes", "--into": "models/shop"}
 RECORDS = [change(), change("lines", key=[]), change("customers", {"id": 1})]
 
 Run = Callable[..., tuple[int, dict[str, Any], str, str]]
@@ -41,7 +41,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     def of(*words: str, records: list[Any] = RECORDS) -> tuple[int, dict[str, Any], str, str]:
         staged["records"] = records
         console = Console("generate")
-        code = console.exit_code(lambda: generate.main([*WORDS, *words], console))
+        given = [word for option, value in OPTIONS.items() if option not in words for word in (option, value)]
+        code = console.exit_code(lambda: generate.main(["datastream", *given, *words], console))
         out, err = capsys.readouterr()
         *before, last = out.splitlines(keepends=True) or [""]
         return code, json.loads(last) if last else {}, "".join(before), err
