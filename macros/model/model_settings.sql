@@ -112,6 +112,8 @@
     {%- do complaints.append("unique_key _change_id: an event has no versions; make the model a current_state, or name the columns that identify a row") -%}
   {%- elif reconcile.takes_partial_records(model) -%}
     {%- do complaints.append("unique_key _change_id: a record with only some columns is not a whole row; name the columns that identify a row") -%}
+  {%- elif 'differences' in reconcile.model_inputs(model).objects.values() | map(attribute='carries') -%}
+    {%- do complaints.append("unique_key _change_id: all records of one snapshot have the same id; name the columns that identify a row") -%}
   {%- endif -%}
   {{ return(complaints) }}
 {%- endmacro %}

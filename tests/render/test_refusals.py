@@ -20,7 +20,20 @@ import test_parity_refusals
 from plain_dbt import PACKAGE, CompilerError, PlainProject, Relation
 from recorder import Recorder
 from refusals import SENTENCE, THINGS, Refusal, complaints, run, thing
-from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, ORACLE, OWN_SELECT, POSTGRESQL, SPANNER, STAGING, Life, Shape
+from shapes import (
+    BIGTABLE,
+    CELL_KEY,
+    CELLS,
+    MYSQL,
+    ORACLE,
+    OWN_SELECT,
+    POSTGRESQL,
+    SNAPSHOTS,
+    SPANNER,
+    STAGING,
+    Life,
+    Shape,
+)
 
 # --- declarations -----------------------------------------------------------------------------------------------------
 
@@ -162,6 +175,10 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
             "unique_key _change_id: a record with only some columns is not a whole row; name the columns that "
             "identify a row"
         )],
+    ),
+    "events of snapshots": (
+        thing(SNAPSHOTS, key="_change_id"),
+        ["unique_key _change_id: all records of one snapshot have the same id; name the columns that identify a row"],
     ),
     "keys that are no columns": (
         thing(key=["ID", "number"]),
