@@ -105,8 +105,8 @@ def test_columns_that_come_and_go_and_change_are_each_named(memory: Memory) -> N
     said = [said.partition("applied; ")[2] for said in stream.in_turn()]
     assert said == [
         "",
-        "not declared: more",
-        "not declared: more; columns that are no longer in every record: name",
+        "columns that are not declared: more",
+        "columns that are not declared: more; columns that are no longer in every record: name",
         "",
         "",
         "columns that are no longer in every record: doc",
@@ -230,7 +230,10 @@ def named(memory: Memory, runs_after: Sequence[int], replaced: Replaced | None =
     """Return all that is named of a stream that changes and of its key, when a run has followed some of its batches."""
     staged = [
         *records(CHANGING),
-        Staged(event("postgresql", WHOLE, metadata={"primary_keys": ["id", "name"]}), "shop.things", 2),
+        *(
+            Staged(event("postgresql", WHOLE, metadata={"primary_keys": ["id", "name"]}), "shop.things", batch)
+            for batch in (2, 6)
+        ),
         Staged(event("postgresql", {"id": 1}, "DELETE"), "shop.things", 4),
     ]
     stream = Stream(memory, staged, replaced)
