@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 import random
 from pathlib import Path
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
 from generated import change, generated, observed, planned
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark import cloudpickle
+from reconcile_jobs.generation import avro_files, staged_tables
 from reconcile_jobs.generation.avro_files import Listed, as_text, from_text, newest_of_each_schema
 from reconcile_jobs.generation.avro_types import header_of
 from reconcile_jobs.generation.declarations import Declaration, Number, Values, declaration_of_values, holds, joined
@@ -20,6 +24,7 @@ from reconcile_jobs.generation.keys_file import read_keys
 from reconcile_jobs.generation.observations import Observations, place_of, source_of
 from reconcile_jobs.generation.tables import Answer, tables_of
 from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.process.session import ship_by_value
 
 
 def values_of(*written: str, kind: str | None = None) -> Values:
@@ -397,6 +402,22 @@ def test_the_order_and_the_parts_of_the_records_make_no_difference() -> None:
         rows = [row for part in parts for row in part.rows()]
         random.Random(seed).shuffle(rows)
         assert tables_of(Observations.from_rows(rows)) == tables_of(whole)
+
+
+def test_what_spark_runs_travels_to_executors_that_do_not_have_the_package() -> None:
+    ship_by_value()
+    records = [json.dumps(change()), "{", json.dumps(change("lines", {"id": 10**40, "x": 1.50}))]
+    batch = pa.RecordBatch.from_pydict({"record": records, "object": ["a", None, "b"], "batch": [1, 1, 2]})
+    function = pickle.loads(cloudpickle.dumps(staged_tables._observed))
+    rows = [text for made in function(iter([batch, batch])) for text in made.column("seen").to_pylist()]
+    found = Observations.from_rows(rows)
+    assert (found.nameless, {place.table: of.records for place, of in found.tables.items()}) == (
+        2, {"orders": 2, "lines": 2},
+    )  # fmt: skip
+    content = pa.RecordBatch.from_pydict({"content": [avro_file({"id": ("int", 1)}), b""]})
+    headers = pickle.loads(cloudpickle.dumps(avro_files._headers))
+    (made,) = headers(iter([content]))
+    assert [from_text(text).place.table for text in made.column("header").to_pylist()] == ["orders"]
 
 
 def test_records_without_a_table_are_counted() -> None:

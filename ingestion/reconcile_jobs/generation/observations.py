@@ -12,10 +12,19 @@ from reconcile_jobs.generation.declarations import Number, Values
 
 __all__ = ["Observations", "Observed", "Place", "key_of", "place_of", "source_of"]
 
-# A JSON that Python's own limits of numbers would refuse, and words of JavaScript's.
-_DECODER = json.JSONDecoder(
-    parse_int=Number, parse_float=Number, parse_constant={"NaN": "NaN", "Infinity": "Infinity"}.get
-)
+
+class _Decoder(json.JSONDecoder):
+    """Reads JSON with numbers as they are written, of any length, and the words of JavaScript as texts."""
+
+    def __init__(self) -> None:
+        super().__init__(parse_int=Number, parse_float=Number, parse_constant=str)
+
+    def __reduce__(self) -> tuple[type[_Decoder], tuple[()]]:
+        # Made anew in an executor: the scanner within does not travel.
+        return _Decoder, ()
+
+
+_DECODER = _Decoder()
 
 
 class Place(NamedTuple):

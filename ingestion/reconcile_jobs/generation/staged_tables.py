@@ -21,12 +21,12 @@ def observe(spark: SparkSession, staging: TableName, since_batch: int | None = N
     """Read the staged records of Datastream once, and return what they show. Raises UsageError."""
     if not spark.catalog.tableExists(staging.sql):
         raise UsageError(f"{staging} does not exist; ingestion/append.py fills it.")
-    ship_by_value()
     return observed(spark.table(staging.sql), since_batch)
 
 
 def observed(staged: DataFrame, since_batch: int | None = None) -> Observations:
     """Return what the rows of a staging table show. Each of Spark's tasks returns a row for each table that it met."""
+    ship_by_value()
     condition = "source = 'datastream'" + (f" and batch >= {since_batch}" if since_batch is not None else "")
     records = staged.where(condition).select("record", "object", "batch")
     rows = records.mapInArrow(_observed, "seen string").collect()

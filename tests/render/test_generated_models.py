@@ -1,0 +1,83 @@
+"""The package's macros take every declaration that is generated, whatever the names hold: no complaint, and the SQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from generated import change, generated
+from plain_dbt import PlainProject
+from reconcile_jobs.generation.avro_types import Header
+from reconcile_jobs.generation.declarations import Declaration, of_kind
+from reconcile_jobs.generation.escaping import unrendered
+from reconcile_jobs.generation.observations import Place
+from recorder import Recorder
+
+RAISE = "{{ exceptions.raise_compiler_error('evaluated') }}"
+ODD = [
+    "a`b\"c'd e.f;g", "{% raw %}", "{# #}", RAISE, "# a", "a: b", "null", "Yes", "ÄÖ 李雷", "'; drop", "- x", "\\", "$",
+]  # fmt: skip
+KINDS = [
+    *("bytes", "json", "time-interval-micros", "varchar", "timestampTz", "datetime", "timeTz", "interval", "geometry"),
+    *("[]", "bytes[]", "json[]", "timestampTz[]"),
+]
+TYPES = [
+    *(
+        "tinyint",
+        "int",
+        "bigint",
+        "float",
+        "double",
+        "boolean",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "string",
+        "binary",
+    ),
+    *("decimal(38,10)", "array<int>", "array<decimal(5,2)>", "map<string,string>"),
+]
+
+
+def read(into: Path) -> list[tuple[Any, str]]:
+    """Return what dbt would read: the SELECT of each model as rendered, with the entry of its YAML."""
+    project = PlainProject(Recorder(), "demo")
+    project.source("lake", "shop_changes")
+    found = []
+    for file in sorted(into.glob("*.yml")):
+        for entry in yaml.safe_load(file.read_text(encoding="utf-8")).get("models", []):
+            name = unrendered(entry["name"])
+            columns = {unrendered(column.pop("name")): column for column in entry["columns"]}
+            project.model(name, (into / f"{name}.sql").read_text(encoding="utf-8"), columns)
+            found.append((project.node(name), project.compile(name)))
+    return found
+
+
+@pytest.mark.parametrize("source", ["mysql", "oracle", "postgresql", "sqlserver"])
+def test_every_type_that_is_generated_is_one_that_the_macros_take(tmp_path: Path, source: str) -> None:
+    of_source = {
+        "mysql": {}, "oracle": {"scn": 1}, "postgresql": {"lsn": "0/1"}, "sqlserver": {"lsn": "0:1:1"},
+    }[source]  # fmt: skip
+    declared = {f"k{n}": of_kind(kind) or Declaration("") for n, kind in enumerate(KINDS)}
+    declared |= {f"t{n}": Declaration(data_type) for n, data_type in enumerate(TYPES)}
+    record = change(payload={"id": 1, **dict.fromkeys(declared)}, **of_source)
+    generated(tmp_path, [record], headers=[Header(Place(None, "shop", "orders"), declared)])
+    ((node, sql),) = read(tmp_path)
+    assert [*node["columns"]] == ["id", *declared]
+    assert node["config"]["unique_key"] == "id" and "'shop'" in sql and "'orders'" in sql
+
+
+def test_names_are_those_of_the_source_and_nothing_is_evaluated(tmp_path: Path) -> None:
+    payload = dict.fromkeys(["id", *ODD], "x")
+    records = [change(name, payload, ["id", RAISE], object=f"o{number}") for number, name in enumerate(ODD)]
+    generated(tmp_path, records, name="{schema}_{table}")
+    found = read(tmp_path)
+    assert len(found) > 8
+    for node, sql in found:
+        assert [*node["columns"]] == ["id", *ODD] and node["config"]["unique_key"] == ["id", RAISE]
+        for name in ODD:
+            assert f"as `{name.replace('`', '``')}`" in sql
+    place = RAISE.replace("'", "\\'")
+    assert len([sql for _, sql in found if f"in (struct('shop', '{place}'))" in sql]) == 1
