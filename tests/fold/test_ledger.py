@@ -101,7 +101,7 @@ def test_staging_that_was_restored_is_noticed_for_good(project: MemoryProject) -
         stage(memory, batch, first)
         if batch > 2:
             with pytest.raises(
-                CompilerError, match=r"batch 3 of account_lake\.changes now has another batch under this number"
+                CompilerError, match=r"batch 3 was applied to .*, but account_lake\.changes now has another batch under"
             ):
                 project.run("things")
     project.run("things", full_refresh=True)
