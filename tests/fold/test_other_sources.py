@@ -171,8 +171,8 @@ def test_a_staging_table_of_another_source_that_lacks_the_object_is_refused(memo
         THINGS,
     )
     of_spanner = (
-        "the records of of_others.changes are of the source spanner, and the source macro of the model cannot read them; "
-        "the macro that fits is spanner_change_stream"
+        "the records of of_others.changes are of the source spanner, and the source macro of the model cannot "
+        "read them; the macro that fits is spanner_change_stream"
     )
     for model in ("things", "named"):
         with pytest.raises(CompilerError, match=re.escape(of_spanner)):
