@@ -343,7 +343,7 @@ def _iceberg_table(spark: SparkSession, table: str) -> Any:
 
 def _other_format(table: str, session: str) -> UsageError:
     return UsageError(
-        f"The table {table} does not have the format of this session, {session}: name another table, or set "
+        f"{table} is a view, or does not have the format of this session, {session}: name another table, or set "
         "SPARK_CONF_DIR to a configuration for its format."
     )
 
