@@ -181,7 +181,7 @@ def test_tables_that_no_change_can_be_read_from_are_refused(spark: SparkSession,
     }.items():
         with pytest.raises(UsageError, match=sentence):
             place.append(tables=(TableName(("appends", name)),))
-    with pytest.raises(UsageError, match="--object '#cut' is no name"):
+    with pytest.raises(UsageError, match="--object '#cut' is not a valid name"):
         place.append(object="#cut")
     for name in ("merged", "plain"):
         spark.sql(f"drop table appends.{name}")

@@ -307,7 +307,7 @@ def test_paths_and_names_that_cannot_be(spark, load, tmp_path):
         with pytest.raises(UsageError, match="is not the name of a table"):
             load("id\n1\n", "id int", name)
     for name in ("snapshots.`a``b`", "snapshots.`a b`", "`a b`.t", "a.b.c", "snapshots.`a;{{ b }}`"):
-        with pytest.raises(UsageError, match=r"refuses|does not take"):
+        with pytest.raises(UsageError, match=r"refuses|does not accept"):
             load("id\n1\n", "id int", name)
 
 

@@ -381,7 +381,7 @@ def test_torn_files_are_named_and_nothing_of_their_batch_is_appended(torn: Torn)
 
 
 def test_a_file_that_vanished_after_it_was_found_is_not_lost_in_silence(torn: Torn):
-    assert re.search(r"goes\.json \([^)]*vanished", str(torn.of_the_vanished))
+    assert re.search(r"goes\.json \([^)]*it no longer exists", str(torn.of_the_vanished))
 
 
 def test_a_torn_file_that_is_delivered_again_whole_is_appended(torn: Torn):
@@ -586,7 +586,7 @@ def test_a_file_that_is_written_to_while_it_is_read_is_named(landing: Landing, b
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(failpoints, "reach", change)
-        with pytest.raises(DataError, match=r"a\.json was written to while it was read, and .* under another name"):
+        with pytest.raises(DataError, match=r"a\.json was written to while it was read, so .* under another name"):
             landing.append()
         # What was there is appended, and the same command goes on.
         assert landing.append().files == 2
@@ -834,7 +834,7 @@ def test_a_path_that_is_not_there_is_one_sentence(landing: Landing, path: str, s
 def test_a_name_that_the_metastore_does_not_take_is_refused_in_one_sentence(landing: Landing, name: str):
     for table in (f"ingest.{name}", f"{name}.t"):
         landing.table = table
-        with pytest.raises(UsageError, match=r"does not take|Spark refuses") as refused:
+        with pytest.raises(UsageError, match=r"does not accept|Spark refuses") as refused:
             landing.append()
         assert "\n" not in str(refused.value)
     landing.table = "ingest.never"

@@ -537,7 +537,7 @@ def test_a_server_that_is_not_there_is_one_sentence():
 
 
 def test_a_name_that_cannot_be_one_is_refused():
-    with pytest.raises(UsageError, match="database 'a/b' is no name"):
+    with pytest.raises(UsageError, match="database 'a/b' is not a valid name"):
         DatabaseName.from_environment("p", "i", "a/b")
 
 
