@@ -336,7 +336,7 @@ def test_what_would_delete_or_mix_rows_is_refused_with_a_sentence(spark: SparkSe
         key=("id",),
         object="X",
     )
-    refused(spark, place, DataError, "1 rows of .* have NULL in the key region, id", load(("EU", 2, "a"), (None, 3, "b")))
+    refused(spark, place, DataError, "have NULL in the key region, id", load(("EU", 2, "a"), (None, 3, "b")))
     refused(
         spark, place, UsageError, "already has one of 2026-05-01T01:30:00.000000000Z", load(("EU", 2, "a"), number=-1)
     )
