@@ -246,7 +246,9 @@ def _refusal_of_encoding(table: Table) -> Refusal:
 
 def is_undeclarable(name: str) -> bool:
     """Whether the package refuses a column of this name: names of its own, and what Spark does not read as a name."""
-    return name.lower() == "_deleted" or name.lower().startswith("_change_") or "${" in name or "\n" in name
+    if "${" in name or "\n" in name or "\r" in name:  # dbt makes a line feed of a carriage return
+        return True
+    return name.lower() == "_deleted" or name.lower().startswith("_change_")
 
 
 def _refusal_of_source(label: str, sources: set[str]) -> Refusal:
