@@ -35,10 +35,12 @@ def change(
     """Return a change of a MySQL table."""
     of_key = {} if key is None else {"primary_keys": list(key)}
     return {
-        "uuid": "u1", "read_timestamp": "2026-11-21T10:00:00Z", "read_method": "mysql-cdc-binlog",
+        "uuid": "u1", "read_timestamp": "2026-11-21T10:00:00Z",
+        "source_timestamp": "2026-11-21T09:59:58Z", "read_method": "mysql-cdc-binlog",
         "object": f"{schema}_{table}", "payload": dict(payload or {"id": 1, "status": "new"}),
         "source_metadata": {
-            "database": schema, "table": table, "log_file": "bin.000001", "log_position": 4, **of_key, **metadata
+            "database": schema, "table": table, "change_type": "INSERT",
+            "log_file": "bin.000001", "log_position": 4, **of_key, **metadata
         },
     }  # fmt: skip
 

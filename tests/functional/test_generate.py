@@ -28,6 +28,13 @@ from shop import records
 from truth import CAPTURE, COLUMNS, DELIVERIES, object_of, true_rows
 
 LAKE = "lake_generate"
+RAISE = "{{ exceptions.raise_compiler_error('evaluated') }}"
+HOSTILE = [
+    "id", "a`b\"c'd e.f;g", "{% raw %}", "{# #}", RAISE, "# a", "a: b", "null", "Yes", "ÄÖ 李雷",
+    "a\u200bb", "'; drop", "- x",
+]  # fmt: skip
+# What no model can declare, and the YAML says so.
+LEFT_OUT = ["${HOME}", "c\nd", "e\rf", "g\u2028h", "i\x0bj", "k\x85l"]
 
 
 @pytest.fixture
@@ -41,7 +48,7 @@ def project(spark: SparkSession, tmp_path: Path) -> Iterator[Project]:
 def test_dbt_builds_what_is_generated_and_a_second_run_changes_nothing(
     spark: SparkSession, project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The capture's MySQL as Avro, with the headers of its files; and a table without a key."""
+    """The capture's MySQL as Avro, with the headers of its files; a table of hostile names; one without a key."""
     spark.sql(f"create schema {LAKE}")
     rows = [
         Staged(record, object_of("mysql", table), number)
@@ -49,6 +56,9 @@ def test_dbt_builds_what_is_generated_and_a_second_run_changes_nothing(
         for number in DELIVERIES
         for record in records("mysql", table, "avro", number)
     ]
+    odd = f"or.ders {RAISE}"
+    payload = {name: f"value of {name}" for name in [*HOSTILE, *LEFT_OUT]}
+    rows += [Staged(json.dumps(change(odd, payload, ["id", RAISE])), f"shop_{odd}", 1)]
     rows += [Staged(json.dumps(change("log", {"line": "x"}, [])), "shop_log", 1)]
     stage(spark, f"{LAKE}.changes", rows)
     monkeypatch.chdir(project.root)
@@ -68,16 +78,21 @@ def test_dbt_builds_what_is_generated_and_a_second_run_changes_nothing(
         return code, json.loads(capsys.readouterr().out.splitlines()[-1])
 
     code, result = run()
-    assert code == 0 and result["written"] == 3 and result["not_written"] == {"no key": 1}
+    assert code == 0 and result["written"] == 4 and result["not_written"] == {"no key": 1}
     outcome = project.dbt("build")
     assert {row.status for row in outcome.result} <= {"success", "pass"}
     for table in COLUMNS:
         assert spark.table(f"generated.{table}").count() == true_rows(table).total()
+    (name,) = {path.stem for path in Path("models/shop").glob("*.sql")} - {*COLUMNS}
+    quarantined = spark.table(f"generated.{name}__quarantine").collect()
+    assert [row["_change_error"] for row in quarantined] == []
+    (row,) = spark.table(f"generated.{name}").collect()
+    assert row.asDict() == {name: payload[name] for name in HOSTILE}
     tests = [row.node.test_metadata.name for row in outcome.result if row.node.resource_type == "test"]
     assert sorted(tests) == sorted(
-        ["no_quarantine", "ledger_balances", *["key_is_the_sources", "one_payload_per_sequence"] * 3]
+        ["no_quarantine", "ledger_balances", *["key_is_the_sources", "one_payload_per_sequence"] * 4]
     )
-    assert run("--check") == (0, result | {"written": 0, "unchanged": 3, "status": "unchanged"})
+    assert run("--check") == (0, result | {"written": 0, "unchanged": 4, "status": "unchanged"})
 
 
 def test_headers_of_a_landing_area_are_those_of_its_newest_files(spark: SparkSession) -> None:

@@ -104,9 +104,9 @@ def test_diff_prints_what_would_change_and_writes_nothing(run: Run) -> None:
     assert "--- /dev/null\n+++ b/models/shop/orders.sql\n@@ -0,0 +1,2 @@\n+{{ config(" in before
     run()
     Path("models/shop/orders.yml").write_text(Path("models/shop/orders.yml").read_text()[:-1])
-    code, _, before, _ = run("--diff", records=[change(payload={"id": 1, "status": "x", "a\u2028b": 2}), *RECORDS[1:]])
+    code, _, before, _ = run("--diff", records=[change(payload={"id": 1, "status": "x", "a\u200bb": 2}), *RECORDS[1:]])
     assert re.findall(r"^[-+]{3} .*", before, re.M) == ["--- a/models/shop/orders.yml", "+++ b/models/shop/orders.yml"]
-    assert '+      - name: "a\\u2028b"\n' in before and "\\ No newline at end of file\n" in before
+    assert '+      - name: "a\\u200bb"\n' in before and "\\ No newline at end of file\n" in before
     assert "size" not in Path("models/shop/orders.yml").read_text()
     assert run("--diff")[2] == ""
     code, _, _, err = run("--diff", "--check", records=[change(payload={"new": 1}, key=["new"]), *RECORDS[1:]])

@@ -246,7 +246,8 @@ def _refusal_of_encoding(table: Table) -> Refusal:
 
 def is_undeclarable(name: str) -> bool:
     """Whether the package refuses a column of this name: names of its own, and what Spark does not read as a name."""
-    if "${" in name or "\n" in name or "\r" in name:  # dbt makes a line feed of a carriage return
+    # Of whatever ends a line to Python, U+2028 too, Jinja's filter `indent` makes a line feed, in a name as elsewhere.
+    if "${" in name or name.splitlines() != [name]:
         return True
     return name.lower() == "_deleted" or name.lower().startswith("_change_")
 
