@@ -205,8 +205,9 @@ def arrivals() -> tuple[list[Record], set[tuple[Any, ...]]]:
                 records.append(replace(change(number, key, change_type, 9 + place, address, *note), batch=batch))
             end |= {(number, *row) for row in rows}
     chance = random.Random(BATCHES)
-    for before, transaction, after, rows in [*SHIFTS.values(), *FAILURES.values()]:
-        for _ in range(SPLITS):
+    told_ways = [(way, SPLITS) for way in SHIFTS.values()] + [(way, SPLITS // 2) for way in FAILURES.values()]
+    for (before, transaction, after, rows), splits in told_ways:
+        for _ in range(splits):
             number = next(numbers)
             # Of what was there before, some transactions are known: such a row may have been undone itself.
             earlier = chance.choice([None, "s"])
@@ -386,8 +387,10 @@ def _deciding(records: list[Record], undoing: Undoings) -> Record:
     ]  # fmt: skip
     gone = {record.rank: undone_in(record, undoing) for record in recent}
     standing = [record for record in recent if gone[record.rank] is None]
-    if not certain and not standing:
-        standing = [max(recent, key=lambda record: record.rank)]
+    undone = [record for record in recent if gone[record.rank] is not None]
+    if not certain and undone:  # nothing else may be known of the key in the end
+        newest_undone = max(undone, key=lambda record: record.rank)
+        kept, standing = [newest_undone], standing or [newest_undone]
     row = _row([*certain, *standing])
     # An insert that stood in an earlier batch than that of its undoing has set the row.
     since = [batch for record in recent if (batch := gone[record.rank]) and batch > record.batch]

@@ -8,7 +8,7 @@
     `_change_contenders` keeps the records that may decide once more records of this transaction come: an array of
     {address, sequence, time, batch}. It has the newest insert or update, under the empty address, and the newest later
     delete at each address. It is NULL if there is no later delete. `_change_displaced` keeps the records that decide on
-    the row once inserts are undone: see `_displaced`. `_change_batch` is the greatest batch of the records that the row
+    the row once inserts are undone: see `_kept`. `_change_batch` is the greatest batch of the records that the row
     keeps, and of the keyless deletes that undid an insert of the row in a later batch than the insert's. So each of them
     leaves a trace. If that is not the batch of the row's own record, `_change_contenders` has that record too.
 
@@ -20,10 +20,11 @@
     was there before. `_change_range_sequence` and `_change_range_time` are of the range's newest record that is not
     undone. -#}
 {%- macro newest_by_address(changes, settings, undoing=none, known=none) -%}
+{%- set contenders = "if(contenders is null and batch > winner._change_batch, array(" ~ reconcile._contender("if(winner._deleted, winner._row_id, '')", 'winner') ~ '), contenders)' -%}
 select
     winner.* except (_change_batch, _change_undone_in),
     batch as _change_batch,
-    contenders as _change_contenders,
+    {{ contenders }} as _change_contenders,
     displaced as _change_displaced,
     {%- if known %}
     {%- for column in reconcile._columns_of_base() %}
@@ -31,7 +32,7 @@ select
     {%- endfor %}
     base is null or winner._change_sequence <> base._change_sequence as _change_replaces_base,
     winner._change_sequence <=> base._change_sequence
-    and not struct(winner._change_transaction, contenders, {{ reconcile._without_values('displaced') }}, batch) <=> struct(base._change_transaction, base._change_contenders, {{ reconcile._without_values('base._change_displaced') }}, base._change_batch) as _change_is_noted,
+    and not struct(winner._change_transaction, {{ contenders }}, {{ reconcile._without_values('displaced') }}, batch) <=> struct(base._change_transaction, base._change_contenders, {{ reconcile._without_values('base._change_displaced') }}, base._change_batch) as _change_is_noted,
     if(array_contains(sequences, winner._change_sequence), winner._change_sequence, newest_of_range._change_sequence) as _change_applied_sequence,
     newest_of_range._change_sequence as _change_range_sequence,
     newest_of_range._change_time as _change_range_time,
@@ -40,30 +41,16 @@ select
     sequences as _change_sequences
 from (
     select
-        * except (contenders),
-        if(contenders is null and batch > winner._change_batch, array({{ reconcile._contender("if(winner._deleted, winner._row_id, '')", 'winner') }}), contenders) as contenders
+        *,
+        filter(kept, change -> change.sequence <> winner._change_sequence) as displaced,
+        greatest(
+            winner._change_batch,
+            array_max(transform(contenders, change -> change.batch)),
+            array_max(transform(kept, change -> change.batch)),
+            undone_in{{ ',\n            base._change_batch' if known }}
+        ) as batch
     from (
-        select
-            *,
-            greatest(
-                winner._change_batch,
-                array_max(transform(contenders, change -> change.batch)),
-                array_max(transform(displaced, change -> change.batch)),
-                undone_in{{ ',
-                base._change_batch' if known }}
-            ) as batch
-        from (
-            select
-                *,
-                if(cardinality(later) = 0, null, concat(
-                    if(written is null, array(), array({{ reconcile._contender("''", 'written') }})),
-                    {{ reconcile._newest_of_each_address('later') }}
-                )) as contenders,
-                {{ reconcile._displaced(settings) | indent(16) }} as displaced
-            from (
-                {{ reconcile._winners(changes, settings, undoing, known) | indent(16) }}
-            )
-        )
+        {{ reconcile._winners(changes, settings, undoing, known) | indent(8) }}
     )
 )
 {%- endmacro %}
@@ -74,51 +61,55 @@ from (
     An insert of which address and transaction are known may be undone. Of the others, `certain` is the newest record,
     and `certain_written` the newest insert or update of its transaction. `recent` are the inserts that may be undone,
     the newest one first, as far as they are newer than what is certain. `standing` are those that are not undone. If
-    nothing of a key is certain and nothing stands, its newest insert is the row, and the live view hides it. -#}
+    nothing of a key is certain and nothing stands, its newest insert is the row, and the live view hides it. As long as
+    nothing is certain, this may come true later: so the newest insert that is undone, `undone`, is kept.
+
+    The steps are few: with each one, Spark has to analyze a view in more iterations, of which it allows 100. -#}
 {%- macro _winners(changes, settings, undoing, known) -%}
+{%- set certain_written = 'if(written._change_transaction = certain._change_transaction, written, null)' -%}
+{%- set newest = 'if(certain is null or get(standing, 0)._change_sequence >= certain._change_sequence, get(standing, 0), certain)' -%}
+{%- set newest_written = 'coalesce(get(standing, 0), certain_written)' -%}
 select
     *,
-    if(written is null or exists(later, {{ reconcile._ends('written') }}), newest, written) as winner
+    if(written is null or exists(later, {{ reconcile._ends('written') }}), newest, written) as winner,
+    if(cardinality(later) = 0, null, concat(
+        if(written is null, array(), array({{ reconcile._contender("''", 'written') }})),
+        {{ reconcile._newest_of_each_address('later') }}
+    )) as contenders
 from (
     select
         *,
-        {{ reconcile._deletes_after('newest', 'written') }} as later,
-        {{ reconcile._deletes_after('certain', 'certain_written') }} as certain_later
+        {{ newest }} as newest,
+        {{ newest_written }} as written,
+        {{ reconcile._deletes_after(newest, newest_written) }} as later,
+        {{ reconcile._kept(settings) | indent(8) }} as kept
     from (
         select
             *,
-            if(certain is null or get(standing, 0)._change_sequence >= certain._change_sequence, get(standing, 0), certain) as newest,
-            coalesce(get(standing, 0), certain_written) as written
+            if(certain is null and forall(recent, change -> change._change_undone_in is not null), slice(recent, 1, 1), filter(recent, change -> change._change_undone_in is null)) as standing,
+            if(certain is null and exists(recent, change -> change._change_undone_in is null), get(filter(recent, change -> change._change_undone_in is not null), 0), null) as undone,
+            array_max(transform(filter(recent, change -> change._change_undone_in > change._change_batch), change -> change._change_undone_in)) as undone_in,
+            {{ reconcile._deletes_after('certain', 'certain_written') }} as certain_later
         from (
             select
-                *,
-                if(certain is null and forall(recent, change -> change._change_undone_in is not null), slice(recent, 1, 1), filter(recent, change -> change._change_undone_in is null)) as standing,
-                array_max(transform(filter(recent, change -> change._change_undone_in > change._change_batch), change -> change._change_undone_in)) as undone_in
-            from (
-                select
-                    *,
+                * except (written, inserts),
+                {{ certain_written }} as certain_written,
+                array_sort(
                     filter(
                         inserts,
-                        (change, place) -> (place = 0 or change._change_sequence <> get(inserts, place - 1)._change_sequence)
-                        and (
-                            certain is null
+                        change -> certain is null
                             or change._change_sequence >= certain._change_sequence
-                            or change._change_transaction = certain._change_transaction and change._change_sequence > coalesce(certain_written._change_sequence, '')
-                        )
-                    ) as recent
-                from (
-                    select
-                        * except (written, inserts),
-                        if(written._change_transaction = certain._change_transaction, written, null) as certain_written,
-                        array_sort(inserts, (one, other) -> case
-                            when one._change_sequence > other._change_sequence then -1
-                            when one._change_sequence < other._change_sequence then 1
-                            else int(sign(one._change_batch - other._change_batch))
-                        end) as inserts
-                    from (
-                        {{ reconcile._records_by_address(changes, settings, undoing, known) | indent(24) }}
-                    )
-                )
+                            or change._change_transaction = certain._change_transaction
+                            and change._change_sequence > coalesce({{ certain_written }}._change_sequence, '')
+                    ),
+                    (one, other) -> case
+                        when one._change_sequence > other._change_sequence then -1
+                        when one._change_sequence < other._change_sequence then 1
+                        else int(sign(one._change_batch - other._change_batch))
+                    end
+                ) as recent
+            from (
+                {{ reconcile._records_by_address(changes, settings, undoing, known) | indent(16) }}
             )
         )
     )
@@ -237,27 +228,31 @@ struct({{ address }} as address, {{ record }}._change_sequence as sequence, {{ r
 array_sort(filter({{ deletes }}, change -> not exists({{ deletes }}, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
 {%- endmacro %}
 
-{#- The records beside the row's own from which the row follows once inserts are undone: the other inserts that stand, and
-    what is certain. NULL if no insert stands that is newer than what is certain, or if the row's own record is all that
-    is known. An array of {type, sequence, time, batch, address, transaction, row}, the newest one first. `row` has the
-    other columns than the key, those of a base table's row only after the MERGE; it is NULL of a record that no undoing
-    makes the row. -#}
-{%- macro _displaced(settings) -%}
+{#- The records from which the row follows once inserts are undone: the inserts that stand, and what is certain; if
+    nothing is, the newest undone insert. NULL if no insert stands that is newer than what is certain, or if one insert
+    is all that is known. An array of {type, sequence, time, batch, address, transaction, row}, the newest one first;
+    `_change_displaced` has these but for the row's own record. `row` has the other columns than the key, those of a base
+    table's row only after the MERGE; it is NULL of a record that no undoing makes the row. Of copies, which differ in
+    their batch alone, the first one counts. -#}
+{%- macro _kept(settings) -%}
 {%- set has_values = reconcile.displaced_values(settings) | length > 0 -%}
 {%- set no_row = ', cast(null as ' ~ reconcile.type_of_displaced_row(settings) ~ ') as row' if has_values -%}
-if(cardinality(standing) = 0 or certain is null and cardinality(standing) = 1, null, array_sort(
-    filter(
-        concat(
-            transform(standing, change -> {{ reconcile._displaced_record('change', settings) }}),
-            if(certain_written is null, array(), array(if(
-                exists(certain_later, {{ reconcile._ends('certain_written') }}),
-                struct('insert' as type, certain_written._change_sequence as sequence, certain_written._change_time as time, certain_written._change_batch as batch, cast(null as string) as address, certain_written._change_transaction as transaction{{ no_row }}),
-                {{ reconcile._displaced_record('certain_written', settings) }}
-            ))),
-            transform({{ reconcile._newest_of_each_address('certain_later') }}, change -> struct('delete' as type, change.sequence as sequence, change.time as time, change.batch as batch, change.address as address, certain._change_transaction as transaction{{ no_row }})),
-            if(certain is null or certain._change_transaction is not null, array(), array({{ reconcile._displaced_record('certain', settings) }}))
+if(cardinality(standing) = 0 or certain is null and undone is null and get(standing, 0)._change_sequence = get(standing, -1 + cardinality(standing))._change_sequence, null, array_sort(
+    concat(
+        transform(
+            filter(
+                if(undone is null, standing, concat(standing, array(undone))),
+                (change, place) -> place = 0 or place = cardinality(standing) or change._change_sequence <> get(standing, place - 1)._change_sequence
+            ),
+            change -> {{ reconcile._displaced_record('change', settings) }}
         ),
-        change -> change.sequence <> winner._change_sequence
+        if(certain_written is null, array(), array(if(
+            exists(certain_later, {{ reconcile._ends('certain_written') }}),
+            struct('insert' as type, certain_written._change_sequence as sequence, certain_written._change_time as time, certain_written._change_batch as batch, cast(null as string) as address, certain_written._change_transaction as transaction{{ no_row }}),
+            {{ reconcile._displaced_record('certain_written', settings) }}
+        ))),
+        transform({{ reconcile._newest_of_each_address('certain_later') }}, change -> struct('delete' as type, change.sequence as sequence, change.time as time, change.batch as batch, change.address as address, certain._change_transaction as transaction{{ no_row }})),
+        if(certain is null or certain._change_transaction is not null, array(), array({{ reconcile._displaced_record('certain', settings) }}))
     ),
     (one, other) -> case when one.sequence > other.sequence then -1 when one.sequence < other.sequence then 1 else 0 end
 ))
