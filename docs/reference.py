@@ -101,7 +101,8 @@ MODEL_RELATIONS = [
         "table of a `current_state`: rows and tombstones. The declared columns, `_change_sequence`, "
         "`_change_time`, `_change_batch`, `_deleted`. Where partial records are merged also `_change_row_sequence`, "
         "`_change_column_sequences`. For Oracle also `_row_id`, and unless the address is the key "
-        "`_change_transaction`, `_change_is_insert`, `_change_contenders`. Of a table without a key also `_change_id`",
+        "`_change_transaction`, `_change_is_insert`, `_change_contenders`, `_change_displaced`. "
+        "Of a table without a key also `_change_id`",
     ),
     (
         "orders__base",
@@ -109,7 +110,7 @@ MODEL_RELATIONS = [
         "(NULL of a delete), `_change_type`, `_change_sequence`, `_change_id`, `_change_time`, `_change_batch`, "
         "`valid_from`, `valid_to`, `_change_repeats`, `_change_valid_to`. Where partial records are merged also "
         "`_change_columns`, `_change_is_known`. For Oracle also `_row_id`, and unless the address is the key "
-        "`_change_transaction`",
+        "`_change_transaction`, `_change_is_undone`",
     ),
     (
         "orders__changes",
@@ -123,12 +124,12 @@ MODEL_RELATIONS = [
     (
         "orders__row_deletes",
         "table, made when the first such delete comes: deletes that name only an address. "
-        "`_row_id`, `_change_sequence`, `_change_time`, `_change_id`, `_change_batch`",
+        "`_row_id`, `_change_sequence`, `_change_time`, `_change_id`, `_change_batch`, `_change_transaction`",
     ),
     (
         "orders__range_deletes",
         "table, made when the first such delete comes: deletes that name a range of cells. The "
-        "same columns, with `_range` in place of `_row_id`",
+        "same columns, with `_range` in place of `_row_id`, and no `_change_transaction`",
     ),
 ]
 # Set by one part of the package for another, or by tests.

@@ -269,7 +269,11 @@ def without_batches(base: Mapping[Key, Any]) -> dict[Key, Any]:
     return {
         key: {
             **{name: value for name, value in row.items() if name != "_change_batch"},
-            "_change_contenders": [found[:-1] for found in row.get("_change_contenders") or []],
+            # A row's own record is among them only for its batch.
+            "_change_contenders": [
+                found[:-1] for found in row.get("_change_contenders") or [] if found.sequence != row["_change_sequence"]
+            ],
+            "_change_displaced": [{**found.asDict(), "batch": None} for found in row.get("_change_displaced") or []],
         }
         for key, row in base.items()
     }

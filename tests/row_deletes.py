@@ -143,8 +143,52 @@ SHIFTS: dict[str, tuple[Events, Events, Events, set[tuple[int, str]]]] = {
         [(2, "DELETE", "a")], set(),
     ),
 }  # fmt: skip
+# The same, where the transaction has statements that fail: the log has the insert, and a delete of its address alone.
+FAILED: Events = [(1, "INSERT", "b", "failed"), (None, "DELETE", "b")]
+FAILURES: dict[str, tuple[Events, Events, Events, set[tuple[int, str]]]] = {
+    "the key is taken": ([(1, "INSERT", "a", "x")], FAILED, [], {(1, "x")}),
+    "the key is taken by a row that was updated":
+        ([(1, "INSERT", "a", "x"), (1, "UPDATE", "a", "y")], FAILED, [], {(1, "y")}),
+    "the key is not taken": ([], FAILED, [], set()),
+    "the key was deleted before": ([(1, "INSERT", "a", "x"), (1, "DELETE", "a")], FAILED, [], set()),
+    "two inserts, each at an address of its own":
+        ([(1, "INSERT", "a", "x")], [*FAILED, (1, "INSERT", "c", "failed"), (None, "DELETE", "c")], [], {(1, "x")}),
+    "two inserts at one address": ([(1, "INSERT", "a", "x")], FAILED * 2, [], {(1, "x")}),
+    "the address is used later by a row of the transaction":
+        ([(1, "INSERT", "a", "x")], [*FAILED, (2, "INSERT", "b", "y")], [], {(1, "x"), (2, "y")}),
+    "the address is used later by a row of another transaction":
+        ([(1, "INSERT", "a", "x")], FAILED, [(2, "INSERT", "b", "y")], {(1, "x"), (2, "y")}),
+    "the address was used by a row that the transaction deleted":
+        ([(1, "INSERT", "a", "x"), (2, "INSERT", "b", "y")], [(2, "DELETE", "b"), *FAILED], [], {(1, "x")}),
+    "the next transaction fails too":
+        ([(1, "INSERT", "a", "x")], FAILED, [(1, "INSERT", "c", "failed"), (None, "DELETE", "c")], {(1, "x")}),
+    "the next transaction updates the row": ([(1, "INSERT", "a", "x")], FAILED, [(1, "UPDATE", "a", "y")], {(1, "y")}),
+    "the next transaction deletes the row": ([(1, "INSERT", "a", "x")], FAILED, [(1, "DELETE", "a")], set()),
+    "an update is undone":
+        ([(1, "INSERT", "a", "x")], [(1, "UPDATE", "a", "failed"), (1, "UPDATE", "a", "x")], [], {(1, "x")}),
+    "an update, and then an insert that fails":
+        ([(1, "INSERT", "a", "x")], [(1, "UPDATE", "a", "y"), *FAILED], [], {(1, "y")}),
+    "a delete, and back to a savepoint after it": ([(1, "INSERT", "a", "x")], [(1, "DELETE", "a"), *FAILED], [], set()),
+    "a delete, and back to a savepoint before it":
+        ([(1, "INSERT", "a", "x")], [(1, "DELETE", "a"), *FAILED, (1, "INSERT", "a", "x")], [], {(1, "x")}),
+    "an update and a delete, and back to a savepoint before them": (
+        [(1, "INSERT", "a", "x")],
+        [(1, "UPDATE", "a", "y"), (1, "DELETE", "a"), *FAILED, (1, "INSERT", "a", "y"), (1, "UPDATE", "a", "x")],
+        [], {(1, "x")},
+    ),
+    "a delete, and the key is inserted after all":
+        ([(1, "INSERT", "a", "x")], [*FAILED, (1, "DELETE", "a"), (1, "INSERT", "b", "y")], [], {(1, "y")}),
+    "rows shift before": (
+        [(1, "INSERT", "a", "x"), (2, "INSERT", "c", "y")],
+        [(1, "UPDATE-DELETE", "a"), (2, "UPDATE-INSERT", "a", "x"),
+         (2, "UPDATE-DELETE", "c"), (3, "UPDATE-INSERT", "c", "y"),
+         (2, "INSERT", "b", "failed"), (None, "DELETE", "b")],
+        [], {(2, "x"), (3, "y")},
+    ),
+}  # fmt: skip
 BATCHES = 3
 SPLITS = 70
+INVENTED = 10001  # the first number of the histories that are invented
 
 
 def arrivals() -> tuple[list[Record], set[tuple[Any, ...]]]:
@@ -161,10 +205,13 @@ def arrivals() -> tuple[list[Record], set[tuple[Any, ...]]]:
                 records.append(replace(change(number, key, change_type, 9 + place, address, *note), batch=batch))
             end |= {(number, *row) for row in rows}
     chance = random.Random(BATCHES)
-    for before, transaction, after, rows in SHIFTS.values():
-        for _ in range(SPLITS):
+    told_ways = [(way, SPLITS) for way in SHIFTS.values()] + [(way, SPLITS // 2) for way in FAILURES.values()]
+    for (before, transaction, after, rows), splits in told_ways:
+        for _ in range(splits):
             number = next(numbers)
-            told = [*((step, None) for step in before), *((step, "t") for step in transaction)]
+            # Of what was there before, some transactions are known: such a row may have been undone itself.
+            earlier = chance.choice([None, "s"])
+            told = [*((step, earlier) for step in before), *((step, "t") for step in transaction)]
             for place, ((key, kind, at, *note), name) in enumerate([*told, *((step, "u") for step in after)]):
                 record = change(number, key, kind, 9 + place, at, *note, transaction=name)
                 records.append(replace(record, batch=chance.randint(1, BATCHES)))
@@ -187,7 +234,20 @@ def invent(number: int, chance: random.Random) -> list[Record]:
     for step in range(chance.randint(2, 7)):
         scn, key, address = numbers.pop(), chance.randint(1, 2), chance.choice("aab")
         kind = chance.choice(
-            ["change", "change", "change", "undone", "undone", "undone", "backfill", "moved", "passed", "passed", "bad"]
+            [
+                "change",
+                "change",
+                "change",
+                "undone",
+                "undone",
+                "undone",
+                "backfill",
+                "moved",
+                "passed",
+                "passed",
+                *["failed"] * 3,
+                "bad",
+            ]
         )
         if kind == "change":
             change_type = chance.choice(["INSERT", "INSERT", "UPDATE", "UPDATE-INSERT", "DELETE"])
@@ -197,14 +257,30 @@ def invent(number: int, chance: random.Random) -> list[Record]:
                 [scn, *(record.rank[1] for record in told if record.rank[0] and record.rank[2:] == (0, 1))]
             )
             payload = chance.choice([None, None, {}, "null"])
-            told.append(change(number, None, "DELETE", at, address, payload=payload))
+            names = [None, *(record.transaction for record in told)] if at == scn else [None]
+            told.append(change(number, None, "DELETE", at, address, payload=payload, transaction=chance.choice(names)))
         elif kind == "backfill":
             told.append(backfill(number, key, step, f"note {step}"))
         elif kind == "moved":
             told.append(change(number, key, "UPDATE-DELETE", scn, address))
             told.append(change(number, 3 - key, "UPDATE-INSERT", scn, address, f"note {step}", ssn=1))
-        elif kind == "passed":  # some records of one transaction, of several rows
-            for place in range(chance.randint(2, 5)):
+        elif kind == "failed":  # inserts that are undone, most of them
+            for place in range(0, 2 * chance.randint(1, 3), 2):
+                at, name = chance.choice("abc"), f"t{scn}"
+                told.append(
+                    change(number, chance.randint(1, 2), "INSERT", scn, at, f"note {step}/{place}", ssn=place,
+                           transaction=name)
+                )  # fmt: skip
+                if chance.random() < 0.8:
+                    told.append(change(number, None, "DELETE", scn, at, ssn=place + 1, transaction=name))
+        elif kind == "passed":  # some records of one transaction, of several rows, some of which it undoes
+            for place in range(chance.randint(2, 6)):
+                if chance.random() < 0.3:
+                    name = chance.choice([f"t{scn}", f"t{scn}", f"t{scn}", "another", None])
+                    used = [record.address[-1] for record in told if record.address and record.transaction == name]
+                    at = chance.choice([*"abc", *used * 3])
+                    told.append(change(number, None, "DELETE", scn, at, ssn=place, transaction=name))
+                    continue
                 change_type, at = (
                     chance.choice(["INSERT", "UPDATE-INSERT", "UPDATE-DELETE", "DELETE"]),
                     chance.choice([*"aabbc", None]),
@@ -229,9 +305,9 @@ def invent(number: int, chance: random.Random) -> list[Record]:
 
 
 def invented(histories: int, seed: int, split: int, backwards: bool = False) -> list[Record]:
-    """Return the records of many histories, delivered in `split` batches; their numbers begin at 1001."""
+    """Return the records of many histories, delivered in `split` batches; their numbers begin at `INVENTED`."""
     chance, batch = random.Random(seed), random.Random(split)
-    records = [record for number in range(1001, 1001 + histories) for record in invent(number, chance)]
+    records = [record for number in range(INVENTED, INVENTED + histories) for record in invent(number, chance)]
     if backwards:
         records.reverse()
     return [replace(record, batch=batch.randint(1, split)) for record in records]
@@ -251,6 +327,13 @@ def newest(records: Iterable[Record]) -> dict[Key, Record]:
     That is the newest record; but within its transaction the row to which an update gave the key last has it, until
     that row, told by its address, gives it up.
     """
+    told = list(records)
+    undoing = undoings(told)
+    return {key: _deciding(list(copies.values()), undoing) for key, copies in distinct(told).items()}
+
+
+def distinct(records: Iterable[Record]) -> dict[Key, dict[Any, Record]]:
+    """Return of each key its records by rank, of copies the earliest one."""
     by_key: dict[Key, dict[Any, Record]] = {}
     for record in records:
         if record.key is not None and not record.bad:
@@ -258,22 +341,86 @@ def newest(records: Iterable[Record]) -> dict[Key, Record]:
             known = copies.get(record.rank)
             if known is None or record.batch < known.batch:
                 copies[record.rank] = record
-    return {key: _deciding(list(copies.values())) for key, copies in by_key.items()}
+    return by_key
 
 
-def _deciding(records: list[Record]) -> Record:
+Undoings = dict[tuple[str | None, str], list[Record]]
+
+
+def undoings(records: Iterable[Record]) -> Undoings:
+    """Return the row deletes of each address and transaction."""
+    found: Undoings = {}
+    for record in records:
+        if record.key is None and not record.bad and record.transaction:
+            found.setdefault((record.address, record.transaction), []).append(record)
+    return found
+
+
+def undone_in(record: Record, undoing: Undoings) -> int | None:
+    """Return the first batch with a row delete by which its transaction undid an insert; None if it stands."""
+    if not _may_be_undone(record):
+        return None
+    found = undoing.get((record.address, record.transaction or ""), [])
+    return min((delete.batch for delete in found if delete.rank > record.rank), default=None)
+
+
+def _may_be_undone(record: Record) -> bool:
+    return record.kind == "insert" and None not in (record.address, record.transaction)
+
+
+def _deciding(records: list[Record], undoing: Undoings) -> Record:
+    """Return the row of a key, in the batch since which its base table has had it as it is.
+
+    An insert that is undone takes no part, unless nothing else is known of the key. An insert that stands may be undone
+    yet: so the row rests on all inserts that stand, and on what is there without them.
+    """
+    certain = [record for record in records if not _may_be_undone(record)]
+    kept = _kept(certain) if certain else []
+    last = kept[0] if kept else None
+    taken = max((record.rank for record in certain if last and record.kind != "delete" and last.transaction
+                 and record.transaction == last.transaction), default=())  # fmt: skip
+    recent = [
+        record for record in records
+        if _may_be_undone(record) and (
+            last is None or record.rank > last.rank or (record.transaction == last.transaction and record.rank > taken)
+        )
+    ]  # fmt: skip
+    gone = {record.rank: undone_in(record, undoing) for record in recent}
+    standing = [record for record in recent if gone[record.rank] is None]
+    undone = [record for record in recent if gone[record.rank] is not None]
+    if not certain and undone:  # nothing else may be known of the key in the end
+        newest_undone = max(undone, key=lambda record: record.rank)
+        kept, standing = [newest_undone], standing or [newest_undone]
+    row = _row([*certain, *standing])
+    # An insert that stood in an earlier batch than that of its undoing has set the row.
+    since = [batch for record in recent if (batch := gone[record.rank]) and batch > record.batch]
+    return replace(row, batch=max([record.batch for record in [*kept, *standing]] + since))
+
+
+def _row(records: list[Record]) -> Record:
+    """Return the record that sets the row."""
+    last, taken, given_up = _of_newest_transaction(records)
+    return last if taken is None or any(_ends(record, taken) for record in given_up) else taken
+
+
+def _kept(records: list[Record]) -> list[Record]:
+    """Return the records on which the row rests, the newest one first."""
+    last, taken, given_up = _of_newest_transaction(records)
+    return [last, *given_up, *([taken] if taken else [])]
+
+
+def _of_newest_transaction(records: list[Record]) -> tuple[Record, Record | None, list[Record]]:
+    """Return the newest record; of its transaction the newest one that sets a row, and the deletes after that one."""
     last = max(records, key=lambda record: record.rank)
     if last.transaction is None:
-        return last
+        return last, None, []
     of_it = [record for record in records if record.transaction == last.transaction]
     taken = max((record for record in of_it if record.kind != "delete"), key=lambda record: record.rank, default=None)
     given_up: dict[str | None, Record] = {}
     for record in sorted(of_it, key=lambda record: record.rank):
         if record.kind == "delete" and (taken is None or record.rank > taken.rank):
             given_up[record.address] = record
-    row = last if taken is None or any(_ends(record, taken) for record in given_up.values()) else taken
-    kept = [row, *given_up.values(), *([taken] if taken and given_up else [])]
-    return replace(row, batch=max(record.batch for record in kept))
+    return last, taken, list(given_up.values())
 
 
 def _ends(delete: Record, taken: Record) -> bool:
@@ -319,10 +466,11 @@ class Version:
     valid_to: int | None
     undone: tuple[int, ...] | None
     was_live: bool
+    never_was: bool = False  # an insert that its transaction undid
 
     @property
     def is_version(self) -> bool:
-        return self.record.kind != "delete"
+        return self.record.kind != "delete" and not self.never_was
 
 
 def replay(records: Iterable[Record]) -> dict[Key, list[Version]]:
@@ -332,15 +480,16 @@ def replay(records: Iterable[Record]) -> dict[Key, list[Version]]:
     for record in told:
         if record.key is None and not record.bad:
             undoing.setdefault(record.address, {})[record.identity] = record
-    by_key: dict[Key, dict[Any, Record]] = {}
-    for record in told:
-        if record.key is not None and not record.bad:
-            by_key.setdefault(record.key, {}).setdefault(record.rank, record)
+    undoing_inserts = undoings(told)
     versions: dict[Key, list[Version]] = {}
-    for key, copies in by_key.items():
+    for key, copies in distinct(told).items():
         every, holder = [copies[rank] for rank in sorted(copies)], None
-        of_other_rows = set()  # deletes of the row from which the key had been passed on before
+        undone = {record.rank for record in every if undone_in(record, undoing_inserts)}
+        # What says nothing of the row: undone inserts, and deletes of the row from which the key had been passed on.
+        of_other_rows = set(undone)
         for record in every:
+            if record.rank in undone:
+                continue
             if record.kind != "delete":
                 holder = record
             elif holder and record.transaction and holder.transaction == record.transaction:
@@ -351,7 +500,8 @@ def replay(records: Iterable[Record]) -> dict[Key, list[Version]]:
             next_from = min(map(_time, after), default=None)
             if record.rank in of_other_rows:
                 valid_from = _time(record) if next_from is None else next_from
-                versions.setdefault(key, []).append(Version(record, valid_from, next_from, None, live))
+                is_undone = record.rank in undone
+                versions.setdefault(key, []).append(Version(record, valid_from, next_from, None, live, is_undone))
                 continue
             ends = sorted(
                 (r.rank, _time(r))
@@ -392,6 +542,9 @@ def account_of_versions(known: list[Record], come: list[Record]) -> dict[str, in
             count["deleted"] += ended
             continue
         version = version_of[record.identity]
+        if version.never_was:
+            count["superseded"] += 1
+            continue
         count["applied"] += 1
         effects = ("inserted", "updated") if version.is_version else ("tombstoned", "deleted")
         count[effects[version.was_live]] += 1
@@ -422,12 +575,14 @@ def account(known: list[Record], come: list[Record]) -> dict[str, int]:
     for record in come:
         if not record.bad:
             copies.setdefault(record.identity, []).append(record)
-    # Of each key whose row changes, the record that counts as applied.
+    undoing = undoings(known + come)
+    # Of each key whose row changes, the record that counts as applied; none if a row comes back that was there before.
     applied: dict[Key, Any] = {}
     for key, row in after.items():
         if key not in before or before[key].rank != row.rank:
-            ranks = {same[0].rank for same in copies.values() if same[0].key == key}
-            applied[key] = row.rank if row.rank in ranks else max(ranks)
+            come_of_key = [same[0] for same in copies.values() if same[0].key == key]
+            stand = [record.rank for record in come_of_key if undone_in(record, undoing) is None]
+            applied[key] = row.rank if row.rank in {record.rank for record in come_of_key} else max(stand, default=None)
     for identity, same in copies.items():
         record = same[0]
         is_known = (
@@ -519,7 +674,7 @@ class Rows(OneModel[Record]):
 
     def pending(self) -> set[str | None]:
         """Return the addresses of row deletes that came alone, in `arrivals`: each address has one of them."""
-        delivered = [record for record in self.upto(self.batch) if (record.address or "~") < "AAA001"]
+        delivered = [record for record in self.upto(self.batch) if (record.address or "~") < f"AAA{INVENTED:06}"]
         return {
             address for address, rank in row_deletes(delivered)
             if not any(record.key and record.address == address and record.rank < rank for record in delivered)

@@ -24,7 +24,7 @@ from (
     select
         *,
         {{ reconcile.replaces_base(keyless) }} as _change_is_merged,
-        _change_is_merged{{ ' and not ' ~ lost if lost }} as _change_is_applied,
+        _change_is_merged{{ ' and _change_applied_sequence is not null' if by_address }}{{ ' and not ' ~ lost if lost }} as _change_is_applied,
         coalesce(not _change_base_deleted, false) as _change_was_live
     from {{ newest }}
 )

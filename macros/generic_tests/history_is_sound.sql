@@ -28,12 +28,13 @@ with records as (
             select {{ key }}, deletes._change_sequence, deletes._row_id, max_by(struct(writes._change_type, writes._row_id), writes._change_sequence) as _change_last_write
             from {{ base }} as deletes
             inner join {{ base }} as writes using ({{ key }}, _change_transaction)
-            where deletes._change_type = 'delete' and writes._change_type <> 'delete' and writes._change_sequence < deletes._change_sequence
+            where deletes._change_type = 'delete' and writes._change_type <> 'delete' and not coalesce(writes._change_is_undone, false) and writes._change_sequence < deletes._change_sequence
             group by {{ key }}, deletes._change_sequence, deletes._row_id
         )
         where _change_last_write._change_type = 'update' and _change_last_write._row_id <> _row_id
     ) as deletes
         on {{ reconcile.keys_match(keys, 'deletes', 'record') }} and _change_of_other_row = _change_sequence
+    where not coalesce(_change_is_undone, false)
     {%- endif %}
 ),
 

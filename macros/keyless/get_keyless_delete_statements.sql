@@ -58,13 +58,16 @@ using (
 ) as incoming
 on incoming.{{ place }} = known.{{ place }} and incoming._change_sequence = known._change_sequence
 when matched and struct(incoming._change_time, incoming._change_id) < struct(known._change_time, known._change_id) then update set _change_time = incoming._change_time, _change_id = incoming._change_id
+{%- if reconcile.keys_may_shift(settings.keyless) %}
+when matched and known._change_transaction is null and incoming._change_transaction is not null then update set _change_transaction = incoming._change_transaction
+{%- endif %}
 when not matched then insert *
 {%- endmacro %}
 
 {%- macro _distinct_keyless_deletes(relations, settings) -%}
 {%- set place = settings.keyless.place -%}
 {%- set stored = reconcile.stored_column(place, settings.file_format) -%}
-select {{ place }}{{ ' as ' ~ stored if stored != place }}, _change_sequence, _change_time, _change_id, _change_batch
+select {{ place }}{{ ' as ' ~ stored if stored != place }}, {{ reconcile.columns_of_keyless_deletes(settings.keyless) | join(', ') }}
 from (
     {{ reconcile.keyless_deletes(relations.changes_cache, settings.keyless, settings.unique_key) | indent(4) }}
 )

@@ -23,13 +23,16 @@ and ({{ place }}.end_time is null or {{ row }}.cell_time < {{ place }}.end_time)
     unique_key. -#}
 {%- macro keyless_deletes(changes, keyless, keys) -%}
 {%- set place = keyless.place -%}
-select {{ place }}, _change_sequence, first._change_time, first._change_id, _change_batch, records as _change_records
+select {{ place }}, _change_sequence, first._change_time, first._change_id, _change_batch,{{ ' _change_transaction,' if reconcile.keys_may_shift(keyless) }} records as _change_records
 from (
     select
         {{ place }},
         _change_sequence,
         min(struct(_change_time, _change_id)) as first,
         min(_change_batch) as _change_batch,
+        {%- if reconcile.keys_may_shift(keyless) %}
+        min(_change_transaction) as _change_transaction,
+        {%- endif %}
         count(*) as records
     from {{ changes }}
     where {{ reconcile.is_keyless_delete_record(keys) }}

@@ -8,7 +8,7 @@
   {%- if not transactions or built.get('transactions') == transactions -%}
     {{ return([]) }}
   {%- endif -%}
-  {%- set types = reconcile.columns_of_transaction() -%}
+  {%- set types = dict(reconcile.columns_of_transaction(settings), **{'_change_is_undone': 'boolean'}) -%}
   {%- set base = reconcile.qualified(relations.base) -%}
   {%- set existing = adapter.get_column_schema_from_query('select * from ' ~ base) | map(attribute='name') | list -%}
   {%- set missing = [] -%}
@@ -19,5 +19,19 @@
   {%- set properties = reconcile.properties_clause({'reconcile.declaration': tojson(built, sort_keys=true)}) -%}
   {{ return((['alter table ' ~ base ~ ' add columns (' ~ missing | join(', ') ~ ')'] if missing else [])
       + (['insert into ' ~ base ~ ' select * from ' ~ base ~ ' where false'] if missing and settings.file_format == 'iceberg' else [])
+      + reconcile._get_keyless_upgrade_statements(relations, settings)
       + ['alter table ' ~ base ~ ' set ' ~ properties]) }}
+{%- endmacro %}
+
+{#- The same for the table of keyless deletes. -#}
+{%- macro _get_keyless_upgrade_statements(relations, settings) -%}
+  {%- set statements = [] -%}
+  {%- if settings.built[settings.keyless.kind] -%}
+    {%- set table = reconcile.qualified(relations[settings.keyless.kind]) -%}
+    {%- set existing = adapter.get_column_schema_from_query('select * from ' ~ table) | map(attribute='name') | list -%}
+    {%- if '_change_transaction' not in existing -%}
+      {%- do statements.append('alter table ' ~ table ~ ' add columns (_change_transaction string)') -%}
+    {%- endif -%}
+  {%- endif -%}
+  {{ return(statements) }}
 {%- endmacro %}

@@ -1,11 +1,14 @@
 {#- The pending rows of a model, for the test `no_pending_rows` and for `reconcile_status`: the rows of which only some
-    columns are known, and the row deletes for whose address no earlier record is known. -#}
+    columns are known, and the row deletes for whose address no earlier record is known. Of batches that were purged
+    from staging, nothing tells any more whether an insert is known: the base table does not keep all inserts that were
+    undone. -#}
 {%- macro pending_rows_of(node) -%}
 {%- set keys = reconcile.keys_of(node) -%}
 {%- set settings = reconcile.settings_of_node(node) -%}
 {%- set relations = reconcile.model_relations(reconcile.relation_of(node)) -%}
 {%- set base = reconcile.stored_rows(relations.base, settings) -%}
 {%- if settings.keyless.kind == 'row_deletes' and load_relation(relations.row_deletes) %}
+{%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) %}
 select *
 from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }} as row_delete
 where not exists (
@@ -21,6 +24,9 @@ and not exists (
     from {{ base }} as base
     where base._row_id = row_delete._row_id and base._change_sequence < row_delete._change_sequence
 )
+{%- if purged %}
+and row_delete._change_batch > {{ purged }}
+{%- endif %}
 {%- elif node.config.materialized == 'current_view' %}
 {{ reconcile.pending_rows(relations, reconcile._settings_of_view(node)) }}
 {%- else %}

@@ -42,7 +42,9 @@
     {%- set types = {
           '_change_sequence': 'string', '_change_time': 'timestamp', '_change_batch': 'bigint', '_deleted': 'boolean',
           '_change_row_sequence': 'string', '_change_column_sequences': 'map<string,string>'} -%}
-    {%- set types = dict(types, **reconcile.columns_of_transaction()) -%}
+    {%- set types = dict(types, **reconcile.columns_of_transaction(settings)) -%}
+    {#- Spark shortens the names of types with many fields. -#}
+    {%- do types.pop('_change_displaced') -%}
     {%- set declared = settings.columns | map(attribute='name') | list -%}
     {%- for column in adapter.get_column_schema_from_query(sql) if column.name in declared -%}
       {%- do types.update({reconcile.identifier(column.name): column.dtype}) -%}
@@ -56,7 +58,7 @@
       {%- set type = reconcile.stored_type(types.get(column, snapshot_types.get(stored)), settings.file_format) -%}
       {%- if stored not in snapshot_types -%}
         {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' has no column ' ~ stored ~ '; name a copy of the whole base table'
-              ~ (', or add the column to a copy that an earlier version made' if column in reconcile.columns_of_transaction() else '')) -%}
+              ~ (', or add the column to a copy that an earlier version made' if column in reconcile.columns_of_transaction(settings) else '')) -%}
       {%- elif snapshot_types[stored] != type -%}
         {%- do complaints.append('column ' ~ stored ~ ' of its base snapshot ' ~ settings.base_snapshot ~ ' has the type ' ~ snapshot_types[stored] ~ ', and the base table needs ' ~ type ~ '; create the copy again with this type') -%}
       {%- endif -%}

@@ -73,6 +73,8 @@
       '_change_valid_to': 'valid_to where versions that changed nothing count with the one before',
       '_change_is_insert': 'whether an insert gave the row its key, where keys may pass from row to row',
       '_change_contenders': 'records of the transaction that may still decide on the row: address, sequence, time, batch',
+      '_change_displaced': 'records that set the row if its transaction, or another one, turns out to have undone an insert',
+      '_change_is_undone': 'whether the transaction of the record undid it: it is no version',
       '_change_is_known': 'whether every column of the version is known',
       '_deleted': 'whether the row is deleted',
       '_row_id': 'the address of the row at its source; NULL of backfill rows',

@@ -5,7 +5,7 @@
       + (['_row_id'] if settings.row_ids else [])
       + (['_change_transaction'] if reconcile.keys_may_shift(settings.keyless) else [])
       + (['_change_columns'] if settings.partial_records else [])
-      + reconcile.derived_columns(settings.partial_records)) }}
+      + reconcile.derived_columns(settings.partial_records, settings.keyless)) }}
 {%- endmacro %}
 
 {#- The columns in which copies of one record may differ, so that a later copy may change them. -#}
@@ -14,7 +14,8 @@
 {%- endmacro %}
 
 {#- The columns of a history that follow from the records before and after, beside the values of a partial record. -#}
-{%- macro derived_columns(partial_records) -%}
+{%- macro derived_columns(partial_records, keyless=none) -%}
   {{ return(['valid_from', 'valid_to', '_change_repeats', '_change_valid_to']
-      + (['_change_is_known'] if partial_records else [])) }}
+      + (['_change_is_known'] if partial_records else [])
+      + (['_change_is_undone'] if reconcile.keys_may_shift(keyless) else [])) }}
 {%- endmacro %}

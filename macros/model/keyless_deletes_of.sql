@@ -11,6 +11,12 @@
   {{ return(none) }}
 {%- endmacro %}
 
+{#- The columns of a table of keyless deletes beside their place. -#}
+{%- macro columns_of_keyless_deletes(keyless) -%}
+  {{ return(['_change_sequence', '_change_time', '_change_id', '_change_batch']
+      + (['_change_transaction'] if reconcile.keys_may_shift(keyless) else [])) }}
+{%- endmacro %}
+
 {#- Whether the model's rows are cells, which are deleted by ranges. Its source macro says so, or its own `meta:
     {range_deletes: true}`. -#}
 {%- macro takes_range_deletes(node) -%}

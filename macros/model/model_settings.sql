@@ -178,7 +178,8 @@
     {%- do aspects.update({'range_deletes': true}) -%}
   {%- endif -%}
   {%- if keys and reconcile.keys_may_shift(reconcile.keyless_deletes_of(model)) -%}
-    {%- do aspects.update({'transactions': true}) -%}
+    {#- 2: the second form of the columns of `columns_of_transaction`. -#}
+    {%- do aspects.update({'transactions': 2}) -%}
   {%- endif -%}
   {%- set digests = {} -%}
   {%- for aspect, value in aspects.items() -%}

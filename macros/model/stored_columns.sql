@@ -45,7 +45,7 @@ from (
 
 {#- The same for the table of keyless deletes. -#}
 {%- macro stored_keyless_deletes(relations, keyless, file_format) -%}
-  {%- set columns = [keyless.place, '_change_sequence', '_change_time', '_change_id', '_change_batch'] -%}
+  {%- set columns = [keyless.place] + reconcile.columns_of_keyless_deletes(keyless) -%}
   {{ return(reconcile._restored(relations[keyless.kind], columns, {}, file_format)) }}
 {%- endmacro %}
 

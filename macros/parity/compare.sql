@@ -14,7 +14,7 @@
   {%- if comparison.position -%}
     {%- set staged = reconcile.staged_at(comparison, versions.model) -%}
     {%- set delivered = reconcile.delivery_at(comparison, staged) -%}
-    {%- do reconcile.run_statements([reconcile.cache_recent_records(comparison, staged)]) -%}
+    {%- do reconcile.run_statements([reconcile.cache_recent_records(comparison, staged, versions.model)]) -%}
     {%- do staged.update(reconcile.one_row(reconcile.count_recent_records(comparison))) -%}
     {%- do staged.update({'folds': staged.touched > 0 or not staged.has_base}) -%}
     {%- do reconcile.run_statements([reconcile.cache_touched_records(comparison, staged)] if staged.folds else []) -%}

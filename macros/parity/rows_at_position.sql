@@ -111,15 +111,28 @@ select
 {%- endmacro %}
 
 {#- The records because of which a row of the base table may not be the row at the position. They are not before the
-    position, not in the base table, or not applied at all. -#}
-{%- macro cache_recent_records(comparison, staged) -%}
+    position, not in the base table, or not applied at all. Where keys may shift, keyless deletes that are not in the
+    base table may undo inserts of rows that are: the keys of such rows count too. -#}
+{%- macro cache_recent_records(comparison, staged, version) -%}
 {%- set settings = comparison.settings -%}
+{%- set key, by_address = reconcile.key_columns(settings.unique_key), reconcile.keys_may_shift(settings.keyless) -%}
+{%- set recent = reconcile._placed_records(comparison, staged.first, staged.last, staged.quarantined) -%}
+{%- set is_recent = "_change_side <> 'before' or _change_batch > " ~ staged.base_batch ~ ' or _change_error is not null' -%}
 {%- set query -%}
-select {{ reconcile.key_columns(settings.unique_key) }},{{ ' _row_id,' if settings.row_ids }} _change_sequence, _change_error, _change_side
+select {{ key }},{{ ' _row_id,' if settings.row_ids }}{{ ' _change_transaction, _change_batch,' if by_address }} _change_sequence, _change_error, _change_side
 from (
-    {{ reconcile._placed_records(comparison, staged.first, staged.last, staged.quarantined) | indent(4) }}
+    {{ recent | indent(4) }}
 )
-where _change_side <> 'before' or _change_batch > {{ staged.base_batch }} or _change_error is not null
+where {{ is_recent }}
+{%- if by_address and staged.has_base %}
+union all
+select {{ key }}, null, null, null, null, null, 'before'
+from (
+    {{ reconcile.keys_with_undone_inserts(
+          reconcile.stored_rows(comparison.relations.base, settings, version),
+          '(\n' ~ recent ~ '\n)', settings.unique_key) | indent(4) }}
+)
+{%- endif %}
 {%- endset -%}
 {{ reconcile.cached(comparison.recent_cache, query) }}
 {%- endmacro %}
@@ -168,6 +181,10 @@ group by {{ reconcile.key_columns(keys) }}
 {%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted']
       + (['_change_row_sequence'] if settings.partial_records else [])
       + (['_row_id'] if settings.row_ids else []) -%}
+{%- set stored = reconcile.stored_keyless_deletes(comparison.relations, settings.keyless, settings.file_format)
+      if reconcile.keys_may_shift(settings.keyless) and load_relation(comparison.relations.row_deletes) -%}
+{%- set undoing = reconcile.undoing_deletes(comparison.recent_cache, keys, stored)
+      if reconcile.keys_may_shift(settings.keyless) -%}
 {%- if staged.has_base -%}
 select {{ reconcile.broadcast_hint('touched', staged.touched) }}{{ columns | join(', ') }}
 from {{ reconcile.stored_rows(comparison.relations.base, settings, versions.model) }} as known
@@ -180,7 +197,7 @@ left anti join (
 {%- if staged.folds -%}
 select {{ columns | join(', ') }}
 from (
-    {{ reconcile.fold_of('(select * from ' ~ comparison.touched_cache ~ " where _change_side = 'before')", settings) | indent(4) }}
+    {{ reconcile.fold_of('(select * from ' ~ comparison.touched_cache ~ " where _change_side = 'before')", settings, undoing) | indent(4) }}
 )
 {%- endif -%}
 {%- endmacro %}

@@ -35,7 +35,7 @@ def of_rows(histories: int, seed: int, split: int) -> Told:
     arrive, end = row_deletes.arrivals()
     once = [*arrive, *row_deletes.invented(histories, seed, 3)]
     otherwise = [*_shuffled(arrive, split), *row_deletes.invented(histories, seed, split, backwards=True)]
-    return Told(once, otherwise, end, lambda row: 0 <= row[0] <= 1000)
+    return Told(once, otherwise, end, lambda row: 0 <= row[0] < row_deletes.INVENTED)
 
 
 def of_cells(histories: int, seed: int, split: int) -> Told:
@@ -105,7 +105,7 @@ class Proof:
     def _check_pending(self, rows: Rows) -> None:
         """What no_pending_rows finds are the row deletes that came alone; in the end none of those that make sense."""
         failing = rows.project.failing("no_pending_rows", rows.name)  # type: ignore[attr-defined]
-        assert {row._row_id for row in failing if row._row_id < "AAA001"} == rows.pending()
+        assert {row._row_id for row in failing if row._row_id < f"AAA{row_deletes.INVENTED:06}"} == rows.pending()
         assert bool(rows.pending()) == (rows.batch < 3)
 
 

@@ -442,6 +442,20 @@ def test_rows_in_flight_that_are_gone_on_both_sides_match(memory: Memory) -> Non
     assert (run["compared"], run["rechecks"]) == (0, 1)
 
 
+def test_an_insert_takes_no_part_whose_undoing_is_not_merged_yet(memory: Memory) -> None:
+    things = Things(memory, "undone", "oracle")
+    row, failed = {"id": 1, "name": "a", "amount": "1"}, {"tx_id": "t", "row_id": "b"}
+    things.append(things.change(row, scn=10, row_id="a"))
+    things.append(things.change({**row, "name": "failed"}, scn=20, **failed))
+    things.run()
+    things.append(things.change({}, "DELETE", scn=21, **failed))
+    things.snapshot((1, "a", "1"), kind="scn", position="1000", taken_at=TAKEN)
+    for _ in range(2):
+        run = things.test(passes=True)
+        assert (run["compared"], run["matched"]) == (1, 1)
+        things.run()
+
+
 @pytest.mark.parametrize(("later", "verdict"), [(-1, "confirmed"), (0, "confirmed"), (1, "in_flight")])
 def test_of_spanner_all_is_delivered_up_to_the_last_nanosecond_of_a_cut(
     memory: Memory, later: int, verdict: str

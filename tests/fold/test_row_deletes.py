@@ -145,8 +145,39 @@ def test_tables_of_an_earlier_version_get_the_columns_by_which_keys_are_followed
         now.run(1)
         now.check_state()
         added = set(memory.table(f"{schema}.tbl__base").columns) - set(made)
-        of_state = {"_change_is_insert", "_change_contenders"} if models is Rows else set()
-        assert added == {"_change_transaction"} | of_state
+        of_state = {"_change_is_insert", "_change_contenders", "_change_displaced"}
+        assert added == {"_change_transaction"} | (of_state if models is Rows else {"_change_is_undone"})
     now.run(2)
     assert now.now() == {(1, 2, "a"), (1, 3, "b")}
+    assert now.failing_tests() == set()
+
+
+@pytest.mark.parametrize("models", [Rows, RowVersions])
+def test_tables_of_an_earlier_version_get_the_columns_by_which_undone_inserts_are_told(
+    memory: Memory, models: type[Rows]
+) -> None:
+    """Of row deletes that were there before no transaction is known; inserts that come later are undone."""
+    failed = [
+        change(1, 1, "INSERT", 12, "c", "failed", transaction="u"),
+        change(1, None, "DELETE", 13, "c", transaction="u"),
+    ]
+    records = [
+        change(1, 1, "INSERT", 9, "a", "x", transaction="s"),
+        change(1, 7, "INSERT", 10, "c", "z"),
+        change(1, None, "DELETE", 11, "c"),
+        *(replace(record, batch=batch) for batch, record in enumerate(failed, 2)),
+    ]
+    schema = f"row_deletes_with_transactions_{models.materialized}"
+    digest = {"macros/model/model_settings.sql": {"{'transactions': 2}": "{'transactions': true}"}}
+    earlier = models(memory, schema, records, digest)
+    earlier.run(1)
+    added = {"tbl__base": "_change_displaced" if models is Rows else "_change_is_undone"}
+    added["tbl__row_deletes"] = "_change_transaction"
+    for table, column in added.items():
+        memory.keep(f"{schema}.{table}", memory.table(f"{schema}.{table}").drop(column))
+    now = models(memory, schema, earlier)  # type: ignore[arg-type]
+    for batch, shown in [(1, "x"), (2, "failed"), (3, "x")]:
+        now.run(batch)
+        assert all(column in memory.table(f"{schema}.{table}").columns for table, column in added.items())
+        assert now.now() == {(1, 1, shown)}
     assert now.failing_tests() == set()

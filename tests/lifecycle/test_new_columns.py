@@ -16,16 +16,26 @@ BEFORE = {"id": "bigint", "note": "string"}
 NOW = {"id": "bigint", "a b": "string", "at": "timestamp_ntz", "list": "array<timestamp_ntz>"}
 
 
-@pytest.mark.parametrize("materialized", ["current_state", pytest.param("history", marks=pytest.mark.soak)])
-def test_a_full_refresh_replaces_the_columns(spark: SparkSession, materialized: str) -> None:
-    schema = f"new_columns_{materialized}"
+@pytest.mark.parametrize(
+    ("source", "materialized"),
+    [
+        ("mysql", "current_state"),
+        ("oracle", "current_state"),
+        pytest.param("mysql", "history", marks=pytest.mark.soak),
+    ],
+)
+def test_a_full_refresh_replaces_the_columns(spark: SparkSession, source: str, materialized: str) -> None:
+    """A row of Oracle that another insert displaced is kept with all its columns, as fields of one."""
+    schema = f"new_columns_{source}_{materialized}"
     warehouse = SparkWarehouse(spark)
     row = {"id": 1, "note": "x", "a b": "y", "at": "2026-11-25 08:00:00", "list": ["2026-11-25 08:00:00", None]}
-    warehouse.stage(f"{schema}.changes", [Staged(event("mysql", row), "things", 1)])
+    inserted = [{"scn": 9, "row_id": "a", "tx_id": "s"}, {"scn": 10, "row_id": "b", "tx_id": "t"}]
+    records = [event(source, row, metadata=metadata if source == "oracle" else {}) for metadata in inserted]
+    warehouse.stage(f"{schema}.changes", [Staged(record, "things", 1) for record in records])
     project = PlainProject(warehouse, schema, file_format=file_format())
     project.source(schema, "changes")
     config = f"{{{{ config(materialized='{materialized}', unique_key='id') }}}}"
-    call = "{{ reconcile.datastream_mysql(source('lake', 'changes'), object='things') }}"
+    call = f"{{{{ reconcile.datastream_{source}(source('lake', 'changes'), object='things') }}}}"
     for columns in (BEFORE, NOW):
         project.model("things", f"{config}\n{call}", columns)
         project.run("things", full_refresh=True)
@@ -33,3 +43,7 @@ def test_a_full_refresh_replaces_the_columns(spark: SparkSession, materialized: 
     (stored,) = warehouse.table(f"{schema}.things").select(*(f"`{name}`" for name in NOW)).collect()
     moment = datetime(2026, 11, 25, 8)
     assert tuple(stored) == (1, "y", moment, [moment, None])
+    if source == "oracle":
+        (kept,) = warehouse.table(f"{schema}.things__base").collect()
+        (displaced,) = kept._change_displaced
+        assert displaced.row.asDict() == {"a b": "y", "at": moment, "list": [moment, None]}

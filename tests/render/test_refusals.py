@@ -785,6 +785,8 @@ ADDRESSES = {
     "_change_transaction": "string",
     "_change_is_insert": "boolean",
     "_change_contenders": "array<struct<address:string,sequence:string,time:timestamp,batch:bigint>>",
+    # Of any type: Spark shortens the names of types with many fields.
+    "_change_displaced": "array<struct<... 7 more fields>>",
 }
 
 

@@ -4,10 +4,18 @@
   {%- set settings, relations, range = run.settings, run.relations, run.range -%}
   {%- if run.has_work -%}
     {%- set parsed = reconcile.parse_range(relations, settings, range) -%}
-    {%- set fold = reconcile.newest_rows(relations, settings, range) -%}
+    {#- Keyless deletes may undo inserts: then the fold depends on them. -#}
+    {%- set by_address = reconcile.keys_may_shift(settings.keyless) -%}
+    {%- if by_address -%}
+      {%- set keyless_count = reconcile.count_keyless_deletes(
+            relations.changes_cache, settings.keyless, settings.unique_key) -%}
+    {%- endif -%}
+    {%- set fold = reconcile.newest_rows(relations, settings, range, keyless_count) -%}
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, fold)) -%}
-    {%- set keyless_count = reconcile.count_keyless_deletes(
-          relations.changes_cache, settings.keyless, settings.unique_key) -%}
+    {%- if not by_address -%}
+      {%- set keyless_count = reconcile.count_keyless_deletes(
+            relations.changes_cache, settings.keyless, settings.unique_key) -%}
+    {%- endif -%}
     {%- if reconcile.has_keyless_deletes(settings.keyless, settings.built, keyless_count) -%}
       {%- do reconcile.run_statements(reconcile.get_cache_rows_statements(relations, settings, range)) -%}
       {%- set counts = reconcile.one_row(reconcile.counts_with_keyless_deletes(relations, settings, range)) -%}

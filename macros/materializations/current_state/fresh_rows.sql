@@ -6,7 +6,7 @@
     `has_keyless_deletes`: whether the model has a table of keyless deletes, which the view then reads too. `last`: the
     last batch that counts, for an earlier moment; none otherwise. -#}
 {%- macro fresh_rows(relations, settings, known, has_keyless_deletes, batch, last=none) -%}
-with {{ reconcile._fresh_rows_ctes(relations, settings, known, batch, last) }}
+with {{ reconcile._fresh_rows_ctes(relations, settings, known, batch, last, has_keyless_deletes) }}
 {%- if settings.keyless %},
 
 keyless_deletes as (
@@ -26,7 +26,7 @@ keyless_deletes as (
 
 {#- The rows of a `current_view` of which only some columns are known. -#}
 {%- macro pending_rows(relations, settings) -%}
-with {{ reconcile._fresh_rows_ctes(relations, settings, settings.known, settings.batch, none) }}
+with {{ reconcile._fresh_rows_ctes(relations, settings, settings.known, settings.batch, none, false) }}
 
 select *
 from fresh
@@ -37,12 +37,16 @@ where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if sett
     the later records folded in, deleted rows too. Spark plans and computes a nondeterministic subquery once, however
     often it is named. The condition `spark_partition_id() >= 0` is always true, and makes a subquery
     nondeterministic. -#}
-{%- macro _fresh_rows_ctes(relations, settings, known, batch, last) -%}
+{%- macro _fresh_rows_ctes(relations, settings, known, batch, last, has_keyless_deletes) -%}
 {%- set changes = reconcile.checked_records(
       'select * from ' ~ reconcile.qualified(relations.changes), [], settings, batch + 1, last) -%}
 {%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted']
       + (['_change_row_sequence'] if settings.partial_records else [])
       + (['_row_id'] if settings.row_ids else []) -%}
+{%- set undoing = reconcile.undoing_deletes(
+      'changes', settings.unique_key,
+      reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) if has_keyless_deletes)
+      if reconcile.keys_may_shift(settings.keyless) -%}
 {%- set joins_by_address = known is not none and reconcile.keys_may_shift(settings.keyless) -%}
 {{ 'checked' if joins_by_address else 'changes' }} as (
     {{ changes | indent(4) }}
@@ -52,7 +56,7 @@ where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if sett
 fresh as (
     select {{ columns | join(', ') }}
     from (
-        {{ reconcile.fold_of('changes', settings) | indent(8) }}
+        {{ reconcile.fold_of('changes', settings, undoing) | indent(8) }}
     )
 )
 {%- else %}
@@ -65,7 +69,7 @@ changes as (
 ),
 {% endif %}
 folded as (
-    {{ (reconcile.newest_by_address('changes', settings, reconcile.touched_as_records(stored, 'changes', settings, true))
+    {{ (reconcile.newest_by_address('changes', settings, undoing, reconcile.touched_as_records(stored, 'changes', settings, true))
           if joins_by_address else reconcile.fold_of('changes', settings)) | indent(4) }}
 ),
 

@@ -30,11 +30,11 @@ when matched then update set
 {%- else %}
 when matched and {% if by_address %}newest._change_replaces_base{% else %}newest._change_sequence > base._change_sequence{% endif %} then update set
     {%- for column in columns %}
-    {{ reconcile.stored_column(column, settings.file_format) }} = newest.{{ column }}{{ ',' if not loop.last }}
+    {{ reconcile.stored_column(column, settings.file_format) }} = {{ reconcile.displaced_with_base(settings) if column == '_change_displaced' else 'newest.' ~ column }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- if by_address %}
 when matched then update set
-    {%- for column in reconcile.columns_of_transaction() | list + ['_change_batch'] %}
+    {%- for column in reconcile.columns_of_transaction(settings) | list + ['_change_batch'] %}
     {{ column }} = newest.{{ column }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- endif %}

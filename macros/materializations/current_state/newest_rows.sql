@@ -1,8 +1,9 @@
 {#- The fold of a range's records, each row beside the base table's row of the same key, for the counts and the MERGE. A
-    rebuild from a base snapshot has the snapshot's rows in place of the base table's. -#}
-{%- macro newest_rows(relations, settings, range) -%}
+    rebuild from a base snapshot has the snapshot's rows in place of the base table's. `keyless_count`: how many keyless
+    deletes the range holds; used only where keys may shift. -#}
+{%- macro newest_rows(relations, settings, range, keyless_count=0) -%}
 {%- if reconcile.keys_may_shift(settings.keyless) -%}
-{{ reconcile._newest_by_address(relations, settings, range) }}
+{{ reconcile._newest_by_address(relations, settings, range, keyless_count) }}
 {%- else -%}
 {%- set newest = reconcile._newest_with_base(relations, settings, range) -%}
 {{ reconcile.columns_with_base(newest) if settings.partial_records else newest }}
@@ -43,36 +44,48 @@ left join (
 
 {#- The base table's rows take part in the fold, since a record may be of the transaction that set a row. The rows of a
     base snapshot take part with their values. -#}
-{%- macro _newest_by_address(relations, settings, range) -%}
+{%- macro _newest_by_address(relations, settings, range, keyless_count) -%}
 {%- set table = reconcile.known_table(relations, range) -%}
+{%- set stored = reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format)
+      if reconcile.has_earlier_keyless_deletes(settings.keyless, settings.built, range) -%}
+{%- set undoing = reconcile.undoing_deletes(relations.changes_cache, settings.unique_key, stored) if stored or keyless_count -%}
 {%- if not table -%}
-{{ reconcile.newest_by_address_of_all(relations.changes_cache, settings) }}
+{{ reconcile.newest_by_address_of_all(relations.changes_cache, settings, undoing) }}
 {%- else -%}
 {{ reconcile.newest_by_address(
-      relations.changes_cache, settings,
+      relations.changes_cache, settings, undoing,
       reconcile.touched_as_records(
-          reconcile.stored_rows(table, settings), relations.changes_cache, settings, range.kind == 'rebuild', range.delivered)) }}
+          reconcile.stored_rows(table, settings), relations.changes_cache, settings, range.kind == 'rebuild', range.delivered, keyless_count)) }}
 {%- endif -%}
 {%- endmacro %}
 
 {#- The rows of a table that records touch, as records. `known`: the table; `changes`: the records; `delivered`: how
-    many records there are. `with_values`: whether the records have the values of the rows. -#}
-{%- macro touched_as_records(known, changes, settings, with_values, delivered=1) -%}
+    many records there are. `with_values`: whether the records have the values of the rows. `has_keyless_deletes`:
+    whether the records may hold keyless deletes, which touch the rows whose inserts they undo. -#}
+{%- macro touched_as_records(known, changes, settings, with_values, delivered=1, has_keyless_deletes=true) -%}
+{%- set touched -%}
+(
+        select {{ reconcile.key_columns(settings.unique_key) }}
+        from {{ changes }}
+        union all
+        {{ reconcile.keys_with_undone_inserts(known, changes, settings.unique_key) | indent(8) }}
+    )
+{%- endset -%}
 {%- set rows -%}
 (
     select {{ reconcile.broadcast_hint('touched', delivered) }}known.*
     from {{ known }} as known
-    left semi join {{ changes }} as touched
+    left semi join {{ touched if has_keyless_deletes else changes }} as touched
         on {{ reconcile.keys_match(settings.unique_key, 'touched', 'known') }}
 )
 {%- endset -%}
 {{ reconcile.rows_as_records(rows, settings, with_values) }}
 {%- endmacro %}
 
-{#- The fold of checked records: one row for each key. -#}
-{%- macro fold_of(changes, settings) -%}
+{#- The fold of checked records: one row for each key. `undoing`: see `newest_by_address`. -#}
+{%- macro fold_of(changes, settings, undoing=none) -%}
 {%- if reconcile.keys_may_shift(settings.keyless) -%}
-{{ reconcile.newest_by_address(changes, settings) }}
+{{ reconcile.newest_by_address(changes, settings, undoing) }}
 {%- elif settings.partial_records -%}
 {{ reconcile.newest_columns(changes, settings.columns, settings.unique_key) }}
 {%- else -%}

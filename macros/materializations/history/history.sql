@@ -10,7 +10,7 @@
     {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, fold)) -%}
     {%- set counts = reconcile.one_row(
           reconcile.version_counts_with_keyless_deletes(relations, settings, range) if keyless_count
-          else reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered)) -%}
+          else reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered, settings.keyless)) -%}
     {%- set messages = parsed.messages + reconcile.record_messages(relations, settings, range, parsed.facts, counts) -%}
     {%- if reconcile.has_keyless_deletes(settings.keyless, settings.built, keyless_count) -%}
       {%- do reconcile.run_statements(

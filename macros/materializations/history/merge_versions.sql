@@ -3,7 +3,7 @@
 {%- macro merge_versions(relations, settings, range, counts) -%}
 {%- set columns = reconcile.history_columns(settings) -%}
 {%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
-{%- set derived = (values if settings.partial_records else []) + reconcile.derived_columns(settings.partial_records)
+{%- set derived = (values if settings.partial_records else []) + reconcile.derived_columns(settings.partial_records, settings.keyless)
       + reconcile.columns_of_copies(settings.keyless) -%}
 merge into {{ reconcile.qualified(relations.base) }} as base
 using (

@@ -10,7 +10,8 @@
     the row of a version, the version is valid up to that delete.
 
     Where keys may shift, a delete may be of another row than the one that an update of the same transaction had given
-    the key to (`_change_is_of_other_row`). Such a delete ends no version. To find it takes one more sort.
+    the key to, and an insert may be undone by its transaction. Such a record (`_change_is_of_no_row`) is no version and
+    ends none. To find it takes one more sort.
     `keyless_count`: how many keyless deletes the range holds. -#}
 {%- macro recomputed_versions(relations, settings, range, keyless_count) -%}
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
@@ -18,7 +19,7 @@
 {%- set names = reconcile.identifiers(values) -%}
 {%- set backwards = 'partition by ' ~ key ~ ' order by _change_sequence desc rows between unbounded preceding and' -%}
 {%- set forwards = 'partition by ' ~ key ~ ' order by _change_sequence rows between unbounded preceding and' -%}
-{%- set own = reconcile.derived_columns(settings.partial_records) + reconcile.columns_of_copies(settings.keyless) -%}
+{%- set own = reconcile.derived_columns(settings.partial_records, settings.keyless) + reconcile.columns_of_copies(settings.keyless) -%}
 select
     *,
     _change_known is null as _change_is_new,
@@ -55,7 +56,7 @@ from (
                     *,
                     last_value(if(_change_is_version, struct(valid_to{% for name in names %}, {{ name }}{% endfor %}), null), true) over ({{ forwards }} 1 preceding) as _change_before,
                     {%- if reconcile.keys_may_shift(settings.keyless) %}
-                    coalesce(last_value(if(_change_is_of_other_row, null, _change_is_version and _change_ended_by is null), true) over ({{ forwards }} 1 preceding), false) as _change_was_live
+                    coalesce(last_value(if(_change_is_of_no_row, null, _change_is_version and _change_ended_by is null), true) over ({{ forwards }} 1 preceding), false) as _change_was_live
                     {%- else %}
                     coalesce(lag({{ '_change_is_version and _change_ended_by is null' if settings.keyless else '_change_is_version' }}) over (partition by {{ key }} order by _change_sequence), false) as _change_was_live
                     {%- endif %}
@@ -78,9 +79,9 @@ from (
 select
     *,
     {%- if reconcile.keys_may_shift(settings.keyless) %}
-    last_value(if(_change_is_of_other_row, null, _change_sequence), true) {{ later }} 1 preceding) as _change_next_sequence,
-    coalesce(min(if(_change_is_of_other_row, null, _change_time)) {{ later }} current row), _change_time) as valid_from,
-    min(if(_change_is_of_other_row, null, _change_time)) {{ later }} 1 preceding) as valid_to
+    last_value(if(_change_is_of_no_row, null, _change_sequence), true) {{ later }} 1 preceding) as _change_next_sequence,
+    coalesce(min(if(_change_is_of_no_row, null, _change_time)) {{ later }} current row), _change_time) as valid_from,
+    min(if(_change_is_of_no_row, null, _change_time)) {{ later }} 1 preceding) as valid_to
     {%- else %}
     {%- if settings.keyless %}
     lag(_change_sequence) over (partition by {{ key }} order by _change_sequence desc) as _change_next_sequence,
@@ -89,7 +90,7 @@ select
     min(_change_time) {{ later }} 1 preceding) as valid_to
     {%- endif %}
 from (
-    {{ (reconcile._of_other_rows(records, key) if reconcile.keys_may_shift(settings.keyless) else records) | indent(4) }}
+    {{ (reconcile._of_no_row(reconcile._undone_inserts(relations, settings, range, records), key) if reconcile.keys_may_shift(settings.keyless) else records) | indent(4) }}
 )
 {%- endset -%}
 {%- if settings.keyless -%}
@@ -112,7 +113,8 @@ from (
 )
 {%- else -%}
 {%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
-{%- set is_version = "_change_type <> 'delete' as _change_is_version" -%}
+{%- set is_version = "_change_type <> 'delete'" ~ (' and not _change_is_undone' if reconcile.keys_may_shift(settings.keyless) else '')
+      ~ ' as _change_is_version' -%}
 select * except (_change_carried), {% for name in values %}_change_carried.{{ name }}, {% endfor %}{{ is_version }}
 from (
     {{ validity | indent(4) }}
@@ -120,35 +122,47 @@ from (
 {%- endif -%}
 {%- endmacro %}
 
-{#- The records, and whether each is a delete of another row than the one that had taken the key last. `key`: the key
-    columns, as SQL. -#}
-{%- macro _of_other_rows(records, key) -%}
+{#- The records, and whether each says nothing of the key's row: an insert that is undone, or a delete of another row than
+    the one that had taken the key last. `key`: the key columns, as SQL. -#}
+{%- macro _of_no_row(records, key) -%}
 select
     *,
-    coalesce(
+    _change_is_undone or coalesce(
         _change_type = 'delete'
         and _change_last_write.type = 'update'
             and _change_last_write.transaction = _change_transaction
             and _change_last_write.address <> _row_id,
         false
-    ) as _change_is_of_other_row
+    ) as _change_is_of_no_row
 from (
     select
         *,
-        last_value(if(_change_type = 'delete', null, struct(_change_type as type, _change_transaction as transaction, _row_id as address)), true) over (partition by {{ key }} order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_last_write
+        last_value(if(_change_type = 'delete' or _change_is_undone, null, struct(_change_type as type, _change_transaction as transaction, _row_id as address)), true) over (partition by {{ key }} order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_last_write
     from (
         {{ records | indent(8) }}
     )
 )
 {%- endmacro %}
 
+{#- The records with the keyless deletes of their addresses, and whether each is an insert that its transaction undid. -#}
+{%- macro _undone_inserts(relations, settings, range, records) -%}
+select
+    *,
+    _change_type = 'insert' and exists(
+        coalesce(_change_deletes, array()),
+        found -> coalesce(found.transaction = _change_transaction, false) and found.sequence > _change_sequence
+    ) as _change_is_undone
+from (
+    {{ records | indent(4) }}
+) as record
+{{ reconcile._join_of_keyless_deletes(relations, settings, range) }}
+{%- endmacro %}
+
 {#- A version ends with the first keyless delete that names its row and lies between its record and the next one.
-    `validity`: a SELECT of the records with `valid_from`, `valid_to` and `_change_next_sequence`. -#}
+    `validity`: a SELECT of the records with `valid_from`, `valid_to` and `_change_next_sequence`; where keys may shift
+    also with `_change_deletes`. -#}
 {%- macro _ended_versions(relations, settings, range, validity) -%}
-{%- set place, by_address = settings.keyless.place, settings.keyless.kind == 'row_deletes' -%}
-{%- set row = '_row_id as _change_row_id' if by_address
-      else '_range.row_key as _change_row_key, _range.family as _change_family' -%}
-{%- set delete = '_change_sequence as sequence, _change_time as time' ~ (', ' ~ place ~ ' as place' if not by_address else '') -%}
+{%- set by_address, may_shift = settings.keyless.kind == 'row_deletes', reconcile.keys_may_shift(settings.keyless) -%}
 select
     * except (valid_to, _change_next_sequence, _change_deletes, _change_ended_by),
     _change_ended_by,
@@ -156,7 +170,7 @@ select
 from (
     select
         *,
-        if(_change_type = 'delete', null, array_min(filter(
+        if(_change_type = 'delete'{{ ' or _change_is_undone' if may_shift }}, null, array_min(filter(
             _change_deletes,
             found -> found.sequence > _change_sequence and (_change_next_sequence is null or found.sequence < _change_next_sequence)
             {%- if not by_address %}
@@ -165,24 +179,39 @@ from (
         ))) as _change_ended_by
     from (
         {{ validity | indent(8) }}
-    ) as record
-    left join (
-        select {{ row }}, collect_set(struct({{ delete }})) as _change_deletes
-        from (
-            select {{ place }}, _change_sequence, _change_time
-            from {{ relations.changes_cache }}
-            where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
-            {%- if reconcile.has_earlier_keyless_deletes(settings.keyless, settings.built, range) %}
-            union all
-            select {{ place }}, _change_sequence, _change_time
-            from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }}
-            {%- endif %}
-        )
-        group by {{ '_row_id' if by_address else '_range.row_key, _range.family' }}
-    ) as keyless
-        on {{ 'record._row_id = keyless._change_row_id' if by_address
-              else 'record.row_key = keyless._change_row_key and record.family = keyless._change_family' }}
+    )
+    {%- if not may_shift %} as record
+    {{ reconcile._join_of_keyless_deletes(relations, settings, range) | indent(4) }}
+    {%- endif %}
 )
+{%- endmacro %}
+
+{#- A join of records, named `record`, with the keyless deletes that may name their rows, `_change_deletes`. -#}
+{%- macro _join_of_keyless_deletes(relations, settings, range) -%}
+{%- set place, by_address = settings.keyless.place, settings.keyless.kind == 'row_deletes' -%}
+{%- set row = '_row_id as _change_row_id' if by_address
+      else '_range.row_key as _change_row_key, _range.family as _change_family' -%}
+{%- set may_shift = reconcile.keys_may_shift(settings.keyless) -%}
+{%- set delete = '_change_sequence as sequence, _change_time as time'
+      ~ (', ' ~ place ~ ' as place' if not by_address else '')
+      ~ (', _change_transaction as transaction' if may_shift else '') -%}
+{%- set columns = place ~ ', _change_sequence, _change_time' ~ (', _change_transaction' if may_shift else '') -%}
+left join (
+    select {{ row }}, collect_set(struct({{ delete }})) as _change_deletes
+    from (
+        select {{ columns }}
+        from {{ relations.changes_cache }}
+        where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
+        {%- if reconcile.has_earlier_keyless_deletes(settings.keyless, settings.built, range) %}
+        union all
+        select {{ columns }}
+        from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }}
+        {%- endif %}
+    )
+    group by {{ '_row_id' if by_address else '_range.row_key, _range.family' }}
+) as keyless
+    on {{ 'record._row_id = keyless._change_row_id' if by_address
+          else 'record.row_key = keyless._change_row_key and record.family = keyless._change_family' }}
 {%- endmacro %}
 
 {#- One row for each distinct record of the range's keys, whether the record has come again or not. `_change_known` is
@@ -192,7 +221,7 @@ from (
 {%- set key = reconcile.key_columns(settings.unique_key) -%}
 {%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
 {%- set carried = 'struct(' ~ (values or ['null as nothing']) | join(', ') ~ ')' -%}
-{%- set known = reconcile.derived_columns(settings.partial_records) + (values if settings.partial_records else [])
+{%- set known = reconcile.derived_columns(settings.partial_records, settings.keyless) + (values if settings.partial_records else [])
       + reconcile.columns_of_copies(settings.keyless) -%}
 {%- set fields = ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch']
       + (['_change_columns'] if settings.partial_records else [])
@@ -259,8 +288,8 @@ left semi join (
 
 {%- macro _type_of_known(settings) -%}
 {%- set types = [] -%}
-{%- for column in reconcile.derived_columns(settings.partial_records) -%}
-  {%- set is_boolean = column in ['_change_repeats', '_change_is_known'] -%}
+{%- for column in reconcile.derived_columns(settings.partial_records, settings.keyless) -%}
+  {%- set is_boolean = column in ['_change_repeats', '_change_is_known', '_change_is_undone'] -%}
   {%- do types.append(column ~ (': boolean' if is_boolean else ': timestamp')) -%}
 {%- endfor -%}
 {%- for column in settings.columns if settings.partial_records and column.name not in settings.unique_key -%}

@@ -13,6 +13,9 @@ select
 from {{ reconcile.stored_rows(relations.base, settings) }}
 where
     {{ '_change_is_known' if settings.partial_records else "_change_type <> 'delete'" }}
+    {%- if reconcile.keys_may_shift(settings.keyless) %}
+    and not coalesce(_change_is_undone, false)
+    {%- endif %}
     {%- if reconcile._folds_unchanged() %}
     and not _change_repeats
     {%- endif %}

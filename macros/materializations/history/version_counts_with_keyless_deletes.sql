@@ -4,7 +4,7 @@
     delete that ends no version is applied and counts as tombstoned. -#}
 {%- macro version_counts_with_keyless_deletes(relations, settings, range) -%}
 {{ reconcile.summed_counts(
-      reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered),
+      reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered, settings.keyless),
       reconcile._ending_counts(relations, settings, range),
       ['duplicate', 'superseded', 'pending', 'applied', 'deleted', 'tombstoned']) }}
 {%- endmacro %}

@@ -166,6 +166,8 @@ replace where relation = 'demo.orders'
 select 'demo.orders' as relation, batch, kind, name, spelled, form, is_declared, records
 from reconcile_notes_da2f7fd25744;
 
+select count(*) from reconcile_changes_da2f7fd25744 where (_change_error is null and `id` is null);
+
 cache table reconcile_fold_da2f7fd25744 as
 select *
 from (
@@ -180,78 +182,161 @@ select
     _change_sequence as _change_applied_sequence
 from (
     select
-        winner.* except (_change_batch),
-        greatest(winner._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
-        _change_contenders,
+        winner.* except (_change_batch, _change_undone_in),
+        batch as _change_batch,
+        if(contenders is null and batch > winner._change_batch, array(struct(if(winner._deleted, winner._row_id, '') as address, winner._change_sequence as sequence, winner._change_time as time, winner._change_batch as batch)), contenders) as _change_contenders,
+        displaced as _change_displaced,
         records as _change_records,
         sequences as _change_sequences
     from (
         select
-            if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as winner,
-            if(cardinality(later) = 0, null, concat(
-                if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
-                array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
-            )) as _change_contenders,
-            records,
-            sequences
+            *,
+            filter(kept, change -> change.sequence <> winner._change_sequence) as displaced,
+            greatest(
+                winner._change_batch,
+                array_max(transform(contenders, change -> change.batch)),
+                array_max(transform(kept, change -> change.batch)),
+                undone_in
+            ) as batch
         from (
             select
-                newest,
-                written,
-                transform(
-                    filter(deletes, change -> change.transaction = newest._change_transaction and change.sequence > coalesce(written._change_sequence, '')),
-                    change -> struct(change.address, change.sequence, change.time, change.batch)
-                ) as later,
-                records,
-                sequences
+                *,
+                if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as winner,
+                if(cardinality(later) = 0, null, concat(
+                    if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
+                    array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+                )) as contenders
             from (
-                select * except (written), if(written._change_transaction = newest._change_transaction, written, null) as written
+                select
+                    *,
+                    if(certain is null or get(standing, 0)._change_sequence >= certain._change_sequence, get(standing, 0), certain) as newest,
+                    coalesce(get(standing, 0), certain_written) as written,
+                    transform(
+                        filter(deletes, change -> change.transaction = if(certain is null or get(standing, 0)._change_sequence >= certain._change_sequence, get(standing, 0), certain)._change_transaction and change.sequence > coalesce(coalesce(get(standing, 0), certain_written)._change_sequence, '')),
+                        change -> struct(change.address, change.sequence, change.time, change.batch)
+                    ) as later,
+                    if(cardinality(standing) = 0 or certain is null and undone is null and get(standing, 0)._change_sequence = get(standing, -1 + cardinality(standing))._change_sequence, null, array_sort(
+                        concat(
+                            transform(
+                                filter(
+                                    if(undone is null, standing, concat(standing, array(undone))),
+                                    (change, place) -> place = 0 or place = cardinality(standing) or change._change_sequence <> get(standing, place - 1)._change_sequence
+                                ),
+                                change -> struct(case when change._deleted then 'delete' when change._change_is_insert then 'insert' else 'update' end as type, change._change_sequence as sequence, change._change_time as time, change._change_batch as batch, change._row_id as address, change._change_transaction as transaction, if(change._deleted, null, struct(change.`placed_at` as `placed_at`, change.`ratio` as `ratio`, change.`status` as `status`, change.`total` as `total`)) as row)
+                            ),
+                            if(certain_written is null, array(), array(if(
+                                exists(certain_later, change -> coalesce(certain_written._change_is_insert or change.address = certain_written._row_id, true)),
+                                struct('insert' as type, certain_written._change_sequence as sequence, certain_written._change_time as time, certain_written._change_batch as batch, cast(null as string) as address, certain_written._change_transaction as transaction, cast(null as struct<`placed_at`:timestamp,`ratio`:double,`status`:string,`total`:decimal(38,10)>) as row),
+                                struct(case when certain_written._deleted then 'delete' when certain_written._change_is_insert then 'insert' else 'update' end as type, certain_written._change_sequence as sequence, certain_written._change_time as time, certain_written._change_batch as batch, certain_written._row_id as address, certain_written._change_transaction as transaction, if(certain_written._deleted, null, struct(certain_written.`placed_at` as `placed_at`, certain_written.`ratio` as `ratio`, certain_written.`status` as `status`, certain_written.`total` as `total`)) as row)
+                            ))),
+                            transform(array_sort(filter(certain_later, change -> not exists(certain_later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch)))), change -> struct('delete' as type, change.sequence as sequence, change.time as time, change.batch as batch, change.address as address, certain._change_transaction as transaction, cast(null as struct<`placed_at`:timestamp,`ratio`:double,`status`:string,`total`:decimal(38,10)>) as row)),
+                            if(certain is null or certain._change_transaction is not null, array(), array(struct(case when certain._deleted then 'delete' when certain._change_is_insert then 'insert' else 'update' end as type, certain._change_sequence as sequence, certain._change_time as time, certain._change_batch as batch, certain._row_id as address, certain._change_transaction as transaction, if(certain._deleted, null, struct(certain.`placed_at` as `placed_at`, certain.`ratio` as `ratio`, certain.`status` as `status`, certain.`total` as `total`)) as row)))
+                        ),
+                        (one, other) -> case when one.sequence > other.sequence then -1 when one.sequence < other.sequence then 1 else 0 end
+                    )) as kept
                 from (
                     select
-                        max_by(
-                            struct(
-                                `id`,
-                                if(_change_type = 'delete', null, `status`) as `status`,
-                                if(_change_type = 'delete', null, `total`) as `total`,
-                                if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
-                                if(_change_type = 'delete', null, `ratio`) as `ratio`,
-                                _change_sequence,
-                                _change_time,
-                                _change_batch,
-                                _change_type = 'delete' as _deleted,
-                                _row_id,
-                                _change_transaction,
-                                _change_type = 'insert' as _change_is_insert
-                            ),
-                            struct(_change_sequence, _change_transaction is not null, -_change_batch)
-                        ) as newest,
-                        max_by(
-                            struct(
-                                `id`,
-                                if(_change_type = 'delete', null, `status`) as `status`,
-                                if(_change_type = 'delete', null, `total`) as `total`,
-                                if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
-                                if(_change_type = 'delete', null, `ratio`) as `ratio`,
-                                _change_sequence,
-                                _change_time,
-                                _change_batch,
-                                _change_type = 'delete' as _deleted,
-                                _row_id,
-                                _change_transaction,
-                                _change_type = 'insert' as _change_is_insert
-                            ),
-                            if(_change_type = 'delete', null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
-                        ) as written,
-                        collect_set(if(
-                            _change_type = 'delete',
-                            struct(_change_transaction as transaction, _row_id as address, _change_sequence as sequence, _change_time as time, _change_batch as batch),
-                            null
-                        )) as deletes,
-                        count(*) as records,
-                        collect_set(_change_sequence) as sequences
-                    from reconcile_changes_da2f7fd25744
-                    where _change_error is null and `id` is not null
-                    group by `id`
+                        *,
+                        if(certain is null and forall(recent, change -> change._change_undone_in is not null), slice(recent, 1, 1), filter(recent, change -> change._change_undone_in is null)) as standing,
+                        if(certain is null and exists(recent, change -> change._change_undone_in is null), get(filter(recent, change -> change._change_undone_in is not null), 0), null) as undone,
+                        array_max(transform(filter(recent, change -> change._change_undone_in > change._change_batch), change -> change._change_undone_in)) as undone_in,
+                        transform(
+                        filter(deletes, change -> change.transaction = certain._change_transaction and change.sequence > coalesce(certain_written._change_sequence, '')),
+                        change -> struct(change.address, change.sequence, change.time, change.batch)
+                    ) as certain_later
+                    from (
+                        select
+                            * except (written, inserts),
+                            if(written._change_transaction = certain._change_transaction, written, null) as certain_written,
+                            array_sort(
+                                filter(
+                                    inserts,
+                                    change -> certain is null
+                                        or change._change_sequence >= certain._change_sequence
+                                        or change._change_transaction = certain._change_transaction
+                                        and change._change_sequence > coalesce(if(written._change_transaction = certain._change_transaction, written, null)._change_sequence, '')
+                                ),
+                                (one, other) -> case
+                                    when one._change_sequence > other._change_sequence then -1
+                                    when one._change_sequence < other._change_sequence then 1
+                                    else int(sign(one._change_batch - other._change_batch))
+                                end
+                            ) as recent
+                        from (
+                            select
+                                max_by(
+                                    struct(
+                                        `id`,
+                                        if(_change_type = 'delete', null, `status`) as `status`,
+                                        if(_change_type = 'delete', null, `total`) as `total`,
+                                        if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                                        if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                        _change_sequence,
+                                        _change_time,
+                                        _change_batch,
+                                        _change_type = 'delete' as _deleted,
+                                        _row_id,
+                                        _change_transaction,
+                                        _change_type = 'insert' as _change_is_insert,
+                                        _change_undone_in
+                                    ),
+                                    if(_change_type = 'insert' and _row_id is not null and _change_transaction is not null, null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
+                                ) as certain,
+                                max_by(
+                                    struct(
+                                        `id`,
+                                        if(_change_type = 'delete', null, `status`) as `status`,
+                                        if(_change_type = 'delete', null, `total`) as `total`,
+                                        if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                                        if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                        _change_sequence,
+                                        _change_time,
+                                        _change_batch,
+                                        _change_type = 'delete' as _deleted,
+                                        _row_id,
+                                        _change_transaction,
+                                        _change_type = 'insert' as _change_is_insert,
+                                        _change_undone_in
+                                    ),
+                                    if(_change_type = 'delete' or _change_type = 'insert' and _row_id is not null and _change_transaction is not null, null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
+                                ) as written,
+                                collect_list(if(
+                                    _change_type = 'insert' and _row_id is not null and _change_transaction is not null,
+                                    struct(
+                                        `id`,
+                                        if(_change_type = 'delete', null, `status`) as `status`,
+                                        if(_change_type = 'delete', null, `total`) as `total`,
+                                        if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                                        if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                        _change_sequence,
+                                        _change_time,
+                                        _change_batch,
+                                        _change_type = 'delete' as _deleted,
+                                        _row_id,
+                                        _change_transaction,
+                                        _change_type = 'insert' as _change_is_insert,
+                                        _change_undone_in
+                                    ),
+                                    null
+                                )) as inserts,
+                                collect_set(if(
+                                    _change_type = 'delete',
+                                    struct(_change_transaction as transaction, _row_id as address, _change_sequence as sequence, _change_time as time, _change_batch as batch),
+                                    null
+                                )) as deletes,
+                                count(*) as records,
+                                collect_set(_change_sequence) as sequences
+                            from (
+                                select *, cast(null as bigint) as _change_undone_in
+                                from (
+                                    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_time, _change_batch, _row_id, _change_transaction
+                                    from reconcile_changes_da2f7fd25744
+                                    where _change_error is null and `id` is not null
+                                )
+                            )
+                            group by `id`
+                        )
+                    )
                 )
             )
         )
@@ -259,8 +344,6 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_fold_da2f7fd25744' is not null;
-
-select count(*) from reconcile_changes_da2f7fd25744 where (_change_error is null and `id` is null);
 
 drop view if exists reconcile_rows_da2f7fd25744;
 
@@ -338,7 +421,7 @@ from (
         select
             *,
             _change_replaces_base as _change_is_merged,
-            _change_is_merged and not _change_is_lost as _change_is_applied,
+            _change_is_merged and _change_applied_sequence is not null and not _change_is_lost as _change_is_applied,
             coalesce(not _change_base_deleted, false) as _change_was_live
         from reconcile_rows_da2f7fd25744
     )
@@ -369,13 +452,14 @@ cross join (
                 from (
                     select _row_id, _change_sequence, _change_records as records, false as is_known
                     from (
-                        select _row_id, _change_sequence, first._change_time, first._change_id, _change_batch, records as _change_records
+                        select _row_id, _change_sequence, first._change_time, first._change_id, _change_batch, _change_transaction, records as _change_records
                         from (
                             select
                                 _row_id,
                                 _change_sequence,
                                 min(struct(_change_time, _change_id)) as first,
                                 min(_change_batch) as _change_batch,
+                                min(_change_transaction) as _change_transaction,
                                 count(*) as records
                             from reconcile_changes_da2f7fd25744
                             where (_change_error is null and `id` is null)
@@ -412,15 +496,16 @@ tblproperties (
     'reconcile.row_deletes' = 'demo.orders'
 )
 as
-select _row_id as `_change_row_id`, _change_sequence, _change_time, _change_id, _change_batch
+select _row_id as `_change_row_id`, _change_sequence, _change_time, _change_id, _change_batch, _change_transaction
 from (
-    select _row_id, _change_sequence, first._change_time, first._change_id, _change_batch, records as _change_records
+    select _row_id, _change_sequence, first._change_time, first._change_id, _change_batch, _change_transaction, records as _change_records
     from (
         select
             _row_id,
             _change_sequence,
             min(struct(_change_time, _change_id)) as first,
             min(_change_batch) as _change_batch,
+            min(_change_transaction) as _change_transaction,
             count(*) as records
         from reconcile_changes_da2f7fd25744
         where (_change_error is null and `id` is null)
@@ -453,7 +538,7 @@ tblproperties (
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
     'write.metadata.metrics.column._change_sequence' = 'full',
-    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "transactions": "b326b5062b2f0e69046810717534cb09", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "transactions": "c81e728d9d4c2f636f067f89cc14862c", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
 )
 as
 select
@@ -469,9 +554,10 @@ select
     _row_id as `_change_row_id`,
     _change_transaction,
     _change_is_insert,
-    _change_contenders
+    _change_contenders,
+    _change_displaced
 from (
-    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_is_insert, _change_contenders
+    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_is_insert, _change_contenders, _change_displaced
     from reconcile_fold_da2f7fd25744
 );
 

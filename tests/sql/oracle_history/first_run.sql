@@ -170,6 +170,7 @@ select
         valid_to <=> _change_known.valid_to and
         _change_repeats <=> _change_known._change_repeats and
         _change_valid_to <=> _change_known._change_valid_to and
+        _change_is_undone <=> _change_known._change_is_undone and
         _change_id <=> _change_known._change_id and
         _change_time <=> _change_known._change_time and
         _change_transaction <=> _change_known._change_transaction
@@ -197,9 +198,9 @@ from (
                 select
                     *,
                     last_value(if(_change_is_version, struct(valid_to, `status`, `total`, `placed_at`, `ratio`), null), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_before,
-                    coalesce(last_value(if(_change_is_of_other_row, null, _change_is_version and _change_ended_by is null), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding), false) as _change_was_live
+                    coalesce(last_value(if(_change_is_of_no_row, null, _change_is_version and _change_ended_by is null), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding), false) as _change_was_live
                 from (
-                    select * except (_change_carried), _change_carried.`status`, _change_carried.`total`, _change_carried.`placed_at`, _change_carried.`ratio`, _change_type <> 'delete' as _change_is_version
+                    select * except (_change_carried), _change_carried.`status`, _change_carried.`total`, _change_carried.`placed_at`, _change_carried.`ratio`, _change_type <> 'delete' and not _change_is_undone as _change_is_version
                     from (
                         select
                             * except (valid_to, _change_next_sequence, _change_deletes, _change_ended_by),
@@ -208,63 +209,71 @@ from (
                         from (
                             select
                                 *,
-                                if(_change_type = 'delete', null, array_min(filter(
+                                if(_change_type = 'delete' or _change_is_undone, null, array_min(filter(
                                     _change_deletes,
                                     found -> found.sequence > _change_sequence and (_change_next_sequence is null or found.sequence < _change_next_sequence)
                                 ))) as _change_ended_by
                             from (
                                 select
                                     *,
-                                    last_value(if(_change_is_of_other_row, null, _change_sequence), true) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and 1 preceding) as _change_next_sequence,
-                                    coalesce(min(if(_change_is_of_other_row, null, _change_time)) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and current row), _change_time) as valid_from,
-                                    min(if(_change_is_of_other_row, null, _change_time)) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and 1 preceding) as valid_to
+                                    last_value(if(_change_is_of_no_row, null, _change_sequence), true) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and 1 preceding) as _change_next_sequence,
+                                    coalesce(min(if(_change_is_of_no_row, null, _change_time)) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and current row), _change_time) as valid_from,
+                                    min(if(_change_is_of_no_row, null, _change_time)) over (partition by `id` order by _change_sequence desc rows between unbounded preceding and 1 preceding) as valid_to
                                 from (
                                     select
                                         *,
-                                        coalesce(
+                                        _change_is_undone or coalesce(
                                             _change_type = 'delete'
                                             and _change_last_write.type = 'update'
                                                 and _change_last_write.transaction = _change_transaction
                                                 and _change_last_write.address <> _row_id,
                                             false
-                                        ) as _change_is_of_other_row
+                                        ) as _change_is_of_no_row
                                     from (
                                         select
                                             *,
-                                            last_value(if(_change_type = 'delete', null, struct(_change_type as type, _change_transaction as transaction, _row_id as address)), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_last_write
+                                            last_value(if(_change_type = 'delete' or _change_is_undone, null, struct(_change_type as type, _change_transaction as transaction, _row_id as address)), true) over (partition by `id` order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_last_write
                                         from (
                                             select
-                                                `id`,
-                                                _change_sequence,
-                                                first(_change_type) as _change_type,
-                                                first(_row_id) as _row_id,
-                                                first(_change_transaction, true) as _change_transaction,
-                                                min(struct(_change_time, _change_id))._change_time as _change_time,
-                                                min(struct(_change_time, _change_id))._change_id as _change_id,
-                                                min(_change_batch) as _change_batch,
-                                                first(_change_carried) as _change_carried,
-                                                first(_change_known, true) as _change_known,
-                                                count_if(_change_known is null) as _change_records
+                                                *,
+                                                _change_type = 'insert' and exists(
+                                                    coalesce(_change_deletes, array()),
+                                                    found -> coalesce(found.transaction = _change_transaction, false) and found.sequence > _change_sequence
+                                                ) as _change_is_undone
                                             from (
-                                                select `id`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, _row_id, _change_transaction, if(_change_type = 'delete', null, struct(`status`, `total`, `placed_at`, `ratio`)) as _change_carried, cast(null as struct<valid_from: timestamp, valid_to: timestamp, _change_repeats: boolean, _change_valid_to: timestamp, _change_id: string, _change_time: timestamp, _change_transaction: string>) as _change_known
-                                                from reconcile_changes_da2f7fd25744
-                                                where _change_error is null and not (_change_error is null and `id` is null)
-                                            )
-                                            group by `id`, _change_sequence
+                                                select
+                                                    `id`,
+                                                    _change_sequence,
+                                                    first(_change_type) as _change_type,
+                                                    first(_row_id) as _row_id,
+                                                    first(_change_transaction, true) as _change_transaction,
+                                                    min(struct(_change_time, _change_id))._change_time as _change_time,
+                                                    min(struct(_change_time, _change_id))._change_id as _change_id,
+                                                    min(_change_batch) as _change_batch,
+                                                    first(_change_carried) as _change_carried,
+                                                    first(_change_known, true) as _change_known,
+                                                    count_if(_change_known is null) as _change_records
+                                                from (
+                                                    select `id`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, _row_id, _change_transaction, if(_change_type = 'delete', null, struct(`status`, `total`, `placed_at`, `ratio`)) as _change_carried, cast(null as struct<valid_from: timestamp, valid_to: timestamp, _change_repeats: boolean, _change_valid_to: timestamp, _change_is_undone: boolean, _change_id: string, _change_time: timestamp, _change_transaction: string>) as _change_known
+                                                    from reconcile_changes_da2f7fd25744
+                                                    where _change_error is null and not (_change_error is null and `id` is null)
+                                                )
+                                                group by `id`, _change_sequence
+                                            ) as record
+                                            left join (
+                                                select _row_id as _change_row_id, collect_set(struct(_change_sequence as sequence, _change_time as time, _change_transaction as transaction)) as _change_deletes
+                                                from (
+                                                    select _row_id, _change_sequence, _change_time, _change_transaction
+                                                    from reconcile_changes_da2f7fd25744
+                                                    where (_change_error is null and `id` is null)
+                                                )
+                                                group by _row_id
+                                            ) as keyless
+                                                on record._row_id = keyless._change_row_id
                                         )
                                     )
                                 )
-                            ) as record
-                            left join (
-                                select _row_id as _change_row_id, collect_set(struct(_change_sequence as sequence, _change_time as time)) as _change_deletes
-                                from (
-                                    select _row_id, _change_sequence, _change_time
-                                    from reconcile_changes_da2f7fd25744
-                                    where (_change_error is null and `id` is null)
-                                )
-                                group by _row_id
-                            ) as keyless
-                                on record._row_id = keyless._change_row_id
+                            )
                         )
                     )
                 )
@@ -279,9 +288,9 @@ select
     100 as delivered,
     (select count_if(_change_error is not null) from reconcile_changes_da2f7fd25744) as quarantined,
     coalesce(sum(_change_records - if(_change_is_new, 1, 0)), 0) as duplicate,
-    0 as superseded,
+    count_if(_change_is_new and _change_effect = 'undone') as superseded,
     count_if(_change_is_new and _change_effect = 'none') as pending,
-    count_if(_change_is_new and _change_effect <> 'none') as applied,
+    count_if(_change_is_new and _change_effect not in ('none', 'undone')) as applied,
     count_if(_change_is_new and _change_effect = 'inserted') as inserted,
     count_if(_change_is_new and _change_effect = 'updated') as updated,
     count_if(_change_is_new and _change_effect = 'deleted') as deleted,
@@ -293,6 +302,7 @@ from (
     select
         *,
         case
+            when _change_is_undone then 'undone'
             when _change_is_version then if(_change_was_live, 'updated', 'inserted')
             when _change_type = 'delete' then if(_change_was_live, 'deleted', 'tombstoned')
             else 'none'
@@ -316,10 +326,10 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
-    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "materialized": "34688aa54164101a7fe993c843fad4f8", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "transactions": "b326b5062b2f0e69046810717534cb09", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "materialized": "34688aa54164101a7fe993c843fad4f8", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "transactions": "c81e728d9d4c2f636f067f89cc14862c", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
 )
 as
-select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, _row_id, _change_transaction, valid_from, valid_to, _change_repeats, _change_valid_to
+select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, _row_id, _change_transaction, valid_from, valid_to, _change_repeats, _change_valid_to, _change_is_undone
 from reconcile_fold_da2f7fd25744;
 
 select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
@@ -374,13 +384,13 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '461e9b9afbc71fa608cf99d11ea074fb')
+tblproperties ('reconcile.definition' = '94930eb25f0c21b1ba86e67e2896e4dc')
 as
 
 {the SELECT of oracle/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '40fdccecd53b92dc02b059531d09d37b')
+tblproperties ('reconcile.definition' = '45d008a94e94efc0a4c6c76a3462a7f7')
 as
 select
     `id`,
@@ -397,6 +407,7 @@ select
 from `demo`.`orders__base`
 where
     _change_type <> 'delete'
+    and not coalesce(_change_is_undone, false)
     and not _change_repeats;
 
 -- REBUILD batches 1-3: 0 of 100 applied

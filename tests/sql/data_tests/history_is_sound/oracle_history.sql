@@ -8,12 +8,13 @@ with records as (
             select `id`, deletes._change_sequence, deletes._row_id, max_by(struct(writes._change_type, writes._row_id), writes._change_sequence) as _change_last_write
             from `demo`.`orders__base` as deletes
             inner join `demo`.`orders__base` as writes using (`id`, _change_transaction)
-            where deletes._change_type = 'delete' and writes._change_type <> 'delete' and writes._change_sequence < deletes._change_sequence
+            where deletes._change_type = 'delete' and writes._change_type <> 'delete' and not coalesce(writes._change_is_undone, false) and writes._change_sequence < deletes._change_sequence
             group by `id`, deletes._change_sequence, deletes._row_id
         )
         where _change_last_write._change_type = 'update' and _change_last_write._row_id <> _row_id
     ) as deletes
         on deletes.`id` = record.`id` and _change_of_other_row = _change_sequence
+    where not coalesce(_change_is_undone, false)
 ),
 
 neighbours as (
