@@ -74,6 +74,7 @@
       '_change_is_insert': 'whether an insert gave the row its key, where keys may pass from row to row',
       '_change_contenders': 'records of the transaction that may still decide on the row: address, sequence, time, batch',
       '_change_is_known': 'whether every column of the version is known',
+      '_change_snapshot': 'where the record stands to the snapshot beside the log: row, before, after or uncertain',
       '_deleted': 'whether the row is deleted',
       '_row_id': 'the address of the row at its source; NULL of backfill rows',
       '_range': 'the range of cells that is deleted: from start_time on, before end_time; NULL: without end, or any',

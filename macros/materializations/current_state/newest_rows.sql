@@ -1,7 +1,9 @@
 {#- The fold of a range's records, each row beside the base table's row of the same key, for the counts and the MERGE. A
     rebuild from a base snapshot has the snapshot's rows in place of the base table's. -#}
 {%- macro newest_rows(relations, settings, range) -%}
-{%- if reconcile.keys_may_shift(settings.keyless) -%}
+{%- if settings.snapshot -%}
+{{ reconcile.newest_beside_snapshot(relations, settings, range) }}
+{%- elif reconcile.keys_may_shift(settings.keyless) -%}
 {{ reconcile._newest_by_address(relations, settings, range) }}
 {%- else -%}
 {%- set newest = reconcile._newest_with_base(relations, settings, range) -%}
