@@ -265,8 +265,8 @@ def snapshot_properties(spark: SparkSession, table: TableName) -> dict[str, str]
     kind = properties.get(OF_SNAPSHOT)
     if kind is None:
         raise UsageError(
-            f"{table} was not created by snapshot.py, so it may be incomplete: load it with snapshot.py. For any table of "
-            "the session, use snapshot.py table."
+            f"{table} was not created by snapshot.py, so it may be incomplete: load it with snapshot.py. For any table "
+            "of the session, use snapshot.py table."
         )
     if kind in ("jdbc", "spanner") and f"{OF_SNAPSHOT}.position" not in properties:
         raise UsageError(
@@ -361,8 +361,8 @@ def refuse_long(job: Job, size: int, longest: str | None) -> None:
     """Raise DataError where the longest row of a snapshot is too long for staging."""
     if size > job.longest_record:
         raise DataError(
-            f"The row {longest} of {job.table} has {size} bytes: raise --longest-record, up to 1g, or take the snapshot "
-            "without the long column."
+            f"The row {longest} of {job.table} has {size} bytes: raise --longest-record, up to 1g, or take the "
+            "snapshot without the long column."
         )
 
 
