@@ -318,8 +318,11 @@ class Lives:
         chance.shuffle(records)
         self.batches: list[list[Record]] = [records[number::parts] for number in range(parts)]
         places = sorted(chance.choices(range(parts), k=len(self.taken))) if parts > 3 else [0, 1]
-        for place, (snapshot, _) in zip(places, self.taken, strict=True):
-            self.batches[place].insert(chance.randrange(1, len(self.batches[place])), snapshot)
+        for number, batch in enumerate(self.batches):
+            here = [snapshot for place, (snapshot, _) in zip(places, self.taken, strict=True) if place == number]
+            among = sorted(chance.sample(range(1, len(batch)), len(here)))
+            for snapshot, before in reversed([*zip(here, among, strict=True)]):
+                batch.insert(before, snapshot)
 
     def _position(self, started: int) -> str:
         """Return what pg_current_snapshot() says now; ids of transactions begin at 101."""
@@ -381,7 +384,10 @@ def live(
     return sum(isinstance(record, Change) for record in staged)
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 12))])
+SEEDS = [4, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 13) if seed != 4)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_histories_with_snapshots_at_random_moments_give_the_rows_of_the_plain_fold(memory: Memory, seed: int) -> None:
     assert live(memory, f"lives_{seed}", Lives(200, seed)) > 1000
 
