@@ -26,7 +26,7 @@ JOBS = {
     "spanner": "reconcile_jobs.spanner.job",
     "bigtable": "reconcile_jobs.bigtable.job",
     "table": "reconcile_jobs.append_table",
-    "snapshot": "reconcile_jobs.snapshot_differences",
+    "snapshot": "reconcile_jobs.snapshot_job",
 }
 
 

@@ -6,6 +6,7 @@ The other kinds: jdbc, spanner, table, files.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 
@@ -36,6 +37,10 @@ file, line, column, value and type, and leaves the table unchanged. (float and d
 Booleans are t, true, 1, f, false, 0. Binary is \x9f7a. Timestamps are 2026-11-21 11:33:13.049844+00; without a zone
 they are UTC. char(n) and varchar(n) become string, and longer texts are an error. The job checks 'not null' in the
 schema.
+
+--pg-snapshot is for an export of PostgreSQL that append.py snapshot is to stage beside a log: what
+pg_current_snapshot() says in the transaction of the export, which is REPEATABLE READ or stricter. --at is then the time
+of that query, or an earlier one; a later time would set rows back.
 """
 
 JDBC_HELP = r"""
@@ -127,6 +132,11 @@ def main(arguments: list[str], console: Console) -> None:
     )
     _add_moment(csv)
     csv.add_argument(
+        "--pg-snapshot",
+        metavar="POSITION",
+        help="what pg_current_snapshot() says in the transaction of the export, as 18642:18650:18644; needs --at",
+    )
+    csv.add_argument(
         "--no-header", action="store_true", help="the files have no header; values are in the order of the schema"
     )
     jdbc = kinds.add_parser("jdbc", help="a table of a database", epilog=JDBC_HELP)
@@ -194,6 +204,13 @@ def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
             f"--null {options.null!r} would always be in quotes; give a text without separator, quote and line break."
         )
 
+    position = options.pg_snapshot
+    if position is not None and not re.fullmatch(r"[0-9]+:[0-9]+:([0-9]+(,[0-9]+)*)?", position):
+        raise UsageError(f"--pg-snapshot {position!r} is not what pg_current_snapshot() says, as 18642:18650:18644.")
+    if position is not None and options.at is None:
+        raise UsageError(
+            "--pg-snapshot needs --at, the time of the export: changes after it are told from earlier ones."
+        )
     into = TableName.parse(options.into, "--into")
 
     spark = session.start(f"snapshot {into}")
@@ -205,6 +222,7 @@ def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
         Dialect(delimiter, options.null),
         header=not options.no_header,
         taken_at=_moment(options.at),
+        pg_snapshot=position,
     )
     console.result({"rows": rows, "into": str(into), "seconds": round(time.monotonic() - started, 1)})
 

@@ -172,6 +172,7 @@ class Recorder:
             return Rows(("count",), [(self.keyless_deletes,)])
         if " as delivered,\n" in asked or "keyed.* except (" in asked:
             counts = {name: 0 for name in _COUNTS} | {"delivered": self.delivered} | self.counts
+            counts |= {name: 0 for name in re.findall(r" as (snapshot_\w+)[,\n]", asked) if name not in counts}
             return Rows(tuple(counts), [counts.values()])
         if asked.startswith("select") and (
             "as delivered" in asked or "count" in asked.split("from")[0] or "sum(" in asked

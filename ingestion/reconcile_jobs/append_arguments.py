@@ -83,17 +83,22 @@ may cure.
 """
 
 SNAPSHOT_HELP = """
-This source is for a table without a log, for example a reference table or an export each night. The job compares the
-snapshot with the previous snapshot of the object in staging, and appends the differences. A new key is an insert, a row
-with other values is an update, and a missing key is a delete. If the two snapshots are equal, the job appends no
-record. Models read the records with the macro snapshots.
+Beside a log, that is into the staging table to which append.py datastream appends: the job appends all rows of the
+snapshot, and its position in the log. The next run of a model begins from them, or repairs its rows, deletes included,
+where changes of the log were lost. So far, this is for PostgreSQL, whose snapshots tell the transactions that they
+see. Before any record of the log is there, say --beside-log, --object and --key.
+
+For a table without a log, for example a reference table or an export each night: the job compares the snapshot with the
+previous snapshot of the object in staging, and appends the differences. A new key is an insert, a row with other values
+is an update, and a missing key is a delete. If the two snapshots are equal, the job appends no record. Models read the
+records with the macro snapshots.
 
 The snapshot table must be the complete result of snapshot.py. Stage the snapshots of an object in the order in which
 they were taken. The job reads this time from the snapshot table, or from --at. It stages a snapshot only once. One
-staging table holds the snapshots of many objects. Use another staging table for the records of a log.
+staging table holds the snapshots of many objects.
 
 Standard output is one line of JSON: rows, inserted, updated, deleted, unchanged, taken_at, first_batch, last_batch,
-seconds; with --dbt also dbt.
+seconds; beside a log: object, rows, position, taken_at, first_batch, last_batch, seconds; with --dbt also dbt.
 
 Exit codes: 0 done; 1 the snapshot is empty, a key is NULL or repeated, a row is too long, or dbt failed; 2 usage or
 configuration; 4 a fault that a retry may cure.
@@ -241,7 +246,7 @@ def arguments(
         "--reread", action="store_true", help="read each table whole, and append the records that staging does not have"
     )
     differences = "the differences between a snapshot and the previous one"
-    snapshot = _source(sources, "snapshot", "a snapshot of a table without a log", differences, SNAPSHOT_HELP)
+    snapshot = _source(sources, "snapshot", "a snapshot of a table, with or without a log", differences, SNAPSHOT_HELP)
     snapshot.add_argument(
         "--table",
         type=lambda text: TableName.parse(text, "--table"),
@@ -251,12 +256,21 @@ def arguments(
     )
     _add_staging(snapshot, has_checkpoint=False, is_log=False)
     snapshot.add_argument(
-        "--key", type=_names, required=True, metavar="NAME,...", help="the columns that identify a row, never NULL"
+        "--key",
+        type=_names,
+        metavar="NAME,...",
+        help="the columns that identify a row, never NULL (default: those that the records of the log name)",
     )
     snapshot.add_argument(
         "--object",
         metavar="NAME",
-        help="the object, which is the table's name in staging (default: the name in --table)",
+        help="the object, which is the table's name in staging (default: the name in --table; beside a log, that of "
+        "the source's table)",
+    )
+    snapshot.add_argument(
+        "--beside-log",
+        action="store_true",
+        help="the staging table is that of a log, and may have no records yet (default: only if it has the log's)",
     )
     snapshot.add_argument(
         "--at",

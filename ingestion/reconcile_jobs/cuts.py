@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.process.errors import Fault, UsageError
 from reconcile_jobs.staging import Appended, Staging, cut_changed_by_hand
+from reconcile_jobs.table_formats import BESIDE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,8 +45,11 @@ class Overtaken(Fault):
 class Cuts:
     """The cuts in a staging table of this job."""
 
-    def __init__(self, spark: SparkSession, staging: Staging, source: str) -> None:
-        self._spark, self._staging, self._source = spark, staging, source
+    def __init__(
+        self, spark: SparkSession, staging: Staging, source: str, cut: str = CUT, beside: bool = False
+    ) -> None:
+        """Open them. `cut`: the object of their rows; `beside`: whether the job appends beside the table's own job."""
+        self._spark, self._staging, self._source, self._cut, self._beside = spark, staging, source, cut, beside
         self._next = 0  # the number of the append that follows what was read
 
     def newest(self, object_: str) -> dict[str, Any] | None:
@@ -58,10 +62,14 @@ class Cuts:
             self._next = 1 + max((int(cut["number"]) for cut in cuts), default=0)
             return next((cut for cut in cuts if cut["object"] == object_), None)
         except (ValueError, KeyError, TypeError):
-            raise UsageError(cut_changed_by_hand(self._staging.name, CUT, "of some batch")) from None
+            raise UsageError(cut_changed_by_hand(self._staging.name, self._cut, "of some batch")) from None
 
-    def append(self, records: DataFrame, object_: str, origin: str, cut: Mapping[str, Any]) -> Appended:
+    def append(
+        self, records: DataFrame, object_: str, origin: str, cut: Mapping[str, Any], staged_as: str | None = None
+    ) -> Appended:
         """Append records of an object, texts of the column `record`, together with their cut.
+
+        `staged_as`: the object under which the records are staged, if that is another one.
 
         Raises Overtaken where another append came first, and other JobErrors.
         """
@@ -69,15 +77,15 @@ class Cuts:
 
         staging, number = self._staging, self._next
         epoch = number - 1  # so that formats which count from 0 count all appends
-        identity = staging.kept(_APPENDS)
+        identity = staging.kept(self._appends)
         if identity is None or staging.was_set_back() or staging.begun(identity) > epoch:
             # A table that was set back knows of fewer appends than the format: they go on under another name.
             identity = self._anew()
         staging.number_after_all_appends()
         cut_text = json.dumps({"number": number, "object": object_, **cut}, separators=(",", ":"), ensure_ascii=False)
-        rows = records.select("record", f.lit(object_).alias("object"))
+        rows = records.select("record", f.lit(staged_as or object_).alias("object"))
         rows = rows.unionByName(
-            self._spark.range(1).select(f.lit(cut_text).alias("record"), f.lit(CUT).alias("object"))
+            self._spark.range(1).select(f.lit(cut_text).alias("record"), f.lit(self._cut).alias("object"))
         )
         rows = rows.withColumn("origin", f.lit(origin))
         appended = staging.append(rows, self._source, identity, "", epoch, [f"cut {number}"])
@@ -96,10 +104,14 @@ class Cuts:
         return appended
 
     def _anew(self) -> str:
-        identity = str(uuid.uuid4())
-        self._staging.keep(_APPENDS, identity)
+        identity = (BESIDE if self._beside else "") + str(uuid.uuid4())
+        self._staging.keep(self._appends, identity)
         return identity
+
+    @property
+    def _appends(self) -> str:
+        return f"{_APPENDS}_beside" if self._beside else _APPENDS
 
     def _cuts(self) -> DataFrame:
         body = "from_json(record, 'number bigint, object string') as body"
-        return self._spark.table(self._staging.name.sql).where(f"object = '{CUT}'").selectExpr("record", body)
+        return self._spark.table(self._staging.name.sql).where(f"object = '{self._cut}'").selectExpr("record", body)

@@ -15,7 +15,7 @@ moments; so the records of a key need no other order than `taken_at`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -33,25 +33,44 @@ from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Job", "Totals", "run"]
+__all__ = [
+    "OF_SNAPSHOT",
+    "SOURCE",
+    "Job",
+    "Totals",
+    "key_of",
+    "moment_of",
+    "refuse_empty",
+    "refuse_keys",
+    "refuse_loaded_anew",
+    "refuse_long",
+    "refuse_other",
+    "run",
+    "snapshot_properties",
+]
 
 SOURCE = "snapshot"
 
 # What a snapshot must say of itself: macros/parity and snapshot_table.py write and read the same properties.
-_OF_SNAPSHOT = "reconcile.snapshot"
+OF_SNAPSHOT = "reconcile.snapshot"
 
 
 @dataclass(frozen=True)
 class Job:
-    """What the command line asks for. `at` is RFC 3339: the moment of the snapshot, where its table does not say it."""
+    """What the command line asks for. `at` is RFC 3339: the moment of the snapshot, where its table does not say it.
+
+    `key` may be None beside a log, whose records name it. `beside_log`: the snapshot is for the log of the staging
+    table, which may be empty as yet.
+    """
 
     table: TableName
     staging: TableName
-    key: tuple[str, ...]
+    key: tuple[str, ...] | None = None
     object: str | None = None
     at: str | None = None
     allow_empty: bool = False
     allow_new_columns: bool = False
+    beside_log: bool = False
     longest_record: int = LONGEST
 
 
@@ -96,22 +115,28 @@ class _Run:
         self.object = checked_object(job.table.parts[-1] if job.object is None else job.object)
 
     def run(self) -> Totals:
-        properties = self._snapshot_properties()
+        properties = snapshot_properties(self.spark, self.job.table)
+        if self.job.key is None:
+            raise UsageError(
+                "--key is missing: name the columns that identify a row, as --key id. If it is for a log whose "
+                "records are still to come, say --beside-log too."
+            )
         # Of Iceberg and Delta both: the rows of one version, whatever is written to the table meanwhile.
         rows = self.spark.table(self.job.table.sql)
-        key, columns = self._key_of(rows), dict(rows.dtypes)
+        key, columns = key_of(rows, self.job.key, self.job.table), dict(rows.dtypes)
         self.staging = Staging(self.spark, self.job.staging, SOURCE)
         self.cuts = Cuts(self.spark, self.staging, SOURCE)
         found = self.cuts.newest(self.object)
         known = None if found is None else _Cut(**{name: found[name] for name in _Cut.__annotations__})
-        moment = self._moment_of(properties)
+        moment = moment_of(self.job, properties)
         totals = Totals(taken_at=moment)
-        if known is not None and known.snapshot == properties[f"{_OF_SNAPSHOT}.id"]:
+        if known is not None and known.snapshot == properties[f"{OF_SNAPSHOT}.id"]:
             self.say(f"this snapshot of {self.object} is already in {self.job.staging}, and nothing was appended")
             return totals
-        self._refuse(known, moment, key, columns)
+        if known is not None:
+            refuse_other(self.job, self.object, known.taken_at, known.key, known.columns, moment, key, columns)
         cut = _Cut(
-            snapshot=properties[f"{_OF_SNAPSHOT}.id"],
+            snapshot=properties[f"{OF_SNAPSHOT}.id"],
             taken_at=moment,
             key=key,
             columns=columns,
@@ -126,100 +151,10 @@ class _Run:
         with self._compared(rows, cut, names) as compared:
             self._count(compared, totals, key)
             self._refuse_purged(totals, known)
-            if totals.rows == 0 and not self.job.allow_empty:
-                raise DataError(
-                    f"{self.job.table} has no rows, which would delete every row of {self.object}; if the source's "
-                    "table is empty, give --allow-empty."
-                )
-            if self._snapshot_properties()[f"{_OF_SNAPSHOT}.id"] != cut.snapshot:
-                raise Fault(f"{self.job.table} was replaced while it was read: run the same command again.")
+            refuse_empty(self.job, self.object, totals.rows)
+            refuse_loaded_anew(self.spark, self.job.table, cut.snapshot)
             self._append(compared, cut, totals)
         return totals
-
-    def _snapshot_properties(self) -> dict[str, str]:
-        """Return the properties of the snapshot table. Raises UsageError where it is none, or is not finished."""
-        table = self.job.table
-        if not self.spark.catalog.tableExists(table.sql):
-            raise UsageError(f"There is no table {table}: load it with snapshot.py, or name another with --table.")
-        try:
-            properties = format_of(self.spark).properties(self.spark, table.sql)
-        except UsageError:  # a table of another format, which snapshot.py does not write
-            properties = {}
-        kind = properties.get(_OF_SNAPSHOT)
-        if kind is None:
-            raise UsageError(
-                f"{table} was not created by snapshot.py, so it may be incomplete: load it with snapshot.py. For any "
-                "table of the session, use snapshot.py table."
-            )
-        if kind in ("jdbc", "spanner") and f"{_OF_SNAPSHOT}.position" not in properties:
-            raise UsageError(
-                f"{table} has no position, because the job that took it did not finish. Take the snapshot again."
-            )
-        if f"{_OF_SNAPSHOT}.id" not in properties:
-            raise UsageError(f"{table} was taken by an earlier version of snapshot.py: take the snapshot again.")
-        return properties
-
-    def _moment_of(self, properties: Mapping[str, str]) -> str:
-        """Return the moment of the snapshot, to the nanosecond. Raises UsageError."""
-        if self.job.at is not None:
-            return self._in_range(asked_moment("--at", self.job.at))
-        is_time = properties.get(f"{_OF_SNAPSHOT}.position_kind") == "read_timestamp"
-        moment_text = properties.get(f"{_OF_SNAPSHOT}.{'position' if is_time else 'taken_at'}")
-        try:
-            moment = nanoseconds(moment_text or "")
-        except ValueError:
-            raise UsageError(
-                f"{self.job.table} does not have the time when it was taken: give the time with --at."
-            ) from None
-        return self._in_range(moment)
-
-    def _in_range(self, moment: int) -> str:
-        # What orders the records holds these moments.
-        if not 0 <= moment < 1 << 63:
-            raise UsageError(
-                f"{self.job.table}: the time of a snapshot must be between 1970 and 2262. Give another --at."
-            )
-        return as_text(moment)
-
-    def _key_of(self, rows: DataFrame) -> list[str]:
-        """Return the columns of the key as the table spells them. Raises UsageError."""
-        names = {name.lower(): name for name in rows.columns}
-        if unknown := [name for name in self.job.key if name.lower() not in names]:
-            raise UsageError(
-                f"--key: {self.job.table} has no column {', '.join(unknown)}; it has {', '.join(rows.columns)}."
-            )
-        return [names[name.lower()] for name in self.job.key]
-
-    def _refuse(self, known: _Cut | None, moment: str, key: list[str], columns: dict[str, str]) -> None:
-        """Raise UsageError where this snapshot cannot follow the one before it."""
-        if known is None:
-            return
-        staging = self.job.staging
-        if moment <= known.taken_at:
-            raise UsageError(
-                f"This snapshot of {self.object} was taken at {moment}, and {staging} already has one of "
-                f"{known.taken_at}: stage snapshots in the order in which they were taken. If the time is wrong, give "
-                "--at."
-            )
-        if key != known.key:
-            raise UsageError(
-                f"The key of {self.object} in {staging} is {', '.join(known.key)}, and not {', '.join(key)}: give the "
-                "same --key, or another --object or --staging."
-            )
-        if gone := [name for name in known.columns if name not in columns]:
-            raise UsageError(
-                f"This snapshot of {self.object} lacks the column {', '.join(gone)}, which {staging} has: take the "
-                "snapshot with this column, or stage it as another --object."
-            )
-        changed = [f"{name} {known.columns[name]}" for name in known.columns if columns[name] != known.columns[name]]
-        new = [name for name in columns if name not in known.columns]
-        if (new or changed) and not self.job.allow_new_columns:
-            what = [f"new columns: {', '.join(new)}"] if new else []
-            what += [f"other types than before: {', '.join(changed)}"] if changed else []
-            raise UsageError(
-                f"This snapshot of {self.object} has {' and '.join(what)}. Give --allow-new-columns to "
-                "stage it; each row then counts as updated."
-            )
 
     @contextmanager
     def _compared(self, rows: DataFrame, cut: _Cut, names: list[str]) -> Iterator[DataFrame]:
@@ -282,21 +217,8 @@ class _Run:
         totals.inserted, totals.updated, totals.deleted, totals.unchanged = counts[:4]
         totals.rows = totals.inserted + totals.updated + totals.unchanged
         without_key, repeated, copies, longest, size = counts[4:]
-        name = ", ".join(key)
-        if without_key:
-            raise DataError(
-                f"{without_key} rows of {self.job.table} have NULL in the key {name}: name other columns with --key."
-            )
-        if copies > 1:
-            raise DataError(
-                f"{name} does not identify a row of {self.job.table}: {copies} rows have {repeated}. Give another "
-                "--key."
-            )
-        if size > self.job.longest_record:
-            raise DataError(
-                f"The row {longest} of {self.job.table} has {size} bytes: raise --longest-record, up to 1g, or take "
-                "the snapshot without the long column."
-            )
+        refuse_keys(self.job, key, without_key, copies, repeated)
+        refuse_long(self.job, size, longest)
 
     def _refuse_purged(self, totals: Totals, known: _Cut | None) -> None:
         """Raise UsageError where staging lacks records of the snapshot before: which rows are gone cannot be told."""
@@ -329,4 +251,125 @@ class _Run:
         self.say(
             f"{self.object}: {totals.rows:,} rows, {totals.inserted:,} inserted, {totals.updated:,} updated, "
             f"{totals.deleted:,} deleted, {totals.unchanged:,} as before"
+        )
+
+
+def snapshot_properties(spark: SparkSession, table: TableName) -> dict[str, str]:
+    """Return the properties of a snapshot table. Raises UsageError where it is none, or is not finished."""
+    if not spark.catalog.tableExists(table.sql):
+        raise UsageError(f"There is no table {table}: load it with snapshot.py, or name another with --table.")
+    try:
+        properties = format_of(spark).properties(spark, table.sql)
+    except UsageError:  # a table of another format, which snapshot.py does not write
+        properties = {}
+    kind = properties.get(OF_SNAPSHOT)
+    if kind is None:
+        raise UsageError(
+            f"{table} was not created by snapshot.py, so it may be incomplete: load it with snapshot.py. For any table "
+            "of the session, use snapshot.py table."
+        )
+    if kind in ("jdbc", "spanner") and f"{OF_SNAPSHOT}.position" not in properties:
+        raise UsageError(
+            f"{table} has no position, because the job that took it did not finish. Take the snapshot again."
+        )
+    if f"{OF_SNAPSHOT}.id" not in properties:
+        raise UsageError(f"{table} was taken by an earlier version of snapshot.py: take the snapshot again.")
+    return properties
+
+
+def refuse_loaded_anew(spark: SparkSession, table: TableName, snapshot: str) -> None:
+    """Raise Fault where a snapshot table has another snapshot than the one that was read."""
+    if snapshot_properties(spark, table)[f"{OF_SNAPSHOT}.id"] != snapshot:
+        raise Fault(f"{table} was replaced while it was read: run the same command again.")
+
+
+def moment_of(job: Job, properties: Mapping[str, str]) -> str:
+    """Return the moment of a snapshot, to the nanosecond. Raises UsageError."""
+    if job.at is not None:
+        return _in_range(job, asked_moment("--at", job.at))
+    is_time = properties.get(f"{OF_SNAPSHOT}.position_kind") == "read_timestamp"
+    moment_text = properties.get(f"{OF_SNAPSHOT}.{'position' if is_time else 'taken_at'}")
+    try:
+        moment = nanoseconds(moment_text or "")
+    except ValueError:
+        raise UsageError(f"{job.table} does not have the time when it was taken: give the time with --at.") from None
+    return _in_range(job, moment)
+
+
+def _in_range(job: Job, moment: int) -> str:
+    # What orders the records holds these moments.
+    if not 0 <= moment < 1 << 63:
+        raise UsageError(f"{job.table}: the time of a snapshot must be between 1970 and 2262. Give another --at.")
+    return as_text(moment)
+
+
+def key_of(rows: DataFrame, key: Iterable[str], table: TableName) -> list[str]:
+    """Return the columns of a key as the table spells them. Raises UsageError."""
+    key = list(key)
+    names = {name.lower(): name for name in rows.columns}
+    if unknown := [name for name in key if name.lower() not in names]:
+        raise UsageError(f"--key: {table} has no column {', '.join(unknown)}; it has {', '.join(rows.columns)}.")
+    return [names[name.lower()] for name in key]
+
+
+def refuse_other(
+    job: Job, object_: str, known_moment: str, known_key: list[str], known_columns: Mapping[str, str],
+    moment: str, key: list[str], columns: Mapping[str, str],
+) -> None:  # fmt: skip
+    """Raise UsageError where a snapshot cannot follow the one before it, the known one."""
+    staging = job.staging
+    if moment <= known_moment:
+        raise UsageError(
+            f"This snapshot of {object_} was taken at {moment}, and {staging} already has one of {known_moment}: stage "
+            "snapshots in the order in which they were taken. If the time is wrong, give --at."
+        )
+    if key != known_key:
+        raise UsageError(
+            f"The key of {object_} in {staging} is {', '.join(known_key)}, and not {', '.join(key)}: give the same "
+            "--key, or another --object or --staging."
+        )
+    if gone := [name for name in known_columns if name not in columns]:
+        raise UsageError(
+            f"This snapshot of {object_} lacks the column {', '.join(gone)}, which {staging} has: take the snapshot "
+            "with this column, or stage it as another --object."
+        )
+    changed = [f"{name} {known_columns[name]}" for name in known_columns if columns[name] != known_columns[name]]
+    new = [name for name in columns if name not in known_columns]
+    if (new or changed) and not job.allow_new_columns:
+        what = [f"new columns: {', '.join(new)}"] if new else []
+        what += [f"other types than before: {', '.join(changed)}"] if changed else []
+        raise UsageError(
+            f"This snapshot of {object_} has {' and '.join(what)}. Give --allow-new-columns to stage it; each row "
+            "then counts as updated."
+        )
+
+
+def refuse_keys(job: Job, key: list[str], without_key: int, copies: int, repeated: str | None) -> None:
+    """Raise DataError where the key of a snapshot identifies no row: NULLs, or several rows with one key."""
+    name = ", ".join(key)
+    if without_key:
+        raise DataError(
+            f"{without_key} rows of {job.table} have NULL in the key {name}: name other columns with --key."
+        )
+    if copies > 1:
+        raise DataError(
+            f"{name} does not identify a row of {job.table}: {copies} rows have {repeated}. Give another --key."
+        )
+
+
+def refuse_long(job: Job, size: int, longest: str | None) -> None:
+    """Raise DataError where the longest row of a snapshot is too long for staging."""
+    if size > job.longest_record:
+        raise DataError(
+            f"The row {longest} of {job.table} has {size} bytes: raise --longest-record, up to 1g, or take the "
+            "snapshot without the long column."
+        )
+
+
+def refuse_empty(job: Job, object_: str, rows: int) -> None:
+    """Raise DataError where a snapshot has no rows, and nobody has said that this is right."""
+    if rows == 0 and not job.allow_empty:
+        raise DataError(
+            f"{job.table} has no rows, which would delete every row of {object_}; if the source's table is empty, give "
+            "--allow-empty."
         )

@@ -52,6 +52,10 @@ _CHECKPOINT = "reconcile.checkpoint"  # query id and place of the checkpoint tha
 _LAST_BATCH = "reconcile.last_batch"  # the largest number that was given out
 _APPEND = "reconcile.append"  # query id, micro-batch and files that it was given to
 _PURGED = "reconcile.purged."  # and a digest of an object: the batch up to which its records are gone
+_NUMBER = "reconcile.append_batch"  # the number itself: others may have been given out since
+# The same of the job that stages snapshots beside the log of another job.
+_APPEND_BESIDE = "reconcile.snapshot_append"
+_NUMBER_BESIDE = "reconcile.snapshot_append_batch"
 _EMPTY = " was empty"  # after an append that had nothing, and gave its number back
 
 # What jobs write there.
@@ -162,6 +166,8 @@ class Appended:
 class Staging:
     """A staging table, opened by the one job that appends to it."""
 
+    _beside, _append, _number = False, _APPEND, _NUMBER
+
     def __init__(
         self,
         spark: SparkSession,
@@ -169,10 +175,12 @@ class Staging:
         job: str,
         without_checkpoint: str = "append every file again",
         skips_epochs: bool = False,
+        beside: bool = False,
     ) -> None:
         """Open the table, made if it is missing.
 
-        `without_checkpoint`: what the job would do; `skips_epochs`: whether it appends only some of its micro-batches.
+        `without_checkpoint`: what the job would do; `skips_epochs`: whether it appends only some of its micro-batches;
+        `beside`: whether it appends beside the job to which the table belongs, without a checkpoint.
         Raises UsageError for a table of another job, or of another form.
         """
         self.name = name
@@ -181,6 +189,8 @@ class Staging:
         self._job = job
         self._without_checkpoint = without_checkpoint
         self._skips_epochs = skips_epochs
+        if beside:
+            self._beside, self._append, self._number = True, _APPEND_BESIDE, _NUMBER_BESIDE
         if not spark.catalog.tableExists(name.sql):
             self._create()
         self._properties = self._read_properties()
@@ -254,7 +264,7 @@ class Staging:
         `committed`: the last micro-batch that the checkpoint has as done. A table that was copied back as files has
         no trace of later appends; but the checkpoint has.
         """
-        query_id, _, append = self._properties.get(_APPEND, "//").partition("/")
+        query_id, _, append = self._properties.get(self._append, "//").partition("/")
         if not query_id:
             return False
         epoch = int(append.partition("/")[0])
@@ -281,11 +291,11 @@ class Staging:
 
     def has_begun(self, query_id: str, epoch: int) -> bool:
         """Whether this micro-batch has been given a number."""
-        return self._properties.get(_APPEND, "").startswith(f"{query_id}/{epoch}/")
+        return self._properties.get(self._append, "").startswith(f"{query_id}/{epoch}/")
 
     def begun(self, query_id: str) -> int:
         """Return the micro-batch of this query that was given a number last, -1 if the last one was another query's."""
-        of, _, rest = self._properties.get(_APPEND, "").partition("/")
+        of, _, rest = self._properties.get(self._append, "").partition("/")
         return int(rest.partition("/")[0]) if of == query_id else -1
 
     def append(
@@ -303,7 +313,7 @@ class Staging:
         self._refuse_second_writer()
         content = hashlib.sha256("\n".join(sorted(files)).encode()).hexdigest()[:16]
         append = f"{query_id}/{epoch}/{content}"
-        known = self._properties.get(_APPEND, "")
+        known = self._properties.get(self._append, "")
         again = known == append
         seen = re.match(rf"{re.escape(query_id)}/(\d+)/", known)
         if seen and epoch <= int(seen[1]) and known.removesuffix(_EMPTY) != append:
@@ -311,10 +321,12 @@ class Staging:
                 f"The checkpoint {location} was restored: the staging table {self.name} already has its append "
                 f"{epoch}, with other content. Delete the checkpoint to {self._without_checkpoint}."
             )
-        taken = self._taken_numbers(query_id, epoch) if again else self._last
-        batch = self._last if taken is None else taken + 1
-        self._set({_LAST_BATCH: str(batch), _APPEND: append, _CHECKPOINT: f"{query_id} {location}"})
-        self._last = batch
+        given = int(self._properties.get(self._number, self._last))
+        taken = self._taken_numbers(query_id, epoch, given) if again else self._last
+        batch = given if taken is None else max(taken, self._last) + 1
+        checkpoint = {} if self._beside else {_CHECKPOINT: f"{query_id} {location}"}
+        self._last = max(self._last, batch)
+        self._set({_LAST_BATCH: str(self._last), self._append: append, self._number: str(batch), **checkpoint})
         failpoints.reach("before_data_commit")
         self._format.append(self._spark, self._rows(records, source, batch), self.name.sql, query_id, epoch, batch)
         failpoints.reach("after_data_commit")
@@ -328,14 +340,14 @@ class Staging:
         if rows == 0 and not again and records.isEmpty():
             # An append of nothing does not use up its number; one whose rows were purged since does.
             self._last = batch - 1
-            self._set({_LAST_BATCH: str(self._last), _APPEND: f"{append}{_EMPTY}"})
+            self._set({_LAST_BATCH: str(self._last), self._append: f"{append}{_EMPTY}"})
         return Appended(batch if rows else None, rows, without_object)
 
-    def _taken_numbers(self, query_id: str, epoch: int) -> int | None:
+    def _taken_numbers(self, query_id: str, epoch: int, given: int) -> int | None:
         """Return the largest number of a batch if another job, or a hand, has taken that of this micro-batch."""
         if self._format.has_appended(self._spark, self.name.sql, query_id, epoch):
             return None
-        taken = self._spark.table(self.name.sql).where(f"batch >= {self._last}").selectExpr("max(batch)").collect()
+        taken = self._spark.table(self.name.sql).where(f"batch >= {given}").selectExpr("max(batch)").collect()
         largest: int | None = taken[0][0]
         return largest
 
@@ -379,7 +391,7 @@ class Staging:
         properties = {
             **self._format.staging_properties,
             **self._format.append_properties,
-            _JOB: self._job,
+            **({} if self._beside else {_JOB: self._job}),
             _LAST_BATCH: "0",
         }
         try:
@@ -423,6 +435,8 @@ class Staging:
                 f"has {form}."
             )
         owner = self._properties.get(_JOB)
+        if self._beside:
+            return
         if owner is None:
             self._set({_JOB: self._job})
         elif owner != self._job:
@@ -432,8 +446,17 @@ class Staging:
             )
 
     def _refuse_second_writer(self) -> None:
+        """Raise UsageError where another job appends as this one does.
+
+        Of the log and the snapshots beside it each goes on from the numbers that the other has given out. If both give
+        out one at the same moment, the table's format refuses the second append.
+        """
         own, stored = self._properties, self._read_properties()
-        if any(own.get(key) != stored.get(key) for key in (_JOB, _CHECKPOINT, _LAST_BATCH, _APPEND)):
+        others = (_APPEND, _NUMBER, _CHECKPOINT, _JOB) if self._beside else (_APPEND_BESIDE, _NUMBER_BESIDE)
+        if any(own.get(key) != stored.get(key) for key in others):
+            self._last = max(self._last, int(stored.get(_LAST_BATCH, 0)))
+            own |= {key: stored[key] for key in (*others, _LAST_BATCH) if key in stored}
+        if any(own.get(key) != stored.get(key) for key in (_JOB, _CHECKPOINT, _LAST_BATCH, _APPEND, self._append)):
             raise UsageError(
                 f"Another job is appending to the staging table {self.name} at this moment: end it, or name another "
                 "table with --staging. One job at a time writes a staging table."

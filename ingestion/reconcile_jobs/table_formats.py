@@ -14,7 +14,7 @@ from reconcile_jobs.process.session import configured_format
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["AppendedSince", "NotFollowed", "TableFormat", "format_of"]
+__all__ = ["BESIDE", "AppendedSince", "NotFollowed", "TableFormat", "format_of"]
 
 
 @dataclass(frozen=True)
@@ -255,11 +255,12 @@ class Iceberg:
             staged = _staged(spark, table, append, batch)
         failpoints.reach("before_publish")
         transaction = _iceberg_table(spark, table).newTransaction()
-        published = {_PUBLISHED: append}
+        last, last_snapshot = _published(query_id)
+        published = {last: append}
         # One of nothing is not published: its number is given to the next one, and a number is published once.
         if transaction.table().snapshot(staged).summary().get("added-records"):
             transaction.manageSnapshots().cherrypick(staged).commit()
-            published[_PUBLISHED_AS] = str(transaction.table().currentSnapshot().snapshotId())
+            published[last_snapshot] = str(transaction.table().currentSnapshot().snapshotId())
         properties = transaction.updateProperties()
         for name, value in published.items():
             properties.set(name, value)
@@ -269,12 +270,12 @@ class Iceberg:
 
     def has_appended(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
         """Return whether this micro-batch is the one that was published last."""
-        return self.properties(spark, table).get(_PUBLISHED) == f"{query_id}/{epoch}"
+        return self.properties(spark, table).get(_published(query_id)[0]) == f"{query_id}/{epoch}"
 
     def was_set_back(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
         """Return whether the snapshot that was published last is there, and the table does not follow from it."""
         found = _iceberg_table(spark, table)
-        published = int(found.properties().get(_PUBLISHED_AS) or 0)
+        published = int(found.properties().get(_published(query_id)[1]) or 0)
         if not published or found.snapshot(published) is None:  # of an earlier version of this package, or expired
             return False
         ancestors = spark._jvm.org.apache.iceberg.util.SnapshotUtil.currentAncestorIds(found)  # type: ignore[union-attr]
@@ -316,9 +317,16 @@ class Iceberg:
         return 0
 
 
-# Properties of Iceberg's tables: query id and micro-batch of the append that was published last, and its snapshot.
-_PUBLISHED = "reconcile.published"
-_PUBLISHED_AS = "reconcile.published_as"
+# How the query ids of the job that appends beside another one begin: each job asks for its own last append.
+BESIDE = "beside-"
+
+
+def _published(query_id: str) -> tuple[str, str]:
+    """Return the properties of Iceberg tables with the last append of a job, its micro-batch and its snapshot."""
+    last = "reconcile.published_beside" if query_id.startswith(BESIDE) else "reconcile.published"
+    return last, f"{last}_as"
+
+
 # A property of snapshots: query id and micro-batch of the append that wrote one.
 _OF_APPEND = "reconcile.append"
 

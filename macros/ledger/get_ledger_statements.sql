@@ -3,23 +3,28 @@
 {%- macro get_ledger_statements(relations, settings, range, counts) -%}
   {%- if range.last < range.first and not range.snapshot or settings.as_of -%}{{ return([]) }}{%- endif -%}
   {%- set row = reconcile._ledger_row(relations, settings.inputs, range, counts) -%}
+  {%- if range.repair -%}
+    {%- set row = row ~ '\nunion all\n' ~ reconcile._ledger_row(
+          relations, settings.inputs, range, reconcile._counts_of_snapshot(counts), range.repair.snapshot.batch) -%}
+  {%- endif -%}
   {%- set name = reconcile.ledger_name(relations.live) -%}
   {{ return([reconcile.insert_into_ledger(row, name, settings.file_format, reconcile.ledger())]) }}
 {%- endmacro %}
 
 {#- The ledger is partitioned by relation, so rows that other models insert at the same moment do not conflict.
     `base_batch` is the largest batch that this run knows. The base table may have a larger one by now, since another
-    run may have written to it. -#}
-{%- macro _ledger_row(relations, inputs, range, counts) -%}
-{%- set appended_at = reconcile.appended_at(inputs.relations[0], range.last) if inputs.objects else none -%}
+    run may have written to it. `snapshot`: the batch of the snapshot that the row is of; none for the row of the range.
+    Both rows are one INSERT. -#}
+{%- macro _ledger_row(relations, inputs, range, counts, snapshot=none) -%}
+{%- set appended_at = reconcile.appended_at(inputs.relations[0], snapshot or range.last) if inputs.objects else none -%}
 {%- set carried = inputs.objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | list -%}
 {%- set no_time = 'cast(null as timestamp)' -%}
 select
     {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} as relation,
     {{ reconcile.literal(inputs.objects | join(', ')) }} as object,
-    '{{ range.kind }}' as kind,
-    {{ range.first }} as first_batch,
-    {{ range.last }} as last_batch,
+    '{{ 'snapshot' if snapshot else range.kind }}' as kind,
+    {{ snapshot or range.first }} as first_batch,
+    {{ snapshot or range.last }} as last_batch,
     {%- for count in ['delivered', 'applied', 'superseded', 'duplicate', 'quarantined', 'pending',
                       'inserted', 'updated', 'deleted', 'tombstoned'] %}
     {{ counts[count] }} as {{ count }},
@@ -30,7 +35,7 @@ select
     {{ (modules.datetime.datetime.now() - range.started).total_seconds() }} as seconds,
     '{{ invocation_id }}' as invocation_id,
     current_timestamp() as recorded_at,
-    account.entry + 1 as entry,
+    account.entry + {{ 2 if snapshot else 1 }} as entry,
     {{ no_time if appended_at is none else 'timestamp_micros(' ~ appended_at ~ ')' }} as last_appended_at,
     {{ counts.zero_dates or 0 }} as zero_dates
 from (
@@ -39,6 +44,16 @@ from (
 {%- if range.kind != 'rebuild' %}
 where {{ reconcile.not_overtaken(relations, 'account.ledger_batch = ' ~ range.ledger_batch) }}
 {%- endif %}
+{%- endmacro %}
+
+{#- The account of a snapshot beside the log, with the names of the ledger's columns. A delete has no record: so
+    `delivered`, the rows of the snapshot, are applied - deleted + superseded + duplicate + quarantined. -#}
+{%- macro _counts_of_snapshot(counts) -%}
+  {{ return({
+      'delivered': counts.snapshot_rows, 'applied': counts.snapshot_inserted + counts.snapshot_updated + counts.snapshot_deleted,
+      'superseded': counts.snapshot_superseded, 'duplicate': counts.snapshot_duplicate, 'quarantined': counts.snapshot_quarantined, 'pending': 0,
+      'inserted': counts.snapshot_inserted, 'updated': counts.snapshot_updated, 'deleted': counts.snapshot_deleted, 'tombstoned': 0,
+      'base_batch': counts.base_batch}) }}
 {%- endmacro %}
 
 {#- What dbt prints about the model when the model is done. `as_of`: {position, value, label}, or none. `counts`: the

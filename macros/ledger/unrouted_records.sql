@@ -1,6 +1,6 @@
 {#- The staged records that no model takes, of every staging table that a model reads. Their `object` cannot be read, or
-    no model reads that object, or no model reads the table that the record names. The cut of a batch is not a
-    record; but of Datastream's files there are no cuts, and a record may name any object. -#}
+    no model reads that object, or no model reads the table that the record names. What a job stages for itself is under
+    an object that begins with #, as the cut of a batch; but of Datastream's files a record may name any object. -#}
 {%- macro unrouted_records() -%}
 {%- for name, entry in reconcile.staging_read().items() %}
 {{ reconcile.unrouted_of(entry) }}
@@ -23,7 +23,7 @@ select
     batch,
     appended_at
 from {{ reconcile.qualified(staging.relation) }}
-where object is null or (object <> {{ reconcile.literal(reconcile.cut_object()) }} or source = 'datastream') and not ({{ is_read }})
+where object is null or (object not like '#%' or source = 'datastream') and not ({{ is_read }})
 {%- endmacro %}
 
 {#- What a model would declare to take the record: `shop.orders, mysql, key id`. -#}

@@ -6,7 +6,11 @@
     {%- set properties = reconcile.properties_clause({'reconcile.tables': settings.tables}) -%}
     {%- do statements.append('alter table ' ~ reconcile.qualified(relations.base) ~ ' set ' ~ properties) -%}
   {%- endif -%}
-  {%- if counts.quarantined or range.kind == 'replay' -%}
+  {%- if range.repair -%}
+    {%- set properties = reconcile.properties_clause({'reconcile.snapshot_applied': range.repair.snapshot.place}) -%}
+    {%- do statements.append('alter table ' ~ reconcile.qualified(relations.base) ~ ' set ' ~ properties) -%}
+  {%- endif -%}
+  {%- if counts.quarantined or counts.snapshot_quarantined or range.kind == 'replay' -%}
     {%- do statements.append(reconcile._replace_quarantine(relations, range)) -%}
   {%- endif -%}
   {%- if counts.merged -%}

@@ -4,9 +4,11 @@
   {%- set fields = reconcile.fields_of_model(settings.row_ids, settings.keyless) -%}
   {%- do settings.update({'fields': fields}) -%}
   {%- set noted = ['_change_table', '_change_fields', '_change_key', '_change_schema', '_change_macro', '_change_zero_dates'] -%}
-  {%- set records = reconcile.checked_records(
-        reconcile.records_as_of(sql, settings.as_of), fields, settings, range.first, range.last,
-        extra_columns=fields | select('in', noted) | list) -%}
+  {%- set records = (
+        reconcile.checked_records_beside_snapshot(sql, fields, settings, range, fields | select('in', noted) | list) if settings.snapshot
+        else reconcile.checked_records(
+            reconcile.records_as_of(sql, settings.as_of), fields, settings, range.first, range.last,
+            extra_columns=fields | select('in', noted) | list)) -%}
   {{ return(reconcile.get_uncache_statements(relations) + reconcile.get_session_statements()
       + [reconcile.cached(relations.changes_cache, records)]) }}
 {%- endmacro %}

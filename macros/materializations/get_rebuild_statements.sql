@@ -38,6 +38,7 @@ as
   {%- set properties = dict(
         reconcile.base_format_properties(settings.file_format, settings.columns), **(config.get('tblproperties') or {})) -%}
   {%- if settings.tables -%}{%- do properties.update({'reconcile.tables': settings.tables}) -%}{%- endif -%}
+  {%- if settings.snapshot -%}{%- do properties.update({'reconcile.snapshot_applied': settings.snapshot.place}) -%}{%- endif -%}
   {%- do properties.update({'reconcile.declaration': settings.declaration}) -%}
   {{ return(reconcile.properties_of(settings.file_format, settings.as_of, properties)) }}
 {%- endmacro %}

@@ -1,9 +1,10 @@
-{#- Which batches this run applies: {kind, first, last, delivered, has_records, base_batch, ledger_batch, snapshot,
-    started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
+{#- Which batches this run applies: {kind, first, last, delivered, has_records, repair, base_batch, ledger_batch,
+    snapshot, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
     (all batches). `delivered`: how many change records staging has in these batches. The base table shows which batches
     were applied. The ledger only adds that trailing batches left no trace in the base table. To read too many batches
     is harmless; to read too few is not. `columns` are the columns of the base table. If staging was purged, a rebuild
-    begins with `snapshot`, a relation with these columns. -#}
+    begins with `snapshot`, a relation with these columns. `repair`: see `repair_of_range`; none if the range has no new
+    snapshot beside the log. -#}
 {%- macro range_to_apply(relations, settings, columns) -%}
   {%- set last = reconcile.batch_as_of(settings) if settings.as_of and not flags.EMPTY else reconcile._cut(settings) -%}
   {%- if settings.as_of or should_full_refresh() or not settings.built.base -%}
@@ -21,22 +22,24 @@
     {%- do reconcile._refuse_replaced_batches(relations, settings.inputs, applied) -%}
     {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else known_batches | min) + 1 -%}
     {%- do reconcile.refuse_purged_range(relations, settings.inputs, first, applied) -%}
+    {%- do reconcile.refuse_lost_snapshot(relations, settings, first) -%}
     {%- set kind = 'replay' if first <= known_batches | max else 'apply' -%}
   {%- endif -%}
   {%- set known = reconcile.known_of(relations.live) -%}
   {%- set delivered = known.delivered if known and kind != 'rebuild' and (first, last) == (known.first, known.last)
         else reconcile._delivered(settings.inputs, first, last) -%}
-  {%- if kind == 'rebuild' and not delivered and first <= last and not settings.as_of -%}
+  {%- set repair = reconcile.repair_of_range(settings, relations, first, last, kind, purged.snapshot if purged else none) -%}
+  {%- if kind == 'rebuild' and not delivered and not repair and first <= last and not settings.as_of -%}
     {%- do reconcile._refuse_without_records(settings.inputs) -%}
   {%- endif -%}
   {#- For `summary_of_run`. -#}
   {%- if settings.inputs.objects -%}
     {%- do graph.setdefault('reconcile_ranges', {}).update({model.unique_id: {
           'model': model.name, 'kind': kind, 'staging': reconcile.ledger_name(settings.inputs.relations[0]),
-          'first': first, 'last': last, 'delivered': delivered, 'ledger_batch': applied.ledger_batch or 0}}) -%}
+          'first': first, 'last': last, 'delivered': delivered + (repair.snapshot.rows if repair else 0), 'ledger_batch': applied.ledger_batch or 0}}) -%}
   {%- endif -%}
   {{ return({
-      'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0,
+      'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0 or repair is not none, 'repair': repair,
       'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch,
       'snapshot': purged.snapshot if purged else none, 'started': modules.datetime.datetime.now()}) }}
 {%- endmacro %}

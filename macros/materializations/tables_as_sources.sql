@@ -76,6 +76,7 @@
       '_change_displaced': 'records that set the row if its transaction, or another one, turns out to have undone an insert',
       '_change_is_undone': 'whether the transaction of the record undid it: it is no version',
       '_change_is_known': 'whether every column of the version is known',
+      '_change_snapshot': 'where the record stands to the snapshot beside the log: row, before, after or uncertain',
       '_deleted': 'whether the row is deleted',
       '_row_id': 'the address of the row at its source; NULL of backfill rows',
       '_range': 'the range of cells that is deleted: from start_time on, before end_time; NULL: without end, or any',

@@ -1,7 +1,7 @@
 {#- The declarations of the model, validated: {materialized, as_of, columns, shown, unique_key, file_format, inputs,
     partial_records, row_ids, keyless, fresh, base_snapshot, buckets, declaration}. Also `built`: what the model's
     relations were built from, by their names in `model_relations`, none if there is no such relation yet. And `tables`,
-    see `refuse_ambiguous_objects`. -#}
+    see `refuse_ambiguous_objects`, and `snapshot`, the newest snapshot beside the log, see `snapshot_of_log`. -#}
 {%- macro model_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
   {%- set as_of = reconcile.as_of() -%}
@@ -71,11 +71,17 @@
   {%- else -%}
     {%- set built = reconcile._built(complaints, keyless) -%}
   {%- endif -%}
+  {%- set snapshot = reconcile.snapshot_of_log(inputs.relations[0], inputs.objects) if inputs.objects and inputs.relations | length == 1 else none -%}
+  {%- if snapshot -%}
+    {%- do complaints.extend(reconcile.complaints_of_snapshot(snapshot, {
+          'materialized': materialized, 'columns': columns, 'unique_key': keys, 'inputs': inputs, 'partial_records': partial_records,
+          'row_ids': row_ids, 'keyless': keyless, 'as_of': as_of})) -%}
+  {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return({
       'materialized': materialized, 'as_of': as_of, 'columns': columns, 'shown': shown, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built, 'partial_records': partial_records,
       'row_ids': row_ids, 'keyless': keyless, 'fresh': meta.get('fresh', false) and not as_of, 'base_snapshot': meta.get('base_snapshot'),
-      'buckets': meta.get('buckets'),
+      'buckets': meta.get('buckets'), 'snapshot': snapshot,
       'declaration': tojson(reconcile._declaration(materialized, columns, keys, inputs, partial_records, row_ids), sort_keys=true),
   }) }}
 {%- endmacro %}
@@ -208,7 +214,7 @@
     {%- set existing = load_relation(relations[name]) -%}
     {%- set properties = reconcile.table_properties(relations[name]) if existing else {} -%}
     {%- do built.update({name: properties.get(property)}) -%}
-    {%- if name == 'base' -%}{%- do built.update({'tables': properties.get('reconcile.tables')}) -%}{%- endif -%}
+    {%- if name == 'base' -%}{%- do built.update({'tables': properties.get('reconcile.tables'), 'snapshot': properties.get('reconcile.snapshot_applied')}) -%}{%- endif -%}
     {%- set built_as_of = properties.get('reconcile.as_of') -%}
     {%- if existing and reconcile.as_of() and not built_as_of -%}
       {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " exists and was not built by a run with as_of, so it is not replaced; name another schema in the variable as_of_schema") -%}
@@ -238,7 +244,7 @@
   {%- if live and changes -%}
     {%- set base = reconcile.table_properties(relations.base) -%}
     {%- if base['reconcile.declaration'] and not base['reconcile.as_of'] -%}
-      {%- set built = {'live': live, 'base': base['reconcile.declaration'], 'changes': changes, 'quarantine': 'true', 'tables': base['reconcile.tables']} -%}
+      {%- set built = {'live': live, 'base': base['reconcile.declaration'], 'changes': changes, 'quarantine': 'true', 'tables': base['reconcile.tables'], 'snapshot': base.get('reconcile.snapshot_applied')} -%}
       {%- if keyless -%}{%- do built.update({keyless.kind: 'true' if load_relation(relations[keyless.kind]) else none}) -%}{%- endif -%}
       {{ return(built) }}
     {%- endif -%}

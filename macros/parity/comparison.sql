@@ -82,6 +82,13 @@
   {%- if comparison.key | sort != settings.unique_key | sort -%}
     {%- do complaints.append('key: ' ~ comparison.key | join(', ') ~ ' is not the unique_key of the model, ' ~ settings.unique_key | join(', ') ~ '; use this key, by which the change records are folded') -%}
   {%- endif -%}
+  {%- if comparison.inputs.objects and load_relation(comparison.inputs.relations[0]) -%}
+    {%- set newest = reconcile.newest_snapshots(comparison.inputs.relations[0]) -%}
+    {%- for object in comparison.inputs.objects if object in newest and not reconcile._contains_snapshot(comparison.position, newest[object]) -%}
+      {%- do complaints.append(position_text ~ ' is not known to lie at or after that of the snapshot beside the log, ' ~ newest[object].position_kind ~ ' ' ~ newest[object].position
+            ~ ', before which changes of ' ~ object ~ ' are not told apart; compare with a newer snapshot, or say `as_of: now`') -%}
+    {%- endfor -%}
+  {%- endif -%}
   {%- set coordinates = [] -%}
   {%- for object in comparison.inputs.objects.values() -%}{%- do coordinates.extend(object.coordinates) -%}{%- endfor -%}
   {%- set wanted = {'scn': 'scn', 'binlog': 'log_position', 'lsn': 'lsn', 'pg_snapshot': 'lsn', 'read_timestamp': 'commit_timestamp'} -%}
@@ -161,4 +168,13 @@
     {%- do complaints.append('tolerances: ' ~ name ~ ': write round with the number of decimal places to compare, as {round: 2}, and every other tolerance without a number') -%}
   {%- endif -%}
   {{ return(complaints) }}
+{%- endmacro %}
+
+{#- Whether a position includes all that a snapshot beside the log contains. -#}
+{%- macro _contains_snapshot(position, snapshot) -%}
+  {%- if position.kind != 'pg_snapshot' or snapshot.position_kind != 'pg_snapshot' -%}{{ return(false) }}{%- endif -%}
+  {%- set xmax = snapshot.position.split(':')[1] | int -%}
+  {%- set was_open = snapshot.position.split(':')[2].split(',') -%}
+  {%- for id in position.value.split(':')[2].split(',') if id and id | int < xmax and id not in was_open -%}{{ return(false) }}{%- endfor -%}
+  {{ return(position.value.split(':')[1] | int >= xmax) }}
 {%- endmacro %}

@@ -20,6 +20,7 @@
       {%- endfor -%}
     {%- endfor -%}
     {%- do graph.update({'reconcile_cuts': cuts, 'reconcile_appended_at': {}}) -%}
+    {%- do graph.update({'reconcile_snapshots': reconcile.snapshots_in_staging(cuts)}) -%}
     {%- do graph.update({'reconcile_known': reconcile.known_at_start(cuts)}) -%}
     {%- if reconcile.as_of() -%}{%- do reconcile._begin_as_of() -%}{%- endif -%}
   {%- endif -%}

@@ -1,8 +1,8 @@
 {#- What a run queries once for all its models, and not for each: {name: {ledger_batch, ledger_base_batch, entry,
     last_appended_at, first, last, delivered}}. The models are those that have been built and read a staging table, by
     their names in the ledger. Each has its account, as `applied_batches` has it, the batches after the account up to
-    the cut, and the number of records in these batches. A model without such records is idle, and also has
-    `base_batch`.
+    the cut, and the number of records in these batches. A model without such records, and without a new
+    snapshot beside the log, is idle, and also has `base_batch`.
 
     An idle model sees only in the next run what other runs write in the meantime. A model with new records queries its
     base table itself, just before it continues. So it notices a base table that was restored by then. The statement
@@ -26,12 +26,18 @@
     {%- endfor -%}
     {%- do reconcile._load_append_times(models, known) -%}
     {%- set idle = {} -%}
-    {%- for name, model in models.items() if not known[name].delivered -%}{%- do idle.update({name: model}) -%}{%- endfor -%}
+    {%- for name, model in models.items() if not known[name].delivered and not reconcile._has_new_snapshot(model.inputs, known[name].ledger_batch) -%}{%- do idle.update({name: model}) -%}{%- endfor -%}
     {%- for row in (run_query(reconcile._largest_batches(idle, known)) if idle else []) -%}
       {%- do known[row[0]].update({'base_batch': row[1]}) -%}
     {%- endfor -%}
   {%- endif -%}
   {{ return(known) }}
+{%- endmacro %}
+
+{#- Whether a snapshot beside the log came after the last batch that a model has applied. -#}
+{%- macro _has_new_snapshot(inputs, ledger_batch) -%}
+  {%- set snapshot = reconcile.snapshot_of_log(inputs.relations[0], inputs.objects) -%}
+  {{ return(snapshot and snapshot.batch > ledger_batch) }}
 {%- endmacro %}
 
 {#- Whether a model continues from its existing tables. -#}

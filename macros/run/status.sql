@@ -61,7 +61,7 @@ where
     and batch > coalesce((
         select max_by(last_batch, {{ reconcile.ledger_order() }})
         from {{ reconcile.qualified(reconcile.ledger()) }}
-        where relation = {{ name }} and kind <> 'purge'
+        where relation = {{ name }} and kind not in ('purge', 'snapshot')
     ), 0)
 {%- endmacro %}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,6 +43,12 @@ ZERO_DATES = {
     },
 }  # fmt: skip
 ODD = ["id", "a`b", "it's", "{% raw %}", "sel ect", "李雷"]
+# What staging says of a snapshot beside the log, in the batch that an increment brings.
+SNAPSHOT_BESIDE = {
+    "number": 2, "object": "shop.orders", "place": 2, "snapshot": "0000", "position_kind": "pg_snapshot",
+    "position": "18642:18650:18644,18646", "taken_at": "2026-11-21T11:33:13.215524000Z", "uncertainty": "1 hour",
+    "key": ["id"], "columns": ORDERS, "rows": 1875, "batch": 5,
+}  # fmt: skip
 OWN_SELECT = """select 1L as id, 'one' as name, 'insert' as _change_type, '1' as _change_sequence, '1' as _change_id,
     timestamp'2026-01-01' as _change_time, 1L as _change_batch, cast(null as array<string>) as _change_columns,
     cast(null as string) as _change_error"""
@@ -66,6 +73,7 @@ class Shape:
     object: str = "shop.orders"
     table: Any = None
     behind: str = ""  # the source macro
+    snapshot: Mapping[str, Any] = field(default_factory=dict)  # beside the log
 
     @property
     def sql(self) -> str:
@@ -139,6 +147,15 @@ SHAPES = {
     "postgresql_history_as_of_a_time": Shape(
         POSTGRESQL, materialized="history", as_of={"commit_time": "2026-11-21 12:00:00+00"}, phases=("first run",)
     ),
+    "postgresql_beside_a_snapshot": Shape(
+        POSTGRESQL, snapshot=SNAPSHOT_BESIDE, phases=("first run", "increment", "replay", "rebuild")
+    ),
+    "postgresql_fresh_beside_a_snapshot": Shape(
+        POSTGRESQL, snapshot=SNAPSHOT_BESIDE, meta={"fresh": True}, phases=("first run",)
+    ),
+    "postgresql_view_beside_a_snapshot": Shape(
+        POSTGRESQL, snapshot=SNAPSHOT_BESIDE, materialized="current_view", phases=("first run",)
+    ),
     "sqlserver": Shape(SQLSERVER),
     "append_table": Shape(APPEND_TABLE, phases=("first run", "increment")),
     "snapshots": Shape(SNAPSHOTS, EVERY_TYPE, phases=("first run", "increment")),
@@ -190,8 +207,23 @@ class Life:
         if shape.columns is ZERO_DATES:
             more["_change_zero_dates"] = "array<string>"
         self.warehouse.column_types["orders_kept"] = self._kept()
+        if shape.snapshot:
+            self.stage_snapshot()
+            more["_change_snapshot"] = "string"
         for part in ("staged as (", "_change_sequence"):
             self.warehouse.column_types[part] = change_columns(shape.columns, **more)
+
+    def stage_snapshot(self, **said: Any) -> None:
+        """Let staging have the shape's snapshot; `said`: what is otherwise of it. It has no longer all of its rows."""
+        cut = {**self.shape.snapshot, **said}
+        self.warehouse.staged = batch = cut.pop("batch")
+        self.warehouse.has(STAGING, reconcile__snapshot_append="beside-0/1/2")
+        self.warehouse.answers |= {
+            "where object = '#snapshot' and source = 'snapshot'": {"record": json.dumps(cut), "batch": batch},
+            "where object = '#snapshot of ": {"rows": cut["rows"]},
+            "select min(batch) from": {"first": 2},
+            ") as unreadable from": {"unreadable": 0},
+        }
 
     def _kept(self) -> dict[str, str]:
         own = {"_change_sequence": "string", "_change_time": "timestamp", "_change_batch": "bigint"}

@@ -17,6 +17,7 @@ import test_generations
 import test_monitoring_views
 import test_names
 import test_parity_refusals
+import test_snapshot_refusals
 from plain_dbt import PACKAGE, CompilerError, PlainProject, Relation
 from recorder import Recorder
 from refusals import SENTENCE, THINGS, Refusal, complaints, run, thing
@@ -1441,7 +1442,8 @@ def provoked() -> list[Refusal]:
     rows = [rows_all_wrong(), Refusal(rows_of([]), [LIST_OF_ROWS], "Model rows")]
     of_models = [*map(declared, DECLARED), *READS.values(), *map(changed, CHANGED), *IN_THE_WAY.values()]
     here = [*of_models, *STAGED.values(), *FORMATS.values(), *VIEWS.values(), *NOTED.values(), *rows]
-    return [*here, *test_as_of.REFUSED, *test_generations.REFUSED, *test_names.REFUSED, *test_parity_refusals.REFUSED]
+    elsewhere = (test_as_of, test_generations, test_names, test_parity_refusals, test_snapshot_refusals)
+    return [*here, *(refusal for module in elsewhere for refusal in module.REFUSED)]
 
 
 def test_every_sentence_that_a_macro_can_say_is_provoked_here() -> None:

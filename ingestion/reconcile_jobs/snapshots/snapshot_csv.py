@@ -86,11 +86,12 @@ def load_csv(
     dialect: Dialect,
     header: bool = True,
     taken_at: str | None = None,
+    pg_snapshot: str | None = None,
 ) -> int:
     """Create or replace the table with the rows of the files, in one commit, and return how many there are.
 
     `path` is a file, a directory (searched recursively) or a pattern; compressed files are read by their ending.
-    `taken_at`: the moment of the export, RFC 3339.
+    `taken_at`: the moment of the export, RFC 3339; `pg_snapshot`: its position in a log of PostgreSQL.
     Raises UsageError where there is no file, or the table is there and no snapshot; DataError where a file is no CSV or
     a value is not exactly one of its type; other JobErrors for what else fails. The table is then as it was.
     """
@@ -123,7 +124,8 @@ def load_csv(
         into,
         "A source's own rows, from its CSV export; each load replaces them all",
         {"reconcile.snapshot": "csv", "reconcile.snapshot.path": path}
-        | ({"reconcile.snapshot.taken_at": taken_at} if taken_at else {}),
+        | ({"reconcile.snapshot.taken_at": taken_at} if taken_at else {})
+        | (_position_of(pg_snapshot) if pg_snapshot else {}),
     )
     try:
         snapshot_table.prepare(spark, into)
@@ -133,6 +135,10 @@ def load_csv(
     except (PySparkException, Py4JJavaError) as problem:
         raise _refusal(problem) or explained(problem) from None
     return spark.table(into.sql).count()
+
+
+def _position_of(pg_snapshot: str) -> dict[str, str]:
+    return {"reconcile.snapshot.position_kind": "pg_snapshot", "reconcile.snapshot.position": pg_snapshot}
 
 
 def typed_rows(

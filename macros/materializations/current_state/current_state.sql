@@ -25,9 +25,10 @@
       {%- set counts = reconcile.one_row(
             reconcile.column_counts(relations.changes_cache, relations.fold_cache, range.delivered)
             if settings.partial_records
+            else reconcile.counts_beside_snapshot(relations, settings, range) if settings.snapshot
             else reconcile.change_counts(relations.changes_cache, relations.fold_cache, range.delivered, settings.keyless)) -%}
     {%- endif -%}
-    {%- set messages = parsed.messages + reconcile.record_messages(relations, settings, range, parsed.facts, counts) -%}
+    {%- set messages = reconcile.repair_messages(range, counts) + parsed.messages + reconcile.record_messages(relations, settings, range, parsed.facts, counts) -%}
     {%- do reconcile.write_range(relations, settings, range, counts,
           reconcile.rebuilt_rows(relations, settings, range, run.columns) if range.kind == 'rebuild'
           else reconcile.merge_newest(relations, settings, range, counts)) -%}

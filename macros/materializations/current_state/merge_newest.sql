@@ -13,6 +13,8 @@ using (
     from {{ relations.fold_cache }} as record
     {%- if settings.partial_records %}
     where cardinality(_change_writers) > 0
+    {%- elif settings.snapshot %}
+    where _change_is_merged
     {%- elif by_address %}
     where (_change_replaces_base or _change_is_noted)
     {%- else %}

@@ -2,7 +2,9 @@
     rebuild from a base snapshot has the snapshot's rows in place of the base table's. `keyless_count`: how many keyless
     deletes the range holds; used only where keys may shift. -#}
 {%- macro newest_rows(relations, settings, range, keyless_count=0) -%}
-{%- if reconcile.keys_may_shift(settings.keyless) -%}
+{%- if settings.snapshot -%}
+{{ reconcile.newest_beside_snapshot(relations, settings, range) }}
+{%- elif reconcile.keys_may_shift(settings.keyless) -%}
 {{ reconcile._newest_by_address(relations, settings, range, keyless_count) }}
 {%- else -%}
 {%- set newest = reconcile._newest_with_base(relations, settings, range) -%}

@@ -15,5 +15,8 @@ with touched as (
 {%- else -%}
 select {{ columns | join(', ') }}
 from {{ relations.fold_cache }}
+{%- if settings.snapshot %}
+where _change_is_merged
+{%- endif %}
 {%- endif -%}
 {%- endmacro %}

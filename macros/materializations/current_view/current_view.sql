@@ -10,6 +10,11 @@
   {%- do settings.update({'fields': fields}) -%}
   {%- set last = reconcile.batch_as_of(settings) if settings.as_of and not flags.EMPTY else none -%}
   {%- set purged = reconcile.purged_staging(settings, reconcile.current_state_columns(settings), last) -%}
+  {%- if settings.snapshot -%}
+    {%- do reconcile.refuse_without_side(fields) -%}
+    {%- do reconcile.refuse_two_snapshots(settings, purged.snapshot) -%}
+    {%- do reconcile.refuse_missing_rows_of_snapshot(settings) -%}
+  {%- endif -%}
   {%- set statements = reconcile.get_view_statements(
         relations, settings, reconcile.fresh_rows(relations, settings, purged.snapshot, false, purged.batch, last),
         quarantine=reconcile._quarantined_rows(relations, settings, fields, last)) -%}

@@ -17,4 +17,4 @@ select
     batch,
     appended_at
 from `lake`.`shop_changes`
-where object is null or (object <> '#cut' or source = 'datastream') and not (object = 'events')
+where object is null or (object not like '#%' or source = 'datastream') and not (object = 'events')

@@ -57,9 +57,9 @@ judged as (
         account.*,
         nullif(concat_ws(
             '; ',
-            if(delivered <> applied + superseded + duplicate + quarantined + pending, 'the classes do not add up to delivered', null),
+            if(delivered <> applied - if(kind = 'snapshot', deleted, 0) + superseded + duplicate + quarantined + pending, 'the classes do not add up to delivered', null),
             if(applied <> inserted + updated + deleted + tombstoned, 'the effects do not add up to applied', null),
-            if(delivered <> staged and (delivered < staged or first_batch > purged), 'staging has a different number of records', null),
+            if(kind <> 'snapshot' and delivered <> staged and (delivered < staged or first_batch > purged), 'staging has a different number of records', null),
             -- a later range has replaced the records of its batches
             if(quarantined <> kept.kept and coalesce(replayed_from > last_batch, true), 'the quarantine has a different number of records', null),
             if(first_batch > if(kind = 'rebuild', greatest(before, purged), before) + 1, 'the ledger has a gap of batches before this range', null)

@@ -1,0 +1,296 @@
+"""A snapshot table becomes an append beside the records of a log: all of its rows, and its position, exactly once.
+
+A base table begins from it, or is repaired by it where changes of the log were lost. What staging holds of a snapshot:
+
+- its rows, `{"row": {...}}`, with object `#snapshot of <object>`: under an object of their own, since they are no
+  records of the log. Values are as rows_as_json.py writes them.
+- one row with object `#snapshot`, whose record says what it is, see `_Cut`, and how many rows it has; `place` counts
+  the snapshots of the object. The models read it: macros/model/snapshot_of_log.sql.
+
+All of it is one commit, with one number of a batch. The log's own job goes on appending meanwhile.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from reconcile_jobs.cuts import Cuts, Overtaken, checked_object
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.errors import UsageError, in_sentences
+from reconcile_jobs.process.session import settings
+from reconcile_jobs.rows_as_json import EXACT, rows_as_json
+from reconcile_jobs.snapshot_differences import (
+    OF_SNAPSHOT,
+    SOURCE,
+    Job,
+    key_of,
+    moment_of,
+    refuse_empty,
+    refuse_keys,
+    refuse_loaded_anew,
+    refuse_long,
+    refuse_other,
+    snapshot_properties,
+)
+from reconcile_jobs.staging import Staging, literal, quoted
+from reconcile_jobs.table_formats import format_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["CUT", "Totals", "is_beside_log", "rows_object", "run"]
+
+CUT = "#snapshot"
+
+# A property of staging tables of a log: their job. Tables of snapshots alone say `snapshot`.
+_JOB, _APPENDS_BESIDE = "reconcile.job", "reconcile.appends_beside"
+
+# Four hex digits of `_change_sequence`.
+_MOST = 0xFFFF
+
+
+def rows_object(object_: str) -> str:
+    """Return the object under which the rows of an object's snapshots are staged."""
+    return f"{CUT} of {object_}"
+
+
+@dataclass
+class Totals:
+    """What one run has appended: the rows of the snapshot, 0 if it was there."""
+
+    object: str
+    rows: int = 0
+    position: str | None = None
+    taken_at: str | None = None
+    first_batch: int | None = None
+    last_batch: int | None = None
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """What staging says of a snapshot. `uncertainty`: how far around its moment a position of time is uncertain."""
+
+    place: int
+    snapshot: str
+    position_kind: str
+    position: str
+    taken_at: str
+    key: list[str]
+    columns: dict[str, str]
+    rows: int
+    uncertainty: str = "1 hour"
+
+
+def is_beside_log(spark: SparkSession, job: Job) -> bool:
+    """Return whether the staging table holds a log, or is to hold one."""
+    if job.beside_log or not spark.catalog.tableExists(job.staging.sql):
+        return job.beside_log
+    properties = format_of(spark).properties(spark, job.staging.sql)
+    return properties.get(_JOB, SOURCE) != SOURCE or _APPENDS_BESIDE in properties
+
+
+def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
+    """Append one snapshot whole, with its position, and return what it was. Raises JobError."""
+    with in_sentences(), settings(spark, EXACT):
+        try:
+            return _Run(spark, job, caller or Caller()).run()
+        except Overtaken:
+            # What a killed run has left is there now.
+            return _Run(spark, job, caller or Caller()).run()
+
+
+class _Run:
+    def __init__(self, spark: SparkSession, job: Job, caller: Caller) -> None:
+        self.spark, self.job, self.say, self.progress = spark, job, caller.say, caller.progress
+
+    def run(self) -> Totals:
+        job = self.job
+        if job.at is not None:
+            raise UsageError(
+                "--at is not for a snapshot beside a log: its table says when it was taken, and a wrong moment would "
+                "set rows back."
+            )
+        properties = snapshot_properties(self.spark, job.table)
+        position = self._position_of(properties)
+        moment = moment_of(job, properties)
+        rows = self.spark.table(job.table.sql)
+        staging = Staging(self.spark, job.staging, SOURCE, beside=True)
+        self._refuse_other_job()
+        object_ = self._object_of(properties)
+        key = self._key(rows, object_)
+        self.cuts = Cuts(self.spark, staging, SOURCE, CUT, beside=True)
+        known = self.cuts.newest(object_)
+        snapshot = properties[f"{OF_SNAPSHOT}.id"]
+        totals = Totals(object_, position=position, taken_at=moment)
+        if known is not None and known["snapshot"] == snapshot:
+            self.say(f"this snapshot of {object_} is already in {job.staging}, and nothing was appended")
+            return totals
+        if known is not None:
+            self._refuse_earlier(known, position, object_)
+            columns = dict(rows.dtypes)
+            refuse_other(job, object_, known["taken_at"], known["key"], known["columns"], moment, key, columns)
+        cut = _Cut(
+            place=1 + (known["place"] if known else 0),
+            snapshot=snapshot,
+            position_kind="pg_snapshot",
+            position=position,
+            taken_at=moment,
+            key=key,
+            columns=dict(rows.dtypes),
+            rows=0,
+        )
+        if cut.place > _MOST:
+            raise UsageError(f"{job.staging} has {_MOST:,} snapshots of {object_}: stage into a new --staging.")
+        self.progress(f"reading {job.table}")
+        self._append(rows, cut, totals)
+        return totals
+
+    def _position_of(self, properties: Mapping[str, str]) -> str:
+        """Return the position of the snapshot in the log. Raises UsageError where it has none that can be used."""
+        kind, position = (properties.get(f"{OF_SNAPSHOT}.{name}") for name in ("position_kind", "position"))
+        if not kind or not position:
+            raise UsageError(
+                f"{self.job.table} has no position in a log, so nothing says which changes it contains: take it from "
+                "the database with snapshot.py jdbc, or name the position with snapshot.py csv --pg-snapshot."
+            )
+        if kind != "pg_snapshot":
+            raise UsageError(
+                f"The position of {self.job.table} is a {kind}, and only snapshots of PostgreSQL are staged beside a "
+                "log so far: stage it into a staging table of its own, whose models read it with the macro snapshots."
+            )
+        if not re.fullmatch(r"[0-9]+:[0-9]+:([0-9]+(,[0-9]+)*)?", position):
+            raise UsageError(
+                f"The position of {self.job.table}, {position!r}, is no pg_current_snapshot(): take it again."
+            )
+        return position
+
+    def _refuse_other_job(self) -> None:
+        """Raise UsageError where the staging table is not that of a log of Datastream's."""
+        staging = self.job.staging
+        kind = format_of(self.spark).properties(self.spark, staging.sql).get(_JOB)
+        if kind == SOURCE:
+            raise UsageError(
+                f"{staging} holds snapshots of tables without a log: leave --beside-log out, or name the staging table "
+                "of the log with --staging."
+            )
+        if kind is not None and not kind.startswith("datastream"):
+            raise UsageError(
+                f"{staging} belongs to the job {kind}, and only beside the files of Datastream are snapshots staged so "
+                "far: stage it into a staging table of its own, whose models read it with the macro snapshots."
+            )
+
+    def _object_of(self, properties: Mapping[str, str]) -> str:
+        """Return the log's name of the table. Raises UsageError where nothing says it."""
+        job = self.job
+        staged = self.spark.table(job.staging.sql).where("object is not null and object not like '#%'")
+        objects = sorted(row.object for row in staged.select("object").distinct().collect())
+        if job.object is not None:
+            if objects and job.object not in objects:
+                raise UsageError(
+                    f"{job.staging} has no records of {job.object}: --object names a table as the log does, one of "
+                    f"{', '.join(objects)}."
+                )
+            return checked_object(job.object)
+        table = properties.get(f"{OF_SNAPSHOT}.table") or job.table.parts[-1]
+        meant = {table.lower(), table.lower().replace(".", "_")}
+        found = [object_ for object_ in objects if object_.lower() in meant]
+        if len(found) != 1:
+            raise UsageError(
+                f"--object is missing: which table of the log {job.table} is does not follow from its name, {table}. "
+                f"The log has {', '.join(objects) or 'no records yet'}."
+            )
+        return str(found[0])
+
+    def _key(self, rows: DataFrame, object_: str) -> list[str]:
+        """Return the key, which the newest record of the log names, as the table spells it. Raises UsageError."""
+        of_log = self._key_of_log(object_)
+        if self.job.key is None and not of_log:
+            raise UsageError(
+                f"--key is missing: no record of {object_} in {self.job.staging} names the key of the table."
+            )
+        asked = list(self.job.key or of_log)
+        if of_log and sorted(map(str.lower, asked)) != sorted(map(str.lower, of_log)):
+            raise UsageError(
+                f"The key of {object_} is {', '.join(of_log)}, as its records in {self.job.staging} say, and not "
+                f"{', '.join(asked)}: leave --key out."
+            )
+        return key_of(rows, asked, self.job.table)
+
+    def _key_of_log(self, object_: str) -> Sequence[str]:
+        names = "source_metadata struct<primary_keys array<string>, replication_index array<string>, lsn string>"
+        newest = (
+            self.spark.table(self.job.staging.sql)
+            .where(f"object = {literal(object_)} and source = 'datastream'")
+            .selectExpr("batch", f"from_json(record, '{names}').source_metadata as said")
+            .selectExpr("batch", "coalesce(said.primary_keys, said.replication_index) as key", "said.lsn")
+            .where("cardinality(key) > 0")
+            .selectExpr("max_by(key, batch) as key", "count(*) as records", "count_if(lsn like '%/%') as of_postgresql")
+            .collect()[0]
+        )
+        if newest.records and not newest.of_postgresql:
+            raise UsageError(
+                f"No record of {object_} in {self.job.staging} is one of PostgreSQL, as the snapshot is: take it from "
+                "the database of the log."
+            )
+        return list(newest.key or ())
+
+    def _refuse_earlier(self, known: Mapping[str, Any], position: str, object_: str) -> None:
+        """Raise UsageError where the snapshot before it sees a transaction that this one does not see."""
+        before, now = _Seen.of(known["position"]), _Seen.of(position)
+        if not now.contains(before):
+            raise UsageError(
+                f"This snapshot of {object_} at {position} does not contain the one at {known['position']} that "
+                f"{self.job.staging} has: it is of an earlier moment, or of another server. Take a new one."
+            )
+
+    def _append(self, rows: DataFrame, cut: _Cut, totals: Totals) -> None:
+        from pyspark import StorageLevel
+        from pyspark.sql import functions as f
+
+        job = self.job
+        no_key = " or ".join(f"{quoted(name)} is null" for name in cut.key)
+        made = rows.select(
+            f.expr(rows_as_json(rows, cut.key)).alias("key"),
+            f.expr(f"concat('{{\"row\":', {rows_as_json(rows, list(cut.columns))}, '}}')").alias("record"),
+            f.expr(no_key).alias("has_no_key"),
+        ).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            counted = made.selectExpr(
+                "count(*)", "count_if(has_no_key)", "max_by(key, octet_length(record))",
+                "coalesce(max(octet_length(record)), 0)",
+            ).collect()[0]  # fmt: skip
+            totals.rows = counted[0]
+            repeated = made.groupBy("key").count().orderBy(f.desc("count")).limit(1).collect()
+            refuse_keys(job, cut.key, counted[1], *((repeated[0][1], repeated[0][0]) if repeated else (0, None)))
+            refuse_long(job, counted[3], counted[2])
+            refuse_empty(job, totals.object, totals.rows)
+            refuse_loaded_anew(self.spark, job.table, cut.snapshot)
+            content = asdict(cut) | {"rows": totals.rows}
+            origin = f"{job.table}/{cut.snapshot}"
+            appended = self.cuts.append(
+                made.select("record"), totals.object, origin, content, rows_object(totals.object)
+            )
+        finally:
+            made.unpersist()
+        totals.first_batch = totals.last_batch = appended.batch
+        self.say(f"{totals.object}: {totals.rows:,} rows at pg_snapshot {cut.position}")
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The transactions that a snapshot of PostgreSQL sees: all before `end` but those that were open."""
+
+    end: int
+    open: frozenset[int]
+
+    @classmethod
+    def of(cls, position: str) -> _Seen:
+        _, end, open_ = position.split(":")
+        return cls(int(end), frozenset(int(id_) for id_ in open_.split(",") if id_))
+
+    def contains(self, other: _Seen) -> bool:
+        """Return whether every transaction that the other one sees is seen here."""
+        return self.end >= other.end and not any(id_ < other.end and id_ not in other.open for id_ in self.open)

@@ -1,0 +1,99 @@
+{#- The change records of a table of which staging has a snapshot beside the log: those of the log, and one for each row
+    of the snapshot. See docs/decisions/0044-snapshots-in-the-fold.md.
+
+    `_change_snapshot` says where a record stands: `row` (it is a row of the snapshot), `before` (the snapshot contains
+    the change), `after` (it does not) or `uncertain` (the position does not show it). A change that the snapshot
+    contains is superseded, whatever its key: it becomes a delete below everything else, with a dash for the first digit
+    of its sequence. All other changes, and the rows of the snapshot, begin with the generation of the snapshot. The
+    rows stand where a backfill row would stand that was read at the moment of the snapshot: below all changes of their
+    generation, above all that is older.
+
+    `changes`: the SELECT of the log's change records. `names`: its columns beside the declared ones, in their order.
+    There is no window function, no join and no aggregate: see `datastream_change_records`. -#}
+{%- macro records_beside_snapshot(changes, snapshot, relation, columns, names) -%}
+{%- set declared = reconcile.identifiers(columns) -%}
+{%- set generation = reconcile.generation_of_snapshot(snapshot) -%}
+{%- set complaint = 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change' -%}
+{%- set replaced = {
+      '_change_type': "if(_change_snapshot = 'before', 'delete', _change_type)",
+      '_change_sequence': "if(_change_snapshot = 'before', concat('-', substring(_change_sequence, 2)), concat('" ~ generation ~ "', substring(_change_sequence, 5)))",
+      '_change_error': "nullif(concat_ws('; ', _change_error, if(_change_error is null and " ~ reconcile.is_in_log() ~ " and try_cast(_change_transaction as bigint) is null, " ~ reconcile.literal(complaint) ~ ", null)), '')"} -%}
+select
+    {%- for name in declared + names %}
+    {{ replaced[name] ~ ' as ' ~ name if name in replaced else name }},
+    {%- endfor %}
+    _change_snapshot
+from (
+{{ changes }}
+) as of_log
+lateral view explode(array(_change_sequence)) as _change_place
+lateral view explode(array({{ reconcile.side_of(reconcile.position_of_staged(snapshot), {'objects': {}}) }})) as _change_snapshot
+union all
+{{ reconcile._rows_of_snapshot(snapshot, relation, columns, names) }}
+{%- endmacro %}
+
+{#- The rows of the snapshot as change records. How a column says that Datastream writes it does not hold for them. -#}
+{%- macro _rows_of_snapshot(snapshot, relation, columns, names) -%}
+{%- set plain = [] -%}
+{%- for column in columns -%}
+  {%- do plain.append(dict(column, encoding=none, infinity_is_null=false, zero_date=false, type=reconcile.column_type(column.type.ddl) if 'binary' in column.type.ddl else column.type)) -%}
+{%- endfor -%}
+{%- set taken_at = reconcile.moment_of_snapshot(snapshot) -%}
+{%- set staged -%}
+select record, source, batch, origin
+from {{ reconcile.qualified(relation) }}
+where object = {{ reconcile.literal(reconcile.snapshot_rows_object(snapshot.object)) }} and source = 'snapshot' and batch = {{ snapshot.batch }}
+{%- endset -%}
+{%- set rows -%}
+select *
+from (
+{{ staged }}
+) as staged
+lateral view inline(array(
+    {{ reconcile.parsed_record('row map<string, variant>, _corrupt_record string') }}
+)) read
+{%- endset -%}
+{%- set placed -%}
+select *, row as payload
+from (
+{{ rows }}
+) as rows
+{%- endset -%}
+{%- set checked = reconcile.typed_payload(placed, plain, 'cast(fields as array<string>)') -%}
+{%- set judged -%}
+select
+    *,
+    inline(array(struct(
+        concat_ws(
+            '; ',
+            if(_corrupt_record is not null or payload is null, 'the record does not have the form of a row of a snapshot', null),
+            {{ reconcile.payload_complaints(plain) | indent(12) }}
+        ) as error
+    )))
+from (
+{{ checked }}
+) as checked
+{%- endset -%}
+{%- set values = {
+      '_change_type': "'insert'",
+      '_change_sequence': "concat('" ~ reconcile.generation_of_snapshot(snapshot) ~ "/0/', " ~ reconcile.hex_of_time(taken_at) ~ ", '/', " ~ reconcile.tie_sections("'insert'", plain, 'value ') ~ ')',
+      '_change_id': reconcile.literal(snapshot.snapshot),
+      '_change_time': taken_at,
+      '_change_batch': 'batch',
+      '_change_columns': 'cast(null as array<string>)',
+      '_change_zero_dates': 'cast(null as array<string>)',
+      '_change_error': "nullif(error, '')",
+      '_change_record': 'record',
+      '_change_origin': 'origin'} -%}
+select
+    {%- for column in plain %}
+    {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
+    {%- endfor %}
+    {%- for name in names %}
+    {{ values.get(name, 'cast(null as string)') }} as {{ name }},
+    {%- endfor %}
+    'row' as _change_snapshot
+from (
+{{ judged }}
+) as judged
+{%- endmacro %}

@@ -1,0 +1,59 @@
+{#- On which side of the position a change record lies, as SQL: `before` (the position includes it), `after` (it is
+    later than the position) or `uncertain`. `position`: {kind, value, taken_at, from, to}, as `position_of_snapshot` and
+    `position_of_staged` give it. `_change_place` is a copy of `_change_sequence` (see `records_as_of`). A backfill row
+    shows the row at the time when it was read. So a backfill row that was read after the position is uncertain. -#}
+{%- macro side_of(position, inputs) -%}
+{%- set backfill = "split_part(_change_place, '/', 2) = '0'" -%}
+{%- set generations = inputs.objects.values() | map(attribute='generations', default=[]) | select | list -%}
+{%- if position.kind == 'batch' -%}
+  {%- set before = '_change_batch <= ' ~ position.value -%}
+  {%- set after = 'true' -%}
+{%- elif position.kind == 'commit_time' -%}
+  {%- set before = '_change_time <= to_timestamp(' ~ reconcile.literal(position.value) ~ ')' -%}
+  {%- set after = '_change_time > to_timestamp(' ~ reconcile.literal(position.value) ~ ')' -%}
+{%- elif position.kind == 'sequence' -%}
+  {%- set before = 'left(_change_place, ' ~ position.value | length ~ ') <= ' ~ reconcile.literal(position.value) -%}
+  {%- set after = 'true' -%}
+{%- elif position.kind == 'pg_snapshot' -%}
+  {%- set seen = reconcile.is_seen(position.value) -%}
+  {%- set before = 'if(' ~ backfill ~ ', ' ~ ('_change_time <= ' ~ position.taken_at if position.taken_at else 'true') ~ ', ' ~ seen ~ ')' -%}
+  {%- set after = 'not ' ~ backfill ~ ' and not ' ~ seen -%}
+{%- elif position.kind == 'read_timestamp' -%}
+  {%- set bound = reconcile.hex_of_nanoseconds(position.taken_at, reconcile.literal(position.value)) -%}
+  {%- set before = 'left(_change_place, 16) <= ' ~ bound -%}
+  {#- In Spanner's sequences section 2 is 0 for a change, and 1 for a backfill row. -#}
+  {%- set after = backfill ~ ' and left(_change_place, 16) > ' ~ bound -%}
+{%- else -%}
+  {%- set bound = reconcile._coordinates_of(position) if not generations else none -%}
+  {%- set place = "array_join(slice(split(_change_place, '/'), 3, " ~ (bound or '').split('/') | length ~ "), '/')" -%}
+  {%- set early, late = '_change_time < ' ~ position.from, 'not ' ~ backfill ~ ' and _change_time > ' ~ position.to -%}
+  {%- if not bound -%}
+    {%- set before, after = early, late -%}
+  {%- elif position.kind == 'scn' -%}
+    {%- set before, after = early, 'not ' ~ backfill ~ ' and ' ~ place ~ ' > ' ~ reconcile.literal(bound) -%}
+  {%- elif position.kind == 'binlog' -%}
+    {%- set before = 'if(' ~ backfill ~ ', ' ~ early ~ ', ' ~ place ~ ' < ' ~ reconcile.literal(bound) ~ ')' -%}
+    {%- set after = 'not ' ~ backfill ~ ' and ' ~ place ~ ' > ' ~ reconcile.literal(bound) -%}
+  {%- else -%}
+    {%- set before = early ~ ' or not ' ~ backfill ~ ' and ' ~ place ~ ' <= ' ~ reconcile.literal(bound) -%}
+    {%- set after = late -%}
+  {%- endif -%}
+{%- endif -%}
+case when {{ before }} then 'before' when {{ after }} then 'after' else 'uncertain' end
+{%- endmacro %}
+
+{#- A position of the log as text, in the form of its sections of `_change_sequence`. -#}
+{%- macro _coordinates_of(position) -%}
+  {%- set sections = [] -%}
+  {%- if position.kind == 'scn' -%}
+    {%- do sections.append('%016X' % (position.value | int)) -%}
+  {%- elif position.kind == 'binlog' -%}
+    {%- set file, place = position.value.rsplit(':', 1) -%}
+    {%- set number = modules.re.search('([0-9]+)$', file) -%}
+    {%- do sections.extend(['%016X' % (number[1] | int), '%016X' % (place | int)]) -%}
+  {%- else -%}
+    {%- set digits = modules.re.sub('^0[xX]', '', position.value).upper() -%}
+    {%- do sections.extend([digits[:8], digits[8:16], '0000' ~ digits[16:]]) -%}
+  {%- endif -%}
+  {{ return(sections | join('/')) }}
+{%- endmacro %}

@@ -1,0 +1,237 @@
+{#- The fold of a model of which staging has a snapshot beside the log: see `records_beside_snapshot`. -#}
+
+{#- The checked records of a range, and of a range with a new snapshot also the changes of earlier batches that the
+    snapshot does not contain: they are in the base table, and get another place in the order. What they show of their
+    columns was noted before. -#}
+{%- macro checked_records_beside_snapshot(sql, fields, settings, range, noted) -%}
+{%- do reconcile.refuse_without_side(fields) -%}
+{%- set first = range.repair.first if range.repair else range.first -%}
+{%- set records = reconcile.checked_records(sql, fields, settings, first, range.last, extra_columns=noted + ['_change_snapshot']) -%}
+{%- if first == range.first -%}
+{{ records }}
+{%- else -%}
+{%- set forgotten = [] -%}
+{%- for name in noted -%}{%- do forgotten.append('if(_change_batch < ' ~ range.first ~ ', null, ' ~ name ~ ') as ' ~ name) -%}{%- endfor -%}
+select * except ({{ noted | join(', ') }}), {{ forgotten | join(', ') }}
+from (
+    {{ records | indent(4) }}
+)
+where _change_batch >= {{ range.first }} or _change_error is null and _change_snapshot in ('after', 'uncertain')
+{%- endif -%}
+{%- endmacro %}
+
+{#- A SELECT of the user's may have dropped the column. `fields`: its columns. -#}
+{%- macro refuse_without_side(fields) -%}
+  {%- if '_change_snapshot' not in fields -%}
+    {%- do reconcile.raise_complaints(['its SELECT has no column _change_snapshot, by which the records that a snapshot contains are told apart; pass it on from the source macro']) -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- The newest record of each key, beside the base table's row, with what the MERGE does with it: `_change_is_merged`. A
+    record whose sequence begins with a dash is contained in the snapshot, and sets no row. In a range with a new
+    snapshot, a live row of the base table that is older than the snapshot, and that neither the snapshot nor a later
+    change has, is absent: `_change_is_absent`. The snapshot's row of a key is not merged if the base table has the same
+    row. `_change_known_sequences`: the sequences of the changes that were read again; they are no records of the
+    range. -#}
+{%- macro newest_beside_snapshot(relations, settings, range) -%}
+{%- set table = reconcile.known_table(relations, range) -%}
+{%- set keys, generation = settings.unique_key, reconcile.generation_of_snapshot(settings.snapshot) -%}
+{%- set values = settings.columns | rejectattr('name', 'in', keys) | list -%}
+{%- set finds_absent = range.repair and table -%}
+{%- set base = {'_change_sequence': 'string', '_deleted': 'boolean', '_change_time': 'timestamp'} -%}
+{%- set both -%}
+select
+    {%- for key in keys %}
+    {{ 'coalesce(newest.' ~ reconcile.identifier(key) ~ ', base.' ~ reconcile.identifier(key) ~ ') as ' ~ reconcile.identifier(key) if finds_absent else 'newest.' ~ reconcile.identifier(key) }},
+    {%- endfor %}
+    {%- for column in values %}
+    newest.{{ reconcile.identifier(column.name) }},
+    {%- endfor %}
+    newest._change_sequence,
+    newest._change_time,
+    newest._change_batch,
+    newest._deleted,
+    newest._change_snapshot,
+    newest._change_row,
+    coalesce(newest._change_is_in_snapshot, false) as _change_is_in_snapshot,
+    {%- if finds_absent %}
+    newest._change_records is not null as _change_is_touched,
+    {%- endif %}
+    coalesce(newest._change_records, 0) as _change_records,
+    coalesce(newest._change_rows, 0) as _change_rows,
+    coalesce(newest._change_sequences, cast(array() as array<string>)) as _change_sequences,
+    coalesce(newest._change_known_sequences, cast(array() as array<string>)) as _change_known_sequences,
+    coalesce(newest._change_sequence >= '0', false) as _change_sets_row,
+    {%- for column, type in base.items() %}
+    {{ 'cast(null as ' ~ type ~ ')' if not table else 'base.' ~ column }} as {{ reconcile.name_of_base(column) }},
+    {%- endfor %}
+    {{ reconcile._has_same_values(values, 'newest', 'base') if finds_absent else 'false' }} as _change_equals_base
+from (
+    {{ reconcile._newest_of_key(relations.changes_cache, settings, range) | indent(4) }}
+) as newest
+{%- if finds_absent %}
+full outer join {{ reconcile.stored_rows(table, settings) }} as base
+    on {{ reconcile.keys_match(keys, 'newest', 'base') }}
+{%- elif table %}
+left join (
+    select {{ reconcile.broadcast_hint('change', range.delivered) }}{{ reconcile.key_columns(keys) }}, {{ base | join(', ') }}
+    from {{ reconcile.stored_rows(table, settings) }} as known
+    left semi join {{ relations.changes_cache }} as change
+        on {{ reconcile.keys_match(keys, 'change', 'known') }}
+) as base
+    on {{ reconcile.keys_match(keys, 'newest', 'base') }}
+{%- endif -%}
+{%- endset -%}
+select
+    {{ reconcile.key_columns(keys) }},
+    {%- for column in values %}
+    {{ 'if(_change_is_absent, null, ' ~ reconcile.identifier(column.name) ~ ') as ' ~ reconcile.identifier(column.name) if finds_absent else reconcile.identifier(column.name) }},
+    {%- endfor %}
+    {%- if finds_absent %}
+    {%- set taken_at = reconcile.moment_of_snapshot(settings.snapshot) %}
+    if(_change_is_absent, concat('{{ generation }}/0/', {{ reconcile.hex_of_time(taken_at) }}, '/0/0000000000000000'), _change_sequence) as _change_sequence,
+    if(_change_is_absent, {{ taken_at }}, _change_time) as _change_time,
+    if(_change_is_absent, {{ settings.snapshot.batch }}, _change_batch) as _change_batch,
+    if(_change_is_absent, true, _deleted) as _deleted,
+    {%- else %}
+    _change_sequence,
+    _change_time,
+    _change_batch,
+    _deleted,
+    {%- endif %}
+    _change_snapshot,
+    _change_is_in_snapshot,
+    _change_records,
+    _change_rows,
+    _change_sequences,
+    _change_known_sequences,
+    _change_base_sequence,
+    _change_base_deleted,
+    _change_base_time,
+    _change_is_absent,
+    case
+        when _change_is_absent then true
+        when not _change_sets_row then false
+        when _change_base_sequence is null then true
+        when _change_snapshot = 'row' and _change_equals_base and not _change_base_deleted then false
+        else _change_sequence > _change_base_sequence
+    end as _change_is_merged,
+    {%- set in_row = reconcile._has_same_values(values, 'folded', 'folded._change_row') %}
+    coalesce(
+        not _change_is_absent and _change_snapshot = 'uncertain' and {{ reconcile.is_in_log('_change_sequence') }}
+        and if(_change_row is null, not _deleted, _deleted or not ({{ in_row }})), false
+    ) as _change_is_in_doubt
+from (
+    select
+        *,
+        {% if finds_absent -%}
+        coalesce(
+            not _change_base_deleted and _change_base_sequence < '{{ generation }}' and not _change_sets_row and not _change_is_in_snapshot, false
+        )
+        {%- else %}false{% endif %} as _change_is_absent
+    from (
+        {{ both | indent(8) }}
+    )
+) as folded
+{%- if finds_absent %}
+where _change_is_touched or _change_is_absent
+{%- endif %}
+{%- endmacro %}
+
+{#- As `newest_records`. `_change_rows` is the number of the snapshot's rows of the key that can be read, `_change_row`
+    their values, and `_change_is_in_snapshot` says whether the snapshot has the key, also in a row that cannot be
+    read. -#}
+{%- macro _newest_of_key(changes, settings, range) -%}
+{%- set keys = settings.unique_key -%}
+{%- set values = settings.columns | rejectattr('name', 'in', keys) | map(attribute='name') | list -%}
+{%- set is_of_range = "_change_error is null and _change_snapshot <> 'row' and _change_batch >= " ~ range.first -%}
+select
+    {%- for key in keys %}
+    {{ reconcile.identifier(key) }},
+    {%- endfor %}
+    newest.* except ({{ reconcile.key_columns(keys) }}),
+    records as _change_records,
+    sequences as _change_sequences,
+    known_sequences as _change_known_sequences,
+    snapshot_rows as _change_rows,
+    snapshot_row as _change_row,
+    is_in_snapshot as _change_is_in_snapshot
+from (
+    select
+        {{ reconcile.key_columns(keys) }},
+        max_by(
+            struct(
+                {{ reconcile.columns_of_record(settings) | indent(16) }},
+                _change_snapshot
+            ),
+            if(_change_error is null, struct(_change_sequence, -_change_batch), null)
+        ) as newest,
+        count_if({{ is_of_range }}) as records,
+        collect_set(if({{ is_of_range }}, _change_sequence, null)) as sequences,
+        collect_set(if(_change_batch < {{ range.first }}, _change_sequence, null)) as known_sequences,
+        count_if(_change_error is null and _change_snapshot = 'row') as snapshot_rows,
+        max_by(
+            struct({% for name in values %}{{ reconcile.identifier(name) }}{{ ', ' if not loop.last }}{% else %}true as is_there{% endfor %}),
+            if(_change_error is null and _change_snapshot = 'row', _change_sequence, null)
+        ) as snapshot_row,
+        bool_or(_change_snapshot = 'row') as is_in_snapshot
+    from {{ changes }}
+    where (_change_error is null or _change_snapshot = 'row'){% for key in keys %} and {{ reconcile.identifier(key) }} is not null{% endfor %}
+    group by {{ reconcile.key_columns(keys) }}
+)
+{%- endmacro %}
+
+{#- Whether two rows have the same values: floating point as text, since 0.0 and -0.0 are two values. `columns`: those
+    to compare. -#}
+{%- macro _has_same_values(columns, left, right) -%}
+{%- set same = [] -%}
+{%- for column in columns -%}
+  {%- set pair = [] -%}
+  {%- for side in [left, right] -%}
+    {%- set value = side ~ '.' ~ reconcile.identifier(column.name) -%}
+    {%- do pair.append('cast(' ~ value ~ ' as string)' if column.type.name in ['float', 'double'] else reconcile.comparable(value, column.type.ddl)) -%}
+  {%- endfor -%}
+  {%- do same.append(pair | join(' <=> ')) -%}
+{%- endfor -%}
+{{ same | join(' and ') or 'true' }}
+{%- endmacro %}
+
+{#- As `change_counts`, and the account of the snapshot, if the range has a new one: of its rows `snapshot_rows`,
+    `snapshot_inserted` and `snapshot_updated` were merged, the base table had `snapshot_duplicate`, later changes won
+    over `snapshot_superseded`, and `snapshot_quarantined` cannot be read.
+    `snapshot_deleted` are rows of the base table that it lacks. `snapshot_in_doubt`: rows that were left to changes of
+    which the position does not show whether the snapshot contains them, and that differ from the snapshot. -#}
+{%- macro counts_beside_snapshot(relations, settings, range) -%}
+{%- set fold, changes = relations.fold_cache, relations.changes_cache -%}
+{%- set is_row = "_change_snapshot = 'row'" -%}
+select
+    {{ range.delivered }} as delivered,
+    (select count_if(_change_error is not null and _change_snapshot <> 'row') from {{ changes }}) as quarantined,
+    coalesce(sum(_change_records - cardinality(_change_sequences) + cardinality(filter(_change_sequences, sequence -> sequence <=> _change_base_sequence or array_contains(_change_known_sequences, sequence)))), 0) as duplicate,
+    coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and not array_contains(_change_known_sequences, sequence) and (sequence <> _change_sequence or not _change_is_applied)))), 0) as superseded,
+    0 as pending,
+    count_if(_change_is_applied) as applied,
+    count_if(_change_is_applied and not _deleted and not _change_was_live) as inserted,
+    count_if(_change_is_applied and not _deleted and _change_was_live) as updated,
+    count_if(_change_is_applied and _deleted and _change_was_live) as deleted,
+    count_if(_change_is_applied and _deleted and not _change_was_live) as tombstoned,
+    count_if(_change_base_sequence is null) as new_keys,
+    count_if(_change_is_merged) as merged,
+    max(if(_change_is_merged, _change_batch, null)) as base_batch,
+    (select count_if({{ is_row }}) from {{ changes }}) as snapshot_rows,
+    (select count_if({{ is_row }} and _change_error is not null) from {{ changes }}) as snapshot_quarantined,
+    count_if(_change_is_set_by_snapshot and _change_is_merged and not _change_was_live) as snapshot_inserted,
+    count_if(_change_is_set_by_snapshot and _change_is_merged and _change_was_live) as snapshot_updated,
+    count_if(_change_is_absent) as snapshot_deleted,
+    coalesce(sum(if(_change_is_set_by_snapshot and not _change_is_merged, _change_rows, 0)), 0) as snapshot_duplicate,
+    coalesce(sum(if(_change_is_set_by_snapshot, 0, _change_rows)), 0) as snapshot_superseded,
+    count_if(_change_is_in_doubt) as snapshot_in_doubt
+from (
+    select
+        *,
+        not _change_is_absent and {{ is_row }} as _change_is_set_by_snapshot,
+        _change_is_merged and not _change_is_absent and _change_snapshot <> 'row' and not array_contains(_change_known_sequences, _change_sequence) as _change_is_applied,
+        coalesce(not _change_base_deleted, false) as _change_was_live
+    from {{ fold }}
+)
+{%- endmacro %}

@@ -1,0 +1,77 @@
+{#- The newest snapshot beside the log, if the range has it: {snapshot, first}. `first` is the first batch that may hold
+    changes that the snapshot does not contain: they were committed after the snapshot was taken, and so appended after
+    it. The clocks of the source and of the appending job may differ by an hour. Of the batches from `first` on that
+    were applied before, these changes are read again, since the snapshot gives them another place in the order.
+    `kind`: that of the range. `base_snapshot`: see `purged_staging`. -#}
+{%- macro repair_of_range(settings, relations, first, last, kind, base_snapshot) -%}
+  {%- set snapshot = settings.snapshot -%}
+  {%- if not snapshot -%}{{ return(none) }}{%- endif -%}
+  {%- set staging = settings.inputs.relations[0] -%}
+  {%- do reconcile.refuse_two_snapshots(settings, base_snapshot) -%}
+  {%- if not first <= snapshot.batch <= last -%}{{ return(none) }}{%- endif -%}
+  {%- do reconcile.refuse_missing_rows_of_snapshot(settings) -%}
+  {%- if kind == 'rebuild' or first == 1 -%}{{ return({'snapshot': snapshot, 'first': first}) }}{%- endif -%}
+  {%- set position = reconcile.position_of_staged(snapshot) -%}
+  {%- set begun = run_query(
+        'select min(batch) from ' ~ reconcile.qualified(staging) ~ ' where appended_at >= ' ~ (position.from or position.taken_at) ~ " - interval '1 hour'")[0][0] | int(first) -%}
+  {%- set purged = reconcile.last_purged(settings.inputs) -%}
+  {%- if begun <= purged -%}
+    {%- do reconcile.raise_complaints(['the snapshot of ' ~ snapshot.object ~ ' in batch ' ~ snapshot.batch ~ ' of ' ~ reconcile.ledger_name(staging) ~ ' was taken before batch ' ~ purged
+          ~ ' was appended, which was purged, so that later changes cannot be told from earlier ones; take a new snapshot, and stage that']) -%}
+  {%- endif -%}
+  {{ return({'snapshot': snapshot, 'first': [begun, first] | min}) }}
+{%- endmacro %}
+
+{#- The order of a base table's rows depends on the newest snapshot that it has applied. Staging may have lost that one,
+    by a restore or a delete; and an earlier version of this package applied batches without regard to snapshots.
+    `first`: the first batch of the range. -#}
+{%- macro refuse_lost_snapshot(relations, settings, first) -%}
+  {%- set applied, staged = settings.built.snapshot | int(0), settings.snapshot.place if settings.snapshot else 0 -%}
+  {%- if flags.EMPTY -%}{{ return(none) }}{%- endif -%}
+  {%- if applied > staged -%}
+    {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has applied snapshot ' ~ applied ~ ' beside the log, and ' ~ reconcile.ledger_name(settings.inputs.relations[0]) ~ ' has '
+          ~ (staged or 'none') ~ '; restore the staging table, or rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
+  {%- elif applied < staged and settings.snapshot.batch < first -%}
+    {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has batch ' ~ settings.snapshot.batch ~ ' without the snapshot in it, as an earlier version of this package applied it; rebuild with `'
+          ~ reconcile._rebuild_command() ~ '`']) -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- What begins with a base snapshot does not read the batches before it, and the snapshot beside the log may be in one
+    of them. -#}
+{%- macro refuse_two_snapshots(settings, base_snapshot) -%}
+  {%- if base_snapshot -%}
+    {%- do reconcile.raise_complaints([reconcile.ledger_name(settings.inputs.relations[0]) ~ ' was purged and has a snapshot beside the log, batch ' ~ settings.snapshot.batch ~ ', and a rebuild cannot begin with a base snapshot and that one both; restore the purged records, or stage the source into a new staging table']) -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- The rows of a snapshot are staged together with what says how many they are. Where some are gone, what is absent was
+    perhaps only deleted in staging. -#}
+{%- macro refuse_missing_rows_of_snapshot(settings) -%}
+  {%- set snapshot, staging = settings.snapshot, settings.inputs.relations[0] -%}
+  {%- set rows = run_query(
+        'select count(*) from ' ~ reconcile.qualified(staging) ~ ' where object = ' ~ reconcile.literal(reconcile.snapshot_rows_object(snapshot.object)) ~ " and source = 'snapshot' and batch = " ~ snapshot.batch)[0][0] | int(0) -%}
+  {%- if rows != snapshot.rows -%}
+    {%- do reconcile.raise_complaints([reconcile.ledger_name(staging) ~ ' has ' ~ rows ~ ' of the ' ~ snapshot.rows ~ ' rows of the snapshot of ' ~ snapshot.object ~ ' in batch ' ~ snapshot.batch
+          ~ ', and the others would count as deleted; stage a new snapshot with append.py snapshot, or restore the rows']) -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- A row of the snapshot whose key cannot be read would count as deleted. -#}
+{%- macro refuse_unreadable_keys(relations, settings, range) -%}
+  {%- set has_no_key = [] -%}
+  {%- for key in settings.unique_key -%}{%- do has_no_key.append(reconcile.identifier(key) ~ ' is null') -%}{%- endfor -%}
+  {%- set unreadable = run_query("select count_if(_change_snapshot = 'row' and (" ~ has_no_key | join(' or ') ~ ')) as unreadable from ' ~ relations.changes_cache)[0][0] -%}
+  {%- if unreadable -%}
+    {%- do reconcile.raise_complaints([unreadable ~ ' rows of the snapshot of ' ~ range.repair.snapshot.object ~ ' in batch ' ~ range.repair.snapshot.batch
+          ~ ' have no key that fits ' ~ settings.unique_key | join(', ') ~ ' as the model declares it, and would count as deleted; correct the types, or stage a new snapshot']) -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- A list of at most one sentence: what the snapshot beside the log has changed. -#}
+{%- macro repair_messages(range, counts) -%}
+  {%- if not range.repair -%}{{ return([]) }}{%- endif -%}
+  {%- set snapshot = range.repair.snapshot -%}
+  {{ return(['repaired at ' ~ snapshot.position_kind ~ ' ' ~ snapshot.position ~ ': ' ~ counts.snapshot_inserted ~ ' inserted, ' ~ counts.snapshot_updated ~ ' updated, '
+      ~ counts.snapshot_deleted ~ ' deleted' ~ (', ' ~ counts.snapshot_in_doubt ~ ' in doubt' if counts.snapshot_in_doubt else '')]) }}
+{%- endmacro %}

@@ -1,0 +1,131 @@
+{#- A snapshot beside a log: a complete copy of a source's table, staged by `append.py snapshot` in the staging table of
+    the log. See docs/decisions/0044-snapshots-in-the-fold.md. -#}
+
+{#- The object under which staging says of each snapshot what it is. -#}
+{%- macro snapshot_object() -%}
+  {{ return('#snapshot') }}
+{%- endmacro %}
+
+{#- The object under which the rows of the snapshots of an object are staged. -#}
+{%- macro snapshot_rows_object(object) -%}
+  {{ return('#snapshot of ' ~ object) }}
+{%- endmacro %}
+
+{#- The newest snapshot of each object in each staging table, {staging table: {object: snapshot}}, up to the cut of the
+    run. `cuts`: the last batch of each staging table. A snapshot: {object, batch, place, snapshot, position_kind,
+    position, taken_at, uncertainty, key, columns, rows}, as ingestion/reconcile_jobs/log_snapshots.py writes it.
+    `place` counts the snapshots of the object. The append job notes its appends as a property of the table, so only
+    tables with snapshots are queried. A view shows no property, and is queried too. -#}
+{%- macro snapshots_in_staging(cuts) -%}
+  {%- set found = {} -%}
+  {%- for node in reconcile.reconciled_nodes() -%}
+    {%- set inputs = reconcile.model_inputs(node) -%}
+    {%- for relation in inputs.relations if inputs.objects and cuts.get(reconcile.ledger_name(relation)) is not none and reconcile.ledger_name(relation) not in found -%}
+      {%- do found.update({reconcile.ledger_name(relation): reconcile.newest_snapshots(relation, cuts[reconcile.ledger_name(relation)])}) -%}
+    {%- endfor -%}
+  {%- endfor -%}
+  {{ return(found) }}
+{%- endmacro %}
+
+{#- The newest snapshot of each object in one staging table, up to a batch; none: up to the last one. -#}
+{%- macro newest_snapshots(relation, last=none) -%}
+  {%- set newest = {} -%}
+  {%- if load_relation(relation).type == 'view' or 'reconcile.snapshot_append' in reconcile.table_properties(relation) -%}
+    {%- for row in run_query(reconcile._staged_snapshots(relation, last)) -%}
+      {%- set snapshot = dict(fromjson(row[0]), batch=row[1]) -%}
+      {%- do newest.update({snapshot.object: snapshot}) if snapshot.place > newest.get(snapshot.object, {'place': 0}).place -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {{ return(newest) }}
+{%- endmacro %}
+
+{%- macro _staged_snapshots(relation, last) -%}
+select record, batch from {{ reconcile.qualified(relation) }} where object = {{ reconcile.literal(reconcile.snapshot_object()) }} and source = 'snapshot'{{ ' and batch <= ' ~ last if last is not none }}
+{%- endmacro %}
+
+{#- The newest snapshot of a model's objects in its staging table; none if there is none. `objects`: their names. Only a
+    run knows snapshots, see `begin_run`. -#}
+{%- macro snapshot_of_log(relation, objects) -%}
+  {%- set known = graph.get('reconcile_snapshots', {}).get(reconcile.ledger_name(relation), {}) -%}
+  {%- for object in objects if object in known -%}{{ return(known[object]) }}{%- endfor -%}
+  {{ return(none) }}
+{%- endmacro %}
+
+{#- The position of a staged snapshot, as `side_of` takes it. -#}
+{%- macro position_of_staged(snapshot) -%}
+  {%- set taken_at = reconcile.moment_of_snapshot(snapshot) -%}
+  {%- set exact = snapshot.position_kind == 'pg_snapshot' -%}
+  {%- set interval = "interval '" ~ snapshot.uncertainty ~ "'" -%}
+  {{ return({
+      'kind': snapshot.position_kind, 'value': snapshot.position, 'label': snapshot.position_kind ~ ' ' ~ snapshot.position, 'taken_at': taken_at,
+      'from': none if exact else taken_at ~ ' - ' ~ interval, 'to': none if exact else taken_at ~ ' + ' ~ interval}) }}
+{%- endmacro %}
+
+{#- When a snapshot was taken, as SQL. -#}
+{%- macro moment_of_snapshot(snapshot) -%}
+to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
+{%- endmacro %}
+
+{#- The first section of the sequence of a snapshot's rows, and of all changes that the snapshot does not contain. -#}
+{%- macro generation_of_snapshot(snapshot) -%}
+{{ '%04X' % snapshot.place }}
+{%- endmacro %}
+
+{#- What is wrong with a snapshot that stands beside the log of a model: a list of sentences.
+    `settings`: {materialized, columns, unique_key, inputs, partial_records, row_ids, keyless, as_of}, as `model_settings`
+    has them. -#}
+{%- macro complaints_of_snapshot(snapshot, settings) -%}
+  {%- set complaints = [] -%}
+  {%- set of_log = 'its staging table has a snapshot of ' ~ snapshot.object ~ ' beside the log (batch ' ~ snapshot.batch ~ '), and ' -%}
+  {%- set order = settings.inputs.objects[snapshot.object] -%}
+  {%- set kind = 'pg_snapshot' if 'snapshots' in order else none -%}
+  {%- if settings.materialized == 'history' -%}
+    {%- do complaints.append(of_log ~ 'a history cannot take snapshots yet; make it a current_state, or let the history read another staging table, without snapshots') -%}
+  {%- endif -%}
+  {%- if not kind -%}
+    {%- do complaints.append(of_log ~ 'only models of datastream_postgresql take snapshots beside a log so far; stage snapshots of this source into a staging table of their own') -%}
+  {%- elif snapshot.position_kind != kind -%}
+    {%- do complaints.append(of_log ~ 'its position is a ' ~ snapshot.position_kind ~ ', while the log of this model is compared with a ' ~ kind ~ '; take it with snapshot.py from the database of the log, and stage that') -%}
+  {%- endif -%}
+  {%- if settings.partial_records -%}
+    {%- do complaints.append(of_log ~ 'a model with partial_records cannot take snapshots yet; say `meta: {partial_records: false}`, or read another staging table') -%}
+  {%- endif -%}
+  {%- if settings.row_ids or settings.keyless -%}
+    {%- do complaints.append(of_log ~ 'a model that knows rows by their addresses cannot take snapshots, which have none; say `meta: {row_ids: false}`') -%}
+  {%- endif -%}
+  {%- if settings.as_of -%}
+    {%- do complaints.append(of_log ~ 'a run as of an earlier moment does not take snapshots into account yet; run without as_of') -%}
+  {%- endif -%}
+  {%- if order.generations -%}
+    {%- do complaints.append(of_log ~ 'the model declares generations, across which a position says nothing; take the generations out, and stage a new snapshot, which comes after all of them') -%}
+  {%- endif -%}
+  {%- set tables = [] -%}
+  {%- for name, properties in settings.inputs.objects.items() -%}{%- do tables.extend((properties.tables or [name]) | map('string')) -%}{%- endfor -%}
+  {%- if tables | unique | list | length > 1 -%}
+    {%- do complaints.append(of_log ~ 'the model reads several tables or objects, of which it is one; name one table in the source macro') -%}
+  {%- endif -%}
+  {%- if snapshot.key | map('lower') | sort != settings.unique_key | map('lower') | sort -%}
+    {%- do complaints.append(of_log ~ 'the key of the snapshot is ' ~ snapshot.key | join(', ') ~ ', while the unique_key of the model is ' ~ settings.unique_key | join(', ') ~ '; name the same columns') -%}
+  {%- endif -%}
+  {%- set types = {} -%}
+  {%- for name, type in snapshot.columns.items() -%}{%- do types.update({name | lower: type}) -%}{%- endfor -%}
+  {%- for column in settings.columns -%}
+    {%- set type = types.get(column.name | lower) -%}
+    {%- if not type -%}
+      {%- do complaints.append(of_log ~ 'the snapshot has no column ' ~ column.name ~ ', which the model declares; take a snapshot with it, and stage that') -%}
+    {%- elif not reconcile._is_same_type(type, column.type.ddl) -%}
+      {%- do complaints.append(of_log ~ 'column ' ~ column.name ~ ' is ' ~ type ~ ' in the snapshot and ' ~ column.type.ddl ~ ' in the model, which loses digits or does not fit; take a snapshot with that type (--columns), and stage it') -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return(complaints) }}
+{%- endmacro %}
+
+{#- Whether the exact values of a type of a snapshot can be values of a declared type: the same type, or both whole
+    numbers, or both decimals. A value that does not fit is quarantined. -#}
+{%- macro _is_same_type(type, declared) -%}
+  {%- set integers = ['tinyint', 'smallint', 'int', 'bigint'] -%}
+  {%- set texts = [type, declared] | map('replace', ' ', '') | map('lower') | list -%}
+  {{ return(texts[0] == texts[1] or type in integers and declared in integers
+      or type.startswith('decimal(') and declared.startswith('decimal(')
+      or modules.re.fullmatch('string|(var)?char[(][0-9]+[)]', texts[0]) is not none and modules.re.fullmatch('string|(var)?char[(][0-9]+[)]', texts[1]) is not none) }}
+{%- endmacro %}

@@ -1,0 +1,562 @@
+"""Snapshots beside a log, through the SQL that users get: whatever was lost, and in whatever order the rest comes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from datastream import Staged, event
+from memory import Memory
+from plain_dbt import CompilerError
+from pyspark.sql import SparkSession
+from shop import different, records
+from snapshot_model import Change, Database, Record, Snapshot, fold
+from truth import CAPTURE, DELIVERIES, _parsed, counted, declared, true_rows
+from truth import COLUMNS as COLUMNS_OF_CAPTURE
+from truth import KEYS as KEYS_OF_CAPTURE
+
+TAKEN = datetime(2026, 11, 21, 12, tzinfo=UTC)
+COLUMNS = {"id": "bigint", "name": "string", "ratio": "double"}
+MODELS = {
+    "things": "materialized='current_state'",
+    "things_fresh": "materialized='current_state', meta={'fresh': true}",
+    "things_view": "materialized='current_view'",
+}
+
+
+def text(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class Things:
+    """Models of a table of PostgreSQL, its log, and snapshots beside the log."""
+
+    def __init__(
+        self, memory: Memory, name: str, models: Mapping[str, str] = MODELS,
+        replaced: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:  # fmt: skip
+        self.memory, self.schema, self.staging = memory, f"beside_{name}", f"beside_{name}_lake.changes"
+        self.project = memory.project(self.schema, replaced)
+        self.project.source(f"beside_{name}_lake", "changes")
+        self.models = list(models)
+        for model, config in models.items():
+            self.project.model(
+                model,
+                f"{{{{ config({config}, unique_key='id') }}}}\n"
+                "{{ reconcile.datastream_postgresql(source('lake', 'changes'), 'shop.things') }}",
+                COLUMNS,
+                data_tests=["ledger_balances"],
+            )
+        self.batches, self.snapshots = 0, 0
+
+    def append(self, *rows: Staged | str, hours: float = 0) -> None:
+        """Append a batch, so many hours after the snapshots were taken."""
+        self.batches += 1
+        staged = [Staged(row, "shop.things", 0) if isinstance(row, str) else row for row in rows]
+        at = f"timestamp'{text(TAKEN + timedelta(hours=hours))}'"
+        self.memory.stage(self.staging, [row._replace(batch=self.batches) for row in staged], at=at)
+        if self.snapshots:  # which the job notes with the table
+            properties = {"reconcile.snapshot_append": "beside-0/0/0"}
+            self.memory.keep(self.staging, self.memory.table(self.staging), properties)
+
+    def snapshot(self, rows: Mapping[int, Any], position: str, **said: Any) -> list[Staged]:
+        """Return what a snapshot is in staging: rows by their ids, each a name or the texts of its columns."""
+        self.snapshots += 1
+        cut = {
+            "number": self.snapshots, "object": "shop.things", "place": self.snapshots, "snapshot": f"s{position}",
+            "position_kind": "pg_snapshot", "position": position, "uncertainty": "1 hour", "key": ["id"],
+            "taken_at": text(TAKEN + timedelta(seconds=self.snapshots)), "columns": COLUMNS, "rows": len(rows), **said,
+        }  # fmt: skip
+        made = [Staged(json.dumps(cut), "#snapshot", 0, source="snapshot")]
+        for id_, row in rows.items():
+            values = {"id": str(id_), **(row if isinstance(row, dict) else {"name": row, "ratio": "0.5"})}
+            made.append(Staged(json.dumps({"row": values}), "#snapshot of shop.things", 0, source="snapshot"))
+        return made
+
+    def run(self, **flags: Any) -> str:
+        return self.project.run(*self.models, **flags)[self.models[0]]
+
+    def rows(self, model: str = "things") -> dict[int, str]:
+        rows = self.memory.table(f"{self.schema}.{model}")
+        rows = (rows.where("not _deleted") if model.endswith("__base") else rows).collect()
+        found = {row.id: row.name for row in rows}
+        assert len(found) == len(rows), "a key is there twice"
+        return found
+
+    def balances(self) -> bool:
+        return not self.project.failing_tests("things")
+
+    def account(self, kind: str = "snapshot") -> dict[str, int]:
+        """Return what the newest row of a kind counts in the ledger, but what is 0."""
+        rows = self.memory.table(f"{self.schema}.reconcile_ledger").where(
+            f"kind = '{kind}' and relation = '{self.schema}.things'"
+        )
+        newest = rows.orderBy("entry").collect()[-1].asDict()
+        counts = ("delivered", "applied", "superseded", "duplicate", "quarantined", "inserted", "updated", "deleted")
+        return {name: newest[name] for name in counts if newest[name]}
+
+
+def change(
+    id_: int,
+    name: str | None,
+    place: int,
+    transaction: int | None,
+    backfill: datetime | None = None,
+    ratio: float = 0.5,
+) -> str:
+    """Return a record of a change; without a name, a delete; `backfill`: when the row was read, if it is of one."""
+    kind = "DELETE" if name is None else "UPDATE"
+    said = {"lsn": f"0/{place:X}", "tx_id": None if transaction is None else str(transaction)}
+    more = {"read_method": "postgresql-backfill", "read_timestamp": text(backfill)} if backfill else {}
+    at = text(backfill or TAKEN - timedelta(hours=2))
+    return event(
+        "postgresql", {"id": id_, "name": name, "ratio": ratio}, "INSERT" if backfill else kind,
+        metadata={} if backfill else said, source_timestamp=at, **more,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def memory(spark: SparkSession) -> Iterator[Memory]:
+    with Memory(spark) as memory:
+        yield memory
+
+
+# --- what a snapshot does --------------------------------------------------------------------------------------------
+
+
+def test_a_gap_is_repaired_deletes_included_and_late_changes_of_before_change_nothing(memory: Memory) -> None:
+    things = Things(memory, "gap")
+    before = [change(1, "a", 1, 1), change(2, "b", 2, 1), change(3, "c", 3, 1)]
+    things.append(*before, change(5, "e", 4, 9), change(6, "f", 5, 9), hours=-0.5)
+    things.run()
+    assert things.rows() == {1: "a", 2: "b", 3: "c", 5: "e", 6: "f"}
+
+    # Transaction 9 was open: what it has written lies before the snapshot in the log, and is not in it.
+    things.append(*things.snapshot({1: "a", 2: "B", 4: "d", 5: "old"}, "9:12:9"))
+    assert things.run().endswith("; repaired at pg_snapshot 9:12:9: 1 inserted, 1 updated, 1 deleted")
+    repaired = {1: "a", 2: "B", 4: "d", 5: "e", 6: "f"}
+    assert [things.rows(model) for model in MODELS] == [repaired] * 3
+    counted = {"delivered": 4, "applied": 3, "superseded": 1, "duplicate": 1, "inserted": 1, "updated": 1, "deleted": 1}
+    assert things.account() == counted
+    assert things.balances()
+
+    late = [change(3, "late", 6, 2), change(1, "late", 7, 2), change(7, "late", 8, 2), change(2, None, 9, 2)]
+    things.append(*late, *before, hours=1)
+    things.run()
+    assert [things.rows(model) for model in MODELS] == [repaired] * 3
+    assert things.account("apply") == {"delivered": 7, "superseded": 7}
+
+    things.append(change(3, "new", 20, 12), change(1, None, 21, 12), change(4, "D", 22, 13), hours=2)
+    things.run()
+    after = {2: "B", 3: "new", 4: "D", 5: "e", 6: "f"}
+    assert [things.rows(model) for model in MODELS] == [after] * 3
+    assert things.run() == "nothing new"
+    assert things.balances()
+    things.run(full_refresh=True)
+    assert [things.rows(model) for model in MODELS] == [after] * 3
+    assert things.balances()
+    memory.delete(f"{things.schema}.reconcile_ledger", "kind <> 'rebuild' or true")
+    things.run()
+    assert things.rows() == after
+    assert things.account("replay")["delivered"] == 15
+
+
+def test_a_snapshot_that_is_equal_writes_nothing(memory: Memory) -> None:
+    things = Things(memory, "equal", {"things": MODELS["things"]})
+    things.append(change(1, "a", 1, 1), change(2, "b", 2, 1), change(3, "c", 3, 1), change(3, None, 4, 1), hours=-9)
+    things.run()
+    tables = [f"{things.schema}.things__{name}" for name in ("base", "quarantine")]
+    before = [memory.version(table) for table in tables]
+    for number in (5, 6):
+        things.append(*things.snapshot({1: "a", 2: "b"}, f"{number}:{number}:"))
+        assert "repaired at pg_snapshot" in things.run()
+        assert [memory.version(table) for table in tables] == before
+        assert things.account() == {"delivered": 2, "duplicate": 2}
+    things.append(change(1, "late", 9, 2), change(2, "B", 11, 7))
+    things.run()
+    assert things.rows() == {1: "a", 2: "B"}
+    # -0.0 is another value than 0.0.
+    things.append(*things.snapshot({1: {"name": "a", "ratio": "-0.0"}, 2: {"name": "B", "ratio": "NaN"}}, "8:8:"))
+    things.run()
+    things.append(*things.snapshot({1: {"name": "a", "ratio": "0.0"}, 2: {"name": "B", "ratio": "NaN"}}, "9:9:"))
+    things.run()
+    assert things.account() == {"delivered": 2, "applied": 1, "updated": 1, "duplicate": 1}
+    assert things.balances()
+
+
+def test_a_model_begins_from_a_copy_that_comes_before_any_record(memory: Memory) -> None:
+    things = Things(memory, "copy")
+    things.append(*things.snapshot({1: "a", 2: "b", 3: "c"}, "5:5:"))
+    things.run()
+    assert things.rows() == {1: "a", 2: "b", 3: "c"}
+    assert things.balances()
+    things.append(change(1, "late", 1, 4), change(2, "B", 9, 5), change(3, None, 10, 6), change(4, "d", 11, 6))
+    things.run()
+    assert [things.rows(model) for model in MODELS] == [{1: "a", 2: "B", 4: "d"}] * 3
+    assert things.balances()
+
+
+def test_backfill_rows_that_were_read_after_the_snapshot_are_newer(memory: Memory) -> None:
+    things = Things(memory, "backfill")
+    things.append(*things.snapshot({1: "a", 2: "b"}, "5:5:"))
+    later, earlier = TAKEN + timedelta(hours=1), TAKEN - timedelta(hours=1)
+    things.append(change(1, "A", 0, 0, later), change(2, "old", 0, 0, earlier), change(3, "c", 0, 0, later))
+    things.run()
+    expected = {1: "A", 2: "b", 3: "c"}
+    assert [things.rows(model) for model in MODELS] == [expected] * 3
+    things.append(change(1, "new", 9, 7))
+    things.run()
+    assert [things.rows(model) for model in MODELS] == [{**expected, 1: "new"}] * 3
+
+
+def test_a_row_of_the_snapshot_that_cannot_be_read_is_quarantined_and_not_deleted(memory: Memory) -> None:
+    things = Things(memory, "unreadable", {"things": MODELS["things"]})
+    things.append(change(1, "a", 1, 1), change(2, "b", 2, 1), hours=-3)
+    things.run()
+    things.append(*things.snapshot({1: {"name": "A", "ratio": "one half"}}, "5:5:"))
+    things.run()
+    assert things.rows() == {1: "a"}
+    assert things.account() == {"delivered": 1, "applied": 1, "quarantined": 1, "deleted": 1}
+    (row,) = memory.rows(f"{things.schema}.things__quarantine")
+    assert row._change_error == "ratio: 'one half' is not exactly a double; declare string"
+    assert things.balances()
+    things.append(*things.snapshot({0: {"id": "x", "name": "A", "ratio": "1"}}, "6:6:"))
+    with pytest.raises(
+        CompilerError, match=r"1 rows of the snapshot of shop.things in batch 3 have no key that fits id"
+    ):
+        things.run()
+    assert things.rows() == {1: "a"}
+
+
+def test_a_snapshot_of_which_rows_are_missing_in_staging_deletes_nothing(memory: Memory) -> None:
+    things = Things(memory, "missing", {"things": MODELS["things"]})
+    things.append(change(1, "a", 1, 1), change(2, "b", 2, 1))
+    things.run()
+    things.append(*things.snapshot({1: "a", 2: "b"}, "5:5:")[:-1])
+    with pytest.raises(CompilerError, match=r"has 1 of the 2 rows of the snapshot of shop.things in batch 2"):
+        things.run()
+    assert things.rows() == {1: "a", 2: "b"}
+
+
+def test_a_change_that_names_no_transaction_is_quarantined_beside_a_snapshot(memory: Memory) -> None:
+    things = Things(memory, "no_transaction", {"things": MODELS["things"]})
+    things.append(*things.snapshot({1: "a"}, "5:5:"))
+    things.append(change(1, "b", 1, None))
+    things.run()
+    assert things.rows() == {1: "a"}
+    (row,) = memory.rows(f"{things.schema}.things__quarantine")
+    assert row._change_error.startswith("the record names no transaction, by which the snapshot beside the log tells")
+
+
+def test_a_base_table_that_was_restored_is_repaired_again(memory: Memory) -> None:
+    things = Things(memory, "restored", {"things": MODELS["things"]})
+    things.append(change(1, "a", 1, 1), change(2, "b", 2, 1), hours=-3)
+    things.run()
+    base = f"{things.schema}.things__base"
+    before = memory.version(base)
+    things.append(*things.snapshot({1: "a"}, "5:5:"))
+    things.append(change(3, "c", 9, 9))
+    things.run()
+    assert things.rows() == {1: "a", 3: "c"}
+    memory.restore(base, before)
+    assert things.run().startswith("REPLAY")
+    assert things.rows() == {1: "a", 3: "c"}
+
+
+def test_what_staging_has_lost_of_its_snapshots_is_noticed(memory: Memory) -> None:
+    things = Things(memory, "lost", {"things": MODELS["things"]})
+    things.append(change(1, "a", 1, 1))
+    things.append(*things.snapshot({1: "A"}, "5:5:"))
+    things.append(change(2, "b", 9, 9))
+    things.run()
+    memory.delete(things.staging, "object like '#%'")
+    things.append(change(1, "new", 10, 10))
+    with pytest.raises(CompilerError, match=r"has applied snapshot 1 beside the log, and .* has none"):
+        things.run()
+    things.run(full_refresh=True)
+    assert things.rows() == {1: "new", 2: "b"}
+
+
+# --- invented histories, against the model in plain Python -----------------------------------------------------------
+
+KEYS = 6
+
+
+class Lives:
+    """Many histories side by side in one database, with snapshots of all of it at random moments."""
+
+    def __init__(self, histories: int, seed: int, parts: int = 4) -> None:
+        chance = random.Random(seed)
+        self.database, self.taken = Database(), []
+        owners: dict[int, int] = {}
+        rounds = 40
+        moments = sorted(chance.sample(range(5, rounds), 2))
+        for number in range(rounds):
+            for history in range(histories):
+                running = [id_ for id_ in self.database.open if owners[id_] == history]
+                what = chance.random()
+                if what < 0.6:
+                    started = len(owners) + 1
+                    by = chance.choice([started, *running])
+                    owners.setdefault(by, history)
+                    values = None if chance.random() < 0.3 else f"v{self.database.place}"
+                    self.database.change(by, history * 10 + chance.randrange(KEYS), values)
+                elif what < 0.85 and running:
+                    self.database.commit(chance.choice(running))
+            if number in moments:
+                self.taken.append((self.database.snapshot(), self._position(len(owners))))
+        for id_ in list(self.database.open):
+            self.database.commit(id_)
+        newest = self.taken[-1][0]
+        kept = [c for c in self.database.delivered() if not newest.contains(c) or chance.random() < 0.6]
+        # In any order and split, some twice; the snapshots in the order in which they were taken, anywhere among them.
+        records = [*kept, *(record for record in kept if chance.random() < 0.2)]
+        chance.shuffle(records)
+        self.batches: list[list[Record]] = [records[number::parts] for number in range(parts)]
+        places = sorted(chance.choices(range(parts), k=len(self.taken))) if parts > 3 else [0, 1]
+        for number, batch in enumerate(self.batches):
+            here = [snapshot for place, (snapshot, _) in zip(places, self.taken, strict=True) if place == number]
+            among = sorted(chance.sample(range(1, len(batch)), len(here)))
+            for snapshot, before in reversed([*zip(here, among, strict=True)]):
+                batch.insert(before, snapshot)
+
+    def _position(self, started: int) -> str:
+        """Return what pg_current_snapshot() says now; ids of transactions begin at 101."""
+        open_ = [101 + id_ for id_ in range(started) if id_ + 1 not in self.database.finished]
+        end = 101 + started
+        return f"{min(open_, default=end)}:{end}:{','.join(map(str, open_))}"
+
+    def staged(self, things: Things, batch: list[Record]) -> Iterator[Staged | str]:
+        positions = dict(self.taken)
+        for record in batch:
+            if isinstance(record, Snapshot):
+                yield from things.snapshot(dict(record.rows), positions[record])
+            else:
+                yield change(record.key, record.values, record.place + 1, record.transaction + 100)
+
+
+# A fresh view, its base table, and a view of everything.
+OF_LIVES = {"things": MODELS["things_fresh"], "things_view": MODELS["things_view"]}
+
+
+class Wrong(AssertionError):
+    """The rows are not those of the model."""
+
+
+def live(
+    memory: Memory, name: str, lives: Lives, models: Mapping[str, str] = OF_LIVES,
+    replaced: Mapping[str, Mapping[str, str]] | None = None,
+) -> int:  # fmt: skip
+    """Deliver the histories batch by batch, and compare all models with the plain fold. Return how many changes."""
+    staged = list[Record]()
+    things = Things(memory, name, models, replaced=replaced)
+
+    def check(expected: Mapping[int, str], when: str) -> None:
+        for model in [*models, *(["things__base"] if "things" in models else [])]:
+            found = things.rows(model)
+            wrong = [key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)]
+            if wrong:
+                some = {key: (found.get(key), expected.get(key)) for key in wrong[:5]}
+                raise Wrong(f"{when}: {model} differs in {len(wrong)} rows, (found, expected) {some}")
+
+    for number, batch in enumerate(lives.batches):
+        staged += batch
+        # Two snapshots in one batch are two appends.
+        parts: list[list[Staged | str]] = [[]]
+        for row in lives.staged(things, batch):
+            if isinstance(row, Staged) and row.object == "#snapshot":
+                parts.append([])
+            parts[-1].append(row)
+        for part in parts:
+            things.append(*part)
+        things.run()
+        check(fold(staged), f"after batch {number}")
+        if "things" in models and not things.balances():
+            raise Wrong(f"after batch {number}: the ledger does not balance")
+    check(lives.database.rows(), "in the end")
+    if replaced:
+        return 0
+    memory.delete(f"{things.schema}.reconcile_ledger", "kind <> 'rebuild'")
+    things.run()
+    check(lives.database.rows(), "applied again")
+    things.run(full_refresh=True)
+    check(lives.database.rows(), "rebuilt")
+    return sum(isinstance(record, Change) for record in staged)
+
+
+SEEDS = [4, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 13) if seed != 4)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_histories_with_snapshots_at_random_moments_give_the_rows_of_the_plain_fold(memory: Memory, seed: int) -> None:
+    assert live(memory, f"lives_{seed}", Lives(200, seed)) > 1000
+
+
+FOLD, RECORDS = (
+    "macros/materializations/current_state/newest_beside_snapshot.sql",
+    "macros/change_records/records_beside_snapshot.sql",
+)
+MODEL, RANGE = "macros/model/snapshot_of_log.sql", "macros/materializations/repair_of_range.sql"
+# Which a MERGE does not show, as it never writes what a snapshot contains.
+OF_VIEWS = ["contained changes bring rows back"]
+BUGS = {
+    "changes of open transactions that were applied before are not read again": {
+        RANGE: {"'first': [begun, first] | min}": "'first': first}"}
+    },
+    "a snapshot deletes what came after it": {
+        FOLD: {"and not _change_sets_row and not _change_is_in": "and not _change_is_in"}
+    },
+    "absent rows stay": {FOLD: {"'{{ generation }}' and not _change_sets_row": "'0' and not _change_sets_row"}},
+    "rows of the snapshot are never merged": {FOLD: {"'row' and _change_equals_base and": "'row' and"}},
+    "an equal tombstone hides the snapshot's row": {
+        FOLD: {"_change_equals_base and not _change_base_deleted then": "_change_base_deleted then"}
+    },
+    "what the snapshot contains wins by its place in the log": {
+        RECORDS: {
+            "concat('-', substring(_change_sequence, 2))": "concat('" + "0001" + "', substring(_change_sequence, 5))"
+        }
+    },
+    "contained changes bring rows back": {
+        RECORDS: {"\"if(_change_snapshot = 'before', 'delete', _change_type)\"": "'_change_type'"}
+    },
+    "open transactions count as seen": {
+        "macros/change_records/records_as_of.sql": {"{% if in_progress %} and": "{% if false %} and"}
+    },
+    "the oldest snapshot counts": {
+        MODEL: {"snapshot.place > newest": "snapshot.place < newest", "{'place': 0}": "{'place': 99}"}
+    },
+    "the snapshot's rows stand above later changes": {
+        RECORDS: {'generation_of_snapshot(snapshot) ~ "/0/"': 'generation_of_snapshot(snapshot) ~ "/2/"'}
+    },
+    "changes after the snapshot keep their place": {
+        RECORDS: {"concat('\" ~ generation ~ \"', substring(_change_sequence, 5))": "_change_sequence"}
+    },
+    "a tombstone of an absent row stands above later changes": {
+        FOLD: {"concat('{{ generation }}/0/'": "concat('{{ generation }}/2/'"}
+    },
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(memory: Memory, bug: str) -> None:
+    model = "things_view" if bug in OF_VIEWS else "things"
+    with pytest.raises(Wrong):
+        live(memory, f"bug_{list(BUGS).index(bug)}", Lives(60, 1, parts=3), {model: MODELS[model]}, BUGS[bug])
+
+
+# --- a run that dies -------------------------------------------------------------------------------------------------
+
+
+DEATHS = ["alter table", "merge into", "insert into `{}`.`reconcile_ledger`"]
+
+
+@pytest.mark.parametrize("place", range(len(DEATHS)))
+def test_a_run_that_dies_is_finished_by_the_next_and_shows_nothing_half_repaired(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    statement = DEATHS[place]
+    name = f"killed_{place}"
+    things = Things(memory, name, {"things": MODELS["things"]})
+    things.append(change(1, "a", 1, 1), change(2, "b", 2, 1), change(3, "c", 3, 9))
+    things.run()
+    before = things.rows()
+    things.append(change(4, "d", 4, 1), change(3, "C", 5, 9))
+    things.append(*things.snapshot({1: "A", 4: "d", 5: "e"}, "9:10:9"))
+    wanted = statement.format(things.schema)
+
+    def dies(sql: str) -> Any:
+        if sql.strip().startswith(wanted):
+            raise RuntimeError("killed")
+        return memory.query(sql)
+
+    with monkeypatch.context() as patched:
+        patched.setitem(things.project.context, "run_query", dies)
+        with pytest.raises(RuntimeError, match="killed"):
+            things.run()
+    repaired = {1: "A", 3: "C", 4: "d", 5: "e"}
+    assert things.rows() == (repaired if "ledger" in statement else before)
+    things.run()
+    assert things.rows() == repaired
+    assert things.balances()
+
+
+# --- the capture begins in the middle --------------------------------------------------------------------------------
+
+AT = json.loads((CAPTURE / "snapshot" / "at.json").read_text())
+# Which records come in which batch: those of before the copy, those of after it, and the copy.
+ORDERS = {
+    "copy first, only later changes": ["copy", "after"],
+    "copy first": ["copy", "before after"],
+    "copy last": ["after before", "copy"],
+    "copy between, all twice": ["after", "copy", "before after"],
+}
+
+
+def copy_of(table: str) -> list[dict[str, str | None]]:
+    """Return the rows of the copy as the job stages them: texts, bytes in base64."""
+    header, *rows = _parsed((CAPTURE / "snapshot" / f"{table}.csv").read_bytes().decode())
+    kinds = [COLUMNS_OF_CAPTURE[table][str(name)] for name in header]
+    return [
+        {
+            str(name): base64.b64encode(bytes.fromhex(text.removeprefix("\\x"))).decode()
+            if kind == "binary" and text is not None
+            else text
+            for name, kind, text in zip(header, kinds, row, strict=True)
+        }
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_capture_begins_in_the_middle_with_its_copy(memory: Memory, order: str) -> None:
+    schema = f"middle_{list(ORDERS).index(order)}"
+    project, staging = memory.project(schema), f"{schema}_lake.changes"
+    project.source(f"{schema}_lake", "changes")
+    for table, key in KEYS_OF_CAPTURE.items():
+        project.model(
+            table,
+            f"{{{{ config(materialized='current_state', unique_key={key}) }}}}\n"
+            f"{{{{ reconcile.datastream_postgresql(source('lake', 'changes'), table='shop.{table}') }}}}",
+            declared("postgresql", table),
+            data_tests=["ledger_balances"],
+        )
+    first_unseen = int(AT["pg_current_snapshot"].split(":")[1])
+    rows: dict[str, list[Staged]] = {"before": [], "after": [], "copy": []}
+    for table in KEYS_OF_CAPTURE:
+        for delivery in DELIVERIES:
+            for record in records("postgresql", table, "json", delivery):
+                said = json.loads(record)
+                if "backfill" in said["read_method"]:  # read in the middle, at the copy's own moment
+                    continue
+                part = "before" if int(said["source_metadata"]["tx_id"]) < first_unseen else "after"
+                rows[part].append(Staged(record, f"shop_{table}", 0))
+        copied = copy_of(table)
+        cut = {
+            "number": len(rows["copy"]) + 1, "object": f"shop_{table}", "place": 1, "snapshot": "middle",
+            "position_kind": "pg_snapshot", "position": AT["pg_current_snapshot"], "uncertainty": "1 hour",
+            "taken_at": AT["at"], "key": KEYS_OF_CAPTURE[table], "columns": COLUMNS_OF_CAPTURE[table],
+            "rows": len(copied),
+        }  # fmt: skip
+        rows["copy"].append(Staged(json.dumps(cut), "#snapshot", 0, source="snapshot"))
+        of = f"#snapshot of shop_{table}"
+        rows["copy"] += [Staged(json.dumps({"row": row}), of, 0, source="snapshot") for row in copied]
+    chance = random.Random(1)
+    for number, parts in enumerate(ORDERS[order], start=1):
+        told = [row._replace(batch=number) for part in parts.split() for row in rows[part]]
+        chance.shuffle(told)
+        memory.stage(staging, told)
+        memory.keep(staging, memory.table(staging), {"reconcile.snapshot_append": "beside-0/0/0"})
+        project.run(*KEYS_OF_CAPTURE)
+    for table in KEYS_OF_CAPTURE:
+        frame = memory.table(f"{schema}.{table}")
+        assert dict(frame.dtypes) == COLUMNS_OF_CAPTURE[table]
+        assert different({"": counted(frame)}, true_rows(table)) == {}
+        assert not project.failing_tests(table)
+    project.run(*KEYS_OF_CAPTURE, full_refresh=True)
+    for table in KEYS_OF_CAPTURE:
+        assert different({"": counted(memory.table(f"{schema}.{table}"))}, true_rows(table)) == {}

@@ -1,0 +1,308 @@
+"""Snapshots staged beside a log: whole, once, with their position; the log's own job goes on meanwhile."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from datastream import event
+from file_formats import failpoints_of_an_append, file_format
+from plain_dbt import PlainProject, Relation
+from process.spark_warehouse import SparkWarehouse
+from pyspark.sql import SparkSession
+from reconcile_jobs.log_snapshots import Totals
+from reconcile_jobs.process import failpoints
+from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.errors import DataError, Fault, UsageError
+from reconcile_jobs.snapshot_job import Job, run
+from reconcile_jobs.snapshots import snapshot_table
+from reconcile_jobs.staging import RAW_ROWS, Staging, TableName
+
+DEATHS = [
+    pytest.param(name, marks=[] if name == "after_data_commit" else pytest.mark.soak)
+    for name in failpoints_of_an_append()
+    if "checkpoint" not in name
+]
+SCHEMA = "snapshots_of_logs"
+
+
+class Log:
+    """A staging table of a log of its own, and a table with snapshots of the source."""
+
+    def __init__(self, spark: SparkSession, name: str, job: str = "datastream files") -> None:
+        self.spark, self.job, self.id, self.epoch = spark, job, str(uuid.uuid4()), -1
+        self.staging, self.table = TableName((SCHEMA, f"{name}_staged")), TableName((SCHEMA, f"{name}_copy"))
+        self.said: list[str] = []
+        self.opened: Staging | None = None
+
+    def open(self) -> Staging:
+        self.opened = Staging(self.spark, self.staging, self.job)
+        return self.opened
+
+    def append(self, *ids: int, object_: str = "shop_things") -> int | None:
+        """Append records of the log, with the job that is running."""
+        self.epoch += 1
+        return self.append_again(*ids, object_=object_)
+
+    def append_again(self, *ids: int, object_: str = "shop_things") -> int | None:
+        return self._append([change(id_, f"n{id_}", id_) for id_ in ids], object_)
+
+    def append_changes(self, *records: str) -> None:
+        self.epoch += 1
+        self._append(records, "shop_things")
+
+    def _append(self, records: Sequence[str], object_: str) -> int | None:
+        staging = self.opened or self.open()
+        rows = self.spark.createDataFrame([(r, object_, "a file") for r in records], RAW_ROWS)
+        return staging.append(rows, "datastream", self.id, "place", self.epoch, [str(len(records))]).batch
+
+    def load(
+        self, *rows: tuple[Any, ...], position: str = "9:9:", at: str = "2026-05-01T00:00:00.000000000Z",
+        columns: str = "id bigint, name string", **properties: str,
+    ) -> None:  # fmt: skip
+        """Take a snapshot of these rows."""
+        said = {
+            "": "jdbc",
+            "position_kind": "pg_snapshot",
+            "position": position,
+            "taken_at": at,
+            "table": "shop.things",
+        }
+        said |= properties
+        named = {f"reconcile.snapshot.{name}".rstrip("."): value for name, value in said.items() if value}
+        snapshot_table.prepare(self.spark, self.table)
+        frame = self.spark.createDataFrame(list(rows), columns)
+        snapshot_table.writer(frame, self.table, "a copy", named).createOrReplace()
+
+    def stage(self, **options: Any) -> Totals:
+        totals = run(self.spark, Job(table=self.table, staging=self.staging, **options), Caller(say=self.said.append))
+        assert isinstance(totals, Totals)
+        return totals
+
+    def rows(self, object_: str) -> list[tuple[int, str]]:
+        staged = self.spark.table(self.staging.sql)
+        return [
+            (r.batch, r.record) for r in staged.where(staged.object == object_).orderBy("batch", "record").collect()
+        ]
+
+    def counts(self) -> dict[int, int]:
+        """Return how many rows each batch has."""
+        rows = self.spark.table(self.staging.sql).groupBy("batch").count().collect()
+        return {row.batch: row["count"] for row in sorted(rows)}
+
+
+def change(id_: int, name: str | None, place: int, transaction: int = 1) -> str:
+    """Return a record of a change; without a name, a delete."""
+    return event(
+        "postgresql", {"id": id_, "name": name}, "UPDATE" if name else "DELETE",
+        metadata={"lsn": f"0/{place}", "tx_id": str(transaction)},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def log(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Log]:
+    spark.sql(f"create schema if not exists {SCHEMA}")
+    log = Log(spark, f"t{abs(hash(request.node.name)) % 10**8}")
+    yield log
+    for table in (log.staging, log.table):
+        spark.sql(f"drop table if exists {table.sql}")
+
+
+def test_a_snapshot_is_staged_once_and_both_jobs_go_on(log: Log) -> None:
+    assert log.append(1, 2) == 1
+    log.load((1, "n1"), (3, None))
+    totals = log.stage()
+    assert (totals.object, totals.rows, totals.first_batch, totals.position) == ("shop_things", 2, 2, "9:9:")
+    assert log.rows("#snapshot of shop_things") == [
+        (2, '{"row":{"id":"1","name":"n1"}}'), (2, '{"row":{"id":"3","name":null}}')
+    ]  # fmt: skip
+    ((batch, cut),) = log.rows("#snapshot")
+    assert batch == 2
+    known = json.loads(cut)
+    assert known.pop("snapshot")
+    assert known == {
+        "number": 1, "object": "shop_things", "place": 1, "position_kind": "pg_snapshot", "position": "9:9:",
+        "taken_at": "2026-05-01T00:00:00.000000000Z", "key": ["id"], "rows": 2, "uncertainty": "1 hour",
+        "columns": {"id": "bigint", "name": "string"},
+    }  # fmt: skip
+    assert log.stage().first_batch is None
+    assert log.said[-1] == f"this snapshot of shop_things is already in {log.staging}, and nothing was appended"
+    # The job of the log that was running meanwhile, and one that begins now.
+    assert log.append(4) == 3
+    log.opened = None
+    assert log.append(5) == 4
+    log.load((1, "n1"), position="9:12:10", at="2026-05-02T00:00:00Z")
+    assert log.stage().first_batch == 5
+    assert log.append(6) == 6
+    assert log.counts() == {1: 2, 2: 3, 3: 1, 4: 1, 5: 2, 6: 1}
+
+
+@pytest.mark.parametrize("place_of_death", DEATHS)
+def test_killed_anywhere_the_same_command_stages_it_once(
+    log: Log, monkeypatch: pytest.MonkeyPatch, place_of_death: str
+) -> None:
+    def reach(reached: str) -> None:
+        if reached == place_of_death:
+            raise RuntimeError(f"killed at {place_of_death}")
+
+    log.append(1)
+    log.load((1, "n1"), (2, "n2"))
+    with monkeypatch.context() as patched:
+        patched.setattr(failpoints, "reach", reach)
+        with pytest.raises(Fault, match=place_of_death):
+            log.stage()
+    visible = sum(log.counts().values()) - 1
+    assert visible == (3 if place_of_death == "after_data_commit" else 0), "all of it or nothing"
+    log.append(3)
+    log.stage()
+    assert len(log.rows("#snapshot of shop_things")) == 2
+    assert len(log.rows("#snapshot")) == 1
+    assert len(log.rows("shop_things")) == 2
+
+
+@pytest.mark.parametrize("place_of_death", DEATHS)
+def test_an_append_of_the_log_that_was_killed_is_there_once_with_a_snapshot_in_between(
+    log: Log, monkeypatch: pytest.MonkeyPatch, place_of_death: str
+) -> None:
+    def reach(reached: str) -> None:
+        if reached == place_of_death:
+            raise RuntimeError("killed")
+
+    log.append(1)
+    with monkeypatch.context() as patched:
+        patched.setattr(failpoints, "reach", reach)
+        with pytest.raises(RuntimeError, match="killed"):
+            log.append(2, 3)
+    log.load((1, "n1"))
+    log.stage()
+    log.opened = None
+    batch = log.append_again(2, 3)
+    assert len(log.rows("shop_things")) == 3
+    assert [number for number, _ in log.rows("shop_things")] == [1, batch, batch]
+    batches = [number for number, _ in log.rows("#snapshot")]
+    assert len(batches) == 1
+    assert batches[0] != batch
+
+
+def refused(log: Log, kind: type[Exception], sentence: str, act: Callable[[], Any]) -> None:
+    before = log.counts()
+    with pytest.raises(kind, match=sentence):
+        act()
+    assert log.counts() == before
+
+
+def test_what_is_no_complete_snapshot_of_this_log_is_refused(log: Log) -> None:
+    log.append(1)
+    log.load()
+    refused(log, DataError, "has no rows, which would delete every row of shop_things; if", log.stage)
+    log.load((1, "a"), (None, "b"))
+    refused(log, DataError, "1 rows of .* have NULL in the key id", log.stage)
+    log.load((1, "a"), (1, "b"))
+    refused(log, DataError, 'id does not identify a row of .*: 2 rows have {"id":"1"}', log.stage)
+    log.load((1, "a"))
+    refused(log, UsageError, "The key of shop_things is id, as its records", lambda: log.stage(key=("name",)))
+    refused(log, UsageError, "has no records of x: --object names a table as", lambda: log.stage(object="x"))
+    refused(log, UsageError, "--at is not for a snapshot beside a log", lambda: log.stage(at="2026-05-01T00:00:00Z"))
+    log.load((1, "a"), position="")
+    refused(log, UsageError, "has no position, because the job that took it did not finish", log.stage)
+    log.load((1, "a"), **{"": "table", "position": "", "position_kind": ""})
+    refused(log, UsageError, "has no position in a log", log.stage)
+    log.load((1, "a"), position="4", position_kind="scn")
+    refused(log, UsageError, "is a scn, and only snapshots of PostgreSQL are staged beside a log so far", log.stage)
+    log.load((1, "a"), table="shop.others")
+    refused(log, UsageError, "--object is missing: .* The log has shop_things", log.stage)
+    log.load((1, "a"))
+    elsewhere = TableName((SCHEMA, "nowhere"))
+    for kind in ("append table", "spanner x"):
+        Staging(log.spark, elsewhere, kind)
+        with pytest.raises(UsageError, match=f"belongs to the job {kind}, and only beside the files of Datastream"):
+            run(log.spark, Job(table=log.table, staging=elsewhere))
+        log.spark.sql(f"drop table {elsewhere.sql}")
+    with pytest.raises(UsageError, match=r"--key is missing: .* say --beside-log too"):
+        run(log.spark, Job(table=log.table, staging=elsewhere))
+    log.load((1, "a"), columns="other bigint, name string")
+    refused(log, UsageError, "has no column id; it has other, name", log.stage)
+
+
+def test_a_snapshot_that_cannot_follow_the_one_before_it_is_refused(log: Log) -> None:
+    log.append(1)
+    log.load((1, "a"), position="9:12:10")
+    log.stage()
+    log.load((1, "b"), position="12:12:")
+    refused(log, UsageError, "stage snapshots in the order in which they were taken", log.stage)
+    later = "2026-05-02T00:00:00Z"
+    log.load((1, "b"), position="9:11:", at=later)
+    refused(log, UsageError, "does not contain the one at 9:12:10", log.stage)
+    log.load((1, "b"), position="9:14:9,10", at=later)
+    refused(log, UsageError, "does not contain the one at 9:12:10", log.stage)
+    log.load((1,), position="12:12:", at=later, columns="id bigint")
+    refused(log, UsageError, "lacks the column name, which", log.stage)
+    log.load((1, "b"), position="10:14:10,13", at=later)
+    assert log.stage().rows == 1
+
+
+def test_a_copy_may_come_before_every_record_of_the_log(log: Log) -> None:
+    log.load((1, "a"))
+    totals = log.stage(beside_log=True, object="shop_things", key=("id",))
+    assert totals.first_batch == 1
+    assert log.append(1) == 2
+    log.load((1, "b"), position="12:12:", at="2026-05-02T00:00:00Z")
+    assert log.stage().first_batch == 3
+    with pytest.raises(UsageError, match="belongs to another job"):
+        Staging(log.spark, log.staging, "datastream other files")
+
+
+def test_an_empty_source_is_staged_if_it_is_said(log: Log) -> None:
+    log.append(1)
+    log.load()
+    assert log.stage(allow_empty=True).first_batch == 2
+    assert log.rows("#snapshot of shop_things") == []
+    assert json.loads(log.rows("#snapshot")[0][1])["rows"] == 0
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_repair_from_end_to_end(log: Log, fresh: bool) -> None:
+    """On tables of the session's format, and parity at the position of the snapshot."""
+    warehouse, schema = SparkWarehouse(log.spark), f"{SCHEMA}_{'fresh' if fresh else 'merged'}"
+    log.spark.sql(f"drop schema if exists {schema} cascade")
+    project = PlainProject(warehouse, schema, file_format=file_format())
+    project.source(SCHEMA, log.staging.parts[-1])
+    project.model(
+        "things",
+        f"{{{{ config(materialized='current_state', unique_key='id', meta={{'fresh': {str(fresh).lower()}}}) }}}}\n"
+        f"{{{{ reconcile.datastream_postgresql(source('lake', '{log.staging.parts[-1]}'), 'shop_things') }}}}",
+        {"id": "bigint", "name": "string"},
+    )
+
+    def rows() -> dict[int, str]:
+        return {row.id: row.name for row in warehouse.table(f"{schema}.things").collect()}
+
+    def failing(test: str, **arguments: Any) -> list[Any]:
+        return warehouse.sql(project.test(test, "things", **arguments)).collect()
+
+    log.append_changes(change(1, "a", 1), change(2, "b", 2), change(3, "c", 3, 9), change(4, "d", 4))
+    project.run("things")
+    taken_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    log.load((1, "A"), (2, "b"), (5, "e"), position="9:10:9", at=taken_at)
+    log.stage()
+    log.append_changes(change(2, "B", 12, 12), change(4, "late", 5, 2))
+    said = project.run("things")["things"]
+    assert said.endswith("; repaired at pg_snapshot 9:10:9: 1 inserted, 1 updated, 1 deleted"), said
+    repaired = {1: "A", 2: "B", 3: "c", 5: "e"}
+    assert rows() == repaired
+    assert failing("ledger_balances") == []
+    assert failing("parity", compare_to=Relation(*log.table.parts), key="id") == []
+    log.append_changes(change(6, "late", 6, 2), change(5, None, 13, 13))
+    project.run("things")
+    after = {1: "A", 2: "B", 3: "c"}
+    assert rows() == after
+    assert project.run("things")["things"] == "nothing new"
+    assert failing("parity", compare_to=Relation(*log.table.parts), key="id") == []
+    project.run("things", full_refresh=True)
+    assert rows() == after
+    assert failing("ledger_balances") == []
+    log.spark.sql(f"drop schema {schema} cascade")

@@ -1,0 +1,196 @@
+"""Snapshots beside a log that a model cannot take are refused in sentences that say what to do; nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from refusals import PARITY, THINGS, Refusal, run, thing
+from shapes import MYSQL, ORACLE, POSTGRESQL, SNAPSHOT_BESIDE, STAGING, Life, Shape
+from snapshots import SNAPSHOT as OF_THE_SOURCE
+from snapshots import beside_a_snapshot, taken
+
+OF_THINGS = {**SNAPSHOT_BESIDE, "columns": THINGS}
+BESIDE = "its staging table has a snapshot of shop.orders beside the log (batch 5), and "
+SNAPSHOT = "the snapshot of shop.orders in batch 5"
+REBUILD = "rebuild with `dbt run --full-refresh --select orders`"
+
+
+def beside(source: str = POSTGRESQL, snapshot: dict[str, Any] = OF_THINGS, **said: Any) -> Shape:
+    """Return a model of few columns, with a snapshot beside its log."""
+    return thing(source, snapshot=snapshot, **said)
+
+
+def living(shape: Shape, change: Callable[[Life], object] = lambda life: None) -> Callable[[], Life]:
+    """Return what makes a model that was not built yet."""
+
+    def act() -> Life:
+        life = Life(shape)
+        change(life)
+        return life
+
+    return act
+
+
+def built(shape: Shape, applied: str | None, **said: Any) -> Callable[[], Life]:
+    """Return what makes a model that was built up to batch 3; `applied`: the snapshot that it has applied."""
+
+    def act() -> Life:
+        life = Life(shape)
+        life.statements(shape.phases[0])
+        properties = life.warehouse.properties["demo.orders__base"]
+        properties.pop("reconcile.snapshot_applied", None)
+        if applied:
+            properties["reconcile.snapshot_applied"] = applied
+        life.warehouse.ledger, life.warehouse.base_batch = (3, 3), 3
+        for name, value in said.items():
+            setattr(life.warehouse, name, value)
+        return life
+
+    return act
+
+
+def forgets(life: Life) -> None:
+    for types in life.warehouse.column_types.values():
+        if isinstance(types, dict):
+            types.pop("_change_snapshot", None)
+
+
+def loses_rows(life: Life) -> None:
+    life.warehouse.answers["where object = '#snapshot of "] = {"rows": 1874}
+
+
+def unreadable(life: Life) -> None:
+    life.warehouse.answers[") as unreadable from"] = {"unreadable": 2}
+
+
+ONLY = "only models of datastream_postgresql take snapshots beside a log so far; stage snapshots of this source into a "
+ONLY += "staging table of their own"
+REFUSED = [
+    Refusal(
+        run(living(beside(materialized="history"))),
+        [BESIDE + "a history cannot take snapshots yet; make it a current_state, or let the history read another "
+         "staging table, without snapshots"],
+    ),
+    Refusal(run(living(beside(MYSQL))), [BESIDE + ONLY]),
+    Refusal(
+        run(living(beside(ORACLE))),
+        [BESIDE + ONLY, BESIDE + "a model that knows rows by their addresses cannot take snapshots, which have none; "
+         "say `meta: {row_ids: false}`"],
+    ),
+    Refusal(
+        run(living(beside(snapshot={**OF_THINGS, "position_kind": "scn"}))),
+        [BESIDE + "its position is a scn, while the log of this model is compared with a pg_snapshot; take it with "
+         "snapshot.py from the database of the log, and stage that"],
+    ),
+    Refusal(
+        run(living(beside(meta={"partial_records": True}))),
+        [BESIDE + "a model with partial_records cannot take snapshots yet; say `meta: {partial_records: false}`, or "
+         "read another staging table"],
+    ),
+    Refusal(
+        run(living(beside(as_of={"batch": 2}))),
+        [BESIDE + "a run as of an earlier moment does not take snapshots into account yet; run without as_of"],
+    ),
+    Refusal(
+        run(living(beside(arguments=", generations=['2026-11-21 00:00:00+00']"))),
+        [BESIDE + "the model declares generations, across which a position says nothing; take the generations out, "
+         "and stage a new snapshot, which comes after all of them"],
+    ),
+    Refusal(
+        run(living(beside(table=["shop.orders", "old.orders"]))),
+        [BESIDE + "the model reads several tables or objects, of which it is one; name one table in the source macro"],
+    ),
+    Refusal(
+        run(living(beside(snapshot={**OF_THINGS, "key": ["id", "name"]}))),
+        [BESIDE + "the key of the snapshot is id, name, while the unique_key of the model is id; name the same "
+         "columns"],
+    ),
+    Refusal(
+        run(living(beside(snapshot={**OF_THINGS, "columns": {"ID": "double"}}))),
+        [BESIDE + "column id is double in the snapshot and bigint in the model, which loses digits or does not fit; "
+         "take a snapshot with that type (--columns), and stage it",
+         BESIDE + "the snapshot has no column name, which the model declares; take a snapshot with it, and stage that"],
+    ),
+    Refusal(
+        run(living(beside(), forgets)),
+        ["its SELECT has no column _change_snapshot, by which the records that a snapshot contains are told apart; "
+         "pass it on from the source macro"],
+    ),
+    Refusal(
+        run(living(beside(), loses_rows)),
+        [f"{STAGING} has 1874 of the 1875 rows of {SNAPSHOT}, and the others would count as deleted; stage a new "
+         "snapshot with append.py snapshot, or restore the rows"],
+    ),
+    Refusal(
+        run(living(beside(), unreadable)),
+        [f"2 rows of {SNAPSHOT} have no key that fits id as the model declares it, and would count as deleted; "
+         "correct the types, or stage a new snapshot"],
+    ),
+    Refusal(
+        run(built(beside(), None, purges={"shop.orders": 2})),
+        [f"{SNAPSHOT} of {STAGING} was taken before batch 2 was appended, which was purged, so that later changes "
+         "cannot be told from earlier ones; take a new snapshot, and stage that"],
+    ),
+    Refusal(
+        run(living(beside(meta={"base_snapshot": "lake.orders_kept"}), lambda life: (
+            life.warehouse.has("lake.orders_kept"), life.warehouse.purges.update({"shop.orders": 2})))),
+        [f"{STAGING} was purged and has a snapshot beside the log, batch 5, and a rebuild cannot begin with a base "
+         "snapshot and that one both; restore the purged records, or stage the source into a new staging table"],
+    ),
+    Refusal(
+        run(built(beside(), "3")),
+        [f"demo.orders__base has applied snapshot 3 beside the log, and {STAGING} has 2; restore the staging table, or "
+         f"{REBUILD}"],
+    ),
+    Refusal(
+        run(built(beside(), "1", ledger=(6, 6), base_batch=6, staged=7)),
+        ["demo.orders__base has batch 5 without the snapshot in it, as an earlier version of this package applied it; "
+         f"{REBUILD}"],
+    ),
+]  # fmt: skip
+
+NOT_AFTER = (
+    "is not known to lie at or after that of the snapshot beside the log, pg_snapshot 18642:18650:18644,18646, before "
+    "which changes of shop.orders are not told apart; compare with a newer snapshot, or say `as_of: now`"
+)
+
+
+def compared(position: str, **said: Any) -> Callable[[], object]:
+    """Return what compares a model beside whose log a snapshot is, with a snapshot at that position."""
+
+    def act() -> None:
+        snapshot = {**OF_THINGS, "columns": PARITY_COLUMNS}
+        shape = beside(columns=PARITY_COLUMNS, snapshot=snapshot)
+        life = beside_a_snapshot(shape, taken("pg_snapshot", position))
+        life.project.test("parity", "orders", compare_to=OF_THE_SOURCE, key="id", **said)
+
+    return act
+
+
+PARITY_COLUMNS = {"id": "bigint", "name": "string", "amount": "decimal(12,2)"}
+EARLIER = ["18642:18649:18644,18646", "18642:18660:18644,18645", "9:9:"]
+REFUSED += [
+    *(
+        Refusal(compared(at), [f"pg_snapshot {at}, the position of lake.orders_source, {NOT_AFTER}"], PARITY)
+        for at in EARLIER
+    ),
+    Refusal(
+        compared("9:9:", as_of={"batch": 2}),
+        [f"batch 2, the position of lake.orders_source, {NOT_AFTER}"],
+        PARITY,
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_a_snapshot_that_a_model_cannot_take_is_refused(number: int) -> None:
+    REFUSED[number].check()
+
+
+def test_without_a_snapshot_a_model_asks_what_it_asked_before() -> None:
+    """Also where staging has snapshots of other tables."""
+    plain, beside_others = Life(thing(POSTGRESQL)), Life(beside(snapshot={**OF_THINGS, "object": "shop.others"}))
+    beside_others.warehouse.staged = plain.warehouse.staged
+    assert plain.statements("first run") == beside_others.statements("first run")
