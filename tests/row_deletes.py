@@ -186,6 +186,15 @@ FAILURES: dict[str, tuple[Events, Events, Events, set[tuple[int, str]]]] = {
         [], {(2, "x"), (3, "y")},
     ),
 }  # fmt: skip
+# The same, where a record is lost, or a key is taken again: each shows one rule alone.
+OTHERS: dict[str, tuple[Events, Events, Events, set[tuple[int, str]]]] = {
+    "two rows had the key, and the delete of the first one is lost": (
+        [],
+        [(2, "UPDATE", "a", "x"), (2, "UPDATE-INSERT", "b", "y"), (2, "UPDATE-DELETE", "b")],
+        [], set(),
+    ),
+    "the key is inserted after all, at another address": ([], [*FAILED, (1, "INSERT", "c", "y")], [], {(1, "y")}),
+}  # fmt: skip
 BATCHES = 3
 SPLITS = 70
 INVENTED = 10001  # the first number of the histories that are invented
@@ -206,6 +215,7 @@ def arrivals() -> tuple[list[Record], set[tuple[Any, ...]]]:
             end |= {(number, *row) for row in rows}
     chance = random.Random(BATCHES)
     told_ways = [(way, SPLITS) for way in SHIFTS.values()] + [(way, SPLITS // 2) for way in FAILURES.values()]
+    told_ways += [(way, SPLITS) for way in OTHERS.values()]
     for (before, transaction, after, rows), splits in told_ways:
         for _ in range(splits):
             number = next(numbers)
