@@ -21,7 +21,7 @@ if file_format() != "iceberg":
 CHANGE = """
     change_type as _change_type, lpad(sequence, 4, '0') as _change_sequence, sequence as _change_id,
     timestamp'2026-01-01' as _change_time, batch as _change_batch, cast(null as array<string>) as _change_columns,
-    if(name = 'bad', 'it is bad', null) as _change_error"""
+    cast(null as string) as _change_transaction, if(name = 'bad', 'it is bad', null) as _change_error"""
 
 
 class Things:
