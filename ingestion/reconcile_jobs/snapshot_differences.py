@@ -268,7 +268,7 @@ def snapshot_properties(spark: SparkSession, table: TableName) -> dict[str, str]
             f"{table} was not created by snapshot.py, so it may be incomplete: load it with snapshot.py. For any table "
             "of the session, use snapshot.py table."
         )
-    if kind in ("jdbc", "spanner") and f"{OF_SNAPSHOT}.position" not in properties:
+    if kind in ("jdbc", "spanner") and not properties.get(f"{OF_SNAPSHOT}.position"):
         raise UsageError(
             f"{table} has no position, because the job that took it did not finish. Take the snapshot again."
         )

@@ -37,8 +37,11 @@ as
 {%- macro _base_properties(settings) -%}
   {%- set properties = dict(
         reconcile.base_format_properties(settings.file_format, settings.columns), **(config.get('tblproperties') or {})) -%}
-  {%- if settings.tables -%}{%- do properties.update({'reconcile.tables': settings.tables}) -%}{%- endif -%}
-  {%- if settings.snapshot -%}{%- do properties.update({'reconcile.snapshot_applied': settings.snapshot.place}) -%}{%- endif -%}
+  {#- A table of Iceberg that is replaced keeps its properties: what no longer holds is set to nothing. -#}
+  {%- for name, now, before in [('reconcile.tables', settings.tables, settings.built.tables),
+                                ('reconcile.snapshot_applied', settings.snapshot.place if settings.snapshot, settings.built.snapshot)] -%}
+    {%- if now or before -%}{%- do properties.update({name: now or ''}) -%}{%- endif -%}
+  {%- endfor -%}
   {%- do properties.update({'reconcile.declaration': settings.declaration}) -%}
   {{ return(reconcile.properties_of(settings.file_format, settings.as_of, properties)) }}
 {%- endmacro %}

@@ -14,6 +14,11 @@ from plain_dbt import PlainProject, Relation
 from process.spark_warehouse import SparkWarehouse
 from projects import Project
 from pyspark.sql import SparkSession
+from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.snapshot_differences import snapshot_properties
+from reconcile_jobs.snapshots import snapshot_table
+from reconcile_jobs.staging import TableName
+from reconcile_jobs.table_formats import format_of
 
 if file_format() != "iceberg":
     pytest.skip("tables of Iceberg: pytest --file-format iceberg", allow_module_level=True)
@@ -167,6 +172,20 @@ def test_the_version_of_a_table_is_the_one_that_is_read_also_after_a_rollback(sp
     assert macros.table_version(relation, "iceberg") == versions[0] != versions[1]
     there = spark.sql(f"select id from {macros.at_version(relation, versions[0])}").collect()
     assert there == spark.table("iceberg_things.rolled_back").collect() == [(1,)]
+
+
+def test_a_snapshot_table_that_is_loaded_anew_has_nothing_of_the_load_before(spark: SparkSession) -> None:
+    spark.sql("create schema if not exists iceberg_things")
+    table = TableName(("iceberg_things", "loaded_twice"))
+    for said in ({"position": "9:9:", "taken_at": "2026-05-01T00:00:00Z"}, {"taken_at": "2026-05-02T00:00:00Z"}):
+        named = {"reconcile.snapshot": "jdbc"} | {f"reconcile.snapshot.{name}": value for name, value in said.items()}
+        snapshot_table.writer(spark.range(1), table, "a copy", named).createOrReplace()
+    properties = format_of(spark).properties(spark, table.sql)
+    assert properties["reconcile.snapshot.taken_at"] == "2026-05-02T00:00:00Z"
+    # Iceberg keeps the properties of a table that is replaced; one of nothing is none.
+    assert properties["reconcile.snapshot.position"] == ""
+    with pytest.raises(UsageError, match="has no position, because the job that took it did not finish"):
+        snapshot_properties(spark, table)
 
 
 def test_a_row_id_is_a_key(spark: SparkSession, tmp_path: Path) -> None:

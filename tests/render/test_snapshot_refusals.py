@@ -194,3 +194,15 @@ def test_without_a_snapshot_a_model_asks_what_it_asked_before() -> None:
     plain, beside_others = Life(thing(POSTGRESQL)), Life(beside(snapshot={**OF_THINGS, "object": "shop.others"}))
     beside_others.warehouse.staged = plain.warehouse.staged
     assert plain.statements("first run") == beside_others.statements("first run")
+
+
+def test_a_rebuild_without_the_snapshot_forgets_that_it_was_applied() -> None:
+    """A table of Iceberg that is replaced keeps its properties, and the next run would ask for the snapshot again."""
+    life = Life(beside())
+    life.statements("first run")
+    assert life.warehouse.properties["demo.orders__base"]["reconcile.snapshot_applied"] == "2"
+    del life.warehouse.answers["where object = '#snapshot' and source = 'snapshot'"]
+    life.warehouse.properties["lake.shop_changes"].pop("reconcile.snapshot_append")
+    life.statements("rebuild")
+    assert life.warehouse.properties["demo.orders__base"]["reconcile.snapshot_applied"] == ""
+    life.statements("nothing new")

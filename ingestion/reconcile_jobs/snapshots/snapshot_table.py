@@ -20,18 +20,18 @@ __all__ = ["prepare", "writer"]
 def prepare(spark: SparkSession, into: TableName) -> None:
     """Make the table's schema. Raises UsageError if the table exists and is not a snapshot."""
     spark.sql(f"CREATE SCHEMA IF NOT EXISTS {into.schema_sql}")
-    if spark.catalog.tableExists(into.sql):
-        properties = {row["key"] for row in spark.sql(f"SHOW TBLPROPERTIES {into.sql}").collect()}
-        if "reconcile.snapshot" not in properties:
-            raise UsageError(
-                f"{into} already exists and was not created by snapshot.py; choose another name, or drop it."
-            )
+    if spark.catalog.tableExists(into.sql) and "reconcile.snapshot" not in _properties(spark, into):
+        raise UsageError(f"{into} already exists and was not created by snapshot.py; choose another name, or drop it.")
 
 
 def writer(rows: DataFrame, into: TableName, comment: str, properties: Mapping[str, str]) -> DataFrameWriterV2:
     """Return what creates or replaces the table with these rows; each load has an id of its own."""
-    properties = {"reconcile.snapshot.id": str(uuid.uuid4()), **properties}
-    table_format = format_of(rows.sparkSession)
+    spark = rows.sparkSession
+    table_format = format_of(spark)
+    # A table of Iceberg that is replaced keeps its properties: what this load does not say is set to nothing.
+    before = _properties(spark, into) if spark.catalog.tableExists(into.sql) else set()
+    forgotten = {name: "" for name in before if name.startswith("reconcile.snapshot.")}
+    properties = {**forgotten, "reconcile.snapshot.id": str(uuid.uuid4()), **properties}
     # Parquet has no such names; the table then keeps its own.
     odd = any(re.search(r"[ ,;{}()\n\t=]", name) for name in rows.columns)
     ntz = any("timestamp_ntz" in kind for _, kind in rows.dtypes)
@@ -40,3 +40,8 @@ def writer(rows: DataFrame, into: TableName, comment: str, properties: Mapping[s
     for key, value in {**properties, **wanted}.items():
         found = found.tableProperty(key, value)
     return found
+
+
+def _properties(spark: SparkSession, table: TableName) -> set[str]:
+    """Return the names of a table's properties."""
+    return {row["key"] for row in spark.sql(f"SHOW TBLPROPERTIES {table.sql}").collect()}
