@@ -83,8 +83,8 @@ ENVIRONMENT = {
     "RECONCILE_PACKAGES": "additional jars, as Maven coordinates separated by spaces, for example of a JDBC driver or "
     "a connector",
     "RECONCILE_JARS": "the directory for downloaded jars",
-    "RECONCILE_JDBC_USER": "`snapshot.py jdbc`: the user of the database",
-    "RECONCILE_JDBC_PASSWORD": "`snapshot.py jdbc`: the password of this user",
+    "RECONCILE_JDBC_USER": "`snapshot.py jdbc`, `generate.py --url`: the user of the database",
+    "RECONCILE_JDBC_PASSWORD": "`snapshot.py jdbc`, `generate.py --url`: the password of this user",
     "RECONCILE_PATIENCE": "how many seconds a process waits for the embedded metastore if another process holds it",
     "RECONCILE_TRACEBACK": "with any value, for example `1`, a job that fails also shows the Python traceback",
 }
