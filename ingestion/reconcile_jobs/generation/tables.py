@@ -170,13 +170,18 @@ def _table(
     dictionary: DictionaryTable | None,
     answer: Answer,
 ) -> Table:
+    """Return what the records, Avro's headers, the dictionary and `--keys` together say of a table.
+
+    The key is that of `--keys`, else the dictionary's, else the records'. Raises UsageError if `--keys` gives the
+    encoding of a column that the table does not have.
+    """
     source = next(iter(observed.sources)) if len(observed.sources) == 1 else ""
     columns = _columns(observed, headers, dictionary)
     by_lower = {column.name.lower(): column for column in columns}
     if unknown := sorted(name for name in answer.encodings if name.lower() not in by_lower):
         raise UsageError(f"--keys: {label} has no column {', '.join(unknown)}, whose encoding is given there.")
     encodings = {name.lower(): encoding for name, encoding in answer.encodings.items()}
-    settled, unsettled = [], []
+    settled, unsettled = [], []  # an unsettled column holds bytes, and nothing tells in which encoding
     for column in columns:
         if encoding := encodings.get(column.name.lower()):
             witness = f"the values: text in {encoding}, by --keys"
@@ -187,14 +192,18 @@ def _table(
             settled.append(column)
     key = answer.key or (dictionary.key if dictionary else ()) or tuple(observed.key or ())
     return Table(
-        label, source, None, place.schema, place.table,
-        tuple(by_lower[name.lower()].name if name.lower() in by_lower else name for name in key),
-        tuple(column for column in settled if not is_undeclarable(column.name)),
-        dictionary.description if dictionary else "",
-        tuple(column.name for column in settled if is_undeclarable(column.name)),
-        tuple(unsettled),
+        label=label,
+        source=source,
+        database=None,
+        schema=place.schema,
+        name=place.table,
+        key=tuple(by_lower[name.lower()].name if name.lower() in by_lower else name for name in key),
+        columns=tuple(column for column in settled if not is_undeclarable(column.name)),
+        description=dictionary.description if dictionary else "",
+        left_out=tuple(column.name for column in settled if is_undeclarable(column.name)),
+        unsettled=tuple(unsettled),
         named_key=tuple(observed.key or ()),
-    )  # fmt: skip
+    )
 
 
 def _refusal(table: Table, observed: Observed, answer: Answer) -> Refusal | None:
