@@ -49,8 +49,8 @@ end
 {%- endif -%}
 {%- endmacro %}
 
-{#- A list of [condition, fix], both SQL over `text`, a text that the column's type cannot hold. The first condition that
-    is true gives the fix. `zero_dates`: the column is MySQL's, which writes a TIME as a number. -#}
+{#- A list of [condition, fix], both SQL over `text`, a text that the column's type cannot hold. The first condition
+    that is true gives the fix. `zero_dates`: the column is MySQL's, which writes a TIME as a number. -#}
 {%- macro _fixes_for_scalar(column, text, datastream, zero_dates) -%}
   {%- set name, fixes = column.type.name, [] -%}
   {%- set is_moment = name in ['timestamp', 'timestamp_ntz'] -%}
