@@ -297,7 +297,11 @@ def _needs_encoding(column: Column, source: str) -> bool:
 
 
 def _columns(observed: Observed, headers: Sequence[Header], dictionary: DictionaryTable | None) -> list[Column]:
-    """Return the columns, of names that differ in case only the one that came last."""
+    """Return the columns. Of names that differ only in case, the one that was seen last is the column's.
+
+    The type is the dictionary's, else the Avro headers', else that of the append job's notes. The values can only make
+    it wider, and they alone decide if nothing else shows the type.
+    """
     newest: dict[str, str] = {}
     for name in observed.ordered():
         lower = name.lower()
@@ -318,17 +322,18 @@ def _columns(observed: Observed, headers: Sequence[Header], dictionary: Dictiona
         for spelled, of_name in observed.columns.items():
             if spelled.lower() == lower:
                 values.merge(of_name)
-        witness = of_dictionary.get(lower) or declared.get(lower) or _of_kinds(values)
-        declaration = declaration_of_values(values) if witness is None else _wide_enough(witness, values)
+        shown = of_dictionary.get(lower) or declared.get(lower) or _of_notes(values)
+        declaration = declaration_of_values(values) if shown is None else _wide_enough(shown, values)
         columns.append(Column(name, declaration, descriptions.get(lower, ""), values))
     return columns
 
 
-def _of_kinds(values: Values) -> Declaration | None:
+def _of_notes(values: Values) -> Declaration | None:
+    """Return what the append job's notes about a column's Avro type say, None if there is no note, or notes differ."""
     kinds = [*values.kinds]
     return of_kind(kinds[0]) if len(kinds) == 1 else None
 
 
-def _wide_enough(witness: Declaration, values: Values) -> Declaration:
-    """Return what a witness says, or a wider type if an older value does not fit it."""
-    return witness if holds(witness, values) else joined(witness, declaration_of_values(values))
+def _wide_enough(shown: Declaration, values: Values) -> Declaration:
+    """Return a declaration, or a wider one if it cannot hold some value."""
+    return shown if holds(shown, values) else joined(shown, declaration_of_values(values))
