@@ -1,4 +1,4 @@
-"""Two jobs that make one staging table at once, where the second goes on with what the first has made; its properties."""
+"""Two jobs that make one staging table at once: the second goes on with what the first has made. Its properties."""
 
 from __future__ import annotations
 
