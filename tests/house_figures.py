@@ -16,6 +16,7 @@ from io import BytesIO
 from pathlib import Path
 
 from macro_layers import calls, circles
+from reading_path import reading_path, steps_of
 
 ROOT = Path(__file__).resolve().parents[1]
 _COMMENT = re.compile(r"{#.*?#}", re.S)
@@ -61,6 +62,14 @@ def _python(root: Path) -> dict[str, int]:
     }
 
 
+def _steps(root: Path) -> str:
+    try:
+        files, steps, back = steps_of(reading_path(root))
+    except AssertionError:
+        return "the recorder does not answer its questions"
+    return f"{files}, {steps}, {back}"
+
+
 FIGURES: dict[str, Callable[[Path], float | str]] = {
     "macros": lambda root: len(_macros(root)),
     "folders of macros": lambda root: len({Path(file).parts[0] for file in _templates(root)}),
@@ -74,6 +83,7 @@ FIGURES: dict[str, Callable[[Path], float | str]] = {
     "concatenations (~) in a line of templates": lambda root: round(
         sum(line.count(" ~ ") for line in _lines(root)) / len(_lines(root)), 2
     ),
+    "the first run of a model: files, steps from one file to another, steps back into a file that was left": _steps,
     "bytes of README.md": lambda root: (root / "README.md").stat().st_size,
     "Python modules of the jobs": lambda root: len(_python(root)),
     "their lines: median, largest": lambda root: (

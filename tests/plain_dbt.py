@@ -167,6 +167,7 @@ class PlainProject:
     def __init__(
         self, warehouse: Warehouse, schema: str, *, file_format: str = "delta",
         replaced: Mapping[str, Mapping[str, str]] | None = None, variables: Mapping[str, Any] | None = None,
+        package: Path = PACKAGE,
     ) -> None:  # fmt: skip
         self.warehouse, self.schema, self.file_format = warehouse, schema, file_format
         self.graph: dict[str, Any] = {"nodes": {}, "sources": {}}
@@ -175,8 +176,8 @@ class PlainProject:
         self.printed: list[str] = []
         self._texts: dict[str, str] = {}
         self.context = self._globals()
-        self.macros = Macros(self.context, replaced=replaced)
-        for file in sorted((PACKAGE / "models" / "monitoring").glob("*.sql")):
+        self.macros = Macros(self.context, package, replaced)
+        for file in sorted((package / "models" / "monitoring").glob("*.sql")):
             self._add(f"model.reconcile.{file.stem}", file.read_text(), {}, {})
 
     def _globals(self) -> dict[str, Any]:

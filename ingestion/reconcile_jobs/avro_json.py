@@ -259,6 +259,10 @@ class _Compiler:
         return bool(wire["type"] == "fixed" and wire["size"] == 0)
 
     def _union(self, branches: list[Any], namespace: str) -> tuple[Any, Render]:
+        """Return a union as it is read, and what renders its value.
+
+        If there are several branches beside null, each is read as a record of a new name, which shows the branch.
+        """
         wires: list[Any]
         compiled = [(branch, *self.compile(branch, namespace)) for branch in branches]
         real = [(wire, render) for branch, wire, render in compiled if not _is_null(branch)]
@@ -285,7 +289,8 @@ class _Compiler:
         return wires + self._traps(), of_branch
 
     def _traps(self) -> list[Any]:
-        # Of an enum without symbols nothing can be read. By name, once they are known.
+        # Branches after the last one: an index of no branch meets an enum without symbols, and of such an enum nothing
+        # can be read. Avro defines a type once; afterwards its name stands for it.
         known, self._has_traps = self._has_traps, True
         return list(_TRAPS) if known else [{"type": "enum", "name": name, "symbols": []} for name in _TRAPS]
 

@@ -187,7 +187,11 @@ class _Run(AppendRun[Totals]):
         self._name_changed(files, listed)
 
     def _append_all(self, files: Files, epoch: int, paths: list[str]) -> tuple[Appended, set[Found]]:
-        """Append what the files hold, without those that cannot be read; and return what is too long among it."""
+        """Append the records of the files, and return what was appended and which records are too long.
+
+        A file that cannot be read fails the whole append. Such files are set aside, and the append is tried again
+        without them. `paths` are all files of the micro-batch, so a retry is the same append.
+        """
         while True:
             reading = Reading(self.spark, self.job.longest_record)
             try:

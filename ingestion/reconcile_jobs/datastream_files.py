@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from reconcile_jobs.hadoop_files import hadoop_path
 from reconcile_jobs.json_lines import long_lines
 from reconcile_jobs.landing_area import escaped
 from reconcile_jobs.long_records import LongRecord
 from reconcile_jobs.process.errors import causes
-from reconcile_jobs.staging import hadoop_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession

@@ -78,11 +78,12 @@ def _lines(spark: SparkSession, paths: Sequence[str], longest: int | None = None
 
 
 def line_of_first(reading: Reading, files: Files, origin: str, found: DataFrame) -> tuple[str, int | None]:
-    """Return the file that an origin names, and the number of its first line that is a `record` of those found.
+    """Return the file that an origin names, and the number of its first line that is one of the records in `found`.
 
-    Of an Avro file there are no lines, and none are counted where Spark leaves out long ones.
+    The number is None for an Avro file, which has no lines; for a file with long lines, which Spark leaves out, so that
+    the lines cannot be counted; and for a file that no longer has such a line. The whole file is read.
     """
-    # An origin is written as a URL, where files of a micro-batch have their names.
+    # An origin is a URL; the files of a micro-batch have their plain names.
     names_of_it = [same_name(path) for path in (unquote(origin), origin)]
     path = next((path for path in [*files.json, *files.avro] if same_name(path) in names_of_it), origin)
     (kind, _), *_ = kinds(Files(json=[path], long=files.long)) if path in files.json else [("avro", [])]

@@ -264,8 +264,11 @@ def _suites(
 
 
 def _validate(suites: Iterator[_Suite]) -> tuple[dict[str, dict[str, Any]], int]:
-    """Return what was found of each expectation, as Great Expectations writes it as JSON, and the number of records."""
-    # Before it is imported: it would report to its makers.
+    """Return what was found of each expectation, as Great Expectations writes it as JSON, and the number of records.
+
+    The records are those of the suite `records`.
+    """
+    # Before Great Expectations is imported: otherwise it reports to its makers.
     os.environ["GX_ANALYTICS_ENABLED"] = "False"
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
@@ -297,7 +300,7 @@ def _found(tables: Any, suite: _Suite, frame: DataFrame) -> dict[str, dict[str, 
         result_format={"result_format": "SUMMARY", "unexpected_index_column_names": suite.where},
     )
     found = {result.expectation_config.meta["name"]: result.to_json_dict() for result in validated.results}
-    # They come back sorted by column.
+    # Great Expectations sorts the results by column.
     return {name: found[name] for name in suite.expectations}
 
 

@@ -164,7 +164,11 @@ class GoogleService(ABC):
     def call(
         self, method: str, request: Any, response: Any, metadata: Sequence[tuple[str, str]], timeout: float = 60
     ) -> Any:
-        """Return the answer of a method that streams nothing. Raises grpc.RpcError."""
+        """Return the answer of a method that streams nothing, waited for at most `timeout` seconds.
+
+        `request` is a message of protobuf, `response` the class of proto-plus for the answer; the answer itself is a
+        message of protobuf. Raises grpc.RpcError.
+        """
         call = self._free_channel().grpc.unary_unary(
             method,
             request_serializer=type(request).SerializeToString,

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from reconcile_jobs.hadoop_files import hadoop_path, read_text
 from reconcile_jobs.process.errors import UsageError, explained
-from reconcile_jobs.staging import hadoop_path, read_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

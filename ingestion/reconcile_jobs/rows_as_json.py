@@ -56,7 +56,7 @@ def _exact(kind: DataType) -> str:
     """Return a type as DDL whose values JSON holds exactly: decimals and floating point become texts."""
     from pyspark.sql import types
 
-    if isinstance(kind, types.DecimalType | types.FractionalType):
+    if isinstance(kind, types.FractionalType):  # decimals too
         return "string"
     if isinstance(kind, types.ArrayType):
         return f"array<{_exact(kind.elementType)}>"

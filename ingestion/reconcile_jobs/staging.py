@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from reconcile_jobs.checkpoints import checkpoint_damage, checkpoint_id, last_commit
+from reconcile_jobs.hadoop_files import hadoop_path
 from reconcile_jobs.long_records import if_long
 from reconcile_jobs.process import failpoints
 from reconcile_jobs.process.errors import Fault, UsageError, explained
@@ -58,10 +59,15 @@ _APPEND_BESIDE = "reconcile.snapshot_append"
 _NUMBER_BESIDE = "reconcile.snapshot_append_batch"
 _EMPTY = " was empty"  # after an append that had nothing, and gave its number back
 
-# What jobs write there.
-_FORMS = {_LAST_BATCH: "[0-9]+", _APPEND: "[^/]*/[0-9]+/.*", _CHECKPOINT: "[^ ]+ .*"}
+# The forms of the values that jobs write there.
+_FORMS = {
+    _CHECKPOINT: "[^ ]+ .*",
+    **dict.fromkeys((_LAST_BATCH, _NUMBER, _NUMBER_BESIDE), "[0-9]+"),
+    **dict.fromkeys((_APPEND, _APPEND_BESIDE), "[^/]*/[0-9]+/.*"),
+}
 
-# Follows each record while it is parsed. If the record held a second document, this text would not come second.
+# The object that follows each record while it is parsed. If the record is not one whole JSON document, this object does
+# not come second.
 _AFTER = "<after the record>"
 
 # The reader's own limits are shorter than what databases hold: macros/change_records/parsed_record.sql.
@@ -73,7 +79,7 @@ _MADE_BY_ANOTHER = re.compile(
 )
 _PATIENCE = 20  # seconds
 
-# What would be NULL as the name of a directory, and so is in Delta: it is NULL in every format.
+# Objects that Delta cannot tell from NULL, as names of directories: they are NULL in every format.
 _NO_NAMES = "('', '__HIVE_DEFAULT_PARTITION__')"
 
 
@@ -156,7 +162,7 @@ class TableName:
 
 @dataclass(frozen=True)
 class Appended:
-    """What one append left in staging: its number (None: nothing to append), rows, and those of them without object."""
+    """What one append left in staging: its number (None: no rows), its rows, and how many of these have no object."""
 
     batch: int | None
     rows: int
@@ -166,7 +172,8 @@ class Appended:
 class Staging:
     """A staging table, opened by the one job that appends to it."""
 
-    _beside, _append, _number = False, _APPEND, _NUMBER
+    # The properties of this job's appends.
+    _beside, _append_name, _number_name = False, _APPEND, _NUMBER
 
     def __init__(
         self,
@@ -179,8 +186,9 @@ class Staging:
     ) -> None:
         """Open the table, made if it is missing.
 
-        `without_checkpoint`: what the job would do; `skips_epochs`: whether it appends only some of its micro-batches;
-        `beside`: whether it appends beside the job to which the table belongs, without a checkpoint.
+        `without_checkpoint`: what the job does after its checkpoint was deleted, for messages. `skips_epochs`: whether
+        the job appends only some of its micro-batches. `beside`: whether it appends beside the job to which the table
+        belongs, without a checkpoint.
         Raises UsageError for a table of another job, or of another form.
         """
         self.name = name
@@ -190,7 +198,7 @@ class Staging:
         self._without_checkpoint = without_checkpoint
         self._skips_epochs = skips_epochs
         if beside:
-            self._beside, self._append, self._number = True, _APPEND_BESIDE, _NUMBER_BESIDE
+            self._beside, self._append_name, self._number_name = True, _APPEND_BESIDE, _NUMBER_BESIDE
         if not spark.catalog.tableExists(name.sql):
             self._create()
         self._properties = self._read_properties()
@@ -199,7 +207,8 @@ class Staging:
         self._set(dict(self._format.append_properties))
         if _LAST_BATCH in self._properties:
             self._last = int(self._properties[_LAST_BATCH])
-        else:  # a table filled or copied by hand, whose last batches may be purged
+        else:
+            # A table that was filled or copied by hand. Its last batches may be purged: their numbers are used.
             found = spark.table(name.sql).selectExpr("max(batch)").collect()[0][0] or 0
             purged = [int(batch) for key, batch in self._properties.items() if key.startswith(_PURGED)]
             self._last = max(found, *purged, 0)
@@ -243,7 +252,7 @@ class Staging:
                 )
             return False
         if committed is not None:
-            # For this checkpoint, files are delivered that this table never received.
+            # By this checkpoint some files are done that this table never received.
             raise UsageError(
                 f"The checkpoint {location} belongs to another table than {self.name}, or to a table that was dropped: "
                 f"name another with --checkpoint, or delete it to {self._without_checkpoint}."
@@ -264,7 +273,7 @@ class Staging:
         `committed`: the last micro-batch that the checkpoint has as done. A table that was copied back as files has
         no trace of later appends; but the checkpoint has.
         """
-        query_id, _, append = self._properties.get(self._append, "//").partition("/")
+        query_id, _, append = self._properties.get(self._append_name, "//").partition("/")
         if not query_id:
             return False
         epoch = int(append.partition("/")[0])
@@ -291,11 +300,11 @@ class Staging:
 
     def has_begun(self, query_id: str, epoch: int) -> bool:
         """Whether this micro-batch has been given a number."""
-        return self._properties.get(self._append, "").startswith(f"{query_id}/{epoch}/")
+        return self._properties.get(self._append_name, "").startswith(f"{query_id}/{epoch}/")
 
     def begun(self, query_id: str) -> int:
-        """Return the micro-batch of this query that was given a number last, -1 if the last one was another query's."""
-        of, _, rest = self._properties.get(self._append, "").partition("/")
+        """Return the micro-batch of this query that last got a number; -1 if the last one was of another query."""
+        of, _, rest = self._properties.get(self._append_name, "").partition("/")
         return int(rest.partition("/")[0]) if of == query_id else -1
 
     def append(
@@ -305,15 +314,16 @@ class Staging:
 
         The frame may have the `object` of each record; else it is read from the record.
 
-        The number is given out before the data, in the table's properties, and belongs to this micro-batch: killed in
-        between, the same micro-batch takes it again, and no other ever does. What the table has had is dropped.
-        `files` are all that the micro-batch is to bring. Raises UsageError where another job has come between, and for
-        a checkpoint that was set back: new files would be taken for seen.
+        The batch gets its number before its data: the table's properties say which micro-batch the number belongs to.
+        If the job is killed in between, the same micro-batch takes the number again, and no other ever does. The rows
+        of a micro-batch that the table already has are dropped. `files` are all files of the micro-batch. Raises
+        UsageError if another job has appended in the meantime. Raises UsageError, too, if the checkpoint was restored
+        to an earlier state: its new files would be dropped as rows that the table already has.
         """
         self._refuse_second_writer()
         content = hashlib.sha256("\n".join(sorted(files)).encode()).hexdigest()[:16]
         append = f"{query_id}/{epoch}/{content}"
-        known = self._properties.get(self._append, "")
+        known = self._properties.get(self._append_name, "")
         again = known == append
         seen = re.match(rf"{re.escape(query_id)}/(\d+)/", known)
         if seen and epoch <= int(seen[1]) and known.removesuffix(_EMPTY) != append:
@@ -321,16 +331,18 @@ class Staging:
                 f"The checkpoint {location} was restored: the staging table {self.name} already has its append "
                 f"{epoch}, with other content. Delete the checkpoint to {self._without_checkpoint}."
             )
-        given = int(self._properties.get(self._number, self._last))
-        taken = self._taken_numbers(query_id, epoch, given) if again else self._last
+        given = int(self._properties.get(self._number_name, self._last))
+        taken = self._taken_number(query_id, epoch, given) if again else self._last
         batch = given if taken is None else max(taken, self._last) + 1
         checkpoint = {} if self._beside else {_CHECKPOINT: f"{query_id} {location}"}
         self._last = max(self._last, batch)
-        self._set({_LAST_BATCH: str(self._last), self._append: append, self._number: str(batch), **checkpoint})
+        self._set(
+            {_LAST_BATCH: str(self._last), self._append_name: append, self._number_name: str(batch), **checkpoint}
+        )
         failpoints.reach("before_data_commit")
         self._format.append(self._spark, self._rows(records, source, batch), self.name.sql, query_id, epoch, batch)
         failpoints.reach("after_data_commit")
-        # Counted in the table: what was dropped as seen is counted as well as what was taken.
+        # Counted in the table, since rows of a micro-batch that the table already has are dropped by the append.
         rows, without_object = (
             self._spark.table(self.name.sql)
             .where(f"batch = {batch}")
@@ -338,13 +350,16 @@ class Staging:
             .collect()[0]
         )
         if rows == 0 and not again and records.isEmpty():
-            # An append of nothing does not use up its number; one whose rows were purged since does.
+            # An append without rows gives its number back. If the rows were purged since, the number stays used.
             self._last = batch - 1
-            self._set({_LAST_BATCH: str(self._last), self._append: f"{append}{_EMPTY}"})
+            self._set({_LAST_BATCH: str(self._last), self._append_name: f"{append}{_EMPTY}"})
         return Appended(batch if rows else None, rows, without_object)
 
-    def _taken_numbers(self, query_id: str, epoch: int, given: int) -> int | None:
-        """Return the largest number of a batch if another job, or a hand, has taken that of this micro-batch."""
+    def _taken_number(self, query_id: str, epoch: int, given: int) -> int | None:
+        """Return the largest number in the table if others have appended under the number `given`, or a later one.
+
+        None if the micro-batch can use the number: no row has it, or the micro-batch's own rows have it.
+        """
         if self._format.has_appended(self._spark, self.name.sql, query_id, epoch):
             return None
         taken = self._spark.table(self.name.sql).where(f"batch >= {given}").selectExpr("max(batch)").collect()
@@ -363,7 +378,8 @@ class Staging:
                 f.lit(batch).cast("bigint").alias("batch"),
                 f.current_timestamp().alias("appended_at"),
             )
-        # from_json alone reads up to the end of the first document, and turns numbers and objects into texts.
+        # from_json reads up to the end of the first document, so a second document is looked for. from_json also turns
+        # an object or a number into a text, so the type of what looks like one is asked.
         both = f"concat('[', record, ',{{\"object\":\"{_AFTER}\"}}]')"
         parsed = f.expr(f"from_json({both}, 'array<struct<object string>>', {JSON_LIMITS})")
         name = "parsed[0].object"
@@ -413,13 +429,14 @@ class Staging:
             time.sleep(1)
         raise Fault(
             f"Another job is creating the staging table {self.name}, or was killed while it did so: run the "
-            "same command again. If it says this again and no other job runs, look at the table's directory: what a "
-            f"killed job left there can go, and nothing else. Spark says: {explained(problem)}"
+            "same command again. If it says this again and no other job runs, look at the table's directory: delete "
+            f"what a killed job left there, and nothing else. Spark says: {explained(problem)}"
         ) from problem
 
     def _refuse_unknown_properties(self) -> None:
         for name, form in _FORMS.items():
-            if not re.fullmatch(form, text := self._properties.get(name, ""), re.DOTALL) and name in self._properties:
+            text = self._properties.get(name)
+            if text is not None and not re.fullmatch(form, text, re.DOTALL):
                 raise UsageError(changed_by_hand(self.name, name, text))
 
     def _refuse_others(self) -> None:
@@ -456,7 +473,7 @@ class Staging:
         if any(own.get(key) != stored.get(key) for key in others):
             self._last = max(self._last, int(stored.get(_LAST_BATCH, 0)))
             own |= {key: stored[key] for key in (*others, _LAST_BATCH) if key in stored}
-        if any(own.get(key) != stored.get(key) for key in (_JOB, _CHECKPOINT, _LAST_BATCH, _APPEND, self._append)):
+        if any(own.get(key) != stored.get(key) for key in (_JOB, _CHECKPOINT, _LAST_BATCH, _APPEND, self._append_name)):
             raise UsageError(
                 f"Another job is appending to the staging table {self.name} at this moment: end it, or name another "
                 "table with --staging. One job at a time writes a staging table."
@@ -480,89 +497,6 @@ def kept(spark: SparkSession, table: TableName) -> dict[str, str]:
 def keep(spark: SparkSession, table: TableName, name: str, value: str) -> None:
     """Keep a text with a staging table that somebody else appends to."""
     _set_properties(spark, table, {f"reconcile.{name}": value})
-
-
-def checkpoint_id(spark: SparkSession, location: str) -> str | None:
-    """Return the query id in a checkpoint, or None where there is none (any more)."""
-    if not _exists(spark, location, "metadata"):
-        return None
-    identity: str | None = json.loads(read_text(spark, hadoop_path(spark, location, "metadata"))).get("id")
-    return identity
-
-
-def last_commit(spark: SparkSession, location: str) -> int | None:
-    """Return the number of the last micro-batch that a checkpoint has as done, None before the first."""
-    return max(map(_number_of, _numbers(spark, location, "commits")), default=None)
-
-
-def checkpoint_damage(spark: SparkSession, location: str) -> str | None:
-    """Return what is wrong with the files that Spark goes on from, None if nothing is or there is no checkpoint."""
-    numbers = {part: _numbers(spark, location, part) for part in ("offsets", "commits", "sources/0")}
-    if not _exists(spark, location, "metadata"):
-        return "metadata is missing" if any(numbers.values()) else None
-    begun, done = (max(map(_number_of, numbers[part]), default=-1) for part in ("offsets", "commits"))
-    if not done <= begun <= done + 1:
-        return f"offsets end at {begun}, and commits at {done}"
-    # Where a micro-batch comes again, Spark asks for the one before as well.
-    needed = [f"offsets/{number}" for number in range(max(0, done), begun + 1)]
-    needed += [f"{part}/{max(numbers[part], key=_number_of)}" for part in ("commits", "sources/0") if numbers[part]]
-    for name in ["metadata", *needed]:
-        try:
-            lines = read_text(spark, hadoop_path(spark, location, name)).splitlines()
-            entries = [json.loads(line) for line in lines if line != "v1"]
-        except Exception:
-            return f"{name} cannot be read"
-        if len(entries) < (2 if name.startswith("offsets") else 1):
-            return f"{name} is cut off"
-        if not all(isinstance(entry, dict) for entry in entries):
-            return f"{name} cannot be read"
-        if name == "metadata" and "id" not in entries[0]:
-            return "metadata has no id"
-        files = entries[1].get("logOffset", -1) if name.startswith("offsets") else -1
-        if files > max(map(_number_of, numbers["sources/0"]), default=-1):
-            return f"sources/0/{files} is missing"
-    return None
-
-
-def _numbers(spark: SparkSession, location: str, part: str) -> list[str]:
-    """Return the names of the numbered files in a part of a checkpoint."""
-    at = hadoop_path(spark, location, part)
-    if not _exists(spark, location, part):
-        return []
-    files = at.getFileSystem(spark._jsc.hadoopConfiguration())
-    names = [str(status.getPath().getName()) for status in files.listStatus(at)]
-    return [name for name in names if re.fullmatch(r"\d+(\.compact)?", name)]
-
-
-def _exists(spark: SparkSession, *parts: str) -> bool:
-    at = hadoop_path(spark, *parts)
-    return bool(at.getFileSystem(spark._jsc.hadoopConfiguration()).exists(at))
-
-
-def _number_of(name: str) -> int:
-    return int(name.removesuffix(".compact"))
-
-
-def forget_checkpoint(spark: SparkSession, location: str) -> None:
-    """Delete what Spark keeps in a checkpoint that has no finished micro-batch."""
-    for part in ("metadata", "offsets", "sources", "state"):
-        path = hadoop_path(spark, location, part)
-        path.getFileSystem(spark._jsc.hadoopConfiguration()).delete(path, True)
-
-
-def hadoop_path(spark: SparkSession, *parts: str) -> Any:
-    """Return a path of any of Hadoop's file systems."""
-    return spark._jvm.org.apache.hadoop.fs.Path(*parts)  # type: ignore[union-attr]
-
-
-def read_text(spark: SparkSession, path: Any) -> str:
-    """Return the text of a small file, given as a Hadoop Path, in any of Hadoop's file systems."""
-    stream = path.getFileSystem(spark._jsc.hadoopConfiguration()).open(path)
-    try:
-        content: bytes = bytes(spark._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))  # type: ignore[union-attr]
-        return content.decode()
-    finally:
-        stream.close()
 
 
 def _set_properties(spark: SparkSession, table: TableName, properties: dict[str, str]) -> None:

@@ -160,15 +160,16 @@ select
     collect_set(_change_sequence) as sequences
     {%- endif %}
 from (
-    {{ reconcile._undone_records(reconcile._all_records(changes, settings, known), undoing) | indent(4) }}
+    {{ reconcile._undone_records(reconcile._all_records(changes, settings.columns, settings.unique_key, known), undoing) | indent(4) }}
 )
 group by {{ reconcile.key_columns(settings.unique_key) }}
 {%- endmacro %}
 
-{%- macro _all_records(changes, settings, known) -%}
-select {{ reconcile._columns_by_address(settings) | join(', ') }}{{ ', null as _change_base' if known }}
+{#- The records that the fold reads: the checked ones, and those of the base table (`known`), if there are any. -#}
+{%- macro _all_records(changes, columns, unique_key, known) -%}
+select {{ reconcile._columns_by_address(columns) | join(', ') }}{{ ', null as _change_base' if known }}
 from {{ changes }}
-where _change_error is null and {{ reconcile.identifier(settings.unique_key[0]) }} is not null
+where _change_error is null and {{ reconcile.identifier(unique_key[0]) }} is not null
 {%- if known %}
 union all
 {{ known }}
@@ -201,8 +202,9 @@ from (
 {%- endif -%}
 {%- endmacro %}
 
-{%- macro _columns_by_address(settings) -%}
-  {{ return(reconcile.identifiers(settings.columns)
+{#- What the fold takes of a record. A known row as a record has the same columns, in the same order. -#}
+{%- macro _columns_by_address(columns) -%}
+  {{ return(reconcile.identifiers(columns)
       + ['_change_type', '_change_sequence', '_change_time', '_change_batch', '_row_id', '_change_transaction']) }}
 {%- endmacro %}
 

@@ -28,6 +28,8 @@ true
 {%- endif -%}
 {%- endmacro %}
 
+{#- Why a record cannot be placed at an earlier moment, as SQL; NULL if it can. A batch and a sequence place every
+    record, and `pg_snapshot` places every backfill row. -#}
 {%- macro _as_of_complaint(as_of) -%}
 {%- if as_of.position == 'commit_time' -%}
 if(_change_time is null, 'the record has no _change_time, which the variable as_of needs', null)

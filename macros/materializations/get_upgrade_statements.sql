@@ -19,15 +19,15 @@
   {%- set properties = reconcile.properties_clause({'reconcile.declaration': tojson(built, sort_keys=true)}) -%}
   {{ return((['alter table ' ~ base ~ ' add columns (' ~ missing | join(', ') ~ ')'] if missing else [])
       + (['insert into ' ~ base ~ ' select * from ' ~ base ~ ' where false'] if missing and settings.file_format == 'iceberg' else [])
-      + reconcile._get_keyless_upgrade_statements(relations, settings)
+      + reconcile._get_keyless_upgrade_statements(relations[settings.keyless.kind] if settings.built[settings.keyless.kind] else none)
       + ['alter table ' ~ base ~ ' set ' ~ properties]) }}
 {%- endmacro %}
 
-{#- The same for the table of keyless deletes. -#}
-{%- macro _get_keyless_upgrade_statements(relations, settings) -%}
+{#- The same for the table of keyless deletes; none if the model has none. -#}
+{%- macro _get_keyless_upgrade_statements(relation) -%}
   {%- set statements = [] -%}
-  {%- if settings.built[settings.keyless.kind] -%}
-    {%- set table = reconcile.qualified(relations[settings.keyless.kind]) -%}
+  {%- if relation -%}
+    {%- set table = reconcile.qualified(relation) -%}
     {%- set existing = adapter.get_column_schema_from_query('select * from ' ~ table) | map(attribute='name') | list -%}
     {%- if '_change_transaction' not in existing -%}
       {%- do statements.append('alter table ' ~ table ~ ' add columns (_change_transaction string)') -%}

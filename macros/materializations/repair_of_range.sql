@@ -7,9 +7,9 @@
   {%- set snapshot = settings.snapshot -%}
   {%- if not snapshot -%}{{ return(none) }}{%- endif -%}
   {%- set staging = settings.inputs.relations[0] -%}
-  {%- do reconcile.refuse_two_snapshots(settings, base_snapshot) -%}
+  {%- do reconcile.refuse_two_snapshots(staging, snapshot, base_snapshot) -%}
   {%- if not first <= snapshot.batch <= last -%}{{ return(none) }}{%- endif -%}
-  {%- do reconcile.refuse_missing_rows_of_snapshot(settings) -%}
+  {%- do reconcile.refuse_missing_rows_of_snapshot(staging, snapshot) -%}
   {%- if kind == 'rebuild' or first == 1 -%}{{ return({'snapshot': snapshot, 'first': first}) }}{%- endif -%}
   {%- set position = reconcile.position_of_staged(snapshot) -%}
   {%- set begun = run_query(
@@ -39,16 +39,15 @@
 
 {#- What begins with a base snapshot does not read the batches before it, and the snapshot beside the log may be in one
     of them. -#}
-{%- macro refuse_two_snapshots(settings, base_snapshot) -%}
+{%- macro refuse_two_snapshots(staging, snapshot, base_snapshot) -%}
   {%- if base_snapshot -%}
-    {%- do reconcile.raise_complaints([reconcile.ledger_name(settings.inputs.relations[0]) ~ ' was purged and has a snapshot beside the log, batch ' ~ settings.snapshot.batch ~ ', and a rebuild cannot begin with a base snapshot and that one both; restore the purged records, or stage the source into a new staging table']) -%}
+    {%- do reconcile.raise_complaints([reconcile.ledger_name(staging) ~ ' was purged and has a snapshot beside the log, batch ' ~ snapshot.batch ~ ', and a rebuild cannot begin with a base snapshot and that one both; restore the purged records, or stage the source into a new staging table']) -%}
   {%- endif -%}
 {%- endmacro %}
 
 {#- The rows of a snapshot are staged together with what says how many they are. Where some are gone, what is absent was
     perhaps only deleted in staging. -#}
-{%- macro refuse_missing_rows_of_snapshot(settings) -%}
-  {%- set snapshot, staging = settings.snapshot, settings.inputs.relations[0] -%}
+{%- macro refuse_missing_rows_of_snapshot(staging, snapshot) -%}
   {%- set rows = run_query(
         'select count(*) from ' ~ reconcile.qualified(staging) ~ ' where object = ' ~ reconcile.literal(reconcile.snapshot_rows_object(snapshot.object)) ~ " and source = 'snapshot' and batch = " ~ snapshot.batch)[0][0] | int(0) -%}
   {%- if rows != snapshot.rows -%}
@@ -58,13 +57,13 @@
 {%- endmacro %}
 
 {#- A row of the snapshot whose key cannot be read would count as deleted. -#}
-{%- macro refuse_unreadable_keys(relations, settings, range) -%}
+{%- macro refuse_unreadable_keys(changes, unique_key, snapshot) -%}
   {%- set has_no_key = [] -%}
-  {%- for key in settings.unique_key -%}{%- do has_no_key.append(reconcile.identifier(key) ~ ' is null') -%}{%- endfor -%}
-  {%- set unreadable = run_query("select count_if(_change_snapshot = 'row' and (" ~ has_no_key | join(' or ') ~ ')) as unreadable from ' ~ relations.changes_cache)[0][0] -%}
+  {%- for key in unique_key -%}{%- do has_no_key.append(reconcile.identifier(key) ~ ' is null') -%}{%- endfor -%}
+  {%- set unreadable = run_query("select count_if(_change_snapshot = 'row' and (" ~ has_no_key | join(' or ') ~ ')) as unreadable from ' ~ changes)[0][0] -%}
   {%- if unreadable -%}
-    {%- do reconcile.raise_complaints([unreadable ~ ' rows of the snapshot of ' ~ range.repair.snapshot.object ~ ' in batch ' ~ range.repair.snapshot.batch
-          ~ ' have no key that fits ' ~ settings.unique_key | join(', ') ~ ' as the model declares it, and would count as deleted; correct the types, or stage a new snapshot']) -%}
+    {%- do reconcile.raise_complaints([unreadable ~ ' rows of the snapshot of ' ~ snapshot.object ~ ' in batch ' ~ snapshot.batch
+          ~ ' have no key that fits ' ~ unique_key | join(', ') ~ ' as the model declares it, and would count as deleted; correct the types, or stage a new snapshot']) -%}
   {%- endif -%}
 {%- endmacro %}
 

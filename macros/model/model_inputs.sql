@@ -1,6 +1,7 @@
-{#- What a model reads: {relations, objects}. `relations` are the staging tables on which it depends. `objects` are the
-    source objects whose records it takes, each with what orders the records. A source macro writes the objects into the
-    model's meta while dbt parses, so they are also known for models that do not run. -#}
+{#- What a model reads: {relations, objects}. `relations` are the relations on which it depends: its staging table comes
+    first. `objects` are the source objects whose records it takes, each with what orders the records. A source macro
+    writes the objects into the model's meta while dbt parses (see `note_objects`), so they are also known for models
+    that do not run. -#}
 {%- macro model_inputs(node) -%}
   {%- set relations = [] -%}
   {%- for unique_id in node.depends_on.nodes -%}
@@ -14,7 +15,7 @@
     {%- if 'garbage_collection' in order -%}
       {%- set order = dict(order, garbage_collection=reconcile.garbage_collection_of(node.config.materialized, order.garbage_collection)) -%}
     {%- endif -%}
-    {%- do objects.update({key[16:]: order}) -%}
+    {%- do objects.update({key.removeprefix('reconcile reads '): order}) -%}
   {%- endfor -%}
   {{ return({'relations': relations, 'objects': objects}) }}
 {%- endmacro %}

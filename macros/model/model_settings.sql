@@ -86,8 +86,9 @@
   }) }}
 {%- endmacro %}
 
-{#- Options of this package that nothing reads, because they stand in the wrong place or are misspelt. Other names in a
-    model's meta are its own. -#}
+{#- What is wrong with a model's options and its text: options of this package that nothing reads, because they stand
+    in the wrong place or are misspelt, and a `where` after the source macro. Other names in a model's meta are its
+    own. -#}
 {%- macro _complaints_of_options(meta) -%}
   {%- set complaints = [] -%}
   {%- set options = ['fresh', 'fold_unchanged', 'base_snapshot', 'ignored_columns', 'buckets', 'partial_records', 'row_ids', 'range_deletes'] -%}

@@ -14,7 +14,9 @@
   {{ return(false) }}
 {%- endmacro %}
 
-{#- One row for each comparison, and one for each row that did not match in it; see docs/design.md. -#}
+{#- Makes the tables of parity's results, in the target schema, if they do not exist. `reconcile_parity` has one row for
+    each comparison, `reconcile_parity_differences` one for each row that did not match in it: see "Parity" in
+    docs/design.md. -#}
 {%- macro get_create_parity_statements(file_format) -%}
   {{ return(['create schema if not exists ' ~ reconcile.identifier(target.schema), reconcile._create_parity(file_format), reconcile._create_parity_differences(file_format)]) }}
 {%- endmacro %}

@@ -48,6 +48,7 @@
       and load_relation(relations.base) and load_relation(relations.quarantine) and load_relation(relations.live) and load_relation(relations.changes)) }}
 {%- endmacro %}
 
+{#- For each model, the number of change records in the batches after its account, up to the cut. -#}
 {%- macro _delivered_to(models, known) -%}
 {%- for name, model in models.items() %}
 select {{ reconcile.literal(name) }} as relation, {{ reconcile.delivered_in(model.inputs, known[name].first, known[name].last) }}
@@ -55,6 +56,8 @@ select {{ reconcile.literal(name) }} as relation, {{ reconcile.delivered_in(mode
 {%- endfor -%}
 {%- endmacro %}
 
+{#- For each model, the largest batch in its base table; 0 if the table has none from the ledger's `base_batch` on, as
+    after a restore. The condition lets files of earlier batches be skipped. -#}
 {%- macro _largest_batches(models, known) -%}
 {%- for name, model in models.items() %}
 select {{ reconcile.literal(name) }} as relation, coalesce(max(_change_batch), 0) as base_batch from {{ reconcile.qualified(model.base) }} where _change_batch >= {{ known[name].ledger_base_batch }}

@@ -68,7 +68,7 @@ select
             {{ reconcile.complaint_of_source('datastream') }},
             case
                 {{ reconcile.long_record_complaint() }}
-                when _corrupt_record is not null and {{ reconcile.has_a_name_twice('record') }} then {{ reconcile.literal(reconcile.cure_of_a_name_twice()) }}
+                when _corrupt_record is not null and {{ reconcile.has_a_name_twice('record') }} then {{ reconcile.literal(reconcile.fix_for_a_name_twice()) }}
                 when metadata is null then 'the record has no source_metadata'
                 when fields is null{{ " and not (change_type <=> 'delete' and " ~ row_id ~ ' is not null)' if row_id }} then 'the record has no payload'
                 when _corrupt_record is not null then 'the record does not have the form of a Datastream event'

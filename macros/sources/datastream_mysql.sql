@@ -2,7 +2,8 @@
 
     Order: the number at the end of log_file, then log_position. As text, `mysql-bin.1000000` would sort before
     `mysql-bin.999999`. A stream that follows GTIDs calls these fields binlog_file and binlog_position. source_timestamp
-    is the time of the statement, which does not give the order of commits. Bytes arrive as hex text. -#}
+    is the time of the statement, which does not give the order of commits. The metadata have no transaction. Bytes
+    arrive as hex text. -#}
 {%- macro datastream_mysql(relation, object=none, generations=[], columns=none, table=none) -%}
 {{- reconcile.datastream_change_records(
       'mysql', relation, object, table, generations, columns,

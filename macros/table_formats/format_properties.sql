@@ -31,8 +31,9 @@
   {{ return(properties) }}
 {%- endmacro %}
 
-{#- The properties of a table of a model, {property: value}: those of its format, its own, and the earlier moment as of
-    which it was built, `as_of`: {position, value, label}, or none. -#}
+{#- All properties of a table that a model keeps, {property: value}: those that the format requires, then `properties`,
+    which win over them, then the label of the earlier moment as of which the table is built (`as_of`: {position, value,
+    label}, or none). By this label, later runs know a table that is not the present one. -#}
 {%- macro properties_of(file_format, as_of, properties) -%}
   {%- set marked = {'reconcile.as_of': as_of.label} if as_of else {} -%}
   {{ return(dict(reconcile.format_properties(file_format), **dict(properties, **marked))) }}

@@ -146,7 +146,8 @@ if(
         )
 {%- endmacro %}
 
-{#- PostgreSQL's infinity arrives as a moment that lies beyond all of PostgreSQL's dates. -#}
+{#- PostgreSQL's infinity arrives as a moment of the year 294247, and -infinity as a moment of the year -290308. These
+    are the last and the first year that microseconds in 64 bits can count. -#}
 {%- macro _infinity(text) -%}
 case when left({{ text }}, 8) = '+294247-' then 'infinity' when left({{ text }}, 8) = '-290308-' then '-infinity' else {{ text }} end
 {%- endmacro %}

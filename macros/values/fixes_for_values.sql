@@ -28,7 +28,7 @@ case{{ ' when char_length(texts[i]) > ' ~ type.length ~ " then 'declare string'"
 {{ reconcile._fix_for_bytes(type, text, datastream) }}
 {%- elif type.name == 'variant' -%}
 {%- if datastream -%}
-case when get(kinds, i) = 'json' and {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.cure_of_a_name_twice()) }} when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null then 'declare string' end
+case when get(kinds, i) = 'json' and {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.fix_for_a_name_twice()) }} when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null then 'declare string' end
 {%- endif -%}
 {%- elif type.name == 'array' and type.element.name == 'binary' -%}
 {%- elif type.name in ['array', 'map'] -%}
@@ -49,7 +49,8 @@ end
 {%- endif -%}
 {%- endmacro %}
 
-{#- A list of [condition, cure], both SQL. The first condition that is true gives the cure. -#}
+{#- A list of [condition, fix], both SQL over `text`, a text that the column's type cannot hold. The first condition
+    that is true gives the fix. `zero_dates`: the column is MySQL's, which writes a TIME as a number. -#}
 {%- macro _fixes_for_scalar(column, text, datastream, zero_dates) -%}
   {%- set name, fixes = column.type.name, [] -%}
   {%- set is_moment = name in ['timestamp', 'timestamp_ntz'] -%}
@@ -110,13 +111,13 @@ concat(
 {%- if column.encoding in ['microseconds', 'interval', 'time'] -%}
 'remove `encoding: {{ column.encoding }}` from its meta'
 {%- elif column.encoding == 'json' -%}
-case when {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.cure_of_a_name_twice()) }} when try_parse_json(texts[i]) is null then 'remove `encoding: json` from its meta' end
+case when {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.fix_for_a_name_twice()) }} when try_parse_json(texts[i]) is null then 'remove `encoding: json` from its meta' end
 {%- else -%}
 case
     {%- if column.type.length is defined %}
     when char_length(readable[i]) > {{ column.type.length }} then 'declare string'
     {%- endif %}
-    when get(kinds, i) = 'json' and {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.cure_of_a_name_twice()) }}
+    when get(kinds, i) = 'json' and {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.fix_for_a_name_twice()) }}
     when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
     when texts[i] like '%"nestedArray":%' then 'declare an array, for example array<string>'
     when texts[i] like '{"srid":%' then 'declare variant'

@@ -7,6 +7,6 @@ try_parse_json({{ json }}) is null and get_json_object({{ json }}, '$') is not n
 {%- endmacro %}
 
 {#- What helps then, as text. -#}
-{%- macro cure_of_a_name_twice() -%}
+{%- macro fix_for_a_name_twice() -%}
 an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one
 {%- endmacro %}

@@ -22,11 +22,12 @@ from file_formats import failpoints_of_an_append, file_format
 from process.landings import Landing, avro, killed_at
 from pyspark.sql import Row, SparkSession
 from reconcile_jobs import datastream_files
+from reconcile_jobs.checkpoints import last_commit
 from reconcile_jobs.datastream import Totals
 from reconcile_jobs.landing_area import files_of_batch
 from reconcile_jobs.process import failpoints
 from reconcile_jobs.process.errors import DataError, Fault, UsageError, explained
-from reconcile_jobs.staging import Staging, TableName, last_commit
+from reconcile_jobs.staging import Staging, TableName
 from tables import restore, versions
 
 PLACES = failpoints_of_an_append()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from plain_dbt import PlainProject
+from plain_dbt import PACKAGE, PlainProject
 from recorder import Recorder, change_columns, normalized
 
 STAGING = "lake.shop_changes"
@@ -182,13 +183,20 @@ SHAPES = {
 class Life:
     """A model of some shape in a recorded warehouse, phase by phase."""
 
-    def __init__(self, shape: Shape, replaced: Mapping[str, Mapping[str, str]] | None = None) -> None:
+    def __init__(
+        self, shape: Shape, replaced: Mapping[str, Mapping[str, str]] | None = None, package: Path = PACKAGE
+    ) -> None:
         self.shape, self.warehouse = shape, Recorder()
         if shape.file_format == "iceberg":
             self.warehouse.catalog = "org.apache.iceberg.spark.SparkSessionCatalog"
         variables = {"as_of": dict(shape.as_of)} if shape.as_of else {}
         self.project = PlainProject(
-            self.warehouse, "demo", file_format=shape.file_format, replaced=replaced, variables=variables
+            self.warehouse,
+            "demo",
+            file_format=shape.file_format,
+            replaced=replaced,
+            variables=variables,
+            package=package,
         )
         self.project.source("lake", "shop_changes")
         columns = {

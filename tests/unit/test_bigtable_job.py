@@ -28,7 +28,7 @@ class Rounds:
         self.client = SimpleNamespace(source="the stream")
         self.totals, self.low_watermark = SimpleNamespace(records=0), 0
 
-    def _round(self, cut: Any, target: int, until: int, may_be_last: bool) -> Any:
+    def _round(self, cut: Any, target: int, until: int | None, may_be_last: bool = False) -> Any:
         records, self.low_watermark = self.brought[self.rounds]
         self.rounds += 1
         self.totals.records += records
@@ -88,6 +88,58 @@ def test_a_pass_that_is_stopped_is_not_done():
     rounds.stop.set()
     with pytest.raises(Fault, match="Stopped before everything was appended"):
         passed(rounds)
+
+
+class Waits:
+    """A clock whose waits take no time and are counted."""
+
+    def __init__(self) -> None:
+        self.waited: list[float] = []
+
+    def seconds(self) -> float:
+        return 0.0
+
+    def now(self) -> int:
+        return 7
+
+    def wait(self, stop: threading.Event, seconds: float) -> bool:
+        self.waited.append(seconds)
+        return stop.is_set()
+
+
+def followed(rounds: Rounds, end: int | None, begins_at: int = 0, has_more: bool = False) -> list[float]:
+    """Follow a stream every 60 seconds, and return the waits between its rounds."""
+    rounds.clock, rounds.has_more = Waits(), has_more  # type: ignore[attr-defined]
+    cut: Any = SimpleNamespace(round=begins_at, reached=begins_at > 0)
+    job._Run._follow(rounds, cut, end, 60.0)  # type: ignore[arg-type]
+    return rounds.clock.waited  # type: ignore[attr-defined,no-any-return]
+
+
+def test_a_stream_that_is_followed_to_an_end_waits_between_rounds_and_not_after_the_last():
+    rounds = Rounds((1, 5), (0, 5), (1, 9), ends=True)
+    assert followed(rounds, end=9) == [60.0, 60.0]
+    assert rounds.rounds == 3
+
+
+def test_a_round_that_left_something_to_read_is_followed_at_once():
+    assert followed(Rounds((1, 5), (1, 9), ends=True), end=9, has_more=True) == []
+
+
+def test_a_stream_that_was_followed_to_its_end_is_not_read_again():
+    rounds = Rounds()
+    assert (followed(rounds, end=9, begins_at=1), rounds.rounds) == ([], 0)
+
+
+def test_without_an_end_a_stream_is_followed_until_the_job_is_to_stop():
+    rounds = Rounds((1, 5), (1, 9), ends=True)
+    round_ = rounds._round
+
+    def stopping(*given: Any, **named: Any) -> Any:
+        rounds.stop.set() if rounds.rounds == 1 else None
+        return round_(*given, **named)
+
+    rounds._round = stopping  # type: ignore[method-assign]
+    assert (followed(rounds, end=None), rounds.rounds) == ([60.0, 60.0], 2)
 
 
 def closed(**said: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Two jobs that make one staging table at once: the second goes on with what the first has made."""
+"""Two jobs that make one staging table at once: the second goes on with what the first has made. Its properties."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from reconcile_jobs import staging
-from reconcile_jobs.process.errors import Fault
+from reconcile_jobs.process.errors import Fault, UsageError
 from reconcile_jobs.staging import Staging, TableName
 
 RACE = "[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] The associated location is not empty. SQLSTATE: 42601"
@@ -42,3 +42,27 @@ def test_a_table_that_never_comes_is_a_fault_with_what_to_do(monkeypatch: pytest
 def test_what_else_spark_refuses_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(RuntimeError, match="PARSE_SYNTAX_ERROR"):
         table(RuntimeError("[PARSE_SYNTAX_ERROR] x"), [], monkeypatch)._create()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("reconcile.last_batch", "7x"), ("reconcile.append", "q/one/x"), ("reconcile.checkpoint", "q"),
+        ("reconcile.append_batch", ""), ("reconcile.snapshot_append", "7"), ("reconcile.snapshot_append_batch", "-1"),
+    ],
+)  # fmt: skip
+def test_a_property_that_no_job_writes_so_is_named(name: str, text: str):
+    opened = Staging.__new__(Staging)
+    opened.name, opened._properties = TableName.parse("lake.changes"), {name: text}
+    with pytest.raises(UsageError, match=rf"^The property {name} of the staging table lake.changes is '{text}'"):
+        opened._refuse_unknown_properties()
+
+
+def test_properties_as_jobs_write_them_are_taken():
+    opened = Staging.__new__(Staging)
+    opened._properties = {
+        "reconcile.last_batch": "7", "reconcile.append": "q/6/abc was empty", "reconcile.checkpoint": "q file:/a b",
+        "reconcile.append_batch": "7", "reconcile.snapshot_append": "q/0/abc", "reconcile.snapshot_append_batch": "5",
+        "reconcile.job": "anything", "owner": "shop",
+    }  # fmt: skip
+    opened._refuse_unknown_properties()

@@ -184,7 +184,7 @@ class _Run(AppendRun[Totals]):
     def _pass(self, cut: _Cut, target: int) -> None:
         """Append round after round until every partition has got to `target`. Raises Fault where the job is to stop."""
         stalled = 0
-        while cut.round == 0 or not _reached(cut, target):
+        while not _is_done(cut, target):
             if self.stop.is_set():
                 self.refuse_early_end()
                 return
@@ -200,11 +200,14 @@ class _Run(AppendRun[Totals]):
             stalled = 0 if moved else stalled + 1
 
     def _follow(self, cut: _Cut, end: int | None, every: float) -> None:
-        """Append rounds, one every so many seconds, until the end has come or the job is to stop."""
-        while not self.stop.is_set() and (cut.round == 0 or end is None or not _reached(cut, end)):
+        """Append rounds, one every so many seconds, until the end has come or the job is to stop.
+
+        A round begins at once if the one before left something to read.
+        """
+        while not (self.stop.is_set() or _is_done(cut, end)):
             began, now = self.clock.seconds(), self.clock.now()
             cut = self._round(cut, now if end is None else min(now, end), until=end)
-            if not self.has_more:
+            if not (self.has_more or _is_done(cut, end)):
                 self.clock.wait(self.stop, max(0.0, every - (self.clock.seconds() - began)))
 
     def _begin(self, ranges: Sequence[RowRange], now: int) -> tuple[_Beginning, _Cut]:
@@ -376,6 +379,11 @@ def _rows_of(
 def _shape(partitions: Sequence[Partition]) -> list[tuple[RowRange, list[RowRange]]]:
     """Return what changes when partitions split or merge, or begin to wait."""
     return [(one.rows, [position.rows for position in one.positions]) for one in partitions]
+
+
+def _is_done(cut: _Cut, end: int | None) -> bool:
+    """Whether no round is left to append; never without an end. The first round is appended in any case."""
+    return cut.round > 0 and end is not None and _reached(cut, end)
 
 
 def _reached(cut: _Cut, target: int) -> bool:

@@ -23,7 +23,10 @@ class Header(NamedTuple):
 
 
 def header_of(content: bytes) -> Header | None:
-    """Return what a whole Avro file says, None if it is torn at the beginning, or has no record of a table."""
+    """Return the table, by the first record, and the types of its columns, by the schema, of a whole Avro file.
+
+    None if the file is torn at the beginning, or is not of a table's records.
+    """
     try:
         first = json.loads(next(json_records(content)))
         schema = json.loads(fastavro.reader(io.BytesIO(content)).metadata["avro.schema"])

@@ -170,13 +170,18 @@ def _table(
     dictionary: DictionaryTable | None,
     answer: Answer,
 ) -> Table:
+    """Return what the records, Avro's headers, the dictionary and `--keys` together say of a table.
+
+    The key is that of `--keys`, else the dictionary's, else the records'. Raises UsageError if `--keys` gives the
+    encoding of a column that the table does not have.
+    """
     source = next(iter(observed.sources)) if len(observed.sources) == 1 else ""
     columns = _columns(observed, headers, dictionary)
     by_lower = {column.name.lower(): column for column in columns}
     if unknown := sorted(name for name in answer.encodings if name.lower() not in by_lower):
         raise UsageError(f"--keys: {label} has no column {', '.join(unknown)}, whose encoding is given there.")
     encodings = {name.lower(): encoding for name, encoding in answer.encodings.items()}
-    settled, unsettled = [], []
+    settled, unsettled = [], []  # an unsettled column holds bytes, and nothing tells in which encoding
     for column in columns:
         if encoding := encodings.get(column.name.lower()):
             witness = f"the values: text in {encoding}, by --keys"
@@ -187,14 +192,18 @@ def _table(
             settled.append(column)
     key = answer.key or (dictionary.key if dictionary else ()) or tuple(observed.key or ())
     return Table(
-        label, source, None, place.schema, place.table,
-        tuple(by_lower[name.lower()].name if name.lower() in by_lower else name for name in key),
-        tuple(column for column in settled if not is_undeclarable(column.name)),
-        dictionary.description if dictionary else "",
-        tuple(column.name for column in settled if is_undeclarable(column.name)),
-        tuple(unsettled),
+        label=label,
+        source=source,
+        database=None,
+        schema=place.schema,
+        name=place.table,
+        key=tuple(by_lower[name.lower()].name if name.lower() in by_lower else name for name in key),
+        columns=tuple(column for column in settled if not is_undeclarable(column.name)),
+        description=dictionary.description if dictionary else "",
+        left_out=tuple(column.name for column in settled if is_undeclarable(column.name)),
+        unsettled=tuple(unsettled),
         named_key=tuple(observed.key or ()),
-    )  # fmt: skip
+    )
 
 
 def _refusal(table: Table, observed: Observed, answer: Answer) -> Refusal | None:
@@ -288,7 +297,11 @@ def _needs_encoding(column: Column, source: str) -> bool:
 
 
 def _columns(observed: Observed, headers: Sequence[Header], dictionary: DictionaryTable | None) -> list[Column]:
-    """Return the columns, of names that differ in case only the one that came last."""
+    """Return the columns. Of names that differ only in case, the one that was seen last is the column's.
+
+    The type is the dictionary's, else the Avro headers', else that of the append job's notes. The values can only make
+    it wider, and they alone decide if nothing else shows the type.
+    """
     newest: dict[str, str] = {}
     for name in observed.ordered():
         lower = name.lower()
@@ -309,17 +322,18 @@ def _columns(observed: Observed, headers: Sequence[Header], dictionary: Dictiona
         for spelled, of_name in observed.columns.items():
             if spelled.lower() == lower:
                 values.merge(of_name)
-        witness = of_dictionary.get(lower) or declared.get(lower) or _of_kinds(values)
-        declaration = declaration_of_values(values) if witness is None else _wide_enough(witness, values)
+        shown = of_dictionary.get(lower) or declared.get(lower) or _of_notes(values)
+        declaration = declaration_of_values(values) if shown is None else _wide_enough(shown, values)
         columns.append(Column(name, declaration, descriptions.get(lower, ""), values))
     return columns
 
 
-def _of_kinds(values: Values) -> Declaration | None:
+def _of_notes(values: Values) -> Declaration | None:
+    """Return what the append job's notes about a column's Avro type say, None if there is no note, or notes differ."""
     kinds = [*values.kinds]
     return of_kind(kinds[0]) if len(kinds) == 1 else None
 
 
-def _wide_enough(witness: Declaration, values: Values) -> Declaration:
-    """Return what a witness says, or a wider type if an older value does not fit it."""
-    return witness if holds(witness, values) else joined(witness, declaration_of_values(values))
+def _wide_enough(shown: Declaration, values: Values) -> Declaration:
+    """Return a declaration, or a wider one if it cannot hold some value."""
+    return shown if holds(shown, values) else joined(shown, declaration_of_values(values))

@@ -121,8 +121,9 @@ class Database(ABC):
     def select(self, table: Table, columns: Sequence[Column], cut: Cut, partition_column: Column | None = None) -> str:
         """Return the SELECT of a snapshot: the columns as c0, c1 and so on.
 
-        With `partition_column`, the column's bare values come too, as p. If the query itself returns the cut, each row
-        has it as reconcile_position. There is then a row even if the table has none: its reconcile_row is NULL.
+        With `partition_column`, the column's bare values come too, as p. If the query itself returns the position of
+        the cut, each row has the position as reconcile_position, and 1 as reconcile_row. An empty table then gives one
+        row too, whose reconcile_row is NULL: a snapshot without rows also needs a position.
         """
         values = [
             f"{(column.expression or '{}').replace('{}', self.quoted(column.name))} AS {self.quoted(f'c{place}')}"

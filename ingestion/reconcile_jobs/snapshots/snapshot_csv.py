@@ -192,6 +192,7 @@ def _order(header: tuple[int, list[str | None]] | None, columns: Sequence[Column
 def _batches(
     found: Iterator[tuple[int, list[str | None]]], columns: Sequence[Column], order: Sequence[int]
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a file, each with the line at which it starts, as batches of limited size. Raises Broken."""
     rows: list[list[str | None]] = []
     starts: list[int] = []
     characters = 0

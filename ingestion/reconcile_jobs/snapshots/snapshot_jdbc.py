@@ -412,6 +412,11 @@ def _ranges(
 def _reader(
     spark: SparkSession, source: Source, query: str, cut: Cut, targets: Sequence[Target], ranges: list[str]
 ) -> DataFrame:
+    """Return what Spark will read: c0, c1 and so on, the values of the targets, which `typed_rows` then converts.
+
+    Each range is read by a connection of its own. If the query itself returns the position, reconcile_position and
+    reconcile_row come before the values (see `Database.select`).
+    """
     texts = [f"c{place} STRING" for place, target in enumerate(targets) if target.text]
     if cut.position_sql:
         texts.insert(0, "reconcile_position STRING")

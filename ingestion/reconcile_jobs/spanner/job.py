@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from reconcile_jobs.append_run import AppendRun
 from reconcile_jobs.beginning import Beginning, first_start
+from reconcile_jobs.checkpoints import forget_checkpoint, last_commit
+from reconcile_jobs.hadoop_files import hadoop_path, read_text
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import Fault, UsageError, in_sentences
@@ -28,7 +30,7 @@ from reconcile_jobs.spanner.backfill import Table, backfill_frame, watched_table
 from reconcile_jobs.spanner.data_source import CUT, READ, SpannerChangeStream, next_start, window_length
 from reconcile_jobs.spanner.queries import Client, DatabaseName
 from reconcile_jobs.spanner.windows import find_change_stream, list_partitions
-from reconcile_jobs.staging import Staging, TableName, forget_checkpoint, hadoop_path, last_commit, read_text
+from reconcile_jobs.staging import Staging, TableName
 from reconcile_jobs.timestamps import as_text, asked_moment, nanoseconds
 
 if TYPE_CHECKING:

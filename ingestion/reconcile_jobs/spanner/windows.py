@@ -95,7 +95,11 @@ class Leaf:
 
 
 def find_change_stream(client: Client, name: str, heartbeat: int = 10_000) -> ChangeStream:
-    """Return the change stream of that name, its dialect found. Raises UsageError where it cannot be read."""
+    """Return the change stream of that name, with the dialect of its database; `heartbeat` in milliseconds.
+
+    Raises UsageError if the change stream cannot be read.
+    """
+    # The name becomes part of a query.
     if not re.fullmatch(r"[A-Za-z]\w*", name):
         raise UsageError(f"{name} is not a valid name of a change stream: use only letters, digits and _.")
     rows = client.rows(

@@ -25,7 +25,7 @@
       {%- set counts = reconcile.one_row(
             reconcile.column_counts(relations.changes_cache, relations.fold_cache, range.delivered)
             if settings.partial_records
-            else reconcile.counts_beside_snapshot(relations, settings, range) if settings.snapshot
+            else reconcile.counts_beside_snapshot(relations, range) if settings.snapshot
             else reconcile.change_counts(relations.changes_cache, relations.fold_cache, range.delivered, settings.keyless)) -%}
     {%- endif -%}
     {%- set messages = reconcile.repair_messages(range, counts) + parsed.messages + reconcile.record_messages(relations, settings, range, parsed.facts, counts) -%}

@@ -201,7 +201,7 @@ from (
     over `snapshot_superseded`, and `snapshot_quarantined` cannot be read.
     `snapshot_deleted` are rows of the base table that it lacks. `snapshot_in_doubt`: rows that were left to changes of
     which the position does not show whether the snapshot contains them, and that differ from the snapshot. -#}
-{%- macro counts_beside_snapshot(relations, settings, range) -%}
+{%- macro counts_beside_snapshot(relations, range) -%}
 {%- set fold, changes = relations.fold_cache, relations.changes_cache -%}
 {%- set is_row = "_change_snapshot = 'row'" -%}
 select

@@ -12,8 +12,8 @@
   {%- set purged = reconcile.purged_staging(settings, reconcile.current_state_columns(settings), last) -%}
   {%- if settings.snapshot -%}
     {%- do reconcile.refuse_without_side(fields) -%}
-    {%- do reconcile.refuse_two_snapshots(settings, purged.snapshot) -%}
-    {%- do reconcile.refuse_missing_rows_of_snapshot(settings) -%}
+    {%- do reconcile.refuse_two_snapshots(settings.inputs.relations[0], settings.snapshot, purged.snapshot) -%}
+    {%- do reconcile.refuse_missing_rows_of_snapshot(settings.inputs.relations[0], settings.snapshot) -%}
   {%- endif -%}
   {%- set statements = reconcile.get_view_statements(
         relations, settings, reconcile.fresh_rows(relations, settings, purged.snapshot, false, purged.batch, last),

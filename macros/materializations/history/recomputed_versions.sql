@@ -9,6 +9,11 @@
     the version before it if that one is valid up to its beginning and all columns are equal. If a keyless delete names
     the row of a version, the version is valid up to that delete.
 
+    Of each record: `_change_before` is the version before it, and `_change_was_live` says whether the key had a live
+    row just before it. `_change_repeats`: the version changes no declared column. `_change_is_repeated`: the next
+    version repeats this one. `_change_valid_to` is the end of the last version of such a chain. `_change_known` is the
+    record as the base table has it; `_change_is_revised`: one of its columns is not what the base table has.
+
     Where keys may shift, a delete may be of another row than the one that an update of the same transaction had given
     the key to, and an insert may be undone by its transaction. Such a record (`_change_is_of_no_row`) is no version and
     ends none. To find it takes one more sort.

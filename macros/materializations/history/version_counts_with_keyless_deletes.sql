@@ -9,6 +9,9 @@
       ['duplicate', 'superseded', 'pending', 'applied', 'deleted', 'tombstoned']) }}
 {%- endmacro %}
 
+{#- The counts of the keyless deletes of a range, each counted once for its place and sequence. `is_known`: an earlier
+    range has applied the delete. `ended`: how many versions it ends. `records_before`: how many records that it covers
+    are before it in the order. -#}
 {%- macro _ending_counts(relations, settings, range) -%}
 {%- set keyless = settings.keyless -%}
 {%- set has_earlier = reconcile.has_earlier_keyless_deletes(keyless, settings.built, range) -%}
