@@ -53,7 +53,7 @@ from (
         batch,
         appended_at
     from `lake`.`shop_changes`
-    where object is null or (object <> '#cut' or source = 'datastream') and not (object = 'shop.orders')
+    where object is null or (object not like '#%' or source = 'datastream') and not (object = 'shop.orders')
 )
 group by object
 union all
@@ -74,7 +74,7 @@ from (
         and batch > coalesce((
             select max_by(last_batch, struct(coalesce(entry, 0) as entry, recorded_at))
             from `demo`.`reconcile_ledger`
-            where relation = 'demo.orders' and kind <> 'purge'
+            where relation = 'demo.orders' and kind not in ('purge', 'snapshot')
         ), 0)
 )
 having count(*) > 0
