@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from plain_dbt import PlainProject
 from recorder import Recorder
+from shapes import SPANNER, Life, Shape
 
 TYPES = {
     "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float", "dec": "decimal(10,0)",
@@ -18,3 +21,13 @@ TYPES = {
 def test_a_type_is_known_by_each_of_its_names(declared: str) -> None:
     macros = PlainProject(Recorder(), "demo").macros
     assert macros.column_type(declared)["label"] == TYPES[declared]
+
+
+def test_of_spanner_the_text_null_is_null_in_arrays_and_in_no_other_column():
+    """The emulator writes it for an array that is NULL; in a STRING column it is a word."""
+    columns = ["id", "tags", "name", "days", "more", "note"]
+    types = ["bigint", "array<string>", "string", "array<date>", "array<bigint>", "string"]
+    sql = Life(Shape(SPANNER, dict(zip(columns, types, strict=True)))).change_records
+    (places,) = re.findall(r"\(field, i\) -> if\(i in \(([\d, ]+)\) and cast\(field as string\) = 'NULL', null,", sql)
+    assert [columns[int(place)] for place in places.split(", ")] == ["tags", "days", "more"]
+    assert f"array({', '.join(repr(column) for column in columns)}) as names" in sql, "the order of the fields"

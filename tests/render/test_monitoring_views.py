@@ -62,17 +62,33 @@ def test_an_object_that_one_model_takes_whole_has_no_table_that_no_model_reads(s
         assert with_tables == {"shop_parts": [], "shop.parts": [[None, "shop", "parts"]]}
 
 
-def test_the_quarantine_of_a_new_model_is_shown_when_its_first_run_ends(shop: Life) -> None:
+@pytest.mark.parametrize(
+    ("view", "shown"),
+    [
+        ("reconcile_quarantine", "from `demo`.`orders__quarantine`"),
+        ("reconcile_status", "where relation = 'demo.orders'"),
+    ],
+)
+def test_a_new_model_is_in_the_view_when_its_first_run_ends(shop: Life, view: str, shown: str) -> None:
     """The view is made before it, and reads no table that is not there."""
     shop.project.run(*VIEWS)
-    made = [sql for sql in shop.warehouse.statements if "`reconcile_quarantine`" in sql and " view " in sql]
-    assert "where false" in made[0]
+    (made,) = (sql for sql in shop.warehouse.statements if " view " in sql and f"`{view}`" in sql.split("\n")[0])
+    assert "where false" in made and shown not in made
     shop.warehouse.statements.clear()
     shop.project.run("orders")
     shop.project.end()
-    (replaced,) = (sql for sql in shop.warehouse.statements if "replace view `demo`.`reconcile_quarantine`" in sql)
-    assert "from `demo`.`orders__quarantine`" in replaced
-    assert shop.project.run("reconcile_quarantine") == {"reconcile_quarantine": "nothing new"}
+    (replaced,) = (sql for sql in shop.warehouse.statements if f"replace view `demo`.`{view}`" in sql)
+    assert shown in replaced
+    assert shop.project.run(view) == {view: "nothing new"}
+
+
+def test_of_a_model_that_was_rebuilt_the_status_has_what_its_last_account_applied(shop: Life) -> None:
+    """A staging table that was made anew begins at batch 1, and the account of before had greater numbers."""
+    shop.project.run("orders")
+    status = shop.project.macros.status_of([shop.project.node("orders")])
+    behind = " ".join(status[status.index("'not_applied'") :].split())
+    newest = "struct(coalesce(entry, 0) as entry, recorded_at)"
+    assert f"and batch > coalesce(( select max_by(last_batch, {newest}) from `demo`.`reconcile_ledger`" in behind
 
 
 def test_a_model_whose_first_run_failed_is_in_no_view(shop: Life) -> None:

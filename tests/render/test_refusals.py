@@ -603,6 +603,17 @@ def test_a_full_refresh_builds_the_base_table_as_it_is_declared_now(name: str) -
     life.project.run("orders")
 
 
+def test_a_rebuild_knows_the_tables_of_its_own_records_and_no_others() -> None:
+    """Else a second table of the object would later be folded in, or a staging table made anew be refused for ever."""
+    for table in ("a.b_c", "a_b.c"):
+        life = built(thing(object="a_b_c"), tables=(table,))()
+        base = life.warehouse.properties["demo.orders__base"]
+        base["reconcile.tables"] = b"a.b_c".hex().upper()
+        life.project.run("orders", full_refresh=True)
+        base = life.warehouse.properties["demo.orders__base"]
+        assert base["reconcile.tables"] == table.encode().hex().upper()
+
+
 def test_a_model_of_another_staging_table_is_refused_until_it_is_rebuilt() -> None:
     Refusal(
         run(after(thing(), thing(), staging="others")),

@@ -74,3 +74,13 @@ def test_a_run_that_finds_its_base_table_ahead_asks_the_ledger_anew() -> None:
     life.project.begin("run", ["orders"])
     life.warehouse.ledger, life.warehouse.base_batch, life.warehouse.delivered = (5, 5), 5, 0
     assert life.project.materialize(life.project.node("orders")) == "nothing new"
+
+
+def test_zero_dates_of_all_columns_are_counted_together_and_said_one_by_one() -> None:
+    life = Life(SHAPES["mysql_zero_dates"])
+    life.statements("first run")
+    *statements, said = life.statements("increment")
+    (ledger,) = (text for text in statements if text.startswith("insert into `demo`.`reconcile_ledger`"))
+    assert sum(count for _, count in life.warehouse.zero_dates) == 3
+    assert "\n    3 as zero_dates\n" in ledger
+    assert said.endswith("zero dates that became NULL: 2 of born, 1 of seen")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from reconcile_jobs.datastream import _Run
-from reconcile_jobs.datastream_files import _NEVER_EMPTY, Files, format_of_file, of_other_codecs
+from reconcile_jobs import datastream_files
+from reconcile_jobs.datastream import Totals, _Run
+from reconcile_jobs.datastream_files import _NEVER_EMPTY, Files, changed_since, format_of_file, of_other_codecs
 from reconcile_jobs.process.errors import DataError
 
 
@@ -50,3 +51,26 @@ def test_what_hadoop_alone_would_decompress_is_not_read():
     assert not of_other_codecs(files)
     packed = [f"file:/landing/a.json.{end}" for end in ("deflate", "zst", "snappy", "lz4")]
     assert list(of_other_codecs([*files, *packed])) == packed
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl.gz", "a.avro"])
+def test_a_file_of_any_kind_that_was_written_to_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch):
+    """Spark does not read it again, so what was added would be missing from staging."""
+    paths = [f"file:/landing/{prefix}{name}" for prefix in ("same-", "longer-", "later-", "filled-", "gone-")]
+    same, longer, later, filled, gone = paths
+    now = {same: (7, 1), longer: (8, 1), later: (7, 2), filled: (7, 1), gone: None}
+    listed = {same: (7, 1), longer: (7, 1), later: (7, 1), gone: (7, 1)}  # Spark lists no file without a byte
+    files = Files(avro=paths) if name.endswith(".avro") else Files(json=paths)
+    monkeypatch.setattr(datastream_files, "_present", lambda spark, files: now)
+    assert changed_since(None, files, listed) == [longer, later, filled]  # type: ignore[arg-type]
+
+
+def test_notes_of_files_that_are_set_aside_are_no_records():
+    """Staging has a row for each of them, which a run does not count as a record, nor as one that it cannot read."""
+    run = _Run.__new__(_Run)
+    run.job, run.totals, run.say = SimpleNamespace(staging="lake.changes"), Totals(), lambda sentence: None
+    files = Files(json=["a.json"], avro=["b.avro"], corrupt={"c.avro": "torn"}, ignored={"d.txt": "its name"})
+    run._count(files, rows=12, without_object=3, batch=4)
+    assert run.totals == Totals(
+        files=2, records=10, unreadable=1, corrupt_files=1, ignored_files=1, first_batch=4, last_batch=4
+    )

@@ -1,0 +1,197 @@
+select
+    cast(null as string) as kind,
+    cast(null as string) as relation,
+    cast(null as string) as object,
+    cast(null as bigint) as records,
+    cast(null as bigint) as first_batch,
+    cast(null as bigint) as last_batch,
+    cast(null as timestamp) as at,
+    cast(null as string) as detail
+from (
+    select 1 where false
+)
+union all
+select
+    'appended' as kind,
+    'lake.shop_changes' as relation,
+    cast(null as string) as object,
+    cast(null as bigint) as records,
+    min(batch) as first_batch,
+    max(batch) as last_batch,
+    max(appended_at) as at,
+    cast(null as string) as detail
+from (
+    select batch, appended_at from `lake`.`shop_changes`
+)
+union all
+select
+    'unrouted' as kind,
+    'lake.shop_changes' as relation,
+    object as object,
+    count(*) as records,
+    min(batch) as first_batch,
+    max(batch) as last_batch,
+    cast(null as timestamp) as at,
+    coalesce(min(proposal), min(reason)) as detail
+from (
+    select
+        'lake.shop_changes' as staging,
+        object,
+        case when object is null then 'the record names no object' else 'no model reads this object' end as reason,
+        if(source = 'datastream', transform(array(from_json(record, 'read_method string, source_metadata struct<database string, schema string, table string, scn string, row_id string, log_position string, binlog_position string, lsn string, primary_keys array<string>, replication_index array<string>>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), parsed -> nullif(concat_ws(', ',
+            concat(coalesce(nullif(regexp_replace(parsed.source_metadata.schema, '^\\["|"\\]$', ''), ''), parsed.source_metadata.database), '.', parsed.source_metadata.table),
+            case
+                when parsed.source_metadata.scn is not null or parsed.source_metadata.row_id is not null or parsed.read_method like 'oracle%' then 'oracle'
+                when parsed.source_metadata.lsn like '%/%' or parsed.read_method like 'postgres%' then 'postgresql'
+                when parsed.source_metadata.lsn like '%:%' or parsed.read_method like 'sqlserver%' then 'sqlserver'
+                when parsed.source_metadata.log_position is not null or parsed.source_metadata.binlog_position is not null or parsed.read_method like 'mysql%' then 'mysql'
+            end,
+            concat('key ', nullif(array_join(coalesce(parsed.source_metadata.primary_keys, parsed.source_metadata.replication_index), ', '), ''))
+        ), ''))[0], null) as proposal,
+        record,
+        origin,
+        batch,
+        appended_at
+    from `lake`.`shop_changes`
+    where object is null or (object not like '#%' or source = 'datastream') and not (object = 'shop.orders')
+)
+group by object
+union all
+select
+    'not_applied' as kind,
+    'demo.orders' as relation,
+    cast(null as string) as object,
+    count(*) as records,
+    min(batch) as first_batch,
+    max(batch) as last_batch,
+    min(appended_at) as at,
+    cast(null as string) as detail
+from (
+    select batch, appended_at
+    from `lake`.`shop_changes`
+    where
+        object = 'shop.orders'
+        and batch > coalesce((
+            select max_by(last_batch, struct(coalesce(entry, 0) as entry, recorded_at))
+            from `demo`.`reconcile_ledger`
+            where relation = 'demo.orders' and kind not in ('purge', 'snapshot')
+        ), 0)
+)
+having count(*) > 0
+union all
+select
+    'pending' as kind,
+    'demo.orders' as relation,
+    cast(null as string) as object,
+    count(*) as records,
+    cast(null as bigint) as first_batch,
+    cast(null as bigint) as last_batch,
+    cast(null as timestamp) as at,
+    cast(null as string) as detail
+from (
+    select *
+    from `demo`.`orders__base`
+    where false
+)
+having count(*) > 0
+union all
+select
+    'quarantined' as kind,
+    relation as relation,
+    cast(null as string) as object,
+    records as records,
+    first_batch as first_batch,
+    last_batch as last_batch,
+    cast(null as timestamp) as at,
+    concat(reason, coalesce(concat(' (for example the key ', example_key, ')'), '')) as detail
+from (
+    select relation, example.reason, records, first_batch, last_batch, example.key as example_key, example.origin as example_origin
+    from (
+        select
+            'demo.orders' as relation,
+            count(*) as records,
+            min(_change_batch) as first_batch,
+            max(_change_batch) as last_batch,
+            min(struct(_change_batch, _change_id, origin, _change_error as reason, nullif(to_json(transform(array(from_json(record, 'payload map<string,string>, row map<string,string>, keys map<string,string>, row_key string, mods array<struct<keys map<string,string>>>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), parsed -> map_filter(
+            coalesce(parsed.payload, parsed.row, parsed.keys, get(parsed.mods, 0).keys, map('row_key', parsed.row_key)), (name, value) -> lower(name) in ('id') and value is not null
+        ))[0]), '{}') as key)) as example
+        from `demo`.`orders__quarantine`
+        group by regexp_replace(_change_error, '\'[^\']*\'', '')
+    )
+)
+union all
+select
+    'drift' as kind,
+    relation as relation,
+    cast(null as string) as object,
+    records as records,
+    since_batch as first_batch,
+    last_batch as last_batch,
+    cast(null as timestamp) as at,
+    concat(kind, ' ', name, ' is ', finding) as detail
+from (
+    select * from (with models as (
+        
+        select 'demo.orders' as relation, 'shop.orders' as object, cast(array() as array<string>) as ignored
+
+    ),
+
+    -- what the records show of each column, key or schema, with its batches
+    observations as (
+        select relation, kind, name, is_declared, spelled, min(form) as form, min(batch) as since, max(batch) as last_batch, sum(records) as records, collect_list(struct(batch, records)) as batches
+        from `demo`.`reconcile_columns_seen`
+        group by relation, kind, name, is_declared, spelled, replace(form, 'whole ', '')
+    ),
+
+    columns as (
+        select
+            relation, name, is_declared,
+            min(since) as first_batch,
+            max(last_batch) as last_batch,
+            sum(if(form = 'missing', 0, records)) as records,
+            array_sort(collect_list(if(form in ('missing', 'null'), null, struct(since, form, spelled, records)))) as observed_forms,
+            coalesce(max(if(form = 'missing', batches, null)), array()) as lacking,
+            array_max(array_except(flatten(collect_list(if(form = 'missing', null, batches.batch))), lacking.batch)) as last_whole,
+            max(spelled) as spelled
+        from observations
+        where kind = 'column'
+        group by relation, name, is_declared
+    ),
+
+    -- a column is missing since the first batch that lacks it after the last batch that does not lack it
+    judged as (
+        select
+            *,
+            filter(lacking, entry -> entry.batch > coalesce(last_whole, 0)) as missing,
+            cardinality(array_distinct(transform(observed_forms, entry -> struct(entry.form, entry.spelled)))) > 1 as is_changed
+        from columns
+    ),
+
+    found as (
+        select
+            relation, 'column' as kind, name, last_batch,
+            case when not is_declared then 'new' when cardinality(missing) > 0 then 'missing' when is_changed then 'changed form' end as finding,
+            case when not is_declared then first_batch when cardinality(missing) > 0 then array_min(missing.batch) else element_at(observed_forms, -1).since end as since_batch,
+            case when not is_declared then records when cardinality(missing) > 0 then aggregate(missing.records, 0L, (sum, number) -> sum + number) else element_at(observed_forms, -1).records end as records,
+            array_join(transform(observed_forms, entry -> concat(entry.form, ' as ', entry.spelled, ' since batch ', entry.since)), ', ') as forms,
+            if(not is_declared, concat(
+                '- {name: "', replace(replace(spelled, '\\', '\\\\'), '"', '\\"'), '", data_type: ',
+                case when is_changed then 'string' when observed_forms[0].form = 'whole number' then 'bigint' when observed_forms[0].form = 'boolean' then 'boolean' when observed_forms[0].form = 'json' then 'variant' else 'string' end, '}'
+            ), null) as yaml
+        from judged
+        union all
+        -- of a key or schema that the source takes up again, the newest return counts
+        select relation, kind, name, last_batch, if(kind = 'key', 'changed key', 'changed schema'), last_batch, records, null, null
+        from (
+            select *, row_number() over (partition by relation, kind order by since, name) as place
+            from observations
+            where kind <> 'column'
+        )
+        where place > 1 or cardinality(batches) > 1
+    )
+
+    select relation, object, kind, name, if(kind = 'column' and array_contains(ignored, name), 'ignored', finding) as finding, since_batch, last_batch, records, forms, yaml
+    from found
+    inner join models using (relation)
+    where finding is not null) where finding <> 'ignored'
+)
