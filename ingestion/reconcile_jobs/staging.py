@@ -59,7 +59,11 @@ _NUMBER_BESIDE = "reconcile.snapshot_append_batch"
 _EMPTY = " was empty"  # after an append that had nothing, and gave its number back
 
 # What jobs write there.
-_FORMS = {_LAST_BATCH: "[0-9]+", _APPEND: "[^/]*/[0-9]+/.*", _CHECKPOINT: "[^ ]+ .*"}
+_FORMS = {
+    **dict.fromkeys((_LAST_BATCH, _NUMBER, _NUMBER_BESIDE), "[0-9]+"),
+    **dict.fromkeys((_APPEND, _APPEND_BESIDE), "[^/]*/[0-9]+/.*"),
+    _CHECKPOINT: "[^ ]+ .*",
+}
 
 # Follows each record while it is parsed. If the record held a second document, this text would not come second.
 _AFTER = "<after the record>"
@@ -338,18 +342,25 @@ class Staging:
             .collect()[0]
         )
         if rows == 0 and not again and records.isEmpty():
-            # An append of nothing does not use up its number; one whose rows were purged since does.
-            self._last = batch - 1
-            self._set({_LAST_BATCH: str(self._last), self._append: f"{append}{_EMPTY}"})
+            # An append of nothing does not use up its number; one whose rows were purged since does. The job beside
+            # this one may have been given the next number meanwhile: then no number is given back.
+            is_last = self._read_properties().get(_LAST_BATCH) == str(batch)
+            self._last = batch - 1 if is_last else batch
+            given_back = {_LAST_BATCH: str(self._last)} if is_last else {}
+            self._set({**given_back, self._append: f"{append}{_EMPTY}"})
         return Appended(batch if rows else None, rows, without_object)
 
     def _taken_numbers(self, query_id: str, epoch: int, given: int) -> int | None:
-        """Return the largest number of a batch if another job, or a hand, has taken that of this micro-batch."""
+        """Return the largest number of a batch if the number of this micro-batch, `given`, cannot be its own any more.
+
+        Another job, or a hand, may have taken the number. Or the job beside this one was given a later number: what a
+        model has applied up to that one must not be followed by rows under an earlier number.
+        """
         if self._format.has_appended(self._spark, self.name.sql, query_id, epoch):
             return None
         taken = self._spark.table(self.name.sql).where(f"batch >= {given}").selectExpr("max(batch)").collect()
         largest: int | None = taken[0][0]
-        return largest
+        return largest if self._last <= given else max(largest or 0, self._last)
 
     def _rows(self, records: DataFrame, source: str, batch: int) -> DataFrame:
         from pyspark.sql import functions as f
