@@ -747,7 +747,7 @@ from (
 );
 
 alter table `demo`.`orders__base` set tblproperties (
-    'reconcile.snapshot_applied' = '2'
+    'reconcile.snapshot_applied' = '2 0000'
 );
 
 insert into `demo`.`orders__quarantine`
