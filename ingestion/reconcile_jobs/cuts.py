@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.process.errors import Fault, UsageError
-from reconcile_jobs.staging import Appended, Staging, cut_changed_by_hand
+from reconcile_jobs.staging import Appended, Staging, cut_changed_by_hand, literal
 from reconcile_jobs.table_formats import BESIDE
 
 if TYPE_CHECKING:
@@ -114,4 +114,6 @@ class Cuts:
 
     def _cuts(self) -> DataFrame:
         body = "from_json(record, 'number bigint, object string') as body"
-        return self._spark.table(self._staging.name.sql).where(f"object = '{self._cut}'").selectExpr("record", body)
+        # A record of Datastream's may name any object.
+        own = f"object = '{self._cut}' and source = {literal(self._source)}"
+        return self._spark.table(self._staging.name.sql).where(own).selectExpr("record", body)

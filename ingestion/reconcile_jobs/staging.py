@@ -350,21 +350,25 @@ class Staging:
             .collect()[0]
         )
         if rows == 0 and not again and records.isEmpty():
-            # An append without rows gives its number back. If the rows were purged since, the number stays used.
-            self._last = batch - 1
-            self._set({_LAST_BATCH: str(self._last), self._append_name: f"{append}{_EMPTY}"})
+            # An append without rows gives its number back. If the rows were purged since, the number stays used. The
+            # job beside this one may have been given the next number meanwhile: then no number is given back.
+            is_last = self._read_properties().get(_LAST_BATCH) == str(batch)
+            self._last = batch - 1 if is_last else batch
+            given_back = {_LAST_BATCH: str(self._last)} if is_last else {}
+            self._set({**given_back, self._append_name: f"{append}{_EMPTY}"})
         return Appended(batch if rows else None, rows, without_object)
 
     def _taken_number(self, query_id: str, epoch: int, given: int) -> int | None:
-        """Return the largest number in the table if others have appended under the number `given`, or a later one.
+        """Return the largest number in the table if the micro-batch cannot use the number `given`; None if it can.
 
-        None if the micro-batch can use the number: no row has it, or the micro-batch's own rows have it.
+        Another job, or a hand, may have taken the number. Or the job beside this one was given a later number: what a
+        model has applied up to that one must not be followed by rows under an earlier number.
         """
         if self._format.has_appended(self._spark, self.name.sql, query_id, epoch):
             return None
         taken = self._spark.table(self.name.sql).where(f"batch >= {given}").selectExpr("max(batch)").collect()
         largest: int | None = taken[0][0]
-        return largest
+        return largest if self._last <= given else max(largest or 0, self._last)
 
     def _rows(self, records: DataFrame, source: str, batch: int) -> DataFrame:
         from pyspark.sql import functions as f

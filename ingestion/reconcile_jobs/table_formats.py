@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from reconcile_jobs.process import failpoints
-from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.process.errors import Fault, UsageError, causes
 from reconcile_jobs.process.session import configured_format
 
 if TYPE_CHECKING:
@@ -254,18 +255,14 @@ class Iceberg:
                 session.conf.unset("spark.wap.id")
             staged = _staged(spark, table, append, batch)
         failpoints.reach("before_publish")
-        transaction = _iceberg_table(spark, table).newTransaction()
-        last, last_snapshot = _published(query_id)
-        published = {last: append}
-        # One of nothing is not published: its number is given to the next one, and a number is published once.
-        if transaction.table().snapshot(staged).summary().get("added-records"):
-            transaction.manageSnapshots().cherrypick(staged).commit()
-            published[last_snapshot] = str(transaction.table().currentSnapshot().snapshotId())
-        properties = transaction.updateProperties()
-        for name, value in published.items():
-            properties.set(name, value)
-        properties.commit()
-        transaction.commitTransaction()
+        for attempt in range(_ATTEMPTS):
+            try:
+                _publish(spark, table, staged, query_id, epoch, batch)
+                break
+            except Exception as problem:
+                if attempt + 1 == _ATTEMPTS or not any(kind.endswith(_STALE) for kind, _ in causes(problem)):
+                    raise
+                time.sleep(0.1 * attempt)
         spark.catalog.refreshTable(table)
 
     def has_appended(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
@@ -325,6 +322,41 @@ def _published(query_id: str) -> tuple[str, str]:
     """Return the properties of Iceberg tables with the last append of a job, its micro-batch and its snapshot."""
     last = "reconcile.published_beside" if query_id.startswith(BESIDE) else "reconcile.published"
     return last, f"{last}_as"
+
+
+# A property of Iceberg tables: the largest number of a batch that was published.
+_PUBLISHED_BATCH = "reconcile.published_batch"
+
+# How often an append is published anew where others changed the table in the same moment, and what Iceberg then says.
+_ATTEMPTS, _STALE = 20, "CommitFailedException"
+
+
+def _publish(spark: SparkSession, table: str, staged: int | None, query_id: str, epoch: int, batch: int) -> None:
+    """Publish the snapshot that an append has written, and note it in the table, in one commit.
+
+    Of two jobs, the one that publishes second must have the later number: models have perhaps applied the batches up to
+    the later number, and would never read an earlier one. Iceberg's own transaction would put the commit on top of
+    whatever has come meanwhile, and ask for nothing; so the commit is for the table as it was when that was asked.
+    """
+    transaction: Any = _iceberg_table(spark, table).newTransaction()
+    before = int(transaction.table().properties().get(_PUBLISHED_BATCH) or 0)
+    last, last_snapshot = _published(query_id)
+    published = {last: f"{query_id}/{epoch}"}
+    # One of nothing is not published: its number is given to the next one, and a number is published once.
+    if transaction.table().snapshot(staged).summary().get("added-records"):
+        if before > batch:
+            raise Fault(
+                f"Another job has appended batch {before} to {table} while this one wrote its batch {batch}, and "
+                "nothing of this batch was appended: run the same command again."
+            )
+        transaction.manageSnapshots().cherrypick(staged).commit()
+        published[last_snapshot] = str(transaction.table().currentSnapshot().snapshotId())
+        published[_PUBLISHED_BATCH] = str(batch)
+    properties = transaction.updateProperties()
+    for name, value in published.items():
+        properties.set(name, value)
+    properties.commit()
+    transaction.underlyingOps().commit(transaction.startMetadata(), transaction.currentMetadata())
 
 
 # A property of snapshots: query id and micro-batch of the append that wrote one.

@@ -7,7 +7,7 @@
     {%- do statements.append('alter table ' ~ reconcile.qualified(relations.base) ~ ' set ' ~ properties) -%}
   {%- endif -%}
   {%- if range.repair -%}
-    {%- set properties = reconcile.properties_clause({'reconcile.snapshot_applied': range.repair.snapshot.place}) -%}
+    {%- set properties = reconcile.properties_clause({'reconcile.snapshot_applied': reconcile.name_of_applied(range.repair.snapshot)}) -%}
     {%- do statements.append('alter table ' ~ reconcile.qualified(relations.base) ~ ' set ' ~ properties) -%}
   {%- endif -%}
   {%- if counts.quarantined or counts.snapshot_quarantined or range.kind == 'replay' -%}

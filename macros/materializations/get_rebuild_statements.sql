@@ -39,7 +39,7 @@ as
         reconcile.base_format_properties(settings.file_format, settings.columns), **(config.get('tblproperties') or {})) -%}
   {#- A table of Iceberg that is replaced keeps its properties: what no longer holds is set to nothing. -#}
   {%- for name, now, before in [('reconcile.tables', settings.tables, settings.built.tables),
-                                ('reconcile.snapshot_applied', settings.snapshot.place if settings.snapshot, settings.built.snapshot)] -%}
+                                ('reconcile.snapshot_applied', reconcile.name_of_applied(settings.snapshot) if settings.snapshot, settings.built.snapshot)] -%}
     {%- if now or before -%}{%- do properties.update({name: now or ''}) -%}{%- endif -%}
   {%- endfor -%}
   {%- do properties.update({'reconcile.declaration': settings.declaration}) -%}

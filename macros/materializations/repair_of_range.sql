@@ -22,15 +22,25 @@
   {{ return({'snapshot': snapshot, 'first': [begun, first] | min}) }}
 {%- endmacro %}
 
+{#- The snapshot that a base table has applied, as its property says it: its place, and its id. -#}
+{%- macro name_of_applied(snapshot) -%}
+  {{ return(snapshot.place ~ ' ' ~ snapshot.snapshot) }}
+{%- endmacro %}
+
 {#- The order of a base table's rows depends on the newest snapshot that it has applied. Staging may have lost that one,
-    by a restore or a delete; and an earlier version of this package applied batches without regard to snapshots.
-    `first`: the first batch of the range. -#}
+    by a restore or a delete, and perhaps has another one in its place since, whose generation then is that of rows which
+    the other one gave. And an earlier version of this package applied batches without regard to snapshots. `first`: the
+    first batch of the range. -#}
 {%- macro refuse_lost_snapshot(relations, settings, first) -%}
-  {%- set applied, staged = settings.built.snapshot | int(0), settings.snapshot.place if settings.snapshot else 0 -%}
+  {%- set of_base = (settings.built.snapshot or '0') | string -%}
+  {%- set applied, staged = of_base.split(' ')[0] | int(0), settings.snapshot.place if settings.snapshot else 0 -%}
   {%- if flags.EMPTY -%}{{ return(none) }}{%- endif -%}
   {%- if applied > staged -%}
     {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has applied snapshot ' ~ applied ~ ' beside the log, and ' ~ reconcile.ledger_name(settings.inputs.relations[0]) ~ ' has '
           ~ (staged or 'none') ~ '; restore the staging table, or rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
+  {%- elif applied == staged and ' ' in of_base and of_base != reconcile.name_of_applied(settings.snapshot) -%}
+    {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has applied another snapshot ' ~ applied ~ ' beside the log than the one in batch ' ~ settings.snapshot.batch ~ ' of '
+          ~ reconcile.ledger_name(settings.inputs.relations[0]) ~ ', which was staged after that one was taken back; rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
   {%- elif applied < staged and settings.snapshot.batch < first -%}
     {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has batch ' ~ settings.snapshot.batch ~ ' without the snapshot in it, as an earlier version of this package applied it; rebuild with `'
           ~ reconcile._rebuild_command() ~ '`']) -%}

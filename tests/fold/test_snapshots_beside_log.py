@@ -14,6 +14,7 @@ from datastream import Staged, event
 from memory import Memory
 from plain_dbt import CompilerError
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 from shop import different, records
 from snapshot_model import Change, Database, Record, Snapshot, fold
 from truth import CAPTURE, DELIVERIES, _parsed, counted, declared, true_rows
@@ -251,6 +252,44 @@ def test_a_change_that_names_no_transaction_is_quarantined_beside_a_snapshot(mem
     assert things.rows() == {1: "a"}
     (row,) = memory.rows(f"{things.schema}.things__quarantine")
     assert row._change_error.startswith("the record names no transaction, by which the snapshot beside the log tells")
+
+
+def test_a_later_change_whose_transaction_has_an_id_of_before_is_quarantined(memory: Memory) -> None:
+    """The log has 32 bits of an id, which begin anew."""
+    things = Things(memory, "ids_anew", {"things": MODELS["things"]})
+    things.append(*things.snapshot({1: "a", 2: "b"}, "5:5:"))
+    later = [json.loads(change(1, "b", 9, 4)), json.loads(change(2, "B", 10, 6))]
+    for event_ in later:
+        event_["source_timestamp"] = text(TAKEN + timedelta(days=2))
+    things.append(*map(json.dumps, later), hours=48)
+    things.run()
+    assert things.rows() == {1: "a", 2: "B"}
+    (row,) = memory.rows(f"{things.schema}.things__quarantine")
+    assert row._change_error.startswith(
+        "the snapshot beside the log contains the transaction by its id, and the change"
+    )
+    assert things.balances()
+
+
+def test_a_snapshot_that_comes_in_place_of_one_that_was_taken_back_is_not_taken_for_it(memory: Memory) -> None:
+    things = Things(memory, "taken_back", {"things": MODELS["things"]})
+    things.append(change(1, "a", 1, 1), change(2, "b", 2, 1), hours=-3)
+    things.append(*things.snapshot({1: "a"}, "5:5:"))
+    things.append(change(3, "c", 9, 6))
+    things.run()
+    assert things.rows() == {1: "a", 3: "c"}
+    taken_back = memory.table(things.staging)
+    memory.keep(
+        things.staging,
+        taken_back.withColumn("object", f.expr("if(object like '#snapshot%', '#taken back', object)")),
+        {"reconcile.snapshot_append": "beside-0/0/0"},
+    )
+    things.snapshots = 0
+    things.append(*things.snapshot({1: "a", 2: "b", 3: "C"}, "7:7:"))
+    with pytest.raises(CompilerError, match="has applied another snapshot 1 beside the log than the one in batch 4"):
+        things.run()
+    things.run(full_refresh=True)
+    assert things.rows() == {1: "a", 2: "b", 3: "C"}
 
 
 def test_a_base_table_that_was_restored_is_repaired_again(memory: Memory) -> None:

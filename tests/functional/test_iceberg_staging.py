@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -117,6 +118,56 @@ def test_what_happens_to_the_table_between_writing_and_publishing_stays(
         assert table_formats.Iceberg().properties(table.spark, table.name)["mine"] == "yes"
     if meanwhile == "a compaction":
         assert table.metadata("files").where("record_count > 1").count() == 1
+
+
+@pytest.mark.parametrize("between", ["writing and publishing", "the question and the commit"])
+def test_an_append_under_an_earlier_number_is_not_published_after_one_of_the_job_beside(
+    table: Table, monkeypatch: pytest.MonkeyPatch, between: str
+):
+    """Models that have applied the later batch would never read the earlier one."""
+    table.append(0)
+    waiting, published = ["a snapshot"], table_formats._published
+
+    def appended_beside() -> None:
+        if waiting:
+            waiting.clear()
+            rows = table.spark.sql("SELECT 'row' AS record, '#snapshot' AS object, 'a copy' AS origin")
+            beside = Staging(table.spark, TableName.parse(table.name), "snapshot", beside=True)
+            assert beside.append(rows, "snapshot", "beside-0", "", 0, ["cut 1"]).batch == 3
+
+    def reach(reached: str) -> None:
+        if reached == "before_publish" and between == "writing and publishing":
+            appended_beside()
+
+    def asked(query_id: str) -> tuple[str, str]:
+        if between != "writing and publishing" and sys._getframe(1).f_code.co_name == "_publish":
+            appended_beside()
+        return published(query_id)
+
+    monkeypatch.setattr(failpoints, "reach", reach)
+    monkeypatch.setattr(table_formats, "_published", asked)
+    with pytest.raises(Fault, match=r"Another job has appended batch 3 to .* while this one wrote its batch 2"):
+        table.append(1)
+    assert table.batches() == {1: 1, 3: 1}
+    assert table.append(1) == 4
+    assert table.append(2) == 5
+    assert table.batches() == {1: 1, 3: 1, 4: 1, 5: 1}
+
+
+def test_what_else_changes_in_the_moment_of_publishing_stays(table: Table, monkeypatch: pytest.MonkeyPatch):
+    asked, published = ["once", "twice"], table_formats._published
+
+    def changed(query_id: str) -> tuple[str, str]:
+        if asked and sys._getframe(1).f_code.co_name == "_publish":
+            table.spark.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('mine' = '{asked.pop(0)}')")
+        return published(query_id)
+
+    table.append(0)
+    monkeypatch.setattr(table_formats, "_published", changed)
+    assert table.append(1) == 2
+    assert asked == []
+    assert table_formats.Iceberg().properties(table.spark, table.name)["mine"] == "twice"
+    assert table.batches() == {1: 1, 2: 1}
 
 
 def test_a_second_job_is_noticed_where_the_catalog_keeps_tables_for_a_while(table: Table):

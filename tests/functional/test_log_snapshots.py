@@ -256,6 +256,15 @@ def test_a_copy_may_come_before_every_record_of_the_log(log: Log) -> None:
         Staging(log.spark, log.staging, "datastream other files")
 
 
+def test_a_record_of_the_log_whose_object_has_the_name_of_the_jobs_own_is_none_of_the_jobs(log: Log) -> None:
+    log.append(1)
+    log.append(2, object_="#snapshot")
+    log.load((1, "a"))
+    assert log.stage().first_batch == 3
+    log.load((1, "b"), position="12:12:", at="2026-05-02T00:00:00Z")
+    assert log.stage().first_batch == 4
+
+
 def test_an_empty_source_is_staged_if_it_is_said(log: Log) -> None:
     log.append(1)
     log.load()

@@ -357,6 +357,8 @@ def test_a_table_that_lost_what_was_kept_with_it_goes_on_where_its_cuts_end(plac
         *(("last_batch", text) for text in ("", "many", "-5", "1.0")),
         *(("append", text) for text in ("", "x", "x/y/z")),
         *(("checkpoint", text) for text in ("", "x")),
+        *((f"{job}append_batch", "many") for job in ("", "snapshot_")),
+        ("snapshot_append", "x"),
     ],
 )
 def test_a_property_that_was_changed_by_hand_is_one_sentence(place: Any, name: str, text: str):

@@ -145,6 +145,11 @@ REFUSED = [
          f"{REBUILD}"],
     ),
     Refusal(
+        run(built(beside(), "2 0001")),
+        ["demo.orders__base has applied another snapshot 2 beside the log than the one in batch 5 of "
+         f"{STAGING}, which was staged after that one was taken back; {REBUILD}"],
+    ),
+    Refusal(
         run(built(beside(), "1", ledger=(6, 6), base_batch=6, staged=7)),
         ["demo.orders__base has batch 5 without the snapshot in it, as an earlier version of this package applied it; "
          f"{REBUILD}"],
@@ -200,7 +205,7 @@ def test_a_rebuild_without_the_snapshot_forgets_that_it_was_applied() -> None:
     """A table of Iceberg that is replaced keeps its properties, and the next run would ask for the snapshot again."""
     life = Life(beside())
     life.statements("first run")
-    assert life.warehouse.properties["demo.orders__base"]["reconcile.snapshot_applied"] == "2"
+    assert life.warehouse.properties["demo.orders__base"]["reconcile.snapshot_applied"] == "2 0000"
     del life.warehouse.answers["where object = '#snapshot' and source = 'snapshot'"]
     life.warehouse.properties["lake.shop_changes"].pop("reconcile.snapshot_append")
     life.statements("rebuild")

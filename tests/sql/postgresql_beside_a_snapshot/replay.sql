@@ -98,7 +98,7 @@ from (
         _change_transaction,
         _change_batch,
         _change_columns,
-        nullif(concat_ws('; ', _change_error, if(_change_error is null and split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change', null)), '') as _change_error,
+        nullif(concat_ws('; ', _change_error, if(_change_error is null and split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change', null), if(_change_error is null and _change_snapshot = 'before' and split_part(_change_sequence, '/', 2) = '1' and _change_time > to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 day', 'the snapshot beside the log contains the transaction by its id, and the change is a day or more later: the ids of 32 bits have begun anew since the snapshot; stage a new snapshot', null)), '') as _change_error,
         _change_table,
         _change_fields,
         _change_key,
@@ -762,7 +762,7 @@ from (
 );
 
 alter table `demo`.`orders__base` set tblproperties (
-    'reconcile.snapshot_applied' = '2'
+    'reconcile.snapshot_applied' = '2 0000'
 );
 
 insert into `demo`.`orders__quarantine`

@@ -71,7 +71,7 @@ select
     _change_transaction,
     _change_batch,
     _change_columns,
-    nullif(concat_ws('; ', _change_error, if(_change_error is null and split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change', null)), '') as _change_error,
+    nullif(concat_ws('; ', _change_error, if(_change_error is null and split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change', null), if(_change_error is null and _change_snapshot = 'before' and split_part(_change_sequence, '/', 2) = '1' and _change_time > to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 day', 'the snapshot beside the log contains the transaction by its id, and the change is a day or more later: the ids of 32 bits have begun anew since the snapshot; stage a new snapshot', null)), '') as _change_error,
     _change_table,
     _change_fields,
     _change_key,
@@ -498,7 +498,7 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
-    'reconcile.snapshot_applied' = '2',
+    'reconcile.snapshot_applied' = '2 0000',
     'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
 )
 as
@@ -600,7 +600,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'cea5afb6012237328fd41dc9d4d649c8')
+tblproperties ('reconcile.definition' = 'cae998aad9d95ee947055b52be9b17c8')
 as
 
 select
@@ -616,7 +616,7 @@ select
     _change_transaction,
     _change_batch,
     _change_columns,
-    nullif(concat_ws('; ', _change_error, if(_change_error is null and split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change', null)), '') as _change_error,
+    nullif(concat_ws('; ', _change_error, if(_change_error is null and split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change', null), if(_change_error is null and _change_snapshot = 'before' and split_part(_change_sequence, '/', 2) = '1' and _change_time > to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 day', 'the snapshot beside the log contains the transaction by its id, and the change is a day or more later: the ids of 32 bits have begun anew since the snapshot; stage a new snapshot', null)), '') as _change_error,
     _change_table,
     _change_fields,
     _change_key,

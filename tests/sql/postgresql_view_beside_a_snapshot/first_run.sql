@@ -26,7 +26,7 @@ select
     _change_transaction,
     _change_batch,
     _change_columns,
-    nullif(concat_ws('; ', _change_error, if(_change_error is null and split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change', null)), '') as _change_error,
+    nullif(concat_ws('; ', _change_error, if(_change_error is null and split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change', null), if(_change_error is null and _change_snapshot = 'before' and split_part(_change_sequence, '/', 2) = '1' and _change_time > to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 day', 'the snapshot beside the log contains the transaction by its id, and the change is a day or more later: the ids of 32 bits have begun anew since the snapshot; stage a new snapshot', null)), '') as _change_error,
     _change_table,
     _change_fields,
     _change_key,
@@ -201,7 +201,7 @@ lateral view inline(array(
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '58ab91be1cd0870dcdc3410e98904db6')
+tblproperties ('reconcile.definition' = '960fd63d60ec3686947118ceaeebe640')
 as
 
 select
@@ -217,7 +217,7 @@ select
     _change_transaction,
     _change_batch,
     _change_columns,
-    nullif(concat_ws('; ', _change_error, if(_change_error is null and split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change', null)), '') as _change_error,
+    nullif(concat_ws('; ', _change_error, if(_change_error is null and split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change', null), if(_change_error is null and _change_snapshot = 'before' and split_part(_change_sequence, '/', 2) = '1' and _change_time > to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 day', 'the snapshot beside the log contains the transaction by its id, and the change is a day or more later: the ids of 32 bits have begun anew since the snapshot; stage a new snapshot', null)), '') as _change_error,
     _change_table,
     _change_fields,
     _change_key,

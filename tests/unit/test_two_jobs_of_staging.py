@@ -1,0 +1,196 @@
+"""Two jobs append to one staging table: that of a log, and that of snapshots beside it. Nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from plain_spark import Frame, Session, stage_in_plain_python
+from reconcile_jobs import table_formats
+from reconcile_jobs.process import failpoints
+from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.staging import Appended, Staging, TableName
+
+NAME = TableName(("lake", "changes"))
+COLUMNS = ("record", "object", "origin")
+
+
+class Refused(Exception):
+    """The table's format has refused an append: its number is not free, or the table was changed meanwhile."""
+
+
+class Killed(Exception):
+    """A job was killed."""
+
+
+class Job:
+    """One of the two jobs: it appends micro-batch after micro-batch, and goes on with the one that it had begun."""
+
+    def __init__(self, spark: Any, beside: bool) -> None:
+        self.spark, self.beside, self.epoch = spark, beside, 0
+        self.opened: Staging | None = None
+
+    def append(self, rows: int = 2) -> Appended:
+        if self.opened is None:
+            self.opened = Staging(self.spark, NAME, "snapshot" if self.beside else "datastream", beside=self.beside)
+        name = "beside-0" if self.beside else "log"
+        records = [{"record": f"{name} {self.epoch} {n}", "object": name, "origin": "x"} for n in range(rows)]
+        frame: Any = Frame(self.spark, lambda: records, COLUMNS)
+        appended = self.opened.append(frame, name, name, "place", self.epoch, [f"{self.epoch}"])
+        self.epoch += 1
+        return appended
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> Any:
+    stage_in_plain_python(monkeypatch)
+
+    def if_free(rows: Any, table: str, batch: int) -> Any:
+        """As Delta: what the table is asked for while rows are written still holds when they are committed.
+
+        Nothing is asked for an append that the table has had, which Delta drops before.
+        """
+        session = rows.sparkSession
+
+        def read() -> list[dict[str, Any]]:
+            made = list(rows.all())
+            there = session.table(table).all()
+            is_there = {row["record"] for row in made} & {row["record"] for row in there}
+            if not is_there and any(row["batch"] >= batch for row in there):
+                raise Refused
+            return made
+
+        return Frame(session, read)
+
+    monkeypatch.setattr(table_formats, "_if_number_is_free", if_free)
+    return Session()
+
+
+def reaching(monkeypatch: pytest.MonkeyPatch, act: Callable[[str], None]) -> None:
+    monkeypatch.setattr(failpoints, "reach", act)
+
+
+def staged(spark: Any) -> list[tuple[int, str]]:
+    return [(row["batch"], row["record"]) for row in spark.tables[str(NAME)].rows]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_whatever_is_killed_and_whoever_comes_between(spark: Any, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    chance = random.Random(seed)
+    log, beside = Job(spark, beside=False), Job(spark, beside=True)
+    running: list[Job] = []
+    seen: list[int] = []  # the numbers in the order in which they appeared
+
+    def reach(place: str) -> None:
+        news = sorted({batch for batch, _ in staged(spark)} - set(seen))
+        assert not news or news[0] > max(seen, default=0), "a model that has read the later batch misses this one"
+        seen.extend(news)
+        if chance.random() < 0.3:
+            running[-1].opened = None
+            raise Killed(place)
+        others = [job for job in (log, beside) if job not in running]
+        if others and chance.random() < 0.5:
+            attempt(others[0])
+
+    def attempt(job: Job) -> None:
+        running.append(job)
+        try:
+            job.append()
+        except (Killed, Refused):
+            job.opened = None
+        finally:
+            running.pop()
+
+    reaching(monkeypatch, reach)
+    for _ in range(12):
+        attempt(chance.choice([log, beside]))
+    reaching(monkeypatch, lambda place: None)
+    for job in (log, beside):
+        job.opened = None
+        for _ in range(3):  # of a number that is taken, the next run knows
+            try:
+                job.append()
+                break
+            except Refused:
+                job.opened = None
+        else:
+            raise AssertionError("an append never comes")
+    found = staged(spark)
+    wanted = {f"log {epoch} {n}" for epoch in range(log.epoch) for n in range(2)}
+    wanted |= {f"beside-0 {epoch} {n}" for epoch in range(beside.epoch) for n in range(2)}
+    assert sorted(record for _, record in found) == sorted(wanted)
+    appends = {(batch, *record.split(" ")[:2]) for batch, record in found}
+    assert len(appends) == len({batch for batch, *_ in appends}) == log.epoch + beside.epoch
+
+
+def test_an_append_that_was_killed_does_not_come_under_a_number_before_one_that_was_given_out_since(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job that has the later number is perhaps still writing."""
+    log, beside = Job(spark, beside=False), Job(spark, beside=True)
+
+    def die(place: str) -> None:
+        raise Killed(place)
+
+    reaching(monkeypatch, die)
+    for job in (log, beside):
+        with pytest.raises(Killed):
+            job.append()
+        job.opened = None
+    reaching(monkeypatch, lambda place: None)
+    assert log.append().batch == 3
+    assert beside.append().batch == 4
+
+
+def test_an_append_of_nothing_gives_no_number_back_that_is_not_the_last(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, beside = Job(spark, beside=False), Job(spark, beside=True)
+    assert log.append().batch == 1
+    numbers: list[int | None] = []
+
+    def reach(place: str) -> None:
+        if place == "after_data_commit" and not numbers:
+            numbers.append(0)
+            numbers.append(beside.append().batch)
+
+    reaching(monkeypatch, reach)
+    assert log.append(rows=0).batch is None
+    reaching(monkeypatch, lambda place: None)
+    assert numbers == [0, 3]
+    assert spark.tables[str(NAME)].properties["reconcile.last_batch"] == "3"
+    assert log.append().batch == 4
+    assert log.append(rows=0).batch is None
+    assert log.append().batch == 5
+
+
+def test_a_table_of_an_earlier_version_has_no_number_of_its_last_append(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, beside = Job(spark, beside=False), Job(spark, beside=True)
+
+    def die(place: str) -> None:
+        raise Killed(place)
+
+    reaching(monkeypatch, die)
+    with pytest.raises(Killed):
+        log.append()
+    reaching(monkeypatch, lambda place: None)
+    del spark.tables[str(NAME)].properties["reconcile.append_batch"]
+    assert beside.append().batch == 2
+    log.opened = None
+    assert log.append().batch == 3
+    assert sorted(record for _, record in staged(spark)) == ["beside-0 0 0", "beside-0 0 1", "log 0 0", "log 0 1"]
+
+
+def test_a_second_job_of_either_kind_is_still_refused(spark: Any) -> None:
+    for beside in (False, True):
+        first, second = Job(spark, beside), Job(spark, beside)
+        second.epoch = 1
+        first.append()
+        second.opened = Staging(spark, NAME, "snapshot" if beside else "datastream", beside=beside)
+        first.append()
+        with pytest.raises(UsageError, match="Another job is appending to the staging table"):
+            second.append()
