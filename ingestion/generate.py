@@ -38,6 +38,11 @@ With --url the job also reads keys, and comments, which become descriptions. As 
 are in RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or in the file of --properties, and the driver comes by
 --packages.
 
+With --columns the job adds columns to the YAML of models that are there, and writes nothing else: no model, no source,
+no list. A new column has the type that the dictionary or an Avro header tells, and is a string otherwise, so that the
+order of the batches has no part in its type. A table that was built with the old columns has to be built again: dbt run
+--full-refresh --select the models that the line of JSON names.
+
 A table that has no key in its records gets no model, and neither do two tables of one name. The file
 _not_generated.md names each, with the reason and what to do; with --select or --since-batch the file stays as it is.
 A column that a model names under meta: {ignored_columns: [...]} is not added. --keys names a YAML file of keys:
@@ -54,8 +59,9 @@ Patterns are as in a shell, for names like shop.orders: 'shop.*'. --name '{schem
   2  usage or configuration: a file that is no YAML, a table that --keys names and no record is of
   4  a fault that a retry may cure
 
-Standard output is one line of JSON: written, unchanged, not_written by reason, columns_added, misfits, and status:
-written, unchanged, or with --check and --diff would change. With --diff the differences come before this line.
+Standard output is one line of JSON: written, unchanged, not_written by reason, columns_added, models_with_new_columns,
+misfits, and status: written, unchanged, or with --check and --diff would change. With --diff the differences come
+before this line.
 """
 
 
@@ -97,6 +103,9 @@ def main(words: list[str], console: Console) -> None:
     options.add_argument(
         "--since-batch", type=int, metavar="N", help="read only records of this batch and later ones (default: all)"
     )
+    options.add_argument(
+        "--columns", action="store_true", help="only add new columns to the YAML of models that are there"
+    )
     options.add_argument("--diff", action="store_true", help="print what would change, and write nothing")
     options.add_argument(
         "--check", action="store_true", help="write nothing, and end with 1 if a model is missing or does not fit"
@@ -110,6 +119,7 @@ def main(words: list[str], console: Console) -> None:
         given.materialized,
         tuple(given.tag),
         is_whole=not given.select and given.since_batch is None,
+        only_columns=given.columns,
     )
     source = _source(given.url, given.properties, given.allow_property)
     project = Project(Path(given.into))
@@ -126,7 +136,12 @@ def main(words: list[str], console: Console) -> None:
         records = "1 record names" if observations.nameless == 1 else f"{observations.nameless:,} records name"
         console.say(f"{records} no table, and no model takes them: see reconcile_unrouted.")
     plan = plan_of(project, tables, refusals, settings)
-    _finish(plan, project, console, check=given.check, diff=given.diff)
+    will = given.check or given.diff
+    if given.columns:
+        summary = plan.summary_of_columns(will)
+    else:
+        summary = plan.summary(project.shown(project.into / NOT_GENERATED), will)
+    _finish(plan, project, console, summary, check=given.check, diff=given.diff)
 
 
 def _source(url: str | None, properties_file: str | None, allowed: list[str]) -> Source | None:
@@ -138,7 +153,7 @@ def _source(url: str | None, properties_file: str | None, allowed: list[str]) ->
     return Source(database, url, properties)
 
 
-def _finish(plan: Plan, project: Project, console: Console, *, check: bool, diff: bool) -> None:
+def _finish(plan: Plan, project: Project, console: Console, summary: str, *, check: bool, diff: bool) -> None:
     for sentence in plan.misfits:
         console.say(sentence)
     if check:
@@ -148,7 +163,9 @@ def _finish(plan: Plan, project: Project, console: Console, *, check: bool, diff
         console.write("".join(difference(plan.files, {path: project.shown(path) for path in plan.files})))
     if not (check or diff):
         write(plan.files)
-    console.say(plan.summary(project.shown(project.into / NOT_GENERATED), will=check or diff) + ".")
+        for sentence in plan.added:
+            console.say(f"{sentence}.")
+    console.say(f"{summary}.")
     reasons = sorted({refusal.reason for refusal in plan.refusals})
     status = ("would change" if check or diff else "written") if plan.files else "unchanged"
     console.result(
@@ -157,6 +174,7 @@ def _finish(plan: Plan, project: Project, console: Console, *, check: bool, diff
             "unchanged": len(plan.unchanged),
             "not_written": {r: sum(refusal.reason == r for refusal in plan.refusals) for r in reasons},
             "columns_added": plan.columns_added,
+            "models_with_new_columns": plan.models_with_new_columns,
             "misfits": len(plan.misfits),
             "status": status,
         }

@@ -55,7 +55,8 @@ def test_a_run_says_what_it_wrote_and_why_it_left_out_the_rest(run: Run) -> None
     assert (code, before) == (0, "")
     assert result == {
         "written": 2,
-        "unchanged": 0, "not_written": {"no key": 1}, "columns_added": 0, "misfits": 0, "status": "written",
+        "unchanged": 0, "not_written": {"no key": 1}, "columns_added": 0, "models_with_new_columns": [], "misfits": 0,
+        "status": "written",
     }  # fmt: skip
     assert err == (
         "generate: 2 models written, 0 unchanged, 1 not written: no key (1); see models/shop/_not_generated.md.\n"
@@ -111,6 +112,32 @@ def test_diff_prints_what_would_change_and_writes_nothing(run: Run) -> None:
     assert run("--diff")[2] == ""
     code, _, _, err = run("--diff", "--check", records=[change(payload={"new": 1}, key=["new"]), *RECORDS[1:]])
     assert code == 1 and "orders has no column new." in err
+
+
+def test_columns_adds_lines_to_models_that_are_there_and_says_which(run: Run) -> None:
+    code, result, _, err = run("--columns")
+    assert (code, result["status"], texts(Path("models"))) == (0, "unchanged", {}), "no model, no source, no list"
+    assert err == "generate: 0 columns added to 0 models, 0 unchanged.\n"
+    run()
+    before = texts(Path("models"))
+    news = [change(payload={"id": 1, "status": "x", "note": "y", "size": 2}), *RECORDS[1:], change("new")]
+    code, result, _, err = run("--columns", "--check", records=news)
+    assert (code, result["status"], result["columns_added"]) == (1, "would change", 2)
+    assert "orders has no column note, size." in err and "2 columns would be added to 1 model, 1 unchanged." in err
+    assert "new" not in result["models_with_new_columns"] and "shop.new" not in err
+    code, _, shown, err = run("--columns", "--diff", records=news)
+    assert code == 0 and shown.count("\n+      - name: ") == 2 and "--- a/models/shop/orders.yml" in shown
+    assert texts(Path("models")) == before
+    code, result, _, err = run("--columns", records=news)
+    assert (code, result["status"], result["models_with_new_columns"]) == (0, "written", ["orders"])
+    assert err == (
+        "generate: orders: 2 columns added: note string, size string.\n"
+        "generate: 2 columns added to 1 model, 1 unchanged.\n"
+    )
+    changed = {name for name, text in texts(Path("models")).items() if before.get(name) != text}
+    assert changed == {"shop/orders.yml"}
+    code, result, _, _ = run("--columns", "--check", records=news)
+    assert (code, result["status"]) == (0, "unchanged")
 
 
 def test_what_is_not_written_any_more_goes_from_the_list(run: Run) -> None:

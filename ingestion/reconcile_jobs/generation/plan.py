@@ -32,6 +32,8 @@ class Settings:
     tags: tuple[str, ...] = ()
     # Whether all tables of the stream are looked at, so that the list of those without a model is whole.
     is_whole: bool = True
+    # Whether nothing is written but columns, into YAML that is there.
+    only_columns: bool = False
 
 
 @dataclass
@@ -39,21 +41,38 @@ class Plan:
     """What a run writes: the whole text of each file that changes, None where a file goes.
 
     `written`: the models of which a file changes. `misfits`: sentences about models that do not fit what comes, and
-    that this program does not correct.
+    that this program does not correct. `news`: what is missing. `added`: which columns each model gets.
     """
 
     files: dict[Path, str | None] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     columns_added: int = 0
+    models_with_new_columns: list[str] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     misfits: list[str] = field(default_factory=list)
     news: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+
+    def add_columns(self, model: str, columns: Sequence[Column]) -> None:
+        """Take note that a model gets columns."""
+        self.columns_added += len(columns)
+        self.models_with_new_columns.append(model)
+        listed = ", ".join(f"{column.name} {column.declaration.data_type}" for column in columns)
+        self.added.append(f"{model}: {_number(len(columns), 'column')} added: {listed}")
+
+    def summary_of_columns(self, will: bool = False) -> str:
+        """Return the sentence that a run ends with that adds columns alone."""
+        models = _number(len(self.models_with_new_columns), "model")
+        verb = "would be added" if will else "added"
+        return f"{_number(self.columns_added, 'column')} {verb} to {models}, {len(self.unchanged):,} unchanged"
 
     def summary(self, not_generated: str, will: bool = False) -> str:
         """Return the sentence that a run ends with."""
-        models = f"{len(self.written):,} model{'' if len(self.written) == 1 else 's'}"
-        said = [f"{models} {'would be ' if will else ''}written", f"{len(self.unchanged):,} unchanged"]
+        said = [
+            f"{_number(len(self.written), 'model')} {'would be ' if will else ''}written",
+            f"{len(self.unchanged):,} unchanged",
+        ]
         if not self.refusals:
             return ", ".join(said)
         reasons = Counter(refusal.reason for refusal in self.refusals)
@@ -62,9 +81,18 @@ class Plan:
         return f"{', '.join(said)}; see {not_generated}"
 
 
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def plan_of(project: Project, tables: Sequence[Table], refusals: Sequence[Refusal], settings: Settings) -> Plan:
     """Return what has to be written so that each table has a model that declares its columns."""
     plan = Plan()
+    if settings.only_columns:
+        for table in (*tables, *(refusal.table for refusal in refusals if refusal.table)):
+            for model in _models_of(project, table, settings.staging):
+                _update(project, model, table, settings, plan)
+        return plan
     relation = _source(project, settings, plan, is_needed=bool(tables))
     for refusal in refusals:
         # What nothing tells here may be told by a model that somebody wrote.
@@ -115,6 +143,9 @@ def _is_of(project: Project, call: Call, table: Table, staging: tuple[str, str])
 
 def _update(project: Project, model: Model, table: Table, settings: Settings, plan: Plan) -> None:
     path = project.patch_of(model.name)
+    if path is None and settings.only_columns:
+        plan.misfits.append(f"{model.name} has no YAML that columns could be added to; run this without --columns.")
+        return
     if path is None:
         key = model.unique_key or list(table.key)
         path = _free(project, model.path.parent, model.name, plan)
@@ -126,6 +157,8 @@ def _update(project: Project, model: Model, table: Table, settings: Settings, pl
     declared = {column.name.lower(): column for column in document.columns(model.name)}
     known = {*declared, *(name.lower() for name in (*model.ignored, *document.ignored(model.name)))}
     new = [column for column in table.columns if column.name.lower() not in known]
+    if settings.only_columns:
+        new = [column.of_the_source() for column in new]
     if unsettled := [name for name in table.unsettled if name.lower() not in known]:
         plan.misfits.append(
             f"{model.name}: {', '.join(unsettled)} has bytes, which arrive as text, and nothing tells whether this is "
@@ -145,7 +178,7 @@ def _update(project: Project, model: Model, table: Table, settings: Settings, pl
         plan.unchanged.append(model.name)
         return
     plan.written.append(model.name)
-    plan.columns_added += len(new)
+    plan.add_columns(model.name, new)
     plan.news.append(f"{model.name} has no column {names}")
 
 
@@ -226,7 +259,7 @@ def _update_orphan(project: Project, model: Model, table: Table, plan: Plan) -> 
     if new := [column for column in table.columns if column.name.lower() not in declared]:
         try:
             plan.files[path] = document.with_columns(model.name, new)
-            plan.columns_added += len(new)
+            plan.add_columns(model.name, new)
         except NotEditable as problem:
             plan.misfits.append(f"{model.name}: no column can be added to {project.shown(path)}, since {problem}.")
 

@@ -35,6 +35,15 @@ class Column:
     declaration: Declaration
     description: str = ""
     values: Values = field(default_factory=Values, compare=False)
+    # What the source itself says of the type, if every value that came is of it: the order of the batches has no part.
+    own: Declaration | None = field(default=None, compare=False)
+
+    def of_the_source(self) -> Column:
+        """Return the column with the type that the source says, or as a string, which holds every value."""
+        return replace(self, declaration=self.own or _UNTOLD)
+
+
+_UNTOLD = Declaration("string", witness="the source has not told the type")
 
 
 @dataclass(frozen=True)
@@ -180,7 +189,8 @@ def _table(
     for column in columns:
         if encoding := encodings.get(column.name.lower()):
             witness = f"the values: text in {encoding}, by --keys"
-            settled.append(replace(column, declaration=Declaration("binary", encoding, witness)))
+            binary = Declaration("binary", encoding, witness)
+            settled.append(replace(column, declaration=binary, own=binary))
         elif _needs_encoding(column, source):
             unsettled.append(column.name)
         else:
@@ -309,9 +319,11 @@ def _columns(observed: Observed, headers: Sequence[Header], dictionary: Dictiona
         for spelled, of_name in observed.columns.items():
             if spelled.lower() == lower:
                 values.merge(of_name)
-        witness = of_dictionary.get(lower) or declared.get(lower) or _of_kinds(values)
+        of_the_source = of_dictionary.get(lower) or declared.get(lower)
+        witness = of_the_source or _of_kinds(values)
         declaration = declaration_of_values(values) if witness is None else _wide_enough(witness, values)
-        columns.append(Column(name, declaration, descriptions.get(lower, ""), values))
+        own = of_the_source if of_the_source and holds(of_the_source, values) else None
+        columns.append(Column(name, declaration, descriptions.get(lower, ""), values, own))
     return columns
 
 
