@@ -12,7 +12,9 @@ from reconcile_jobs.generation.names import Pattern
 from reconcile_jobs.generation.plan import NOT_GENERATED, Plan, Settings, plan_of
 from reconcile_jobs.generation.project import Project
 from reconcile_jobs.generation.staged_tables import observe
+from reconcile_jobs.generation.streams import DATASTREAM
 from reconcile_jobs.generation.tables import tables_of
+from reconcile_jobs.generation.witnesses import of_headers
 from reconcile_jobs.generation.written_files import difference, write
 from reconcile_jobs.jdbc.connection import Source, secret_properties
 from reconcile_jobs.jdbc.harmless_properties import check_properties
@@ -126,11 +128,12 @@ def main(words: list[str], console: Console) -> None:
     for path, why in project.unreadable.items():
         console.say(f"{project.shown(path)} cannot be read as Jinja ({why}): a model in it is not found.")
     spark = session.start(f"generate {staging}")
-    observations = observe(spark, staging, given.since_batch)
-    headers = headers_below(spark, given.path) if given.path else []
-    dictionary = dictionary_of(spark, source, observations) if source else {}
+    observations = observe(spark, staging, DATASTREAM, given.since_batch)
+    testimonies = [dictionary_of(spark, source, observations)] if source else []
+    if given.path:
+        testimonies.append(of_headers(headers_below(spark, given.path)))
     tables, refusals = tables_of(
-        observations, headers, dictionary, answers, given.select, given.exclude, given.since_batch is None
+        observations, testimonies, answers, given.select, given.exclude, given.since_batch is None
     )
     if observations.nameless:
         records = "1 record names" if observations.nameless == 1 else f"{observations.nameless:,} records name"

@@ -8,23 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from reconcile_jobs.generation.avro_types import Header
+from reconcile_jobs.generation.datastream_records import add_event
 from reconcile_jobs.generation.names import Pattern
-from reconcile_jobs.generation.observations import Observations
+from reconcile_jobs.generation.observations import Add, Observations
 from reconcile_jobs.generation.plan import Plan, Settings, plan_of
 from reconcile_jobs.generation.project import Project
 from reconcile_jobs.generation.tables import Answer, tables_of
+from reconcile_jobs.generation.witnesses import of_headers
 from reconcile_jobs.generation.written_files import write
 
 STAGING = ("lake", "shop_changes")
 
 
-def observed(records: Iterable[Any], batch: int = 1) -> Observations:
+def observed(records: Iterable[Any], batch: int = 1, add: Add = add_event) -> Observations:
     """Return what records show; each is a text or what JSON has of it, and may come with its batch."""
     found = Observations()
     for record in records:
         record, number = record if isinstance(record, tuple) else (record, batch)
         event = json.loads(record) if isinstance(record, str) else record
-        found.add(record if isinstance(record, str) else json.dumps(record), event.get("object"), number)
+        add(found, record if isinstance(record, str) else json.dumps(record), event.get("object"), number)
     return found
 
 
@@ -52,7 +54,7 @@ def planned(
 ) -> Plan:  # fmt: skip
     """Return what a run would write."""
     observations = records if isinstance(records, Observations) else observed(records)
-    tables, refusals = tables_of(observations, headers, None, answers, select, exclude)
+    tables, refusals = tables_of(observations, [of_headers(headers)], answers, select, exclude)
     return plan_of(Project(into), tables, refusals, Settings(STAGING, Pattern(name), **settings))
 
 

@@ -14,13 +14,15 @@ from generated import texts
 from memory import Memory, MemoryProject
 from pyspark.sql import SparkSession
 from reconcile_jobs.generation.avro_types import Header, header_of
+from reconcile_jobs.generation.datastream_records import source_of
 from reconcile_jobs.generation.escaping import unrendered
 from reconcile_jobs.generation.names import Pattern
-from reconcile_jobs.generation.observations import source_of
 from reconcile_jobs.generation.plan import Settings, plan_of
 from reconcile_jobs.generation.project import Project
 from reconcile_jobs.generation.staged_tables import observed
+from reconcile_jobs.generation.streams import DATASTREAM
 from reconcile_jobs.generation.tables import Answer, tables_of
+from reconcile_jobs.generation.witnesses import of_headers
 from reconcile_jobs.generation.written_files import write
 from shop import records
 from truth import CAPTURE, COLUMNS, DELIVERIES, KEYS, SOURCES, counted, object_of, table_of, true_rows
@@ -68,9 +70,9 @@ def test_models_generated_from_the_capture_equal_the_truth(
         for record in records(source, table, form, number)
     ]
     memory.stage(f"{schema}_lake.{staging}", delivered)
-    seen = observed(memory.table(f"{schema}_lake.{staging}"))
+    seen = observed(memory.table(f"{schema}_lake.{staging}"), DATASTREAM)
     assert sum(of_table.records for of_table in seen.tables.values()) == len(delivered) and not seen.nameless
-    of_files = headers(source) if form == "avro" else []
+    of_files = [of_headers(headers(source) if form == "avro" else [])]
     labels = {table_of(source, table): KEYS[table] for table in COLUMNS}
     answers: dict[str, Answer] = {}
     if (source, form) in NO_KEYS:
@@ -78,7 +80,7 @@ def test_models_generated_from_the_capture_equal_the_truth(
         assert {(refusal.label, refusal.reason) for refusal in refused} == {(label, "no key") for label in labels}
         answers = {label: Answer(tuple(name.upper() for name in key)) for label, key in labels.items()}
     settings = Settings(("lake", staging), Pattern("{table}"))
-    plan = plan_of(Project(into), *tables_of(seen, of_files, None, answers), settings)
+    plan = plan_of(Project(into), *tables_of(seen, of_files, answers), settings)
     write(plan.files)
     assert (sorted(plan.written), plan.refusals) == (sorted(COLUMNS), [])
 
@@ -94,7 +96,7 @@ def test_models_generated_from_the_capture_equal_the_truth(
         assert counted(shown) == true_rows(table)
         assert project.failing_tests(table) == set()
     before = texts(into)
-    again = plan_of(Project(into), *tables_of(seen, of_files, None, answers), settings)
+    again = plan_of(Project(into), *tables_of(seen, of_files, answers), settings)
     assert (again.files, again.misfits, again.news) == ({}, [], []) and texts(into) == before
 
 

@@ -16,7 +16,8 @@ from reconcile_jobs.generation.names import Pattern
 from reconcile_jobs.generation.observations import Place
 from reconcile_jobs.generation.plan import Plan, Settings, plan_of
 from reconcile_jobs.generation.project import Project
-from reconcile_jobs.generation.tables import Answer, DictionaryTable, tables_of
+from reconcile_jobs.generation.tables import Answer, tables_of
+from reconcile_jobs.generation.witnesses import Witness, of_headers
 
 RAISE = "{{ exceptions.raise_compiler_error('evaluated') }}"
 ODD = ["a'b\"c`d", RAISE, "{% raw %}", "李雷 Ö", "</script>", "- x: y # z", "null"]
@@ -96,8 +97,8 @@ def test_the_types_are_those_that_the_source_tells(tmp_path: Path) -> None:
     plan = added(tmp_path, [change(payload=LATER | {"size": 2.5})], headers=[header])
     assert plan.added == ["orders: 3 columns added: note string, paid_at timestamp, size string"]
 
-    known = DictionaryTable({"size": Declaration("smallint", witness="MySQL: smallint")}, {"size": RAISE}, ("id",))
-    tables, refusals = tables_of(observed([change(payload=LATER)]), [header], {place: known})
+    known = Witness({"size": Declaration("smallint", witness="MySQL: smallint")}, {"size": RAISE}, ("id",))
+    tables, refusals = tables_of(observed([change(payload=LATER)]), [{place: known}, of_headers([header])])
     plan = plan_of(Project(tmp_path), tables, refusals, Settings(STAGING, Pattern("{table}"), only_columns=True))
     assert plan.added == ["orders: 3 columns added: note string, paid_at timestamp, size smallint"]
     (text,) = plan.files.values()

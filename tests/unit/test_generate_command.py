@@ -14,6 +14,7 @@ import pytest
 from generated import change, observed, texts
 from reconcile_jobs.generation import written_files
 from reconcile_jobs.generation.observations import Observations
+from reconcile_jobs.generation.streams import DATASTREAM, Stream
 from reconcile_jobs.process import session
 from reconcile_jobs.process.console import Console
 from reconcile_jobs.process.errors import UsageError
@@ -32,9 +33,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     staged: dict[str, Any] = {"records": RECORDS}
     monkeypatch.setattr(session, "start", lambda name: None)
 
-    def observe(spark: None, staging: Any, since_batch: int | None) -> Observations:
+    def observe(spark: None, staging: Any, stream: Stream, since_batch: int | None) -> Observations:
         assert str(staging) == "lake.shop_changes"
-        return observed(staged["records"])
+        return observed(staged["records"], add=stream.add)
 
     monkeypatch.setattr(generate, "observe", observe)
 
@@ -330,7 +331,7 @@ def test_a_staging_table_that_is_not_there_is_said() -> None:
 
     spark: Any = SimpleNamespace(catalog=SimpleNamespace(tableExists=lambda name: False))
     with pytest.raises(UsageError, match=r"lake.shop_changes does not exist; ingestion/append.py fills it."):
-        observe(spark, TableName.parse("lake.shop_changes"))
+        observe(spark, TableName.parse("lake.shop_changes"), DATASTREAM)
 
 
 def test_records_that_name_no_table_are_said(run: Run) -> None:

@@ -11,6 +11,7 @@ from reconcile_jobs.generation.declarations import Declaration, holds
 from reconcile_jobs.generation.escaping import in_cell, jinja_literal, jinja_value
 from reconcile_jobs.generation.names import Pattern, colliding, is_reserved
 from reconcile_jobs.generation.project import Call, Model, Project
+from reconcile_jobs.generation.streams import DATASTREAM, Stream
 from reconcile_jobs.generation.tables import Column, Refusal, Table
 from reconcile_jobs.generation.yaml_edits import Declared, Document, NotEditable
 from reconcile_jobs.generation.yaml_text import model_text, source_text
@@ -18,8 +19,6 @@ from reconcile_jobs.generation.yaml_text import model_text, source_text
 __all__ = ["NOT_GENERATED", "Plan", "Settings", "plan_of"]
 
 NOT_GENERATED = "_not_generated.md"
-# One of each on the staging table covers all models that read it.
-_TESTS_OF_STAGING = ("reconcile.no_quarantine", "reconcile.ledger_balances")
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class Settings:
     is_whole: bool = True
     # Whether nothing is written but columns, into YAML that is there.
     only_columns: bool = False
+    stream: Stream = DATASTREAM
 
 
 @dataclass
@@ -303,7 +303,9 @@ def _source(project: Project, settings: Settings, plan: Plan, is_needed: bool) -
         return found
     if not is_needed:
         return schema, table
-    plan.files[_free(project, project.into, "_sources", plan)] = source_text(schema, schema, table, _TESTS_OF_STAGING)
+    plan.files[_free(project, project.into, "_sources", plan)] = source_text(
+        schema, schema, table, settings.stream.tests
+    )
     plan.news.append(f"no YAML declares the source {schema}.{table}")
     return schema, table
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from reconcile_jobs.generation.avro_types import Header
 from reconcile_jobs.generation.declarations import (
     Declaration,
     Values,
@@ -18,10 +17,11 @@ from reconcile_jobs.generation.declarations import (
     of_kind,
 )
 from reconcile_jobs.generation.observations import Observations, Observed, Place
+from reconcile_jobs.generation.witnesses import Testimony, Witness, types_of
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.staging import quoted
 
-__all__ = ["Answer", "Column", "DictionaryTable", "Refusal", "Table", "is_undeclarable", "label_of", "tables_of"]
+__all__ = ["Answer", "Column", "Refusal", "Table", "is_undeclarable", "label_of", "tables_of"]
 
 # Keys that are no columns: each event is a row; the address of the row.
 _OF_THE_PACKAGE = ("_change_id", "_row_id")
@@ -92,19 +92,9 @@ class Answer:
     encodings: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class DictionaryTable:
-    """What the source's own dictionary says of a table; without a key `key` is empty."""
-
-    columns: Mapping[str, Declaration]
-    descriptions: Mapping[str, str]
-    key: tuple[str, ...]
-    description: str = ""
-
-
 def label_of(place: Place, with_database: bool = False) -> str:
     """Return the name of a table for people, patterns and files of keys: shop.orders; odd parts in backticks."""
-    parts = [place.schema, place.table]
+    parts = [place.schema, place.table] if place.schema else [place.table]
     if with_database and place.database:
         parts.insert(0, place.database)
     return ".".join(part if re.fullmatch(r"[^`.\s]+", part) else quoted(part) for part in parts)
@@ -112,8 +102,7 @@ def label_of(place: Place, with_database: bool = False) -> str:
 
 def tables_of(
     observations: Observations,
-    headers: Iterable[Header] = (),
-    dictionary: Mapping[Place, DictionaryTable] | None = None,
+    testimonies: Sequence[Testimony] = (),
     answers: Mapping[str, Answer] | None = None,
     select: Sequence[str] = (),
     exclude: Sequence[str] = (),
@@ -121,12 +110,10 @@ def tables_of(
 ) -> tuple[list[Table], list[Refusal]]:
     """Return the tables by their labels, and those that no model can be written for. Raises UsageError.
 
-    `is_whole`: all records were read, so that a table in `answers` without a record is a mistake.
+    `testimonies`: of each witness of types but the values, the best first. `is_whole`: all records were read, so that
+    a table in `answers` without a record is a mistake.
     """
     answers = dict(answers or {})
-    of_headers: dict[Place, list[Header]] = {}
-    for header in headers:
-        of_headers.setdefault(header.place, []).append(header)
     databases: dict[tuple[str, str], set[str | None]] = {}
     for place in observations.tables:
         databases.setdefault((place.schema, place.table), set()).add(place.database)
@@ -141,7 +128,8 @@ def tables_of(
         if not _selected(label, select, exclude):
             continue
         answer = answers.get(label, Answer())
-        table = _table(place, label, observed, of_headers.get(place, []), (dictionary or {}).get(place), answer)
+        witnesses = [testimony[place] for testimony in testimonies if place in testimony]
+        table = _table(place, label, observed, witnesses, answer)
         own = tuple(sorted(name for name in observed.objects if owners[name] == 1))
         table = replace(table, objects=own, database=place.database if several else None)
         if several and place.database is None:
@@ -175,12 +163,11 @@ def _table(
     place: Place,
     label: str,
     observed: Observed,
-    headers: Sequence[Header],
-    dictionary: DictionaryTable | None,
+    witnesses: Sequence[Witness],
     answer: Answer,
 ) -> Table:
     source = next(iter(observed.sources)) if len(observed.sources) == 1 else ""
-    columns = _columns(observed, headers, dictionary)
+    columns = _columns(observed, witnesses)
     by_lower = {column.name.lower(): column for column in columns}
     if unknown := sorted(name for name in answer.encodings if name.lower() not in by_lower):
         raise UsageError(f"--keys: {label} has no column {', '.join(unknown)}, whose encoding is given there.")
@@ -195,12 +182,13 @@ def _table(
             unsettled.append(column.name)
         else:
             settled.append(column)
-    key = answer.key or (dictionary.key if dictionary else ()) or tuple(observed.key or ())
+    of_witness = next((witness.key for witness in witnesses if witness.key), ())
+    key = answer.key or of_witness or tuple(observed.key or ())
     return Table(
         label, source, None, place.schema, place.table,
         tuple(by_lower[name.lower()].name if name.lower() in by_lower else name for name in key),
         tuple(column for column in settled if not is_undeclarable(column.name)),
-        dictionary.description if dictionary else "",
+        next((witness.description for witness in witnesses if witness.description), ""),
         tuple(column.name for column in settled if is_undeclarable(column.name)),
         tuple(unsettled),
         named_key=tuple(observed.key or ()),
@@ -297,29 +285,22 @@ def _needs_encoding(column: Column, source: str) -> bool:
     return column.values.without_kind > 0
 
 
-def _columns(observed: Observed, headers: Sequence[Header], dictionary: DictionaryTable | None) -> list[Column]:
+def _columns(observed: Observed, witnesses: Sequence[Witness]) -> list[Column]:
     """Return the columns, of names that differ in case only the one that came last."""
     newest: dict[str, str] = {}
     for name in observed.ordered():
         lower = name.lower()
         if lower not in newest or observed.last_seen[name] > observed.last_seen[newest[lower]]:
             newest[lower] = name
-    declared: dict[str, Declaration] = {}
-    for header in headers:
-        for name, declaration in header.columns.items():
-            lower = name.lower()
-            declared[lower] = joined(declared[lower], declaration) if lower in declared else declaration
-    of_dictionary = {
-        name.lower(): declaration for name, declaration in (dictionary.columns if dictionary else {}).items()
-    }
-    descriptions = {name.lower(): text for name, text in (dictionary.descriptions if dictionary else {}).items()}
+    told = types_of(witnesses)
+    descriptions = {name.lower(): text for w in reversed(witnesses) for name, text in w.descriptions.items()}
     columns = []
     for lower, name in newest.items():
         values = Values()
         for spelled, of_name in observed.columns.items():
             if spelled.lower() == lower:
                 values.merge(of_name)
-        of_the_source = of_dictionary.get(lower) or declared.get(lower)
+        of_the_source = told.get(lower)
         witness = of_the_source or _of_kinds(values)
         declaration = declaration_of_values(values) if witness is None else _wide_enough(witness, values)
         own = of_the_source if of_the_source and holds(of_the_source, values) else None
