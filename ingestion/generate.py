@@ -1,8 +1,9 @@
-"""Write models for the tables of a stream: `spark-submit generate.py datastream --help`."""
+"""Write models for the tables of a stream: `spark-submit generate.py KIND --help`."""
 
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 
 from reconcile_jobs.generation.avro_files import headers_below
@@ -12,9 +13,9 @@ from reconcile_jobs.generation.names import Pattern
 from reconcile_jobs.generation.plan import NOT_GENERATED, Plan, Settings, plan_of
 from reconcile_jobs.generation.project import Project
 from reconcile_jobs.generation.staged_tables import observe
-from reconcile_jobs.generation.streams import DATASTREAM
+from reconcile_jobs.generation.streams import DATASTREAM, SPANNER
 from reconcile_jobs.generation.tables import tables_of
-from reconcile_jobs.generation.witnesses import of_headers
+from reconcile_jobs.generation.witnesses import Testimony, of_headers
 from reconcile_jobs.generation.written_files import difference, write
 from reconcile_jobs.jdbc.connection import Source, secret_properties
 from reconcile_jobs.jdbc.harmless_properties import check_properties
@@ -25,12 +26,14 @@ from reconcile_jobs.process.console import Console
 from reconcile_jobs.process.errors import DataError
 from reconcile_jobs.staging import TableName
 
-_EPILOG = """
+_MODELS = """
 For each table that staged records are of, the job writes a model and the YAML of the model, and for the staging table
 the YAML of a source. A model that calls the source macro for the table is there already, whatever its file is called:
 the job then adds the columns that the YAML does not declare, and changes nothing else. It removes no column and
 changes no type. A second run writes nothing.
+"""
 
+_OF_DATASTREAM = """
 The type of a column is from the best witness, and the YAML names the witness: the dictionary of the source's
 database, --url; the headers of the Avro files under --path; what staging has of Avro types; the staged values. By
 values, a whole number is a bigint (a decimal if it is larger), true and false a boolean, and everything else a string.
@@ -55,7 +58,26 @@ A column that a model names under meta: {ignored_columns: [...]} is not added. -
 
 Patterns are as in a shell, for names like shop.orders: 'shop.*'. --name '{schema}_{table}' names the models; with
 --name '{schema}/{table}' each schema has a folder. Names of models have lower-case letters, digits and _.
+"""
 
+_OF_SPANNER = """
+Types and keys are those that the records of the change stream name: the lists of column types in each of them, in
+GoogleSQL's dialect and in PostgreSQL's. A column whose values Spark's type does not hold is a string: a TIMESTAMP with
+nanoseconds, a PostgreSQL numeric. A column gets a line when a value of it, or a NULL, has come.
+
+With --columns the job adds columns to the YAML of models that are there, and writes nothing else: no model, no source,
+no list. A table that was built with the old columns has to be built again: dbt run --full-refresh --select the models
+that the line of JSON names.
+
+A table without a primary key gets no model, and neither do two tables of one name. The file _not_generated.md names
+each, with the reason and what to do; with --select or --since-batch the file stays as it is. A column that a model
+names under meta: {ignored_columns: [...]} is not added. --keys names a YAML file of keys: Settings: [_change_id]
+
+Patterns are as in a shell, for names as the records have them: 'sales.*', 'Order*'. --name '{schema}_{table}' names the
+models. Names of models have lower-case letters, digits and _.
+"""
+
+_RESULT = """
   0  done, or nothing to do
   1  --check: a model is missing, or no longer fits the records; a sentence names each
   2  usage or configuration: a file that is no YAML, a table that --keys names and no record is of
@@ -71,9 +93,58 @@ def main(words: list[str], console: Console) -> None:
     """Write the models that are missing, and the columns. Raises JobError."""
     parser = Parser(prog="generate.py", description=__doc__)
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
-    options = kinds.add_parser("datastream", help="records of Datastream", epilog=_EPILOG)
-    options.add_argument("--staging", required=True, metavar="SCHEMA.TABLE", help="the staging table")
-    options.add_argument("--into", required=True, metavar="FOLDER", help="the folder of the models, as models/shop")
+    of_datastream = kinds.add_parser(
+        "datastream", help="records of Datastream", epilog=_MODELS + _OF_DATASTREAM + _RESULT
+    )
+    of_spanner = kinds.add_parser(
+        "spanner", help="records of a Spanner change stream", epilog=_MODELS + _OF_SPANNER + _RESULT
+    )
+    for options in (of_datastream, of_spanner):
+        options.add_argument("--staging", required=True, metavar="SCHEMA.TABLE", help="the staging table")
+        options.add_argument("--into", required=True, metavar="FOLDER", help="the folder of the models, as models/shop")
+    _add_witnesses(of_datastream)
+    for options in (of_datastream, of_spanner):
+        _add_options(options)
+    given = parser.parse_args(words)
+    staging = TableName.parse(given.staging)
+    answers = read_keys(given.keys)
+    stream = {"datastream": DATASTREAM, "spanner": SPANNER}[given.kind]
+    settings = Settings(
+        (staging.parts[-2], staging.parts[-1]),
+        Pattern(given.name),
+        given.materialized,
+        tuple(given.tag),
+        is_whole=not given.select and given.since_batch is None,
+        only_columns=given.columns,
+        stream=stream,
+    )
+    source = _source(given.url, given.properties, given.allow_property) if stream is DATASTREAM else None
+    project = Project(Path(given.into))
+    for path, why in project.unreadable.items():
+        console.say(f"{project.shown(path)} cannot be read as Jinja ({why}): a model in it is not found.")
+    spark = session.start(f"generate {staging}")
+    observations = observe(spark, staging, stream, given.since_batch)
+    testimonies: list[Testimony] = [stream.testimony(observations)] if stream.testimony else []
+    if source:
+        testimonies.append(dictionary_of(spark, source, observations))
+    if stream is DATASTREAM and given.path:
+        testimonies.append(of_headers(headers_below(spark, given.path)))
+    tables, refusals = tables_of(
+        observations, testimonies, answers, given.select, given.exclude, given.since_batch is None
+    )
+    if observations.nameless:
+        records = "1 record names" if observations.nameless == 1 else f"{observations.nameless:,} records name"
+        console.say(f"{records} no table, and no model takes them: see reconcile_unrouted.")
+    plan = plan_of(project, tables, refusals, settings)
+    will = given.check or given.diff
+    if given.columns:
+        summary = plan.summary_of_columns(will)
+    else:
+        summary = plan.summary(project.shown(project.into / NOT_GENERATED), will)
+    _finish(plan, project, console, summary, check=given.check, diff=given.diff)
+
+
+def _add_witnesses(options: ArgumentParser) -> None:
     options.add_argument("--path", metavar="PATH", help="where Avro files are, whose headers tell types")
     options.add_argument(
         "--url",
@@ -87,6 +158,9 @@ def main(words: list[str], console: Console) -> None:
         metavar="NAME",
         help="a driver property in --url or --properties to accept, although it is not known to be harmless",
     )
+
+
+def _add_options(options: ArgumentParser) -> None:
     options.add_argument("--keys", metavar="FILE", help="a YAML file of keys, for tables whose records name none")
     options.add_argument("--name", default="{table}", metavar="PATTERN", help="names of models (default: {table})")
     options.add_argument(
@@ -112,39 +186,6 @@ def main(words: list[str], console: Console) -> None:
     options.add_argument(
         "--check", action="store_true", help="write nothing, and end with 1 if a model is missing or does not fit"
     )
-    given = parser.parse_args(words)
-    staging = TableName.parse(given.staging)
-    answers = read_keys(given.keys)
-    settings = Settings(
-        (staging.parts[-2], staging.parts[-1]),
-        Pattern(given.name),
-        given.materialized,
-        tuple(given.tag),
-        is_whole=not given.select and given.since_batch is None,
-        only_columns=given.columns,
-    )
-    source = _source(given.url, given.properties, given.allow_property)
-    project = Project(Path(given.into))
-    for path, why in project.unreadable.items():
-        console.say(f"{project.shown(path)} cannot be read as Jinja ({why}): a model in it is not found.")
-    spark = session.start(f"generate {staging}")
-    observations = observe(spark, staging, DATASTREAM, given.since_batch)
-    testimonies = [dictionary_of(spark, source, observations)] if source else []
-    if given.path:
-        testimonies.append(of_headers(headers_below(spark, given.path)))
-    tables, refusals = tables_of(
-        observations, testimonies, answers, given.select, given.exclude, given.since_batch is None
-    )
-    if observations.nameless:
-        records = "1 record names" if observations.nameless == 1 else f"{observations.nameless:,} records name"
-        console.say(f"{records} no table, and no model takes them: see reconcile_unrouted.")
-    plan = plan_of(project, tables, refusals, settings)
-    will = given.check or given.diff
-    if given.columns:
-        summary = plan.summary_of_columns(will)
-    else:
-        summary = plan.summary(project.shown(project.into / NOT_GENERATED), will)
-    _finish(plan, project, console, summary, check=given.check, diff=given.diff)
 
 
 def _source(url: str | None, properties_file: str | None, allowed: list[str]) -> Source | None:

@@ -13,7 +13,10 @@ from reconcile_jobs.generation.avro_types import Header
 from reconcile_jobs.generation.declarations import Declaration, of_kind
 from reconcile_jobs.generation.escaping import unrendered
 from reconcile_jobs.generation.observations import Place
+from reconcile_jobs.generation.streams import SPANNER
+from reconcile_jobs.spanner.column_types import SPARK_TYPES
 from recorder import Recorder
+from spanner import data_change_record, mod
 
 RAISE = "{{ exceptions.raise_compiler_error('evaluated') }}"
 ODD = [
@@ -67,6 +70,29 @@ def test_every_type_that_is_generated_is_one_that_the_macros_take(tmp_path: Path
     ((node, sql),) = read(tmp_path)
     assert [*node["columns"]] == ["id", *declared]
     assert node["config"]["unique_key"] == "id" and "'shop'" in sql and "'orders'" in sql
+
+
+def test_the_macro_of_spanner_takes_every_type_and_name_that_is_generated(tmp_path: Path) -> None:
+    codes = [*SPARK_TYPES, "PG_NUMERIC", "PG_OID", "PG_JSONB", "NOBODY_KNOWS_YET"]
+    kinds: list[dict[str, Any]] = [{"code": code} for code in codes]
+    kinds += [{"code": "ARRAY", "array_element_type": kind} for kind in kinds]
+    types: list[dict[str, Any]] = [
+        {"name": f"{ODD[number] if number < len(ODD) else 'c'}{number}", "type": kind, "ordinal_position": number}
+        for number, kind in enumerate(kinds)
+    ]
+    types[0]["is_primary_key"] = True
+    keys, values = {types[0]["name"]: "x"}, {of["name"]: None for of in types[1:]}
+    records = [data_change_record([mod(keys, values)], table_name=name, column_types=types) for name in ODD]
+    plan = generated(tmp_path, records, stream=SPANNER, materialized="history")
+    assert len(plan.written) > 8
+    found = read(tmp_path)
+    for node, sql in found:
+        assert [*node["columns"]] == [of["name"] for of in types]
+        assert node["config"]["unique_key"] == types[0]["name"]
+        for of in types:
+            assert f"as `{of['name'].replace('`', '``')}`" in sql
+    place = RAISE.replace("'", "\\'")
+    assert len([sql for _, sql in found if f"where object = '{place}'" in sql]) == 1
 
 
 def test_names_are_those_of_the_source_and_nothing_is_evaluated(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from reconcile_jobs.generation.streams import DATASTREAM, Stream
 from reconcile_jobs.process import session
 from reconcile_jobs.process.console import Console
 from reconcile_jobs.process.errors import UsageError
+from spanner import data_change_record, mod
 
 OPTIONS = {"--staging": "lake.shop_changes", "--into": "models/shop"}
 RECORDS = [change(), change("lines", key=[]), change("customers", {"id": 1})]
@@ -39,11 +40,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
     monkeypatch.setattr(generate, "observe", observe)
 
-    def of(*words: str, records: list[Any] = RECORDS) -> tuple[int, dict[str, Any], str, str]:
+    def of(*words: str, records: list[Any] = RECORDS, kind: str = "datastream") -> tuple[int, dict[str, Any], str, str]:
         staged["records"] = records
         console = Console("generate")
         given = [word for option, value in OPTIONS.items() if option not in words for word in (option, value)]
-        code = console.exit_code(lambda: generate.main(["datastream", *given, *words], console))
+        code = console.exit_code(lambda: generate.main([kind, *given, *words], console))
         out, err = capsys.readouterr()
         *before, last = out.splitlines(keepends=True) or [""]
         return code, json.loads(last) if last else {}, "".join(before), err
@@ -139,6 +140,28 @@ def test_columns_adds_lines_to_models_that_are_there_and_says_which(run: Run) ->
     assert changed == {"shop/orders.yml"}
     code, result, _, _ = run("--columns", "--check", records=news)
     assert (code, result["status"]) == (0, "unchanged")
+
+
+def test_a_stream_of_spanner_has_the_same_options_and_sentences(run: Run) -> None:
+    types = [
+        {"name": "Id", "type": {"code": "INT64"}, "is_primary_key": True, "ordinal_position": 1},
+        {"name": "At", "type": {"code": "TIMESTAMP"}, "is_primary_key": False, "ordinal_position": 2},
+    ]
+    first = data_change_record([mod({"Id": "1"})], table_name="Orders", column_types=types[:1])
+    settings = data_change_record([mod({}, {"x": "1"})], table_name="Settings")
+    code, result, _, err = run(kind="spanner", records=[first, settings])
+    assert (code, result["written"], result["not_written"]) == (0, 1, {"no key": 1})
+    assert "1 model written, 0 unchanged, 1 not written: no key (1); see models/shop/_not_generated.md." in err
+    assert {*texts(Path("models/shop"))} == {"_not_generated.md", "_sources.yml", "orders.sql", "orders.yml"}
+    assert run("--check", kind="spanner", records=[first, settings])[0] == 0
+    newer = data_change_record([mod({"Id": "1"}, {"At": None})], table_name="Orders", column_types=types)
+    code, _, shown, _ = run("--diff", "--columns", kind="spanner", records=[first, newer])
+    assert code == 0 and "+        data_type: timestamp  # Spanner: TIMESTAMP\n" in shown
+    code, result, _, err = run("--columns", kind="spanner", records=[first, newer])
+    assert err.startswith("generate: orders: 1 column added: At timestamp.\n")
+    assert result["models_with_new_columns"] == ["orders"]
+    code, _, _, err = run("--url", "jdbc:postgresql://host/shop", kind="spanner")
+    assert code == 2 and "--url" in err
 
 
 def test_what_is_not_written_any_more_goes_from_the_list(run: Run) -> None:

@@ -23,9 +23,12 @@ _OF_THE_PACKAGE = ("__base", "__changes", "__quarantine", "__row_deletes", "__ra
 
 
 class Pattern:
-    """How models are called: '{schema}_{table}'; before a slash stands a folder below --into: '{schema}/{table}'."""
+    """How models are called: '{schema}_{table}'; before a slash stands a folder below --into: '{schema}/{table}'.
 
-    def __init__(self, text: str) -> None:
+    `suffix`: what each name ends in.
+    """
+
+    def __init__(self, text: str, suffix: str = "") -> None:
         try:
             parts = [part[1:] for part in string.Formatter().parse(text) if part[1] is not None]
         except ValueError:
@@ -36,19 +39,26 @@ class Pattern:
                 f"--name {text} is no pattern of names: write {{table}} and what else the name has, as "
                 "'{schema}_{table}', of {table}, {schema}, {database} and {source}."
             )
-        self._text = text
+        self._text, self._suffix = text, suffix
+
+    def ending_in(self, suffix: str) -> Pattern:
+        """Return a pattern of names that end in something more."""
+        return Pattern(self._text, suffix)
 
     def path_of(self, table: Table) -> PurePosixPath:
         """Return the folder below --into and the name of a table's model."""
         # A slash of the pattern is a folder, a slash of a name is not.
-        parts = [
-            safe_name(
-                part.format(table=table.name, schema=table.schema, database=table.database or "", source=table.source)
-            )
-            for part in self._text.split("/")
-            if part
-        ]
-        return PurePosixPath(*parts)
+        fields = {
+            "table": table.name,
+            "schema": table.schema,
+            "database": table.database or "",
+            "source": table.source,
+        }
+        # Without a schema, as in Spanner, `{schema}_` is nothing, and neither is a folder that is called after it.
+        text = self._text if table.schema else re.sub(r"\{schema\}[_-]?", "", self._text)
+        parts = [part.format(**fields) for part in text.split("/")]
+        *folders, name = (safe_name(part) for part in parts if part)
+        return PurePosixPath(*folders, f"{name}{self._suffix}")
 
 
 def safe_name(text: str) -> str:

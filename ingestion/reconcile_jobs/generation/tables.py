@@ -167,6 +167,8 @@ def _table(
     answer: Answer,
 ) -> Table:
     source = next(iter(observed.sources)) if len(observed.sources) == 1 else ""
+    if answer.encodings and source == "spanner":
+        raise UsageError(f"--keys: {label} has encodings, and the bytes of Spanner need none: give its key alone.")
     columns = _columns(observed, witnesses)
     by_lower = {column.name.lower(): column for column in columns}
     if unknown := sorted(name for name in answer.encodings if name.lower() not in by_lower):
@@ -207,6 +209,13 @@ def _refusal(table: Table, observed: Observed, answer: Answer) -> Refusal | None
             "two columns of one name",
             f"A record has two columns whose names differ in case only ({names}), and Spark ignores case. Rename one "
             "at the source, or write the model by hand with one of them.",
+        )
+    if not observed.columns:
+        return Refusal(
+            label,
+            "no columns",
+            "No record of it that can be read has values, so that nothing tells its columns. Run this again when one "
+            "has come.",
         )
     if not table.key:
         return _refusal_of_key(table, is_known=observed.key == [])
@@ -278,9 +287,12 @@ def _refusal_of_key(table: Table, is_known: bool) -> Refusal:
 
 
 def _needs_encoding(column: Column, source: str) -> bool:
-    """Whether bytes came as text without a note of the append job that says base64; the macro of MySQL takes hex."""
+    """Whether bytes came as text without a note of the append job that says base64.
+
+    The macro of MySQL takes them for hex, that of Spanner for base64.
+    """
     declared = column.declaration
-    if "binary" not in declared.data_type or declared.encoding or source == "mysql":
+    if "binary" not in declared.data_type or declared.encoding or source in ("mysql", "spanner"):
         return False
     return column.values.without_kind > 0
 
