@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from reconcile_jobs.generation.avro_files import headers_below
+from reconcile_jobs.generation.bigtable_records import cell_tables
 from reconcile_jobs.generation.dictionary import dictionary_of
 from reconcile_jobs.generation.keys_file import read_keys
 from reconcile_jobs.generation.names import Pattern
 from reconcile_jobs.generation.plan import NOT_GENERATED, Plan, Settings, plan_of
 from reconcile_jobs.generation.project import Project
+from reconcile_jobs.generation.rows_plan import plan_of_cells
 from reconcile_jobs.generation.staged_tables import observe
-from reconcile_jobs.generation.streams import DATASTREAM, SPANNER
+from reconcile_jobs.generation.streams import BIGTABLE, DATASTREAM, SPANNER
 from reconcile_jobs.generation.tables import tables_of
 from reconcile_jobs.generation.witnesses import Testimony, of_headers
 from reconcile_jobs.generation.written_files import difference, write
@@ -77,6 +79,27 @@ Patterns are as in a shell, for names as the records have them: 'sales.*', 'Orde
 models. Names of models have lower-case letters, digits and _.
 """
 
+_OF_BIGTABLE = """
+A table of Bigtable has two models: events_cells, the visible cells, and events, a view with a row for each row key and
+a column for each family and qualifier whose cells came. Bytes have no type. Where all cells of a qualifier are text,
+the column is a string with the encoding text; else it is binary with the encoding raw, and the YAML says where each
+cell has 8 bytes, as the whole numbers of an increment have. Declare other types and encodings by hand, in the SQL of
+the view: they stay. A family with more than 200 qualifiers has no columns, since the qualifiers are data.
+
+A view that calls bigtable_rows for a model of the cells is there already, whatever its file is called: the job then
+adds the cells that its list does not name, and changes nothing else. With --materialized history no view is written.
+
+With --columns the job adds columns to views that are there, as binary with the encoding raw, so that the order of the
+batches has no part in it; and writes nothing else. A view needs no rebuild: dbt run makes it anew.
+
+Two tables of one name get no models. The file _not_generated.md names them, and the families without columns, with
+what to do; with --select or --since-batch the file stays as it is. A column that a view names under
+meta={'ignored_columns': [...]} is not added: its name, or its cell, as 'stats:hits'.
+
+Patterns are as in a shell, for the ids of tables: 'event*'. --name 'raw_{table}' names the views; the models of cells
+are called after them. Names of models have lower-case letters, digits and _.
+"""
+
 _RESULT = """
   0  done, or nothing to do
   1  --check: a model is missing, or no longer fits the records; a sentence names each
@@ -99,16 +122,21 @@ def main(words: list[str], console: Console) -> None:
     of_spanner = kinds.add_parser(
         "spanner", help="records of a Spanner change stream", epilog=_MODELS + _OF_SPANNER + _RESULT
     )
-    for options in (of_datastream, of_spanner):
+    of_bigtable = kinds.add_parser(
+        "bigtable", help="records of a Bigtable change stream", epilog=_MODELS + _OF_BIGTABLE + _RESULT
+    )
+    for options in (of_datastream, of_spanner, of_bigtable):
         options.add_argument("--staging", required=True, metavar="SCHEMA.TABLE", help="the staging table")
         options.add_argument("--into", required=True, metavar="FOLDER", help="the folder of the models, as models/shop")
     _add_witnesses(of_datastream)
     for options in (of_datastream, of_spanner):
+        options.add_argument("--keys", metavar="FILE", help="a YAML file of keys, for tables whose records name none")
+    for options in (of_datastream, of_spanner, of_bigtable):
         _add_options(options)
     given = parser.parse_args(words)
     staging = TableName.parse(given.staging)
-    answers = read_keys(given.keys)
-    stream = {"datastream": DATASTREAM, "spanner": SPANNER}[given.kind]
+    stream = {"datastream": DATASTREAM, "spanner": SPANNER, "bigtable": BIGTABLE}[given.kind]
+    answers = read_keys(given.keys) if stream is not BIGTABLE else {}
     settings = Settings(
         (staging.parts[-2], staging.parts[-1]),
         Pattern(given.name),
@@ -124,6 +152,14 @@ def main(words: list[str], console: Console) -> None:
         console.say(f"{project.shown(path)} cannot be read as Jinja ({why}): a model in it is not found.")
     spark = session.start(f"generate {staging}")
     observations = observe(spark, staging, stream, given.since_batch)
+    if observations.nameless:
+        records = "1 record names" if observations.nameless == 1 else f"{observations.nameless:,} records name"
+        console.say(f"{records} no table, and no model takes them: see reconcile_unrouted.")
+    if stream is BIGTABLE:
+        cells, refusals = cell_tables(observations, given.select, given.exclude)
+        plan = plan_of_cells(project, cells, refusals, settings)
+        _finish(plan, project, console, given)
+        return
     testimonies: list[Testimony] = [stream.testimony(observations)] if stream.testimony else []
     if source:
         testimonies.append(dictionary_of(spark, source, observations))
@@ -132,16 +168,8 @@ def main(words: list[str], console: Console) -> None:
     tables, refusals = tables_of(
         observations, testimonies, answers, given.select, given.exclude, given.since_batch is None
     )
-    if observations.nameless:
-        records = "1 record names" if observations.nameless == 1 else f"{observations.nameless:,} records name"
-        console.say(f"{records} no table, and no model takes them: see reconcile_unrouted.")
     plan = plan_of(project, tables, refusals, settings)
-    will = given.check or given.diff
-    if given.columns:
-        summary = plan.summary_of_columns(will)
-    else:
-        summary = plan.summary(project.shown(project.into / NOT_GENERATED), will)
-    _finish(plan, project, console, summary, check=given.check, diff=given.diff)
+    _finish(plan, project, console, given)
 
 
 def _add_witnesses(options: ArgumentParser) -> None:
@@ -161,7 +189,6 @@ def _add_witnesses(options: ArgumentParser) -> None:
 
 
 def _add_options(options: ArgumentParser) -> None:
-    options.add_argument("--keys", metavar="FILE", help="a YAML file of keys, for tables whose records name none")
     options.add_argument("--name", default="{table}", metavar="PATTERN", help="names of models (default: {table})")
     options.add_argument(
         "--materialized",
@@ -197,7 +224,13 @@ def _source(url: str | None, properties_file: str | None, allowed: list[str]) ->
     return Source(database, url, properties)
 
 
-def _finish(plan: Plan, project: Project, console: Console, summary: str, *, check: bool, diff: bool) -> None:
+def _finish(plan: Plan, project: Project, console: Console, given: Namespace) -> None:
+    check, diff = given.check, given.diff
+    will = check or diff
+    if given.columns:
+        summary = plan.summary_of_columns(will)
+    else:
+        summary = plan.summary(project.shown(project.into / NOT_GENERATED), will)
     for sentence in plan.misfits:
         console.say(sentence)
     if check:
@@ -205,13 +238,13 @@ def _finish(plan: Plan, project: Project, console: Console, summary: str, *, che
             console.say(f"{sentence}.")
     if diff:
         console.write("".join(difference(plan.files, {path: project.shown(path) for path in plan.files})))
-    if not (check or diff):
+    if not will:
         write(plan.files)
         for sentence in plan.added:
             console.say(f"{sentence}.")
     console.say(f"{summary}.")
     reasons = sorted({refusal.reason for refusal in plan.refusals})
-    status = ("would change" if check or diff else "written") if plan.files else "unchanged"
+    status = ("would change" if will else "written") if plan.files else "unchanged"
     console.result(
         {
             "written": len(plan.written),

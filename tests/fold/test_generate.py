@@ -5,25 +5,29 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from cells import data_change, delete_from_column, delete_from_family, entries_of, set_cell, visible
 from datastream import Staged
 from generated import texts
 from memory import Memory, MemoryProject
 from pyspark.sql import SparkSession
 from reconcile_jobs.generation.avro_types import Header, header_of
+from reconcile_jobs.generation.bigtable_records import cell_tables
 from reconcile_jobs.generation.datastream_records import source_of
 from reconcile_jobs.generation.escaping import unrendered
+from reconcile_jobs.generation.jinja_edits import columns_of_rows
 from reconcile_jobs.generation.names import Pattern
 from reconcile_jobs.generation.plan import Settings, plan_of
 from reconcile_jobs.generation.project import Project
+from reconcile_jobs.generation.rows_plan import plan_of_cells
 from reconcile_jobs.generation.spanner_records import of_column_types
 from reconcile_jobs.generation.staged_tables import observed
-from reconcile_jobs.generation.streams import DATASTREAM, SPANNER
+from reconcile_jobs.generation.streams import BIGTABLE, DATASTREAM, SPANNER
 from reconcile_jobs.generation.tables import Answer, tables_of
 from reconcile_jobs.generation.witnesses import of_headers
 from reconcile_jobs.generation.written_files import write
@@ -215,6 +219,74 @@ def test_models_generated_from_a_stream_of_spanner_equal_the_truth(
 def _printed(name: str) -> str:
     forms = {"Data": "hex(`Data`)", "Amount": "regexp_replace(string(`Amount`), '0+$', '')"}
     return forms.get(name, f"string(`{name}`)")
+
+
+def _cell_history() -> list[str]:
+    """Return data changes of ten rows at random: text, counters and bytes are set and deleted, in any order."""
+    chance, changes = random.Random("cells"), []
+    values: dict[tuple[str, bytes], Callable[[], bytes]] = {
+        ("e", b"kind"): lambda: chance.choice([b"new", "\u00e9 {#}".encode(), b""]),
+        ("e", b"a 'b' {{ c }}"): lambda: b"x",
+        ("e", b"\xff\x00"): lambda: bytes(chance.randrange(256) for _ in range(4)),
+        ("stats", b"hits"): lambda: chance.randrange(-9, 9).to_bytes(8, signed=True),
+        ("stats", b"kind"): lambda: b"y",
+    }
+    for number in range(200):
+        family, qualifier = chance.choice([*values])
+        entry = set_cell(family, qualifier, chance.randrange(4) * 1000, values[family, qualifier]())
+        if chance.random() < 0.2:
+            entry = chance.choice([delete_from_column(family, qualifier, 0, 2000), delete_from_family(family)])
+        changes.append(data_change(b"row %d" % chance.randrange(10), [entry], number))
+    # A table whose rows have each of these, so that each is a column.
+    changes += [data_change(b"all", [set_cell(*place, 0, of()) for place, of in values.items()], 1000)]
+    chance.shuffle(changes)
+    return changes
+
+
+def test_models_generated_from_a_stream_of_bigtable_equal_the_truth(memory: Memory, tmp_path: Path) -> None:
+    changes, into = _cell_history(), tmp_path / "models"
+    staged = [Staged(text, "events", 1 + place % 3, source="bigtable") for place, text in enumerate(changes)]
+    memory.stage("generated_bigtable_lake.stream", [*staged, Staged("{}", "#cut", 3, source="bigtable")])
+    seen = observed(memory.table("generated_bigtable_lake.stream"), BIGTABLE)
+    settings = Settings(("lake", "stream"), Pattern("{table}"), stream=BIGTABLE)
+    plan = plan_of_cells(Project(into), *cell_tables(seen), settings)
+    write(plan.files)
+    assert (plan.written, plan.refusals) == (["events_cells", "events"], [])
+    again = plan_of_cells(Project(into), *cell_tables(seen), settings)
+    assert (again.files, again.misfits, again.news) == ({}, [], [])
+
+    project = memory.project("generated_bigtable")
+    project.source("generated_bigtable_lake", "stream")
+    view = (into / "events.sql").read_text()
+    (into / "events.yml").unlink()
+    load(project, into)
+    project.run("events_cells")
+    assert memory.rows("generated_bigtable.events_cells__quarantine") == []
+    assert project.failing_tests("events_cells") == set()
+    cells = visible([entry for text in changes for entry in entries_of(text)])
+    project.model("events", view, {})
+    rows = memory.sql(project.compile("events")).collect()
+    columns = {
+        (of["cell"].partition(":")[0], bytes.fromhex(of["qualifier_hex"]) if "qualifier_hex" in of
+         else of["cell"].partition(":")[2].encode()): of["name"]
+        for of in columns_of_rows(view) or []
+    }  # fmt: skip
+    assert [*columns.values()] == ["a__b_____c___", "e_kind", "x_ff00", "hits", "stats_kind"]
+    expected: dict[bytes, dict[str, Any]] = {}
+    for (row_key, family, qualifier, _), value in sorted(cells.items(), key=lambda item: item[0][3]):
+        name = columns[family, qualifier]
+        is_bytes = name in ("x_ff00", "hits")
+        of_row = expected.setdefault(row_key, dict.fromkeys(columns.values()))
+        of_row[name] = value if is_bytes or value is None else value.decode()
+    found = {bytes(row["row_key"]): row.asDict() for row in rows}
+    assert {row["undecoded"] for row in rows} == {None} and len(found) == len(rows) > 8
+    for row in found.values():
+        del row["row_key"], row["undecoded"]
+    assert {key: {name: _plain(of) for name, of in row.items()} for key, row in found.items()} == expected
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else value
 
 
 def test_the_source_of_a_record_is_what_the_macros_say(memory: Memory) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import generate
 import pytest
+from cells import data_change, set_cell
 from generated import change, observed, texts
 from reconcile_jobs.generation import written_files
 from reconcile_jobs.generation.observations import Observations
@@ -162,6 +163,31 @@ def test_a_stream_of_spanner_has_the_same_options_and_sentences(run: Run) -> Non
     assert result["models_with_new_columns"] == ["orders"]
     code, _, _, err = run("--url", "jdbc:postgresql://host/shop", kind="spanner")
     assert code == 2 and "--url" in err
+
+
+def test_a_stream_of_bigtable_has_cells_and_rows(run: Run) -> None:
+    def entries(*cells: Any) -> dict[str, Any]:
+        return {**json.loads(data_change(b"k", cells)), "object": "events"}
+
+    first = entries(set_cell("e", b"kind", 1, b"new"))
+    code, result, _, err = run(kind="bigtable", records=[first])
+    assert (code, result["written"], err) == (0, 2, "generate: 2 models written, 0 unchanged.\n")
+    assert {*texts(Path("models/shop"))} == {
+        "_sources.yml", "events.sql", "events.yml", "events_cells.sql", "events_cells.yml",
+    }  # fmt: skip
+    assert run("--check", kind="bigtable", records=[first])[0] == 0
+    newer = entries(set_cell("e", b"total", 1, b"1.50"))
+    code, _, _, err = run("--check", kind="bigtable", records=[first, newer])
+    assert code == 1 and "events has no column total." in err
+    code, result, _, err = run("--columns", kind="bigtable", records=[first, newer])
+    assert code == 0 and err == (
+        "generate: events: 1 column added: total binary.\ngenerate: 1 column added to 1 model, 1 unchanged.\n"
+    )
+    many = entries(*(set_cell("users", str(number).encode(), 1, b"x") for number in range(201)))
+    code, result, _, err = run(kind="bigtable", records=[first, many])
+    assert result["not_written"] == {"too many qualifiers": 1} and "see models/shop/_not_generated.md" in err
+    code, _, _, err = run("--keys", "keys.yml", kind="bigtable")
+    assert code == 2 and "--keys" in err
 
 
 def test_what_is_not_written_any_more_goes_from_the_list(run: Run) -> None:

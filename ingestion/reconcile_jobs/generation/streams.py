@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from reconcile_jobs.generation import spanner_records
+from reconcile_jobs.generation import bigtable_records, spanner_records
 from reconcile_jobs.generation.datastream_records import add_event
 from reconcile_jobs.generation.observations import Add, Observations
 from reconcile_jobs.generation.witnesses import Testimony
 
-__all__ = ["DATASTREAM", "SPANNER", "Stream"]
+__all__ = ["BIGTABLE", "DATASTREAM", "SPANNER", "Stream"]
 
 # One of each on the staging table covers all models that read it.
 _OF_STAGING = ("reconcile.no_quarantine", "reconcile.ledger_balances")
@@ -39,3 +39,4 @@ SPANNER = Stream(
     ("reconcile.no_pending_rows",),
     spanner_records.of_column_types,
 )
+BIGTABLE = Stream("bigtable", bigtable_records.add_data_change)
