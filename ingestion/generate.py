@@ -10,7 +10,7 @@ from reconcile_jobs.generation.avro_files import headers_below
 from reconcile_jobs.generation.bigtable_records import cell_tables
 from reconcile_jobs.generation.dictionary import dictionary_of
 from reconcile_jobs.generation.keys_file import read_keys
-from reconcile_jobs.generation.names import Pattern
+from reconcile_jobs.generation.names import Pattern, SnapshotPattern
 from reconcile_jobs.generation.plan import NOT_GENERATED, Plan, Settings, plan_of
 from reconcile_jobs.generation.project import Project
 from reconcile_jobs.generation.rows_plan import plan_of_cells
@@ -25,7 +25,7 @@ from reconcile_jobs.jdbc.kinds import database_of
 from reconcile_jobs.process import session
 from reconcile_jobs.process.command_line import Parser
 from reconcile_jobs.process.console import Console
-from reconcile_jobs.process.errors import DataError
+from reconcile_jobs.process.errors import DataError, UsageError
 from reconcile_jobs.staging import TableName
 
 _MODELS = """
@@ -131,6 +131,12 @@ def main(words: list[str], console: Console) -> None:
     _add_witnesses(of_datastream)
     for options in (of_datastream, of_spanner):
         options.add_argument("--keys", metavar="FILE", help="a YAML file of keys, for tables whose records name none")
+        options.add_argument(
+            "--snapshot",
+            metavar="PATTERN",
+            help="names of snapshots, as 'lake.{table}_source': a new model has the test of parity where a source of "
+            "the project declares such a table",
+        )
     for options in (of_datastream, of_spanner, of_bigtable):
         _add_options(options)
     given = parser.parse_args(words)
@@ -145,6 +151,7 @@ def main(words: list[str], console: Console) -> None:
         is_whole=not given.select and given.since_batch is None,
         only_columns=given.columns,
         stream=stream,
+        snapshot=_snapshot(given),
     )
     source = _source(given.url, given.properties, given.allow_property) if stream is DATASTREAM else None
     project = Project(Path(given.into))
@@ -213,6 +220,17 @@ def _add_options(options: ArgumentParser) -> None:
     options.add_argument(
         "--check", action="store_true", help="write nothing, and end with 1 if a model is missing or does not fit"
     )
+
+
+def _snapshot(given: Namespace) -> SnapshotPattern | None:
+    if given.kind == "bigtable" or given.snapshot is None:
+        return None
+    if given.materialized == "history":
+        raise UsageError(
+            "--snapshot is for models of the current rows, and a history has several versions of a row: leave out one "
+            "of --snapshot and --materialized history."
+        )
+    return SnapshotPattern(given.snapshot)
 
 
 def _source(url: str | None, properties_file: str | None, allowed: list[str]) -> Source | None:

@@ -362,6 +362,8 @@ def test_a_run_that_ended_between_two_files_is_finished_by_the_next(run: Run) ->
     [
         (["--staging", "shop"], "--staging shop is not the name of a table"),
         (["--name", "orders"], "--name orders is no pattern of names"),
+        (["--snapshot", "{table}"], "--snapshot {table} is no pattern of tables"),
+        (["--snapshot", "lake.{table}", "--materialized", "history"], "a history has several versions of a row"),
         (["--keys", "none.yml"], "--keys none.yml cannot be read: No such file"),
         (["--materialized", "table"], "invalid choice: 'table'"),
         (["--since-batch", "x"], "invalid int value"),

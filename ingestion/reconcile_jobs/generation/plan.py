@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reconcile_jobs.generation.declarations import Declaration, holds
 from reconcile_jobs.generation.escaping import in_cell, jinja_literal, jinja_value
-from reconcile_jobs.generation.names import Pattern, colliding, is_reserved
+from reconcile_jobs.generation.names import Pattern, SnapshotPattern, colliding, is_reserved
 from reconcile_jobs.generation.project import MACROS, Call, Model, Project
 from reconcile_jobs.generation.streams import DATASTREAM, Stream
 from reconcile_jobs.generation.tables import Column, Refusal, Table
@@ -34,6 +34,8 @@ class Settings:
     # Whether nothing is written but columns, into YAML that is there.
     only_columns: bool = False
     stream: Stream = DATASTREAM
+    # How the tables of snapshots are called: a new model of which one is declared as a source has the test of parity.
+    snapshot: SnapshotPattern | None = None
 
 
 @dataclass
@@ -149,9 +151,8 @@ def _update(project: Project, model: Model, table: Table, settings: Settings, pl
     if path is None:
         key = model.unique_key or list(table.key)
         path = free_path(project, model.path.parent, model.name, plan)
-        plan.files[path] = model_text(
-            model.name, _with_key(table, key), settings.materialized, settings.stream.tests_of_models
-        )
+        with_key, materialized = _with_key(table, key), model.materialized or settings.materialized
+        plan.files[path] = _yaml(project, model.name, with_key, materialized, settings)
         plan.written.append(model.name)
         plan.news.append(f"{model.name} has no YAML yet")
         return
@@ -238,12 +239,22 @@ def _create(
             folder = project.into.joinpath(*paths[label].parts[:-1])
             if project.patch_of(name) is None:
                 path = free_path(project, folder, name, plan)
-                plan.files[path] = model_text(name, table, settings.materialized, settings.stream.tests_of_models)
+                plan.files[path] = _yaml(project, name, table, settings.materialized, settings)
             else:
                 _update_orphan(project, Model(name, folder / f"{name}.sql"), table, plan)
             plan.files[folder / f"{name}.sql"] = _sql(table, relation, settings)
             plan.written.append(name)
             plan.news.append(f"{table.label} has no model")
+
+
+def _yaml(project: Project, name: str, table: Table, materialized: str, settings: Settings) -> str:
+    snapshot = settings.snapshot.relation_of(table) if settings.snapshot else ("", "")
+    declared = project.source_of(*snapshot)
+    # A history has several versions of a row, and the keys of the package are no columns of a snapshot.
+    is_comparable = materialized != "history" and table.key[:1] not in (("_change_id",), ("_row_id",))
+    return model_text(
+        name, table, materialized, settings.stream.tests_of_models, declared if declared and is_comparable else ()
+    )
 
 
 _OTHER = (
