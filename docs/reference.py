@@ -345,7 +345,7 @@ def _commands() -> str:
     for module, kinds in [
         ("append", ["datastream", "spanner", "bigtable", "table", "snapshot"]),
         ("snapshot", ["csv", "jdbc", "spanner", "table", "files"]),
-        ("generate", ["datastream"]),
+        ("generate", ["datastream", "spanner", "bigtable"]),
         ("parity", []),
         ("status", []),
         ("metastore", []),

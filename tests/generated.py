@@ -8,23 +8,31 @@ from pathlib import Path
 from typing import Any
 
 from reconcile_jobs.generation.avro_types import Header
+from reconcile_jobs.generation.datastream_records import add_event
 from reconcile_jobs.generation.names import Pattern
-from reconcile_jobs.generation.observations import Observations
+from reconcile_jobs.generation.observations import Add, Observations
 from reconcile_jobs.generation.plan import Plan, Settings, plan_of
 from reconcile_jobs.generation.project import Project
+from reconcile_jobs.generation.streams import DATASTREAM, Stream
 from reconcile_jobs.generation.tables import Answer, tables_of
+from reconcile_jobs.generation.witnesses import of_headers
 from reconcile_jobs.generation.written_files import write
 
 STAGING = ("lake", "shop_changes")
 
 
-def observed(records: Iterable[Any], batch: int = 1) -> Observations:
+def observed(records: Iterable[Any], batch: int = 1, add: Add = add_event) -> Observations:
     """Return what records show; each is a text or what JSON has of it, and may come with its batch."""
     found = Observations()
     for record in records:
         record, number = record if isinstance(record, tuple) else (record, batch)
         event = json.loads(record) if isinstance(record, str) else record
-        found.add(record if isinstance(record, str) else json.dumps(record), event.get("object"), number)
+        add(
+            found,
+            record if isinstance(record, str) else json.dumps(record),
+            event.get("object", event.get("table_name")),
+            number,
+        )
     return found
 
 
@@ -48,12 +56,13 @@ def change(
 def planned(
     into: Path, records: Iterable[Any] | Observations, *, name: str = "{table}", headers: Sequence[Header] = (),
     answers: Mapping[str, Answer] | None = None, select: Sequence[str] = (), exclude: Sequence[str] = (),
-    **settings: Any,
+    stream: Stream = DATASTREAM, **settings: Any,
 ) -> Plan:  # fmt: skip
     """Return what a run would write."""
-    observations = records if isinstance(records, Observations) else observed(records)
-    tables, refusals = tables_of(observations, headers, None, answers, select, exclude)
-    return plan_of(Project(into), tables, refusals, Settings(STAGING, Pattern(name), **settings))
+    observations = records if isinstance(records, Observations) else observed(records, add=stream.add)
+    testimonies = [stream.testimony(observations)] if stream.testimony else [of_headers(headers)]
+    tables, refusals = tables_of(observations, testimonies, answers, select, exclude)
+    return plan_of(Project(into), tables, refusals, Settings(STAGING, Pattern(name), stream=stream, **settings))
 
 
 def generated(into: Path, records: Iterable[Any] | Observations, **options: Any) -> Plan:

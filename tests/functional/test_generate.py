@@ -141,7 +141,7 @@ def test_the_dictionary_of_postgresql_tells_types_keys_and_comments(spark: Spark
     assert orders.key == ("Order", "line_no") and found[Place(None, "shop", "events")].key == ()
     assert orders.description == "Orders of {{ everybody }}"
     assert orders.descriptions == {"total": "with tax: \"19 %\", # of 'all'"}
-    tables, refusals = tables_of(seen, dictionary=found)
+    tables, refusals = tables_of(seen, [found])
     assert [(refusal.label, refusal.reason) for refusal in refusals] == [("shop.events", "key not in the records")]
     (table,) = (table for table in tables if table.name == "orders")
     declared = {column.name: (column.declaration.data_type, column.declaration.encoding) for column in table.columns}

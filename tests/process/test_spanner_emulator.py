@@ -6,12 +6,16 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from reconcile_jobs.generation.observations import Observations
+from reconcile_jobs.generation.spanner_records import add_data_change, of_column_types
+from reconcile_jobs.generation.tables import tables_of
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.spanner.backfill import read_rows, shares_of, watched_tables
 from reconcile_jobs.spanner.queries import Client
 from reconcile_jobs.spanner.windows import Leaf, find_change_stream, list_partitions, read_partitions
 from reconcile_jobs.timestamps import as_text
 from spanner_emulator import (
+    EVERY_TYPE,
     TABLES,
     Database,
     Emulator,
@@ -100,6 +104,38 @@ def test_backfill_reads_the_rows_as_they_were_at_one_moment(database: Database):
     # Together with the changes since, it is what is there now.
     changes, _, _ = read_window(database, moment, database.client.now())
     assert folded(records + changes) == in_database(database)
+
+
+@both_dialects
+def test_types_and_keys_of_generated_models_are_those_of_the_tables(database: Database):
+    """By the records of changes alone, and by those of the backfill alone."""
+    moment = database.client.now()
+    values = {name: some[0] for name, (_, _, some) in EVERY_TYPE.items()}
+    database.commit(write("insert", "AllTypes", {"Id": "1"} | values))
+    database.commit(write("insert", "Orders", {"OrderId": "1", "Total": "2"}))
+    database.commit(write("insert", "OrderLines", {"OrderId": "1", "LineNo": "2", "Amount": None}))
+    changes, _, _ = read_window(database, moment, database.client.now())
+    now = database.client.now()
+    with Client(database.name) as client:
+        tables = watched_tables(client, find_change_stream(client, "everything"))
+        backfill = [text for share in shares_of(client, tables, now) for text in read_rows(client, share, now)]
+    numeric = "string" if database.postgresql else "decimal(38,9)"
+    scalars = {
+        "bool": "boolean", "int64": "bigint", "float64": "double", "float32": "float", "numeric": numeric,
+        "string": "string", "bytes": "binary", "date": "date", "timestamp": "timestamp", "json": "string",
+    }  # fmt: skip
+    expected = {f"c_{name}": of for name, of in scalars.items()}
+    expected |= {f"a_{name}": f"array<{of}>" for name, of in scalars.items()}
+    for records in (changes, backfill):
+        found = Observations()
+        for text in records:
+            add_data_change(found, text, json.loads(text)["table_name"], 1)
+        declared, refusals = tables_of(found, [of_column_types(found)])
+        assert refusals == [] and [table.label for table in declared] == ["AllTypes", "OrderLines", "Orders"]
+        assert [table.key for table in declared] == [("Id",), ("OrderId", "LineNo"), ("OrderId",)]
+        types = [{column.name: column.declaration.data_type for column in table.columns} for table in declared[:2]]
+        assert types == [{"Id": "string"} | expected, dict.fromkeys(("OrderId", "LineNo", "Amount"), "bigint")]
+        assert [*types[0]] == ["Id", *EVERY_TYPE]
 
 
 @both_dialects

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import base64
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from generated import change, generated
+from cells import data_change, set_cell
+from generated import STAGING, change, generated
 from plain_dbt import PlainProject
 from reconcile_jobs.generation.avro_types import Header
+from reconcile_jobs.generation.bigtable_records import add_data_change as add_cells
+from reconcile_jobs.generation.bigtable_records import cell_tables
 from reconcile_jobs.generation.declarations import Declaration, of_kind
 from reconcile_jobs.generation.escaping import unrendered
-from reconcile_jobs.generation.observations import Place
+from reconcile_jobs.generation.names import Pattern
+from reconcile_jobs.generation.observations import Observations, Place
+from reconcile_jobs.generation.plan import Settings
+from reconcile_jobs.generation.project import Project
+from reconcile_jobs.generation.rows_plan import plan_of_cells
+from reconcile_jobs.generation.streams import BIGTABLE, SPANNER
+from reconcile_jobs.generation.written_files import write
+from reconcile_jobs.spanner.column_types import SPARK_TYPES
 from recorder import Recorder
+from spanner import data_change_record, mod
 
 RAISE = "{{ exceptions.raise_compiler_error('evaluated') }}"
 ODD = [
@@ -67,6 +80,52 @@ def test_every_type_that_is_generated_is_one_that_the_macros_take(tmp_path: Path
     ((node, sql),) = read(tmp_path)
     assert [*node["columns"]] == ["id", *declared]
     assert node["config"]["unique_key"] == "id" and "'shop'" in sql and "'orders'" in sql
+
+
+def test_the_macro_of_spanner_takes_every_type_and_name_that_is_generated(tmp_path: Path) -> None:
+    codes = [*SPARK_TYPES, "PG_NUMERIC", "PG_OID", "PG_JSONB", "NOBODY_KNOWS_YET"]
+    kinds: list[dict[str, Any]] = [{"code": code} for code in codes]
+    kinds += [{"code": "ARRAY", "array_element_type": kind} for kind in kinds]
+    types: list[dict[str, Any]] = [
+        {"name": f"{ODD[number] if number < len(ODD) else 'c'}{number}", "type": kind, "ordinal_position": number}
+        for number, kind in enumerate(kinds)
+    ]
+    types[0]["is_primary_key"] = True
+    keys, values = {types[0]["name"]: "x"}, {of["name"]: None for of in types[1:]}
+    records = [data_change_record([mod(keys, values)], table_name=name, column_types=types) for name in ODD]
+    plan = generated(tmp_path, records, stream=SPANNER, materialized="history")
+    assert len(plan.written) > 8
+    found = read(tmp_path)
+    for node, sql in found:
+        assert [*node["columns"]] == [of["name"] for of in types]
+        assert node["config"]["unique_key"] == types[0]["name"]
+        for of in types:
+            assert f"as `{of['name'].replace('`', '``')}`" in sql
+    place = RAISE.replace("'", "\\'")
+    assert len([sql for _, sql in found if f"where object = '{place}'" in sql]) == 1
+
+
+def test_the_macros_of_bigtable_take_every_cell_and_name_that_is_generated(tmp_path: Path) -> None:
+    entries = [set_cell("f-1._", name.encode(), 1, b"x") for name in [*ODD, "row_key", "", "a\nb"]]
+    entries += [set_cell("f", b"\xff\x00", 1, b"\xff")]
+    found = Observations()
+    for name in ODD:
+        add_cells(found, data_change(b"k", entries), name, 1)
+    settings = Settings(STAGING, Pattern("{table}"), "history", stream=BIGTABLE)
+    for materialized in ("current_state", "current_view"):
+        into = tmp_path / materialized
+        plan = plan_of_cells(Project(into), *cell_tables(found), replace(settings, materialized=materialized))
+        write(plan.files)
+        cells = [entry for entry in read(into) if "_cells" in entry[0]["name"]]
+        assert len(cells) > 8 and {node["config"]["materialized"] for node, _ in cells} == {materialized}
+        place = RAISE.replace("'", "\\'")
+        assert len([sql for _, sql in cells if f"where object = '{place}'" in sql]) == 1
+        views = [sql for node, sql in read(into) if "_cells" not in node["name"]]
+        assert len(views) == len(cells)
+        for sql in views:
+            for entry in entries:
+                qualifier = base64.b64decode(entry["set_cell"]["qualifier"]).hex()
+                assert f"family = '{entry['set_cell']['family']}' and qualifier = X'{qualifier}'" in sql
 
 
 def test_names_are_those_of_the_source_and_nothing_is_evaluated(tmp_path: Path) -> None:

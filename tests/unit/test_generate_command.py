@@ -11,12 +11,15 @@ from typing import Any
 
 import generate
 import pytest
+from cells import data_change, set_cell
 from generated import change, observed, texts
 from reconcile_jobs.generation import written_files
 from reconcile_jobs.generation.observations import Observations
+from reconcile_jobs.generation.streams import DATASTREAM, Stream
 from reconcile_jobs.process import session
 from reconcile_jobs.process.console import Console
 from reconcile_jobs.process.errors import UsageError
+from spanner import data_change_record, mod
 
 OPTIONS = {"--staging": "lake.shop_changes", "--into": "models/shop"}
 RECORDS = [change(), change("lines", key=[]), change("customers", {"id": 1})]
@@ -32,17 +35,17 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     staged: dict[str, Any] = {"records": RECORDS}
     monkeypatch.setattr(session, "start", lambda name: None)
 
-    def observe(spark: None, staging: Any, since_batch: int | None) -> Observations:
+    def observe(spark: None, staging: Any, stream: Stream, since_batch: int | None) -> Observations:
         assert str(staging) == "lake.shop_changes"
-        return observed(staged["records"])
+        return observed(staged["records"], add=stream.add)
 
     monkeypatch.setattr(generate, "observe", observe)
 
-    def of(*words: str, records: list[Any] = RECORDS) -> tuple[int, dict[str, Any], str, str]:
+    def of(*words: str, records: list[Any] = RECORDS, kind: str = "datastream") -> tuple[int, dict[str, Any], str, str]:
         staged["records"] = records
         console = Console("generate")
         given = [word for option, value in OPTIONS.items() if option not in words for word in (option, value)]
-        code = console.exit_code(lambda: generate.main(["datastream", *given, *words], console))
+        code = console.exit_code(lambda: generate.main([kind, *given, *words], console))
         out, err = capsys.readouterr()
         *before, last = out.splitlines(keepends=True) or [""]
         return code, json.loads(last) if last else {}, "".join(before), err
@@ -55,7 +58,8 @@ def test_a_run_says_what_it_wrote_and_why_it_left_out_the_rest(run: Run) -> None
     assert (code, before) == (0, "")
     assert result == {
         "written": 2,
-        "unchanged": 0, "not_written": {"no key": 1}, "columns_added": 0, "misfits": 0, "status": "written",
+        "unchanged": 0, "not_written": {"no key": 1}, "columns_added": 0, "models_with_new_columns": [], "misfits": 0,
+        "status": "written",
     }  # fmt: skip
     assert err == (
         "generate: 2 models written, 0 unchanged, 1 not written: no key (1); see models/shop/_not_generated.md.\n"
@@ -111,6 +115,79 @@ def test_diff_prints_what_would_change_and_writes_nothing(run: Run) -> None:
     assert run("--diff")[2] == ""
     code, _, _, err = run("--diff", "--check", records=[change(payload={"new": 1}, key=["new"]), *RECORDS[1:]])
     assert code == 1 and "orders has no column new." in err
+
+
+def test_columns_adds_lines_to_models_that_are_there_and_says_which(run: Run) -> None:
+    code, result, _, err = run("--columns")
+    assert (code, result["status"], texts(Path("models"))) == (0, "unchanged", {}), "no model, no source, no list"
+    assert err == "generate: 0 columns added to 0 models, 0 unchanged.\n"
+    run()
+    before = texts(Path("models"))
+    news = [change(payload={"id": 1, "status": "x", "note": "y", "size": 2}), *RECORDS[1:], change("new")]
+    code, result, _, err = run("--columns", "--check", records=news)
+    assert (code, result["status"], result["columns_added"]) == (1, "would change", 2)
+    assert "orders has no column note, size." in err and "2 columns would be added to 1 model, 1 unchanged." in err
+    assert "new" not in result["models_with_new_columns"] and "shop.new" not in err
+    code, _, shown, err = run("--columns", "--diff", records=news)
+    assert code == 0 and shown.count("\n+      - name: ") == 2 and "--- a/models/shop/orders.yml" in shown
+    assert texts(Path("models")) == before
+    code, result, _, err = run("--columns", records=news)
+    assert (code, result["status"], result["models_with_new_columns"]) == (0, "written", ["orders"])
+    assert err == (
+        "generate: orders: 2 columns added: note string, size string.\n"
+        "generate: 2 columns added to 1 model, 1 unchanged.\n"
+    )
+    changed = {name for name, text in texts(Path("models")).items() if before.get(name) != text}
+    assert changed == {"shop/orders.yml"}
+    code, result, _, _ = run("--columns", "--check", records=news)
+    assert (code, result["status"]) == (0, "unchanged")
+
+
+def test_a_stream_of_spanner_has_the_same_options_and_sentences(run: Run) -> None:
+    types = [
+        {"name": "Id", "type": {"code": "INT64"}, "is_primary_key": True, "ordinal_position": 1},
+        {"name": "At", "type": {"code": "TIMESTAMP"}, "is_primary_key": False, "ordinal_position": 2},
+    ]
+    first = data_change_record([mod({"Id": "1"})], table_name="Orders", column_types=types[:1])
+    settings = data_change_record([mod({}, {"x": "1"})], table_name="Settings")
+    code, result, _, err = run(kind="spanner", records=[first, settings])
+    assert (code, result["written"], result["not_written"]) == (0, 1, {"no key": 1})
+    assert "1 model written, 0 unchanged, 1 not written: no key (1); see models/shop/_not_generated.md." in err
+    assert {*texts(Path("models/shop"))} == {"_not_generated.md", "_sources.yml", "orders.sql", "orders.yml"}
+    assert run("--check", kind="spanner", records=[first, settings])[0] == 0
+    newer = data_change_record([mod({"Id": "1"}, {"At": None})], table_name="Orders", column_types=types)
+    code, _, shown, _ = run("--diff", "--columns", kind="spanner", records=[first, newer])
+    assert code == 0 and "+        data_type: timestamp  # Spanner: TIMESTAMP\n" in shown
+    code, result, _, err = run("--columns", kind="spanner", records=[first, newer])
+    assert err.startswith("generate: orders: 1 column added: At timestamp.\n")
+    assert result["models_with_new_columns"] == ["orders"]
+    code, _, _, err = run("--url", "jdbc:postgresql://host/shop", kind="spanner")
+    assert code == 2 and "--url" in err
+
+
+def test_a_stream_of_bigtable_has_cells_and_rows(run: Run) -> None:
+    def entries(*cells: Any) -> dict[str, Any]:
+        return {**json.loads(data_change(b"k", cells)), "object": "events"}
+
+    first = entries(set_cell("e", b"kind", 1, b"new"))
+    code, result, _, err = run(kind="bigtable", records=[first])
+    assert (code, result["written"], err) == (0, 2, "generate: 2 models written, 0 unchanged.\n")
+    assert {*texts(Path("models/shop"))} == {
+        "_sources.yml", "events.sql", "events.yml", "events_cells.sql", "events_cells.yml",
+    }  # fmt: skip
+    assert run("--check", kind="bigtable", records=[first])[0] == 0
+    newer = entries(set_cell("e", b"total", 1, b"1.50"))
+    code, _, _, err = run("--check", kind="bigtable", records=[first, newer])
+    assert code == 1 and "events has no column total." in err
+    code, result, _, err = run("--columns", kind="bigtable", records=[first, newer])
+    assert code == 0 and err == (
+        "generate: events: 1 column added: total binary.\ngenerate: 1 column added to 1 model, 1 unchanged.\n"
+    )
+    many = entries(*(set_cell("users", str(number).encode(), 1, b"x") for number in range(201)))
+    code, result, _, err = run(kind="bigtable", records=[first, many])
+    assert result["not_written"] == {"too many qualifiers": 1} and "see models/shop/_not_generated.md" in err
+    code, _, _, err = run("--keys", "keys.yml", kind="bigtable")
+    assert code == 2 and "--keys" in err
 
 
 def test_what_is_not_written_any_more_goes_from_the_list(run: Run) -> None:
@@ -285,6 +362,8 @@ def test_a_run_that_ended_between_two_files_is_finished_by_the_next(run: Run) ->
     [
         (["--staging", "shop"], "--staging shop is not the name of a table"),
         (["--name", "orders"], "--name orders is no pattern of names"),
+        (["--snapshot", "{table}"], "--snapshot {table} is no pattern of tables"),
+        (["--snapshot", "lake.{table}", "--materialized", "history"], "a history has several versions of a row"),
         (["--keys", "none.yml"], "--keys none.yml cannot be read: No such file"),
         (["--materialized", "table"], "invalid choice: 'table'"),
         (["--since-batch", "x"], "invalid int value"),
@@ -303,7 +382,7 @@ def test_a_staging_table_that_is_not_there_is_said() -> None:
 
     spark: Any = SimpleNamespace(catalog=SimpleNamespace(tableExists=lambda name: False))
     with pytest.raises(UsageError, match=r"lake.shop_changes does not exist; ingestion/append.py fills it."):
-        observe(spark, TableName.parse("lake.shop_changes"))
+        observe(spark, TableName.parse("lake.shop_changes"), DATASTREAM)
 
 
 def test_records_that_name_no_table_are_said(run: Run) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import pickle
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from hypothesis import strategies as st
 from pyspark import cloudpickle
 from reconcile_jobs.generation import avro_files, staged_tables
 from reconcile_jobs.generation.avro_files import Listed, as_text, from_text, newest_of_each_schema
-from reconcile_jobs.generation.avro_types import header_of
+from reconcile_jobs.generation.avro_types import Header, header_of
+from reconcile_jobs.generation.datastream_records import add_event, place_of, source_of
 from reconcile_jobs.generation.declarations import Declaration, Number, Values, declaration_of_values, holds, joined
 from reconcile_jobs.generation.keys_file import read_keys
-from reconcile_jobs.generation.observations import Observations, place_of, source_of
+from reconcile_jobs.generation.observations import Observations
 from reconcile_jobs.generation.tables import Answer, tables_of
+from reconcile_jobs.generation.witnesses import of_headers
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.process.session import ship_by_value
 
@@ -240,8 +243,8 @@ def test_of_each_schema_of_an_object_the_newest_file_is_read() -> None:
     ])  # fmt: skip
 
 
-def declared(records: list[Any], **options: Any) -> dict[str, str]:
-    (table,), refusals = tables_of(observed(records), **options)
+def declared(records: list[Any], headers: Sequence[Header] = (), **options: Any) -> dict[str, str]:
+    (table,), refusals = tables_of(observed(records), [of_headers(headers)], **options)
     assert refusals == []
     return {
         column.name: " ".join(filter(None, (column.declaration.data_type, column.declaration.encoding)))
@@ -408,7 +411,7 @@ def test_what_spark_runs_travels_to_executors_that_do_not_have_the_package() -> 
     ship_by_value()
     records = [json.dumps(change()), "{", json.dumps(change("lines", {"id": 10**40, "x": 1.50}))]
     batch = pa.RecordBatch.from_pydict({"record": records, "object": ["a", None, "b"], "batch": [1, 1, 2]})
-    function = pickle.loads(cloudpickle.dumps(staged_tables._observed))
+    function = pickle.loads(cloudpickle.dumps(staged_tables.reader(add_event)))
     rows = [text for made in function(iter([batch, batch])) for text in made.column("seen").to_pylist()]
     found = Observations.from_rows(rows)
     assert (found.nameless, {place.table: of.records for place, of in found.tables.items()}) == (
@@ -432,7 +435,7 @@ def test_records_without_a_table_are_counted() -> None:
         "[" * 5000,
         '{"source_metadata": []}',
     ):
-        found.add(record, None, 1)
+        add_event(found, record, None, 1)
     assert (found.nameless, found.tables) == (8, {})
     assert Observations.from_rows(found.rows()).nameless == 8
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import fastavro
 
 from reconcile_jobs.avro_json import AvroError, json_records
+from reconcile_jobs.generation.datastream_records import place_of, source_of
 from reconcile_jobs.generation.declarations import Declaration, of_kind
-from reconcile_jobs.generation.observations import Place, place_of, source_of
+from reconcile_jobs.generation.observations import Place
 
 __all__ = ["Header", "header_of"]
 

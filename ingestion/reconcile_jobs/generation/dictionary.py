@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconcile_jobs.generation.declarations import Declaration
 from reconcile_jobs.generation.observations import Observations, Place
-from reconcile_jobs.generation.tables import DictionaryTable
+from reconcile_jobs.generation.witnesses import Testimony, Witness
 from reconcile_jobs.jdbc.connection import Source, connected
 from reconcile_jobs.jdbc.database import Column, Database, Rows, Table
 
@@ -22,7 +22,7 @@ _SOURCES = {"MySQL": "mysql", "PostgreSQL": "postgresql", "Oracle": "oracle", "S
 _ENCODINGS = {"json": "json", "interval": "interval", "time": "time", "span": "microseconds"}
 
 
-def dictionary_of(spark: SparkSession, source: Source, observations: Observations) -> dict[Place, DictionaryTable]:
+def dictionary_of(spark: SparkSession, source: Source, observations: Observations) -> Testimony:
     """Return what the database says of the tables that records are of, over one connection. Raises JobErrors."""
     wanted = [
         place for place, observed in observations.tables.items() if observed.sources == {_SOURCES[source.database.name]}
@@ -31,16 +31,16 @@ def dictionary_of(spark: SparkSession, source: Source, observations: Observation
         return read_tables(connection, source.database, wanted)
 
 
-def read_tables(connection: Rows, database: Database, places: Iterable[Place]) -> dict[Place, DictionaryTable]:
+def read_tables(connection: Rows, database: Database, places: Iterable[Place]) -> Testimony:
     """Return what the catalog says of tables; those that it does not have, or not any more, are left out."""
-    found = {}
+    found: dict[Place, Witness] = {}
     for place in sorted(places, key=lambda place: (place.schema, place.table)):
         table = Table(place.schema, place.table)
         columns = database.columns(connection, table)
         if columns:
             comments = database.comments(connection, table)
             declared = {column.name: declaration_of_column(database, column) for column in columns}
-            found[place] = DictionaryTable(
+            found[place] = Witness(
                 {name: declaration for name, declaration in declared.items() if declaration is not None},
                 {name: text for name, text in comments.items() if name is not None},
                 tuple(database.key(connection, table)),

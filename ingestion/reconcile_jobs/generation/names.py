@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from reconcile_jobs.generation.tables import Table
 from reconcile_jobs.process.errors import UsageError
 
-__all__ = ["Pattern", "colliding", "is_reserved", "safe_name"]
+__all__ = ["Pattern", "SnapshotPattern", "colliding", "is_reserved", "safe_name"]
 
 _FIELDS = ("table", "schema", "database", "source")
 _LONGEST = 90  # the package's own tables have up to 15 characters more, a metastore takes 128
@@ -23,32 +23,62 @@ _OF_THE_PACKAGE = ("__base", "__changes", "__quarantine", "__row_deletes", "__ra
 
 
 class Pattern:
-    """How models are called: '{schema}_{table}'; before a slash stands a folder below --into: '{schema}/{table}'."""
+    """How models are called: '{schema}_{table}'; before a slash stands a folder below --into: '{schema}/{table}'.
 
-    def __init__(self, text: str) -> None:
-        try:
-            parts = [part[1:] for part in string.Formatter().parse(text) if part[1] is not None]
-        except ValueError:
-            parts = []
-        fields = [name if not spec and not conversion else None for name, spec, conversion in parts]
-        if "table" not in fields or any(name not in _FIELDS for name in fields):
+    `suffix`: what each name ends in.
+    """
+
+    def __init__(self, text: str, suffix: str = "") -> None:
+        if not _names_a_table(text):
             raise UsageError(
                 f"--name {text} is no pattern of names: write {{table}} and what else the name has, as "
                 "'{schema}_{table}', of {table}, {schema}, {database} and {source}."
             )
-        self._text = text
+        self._text, self._suffix = text, suffix
+
+    def ending_in(self, suffix: str) -> Pattern:
+        """Return a pattern of names that end in something more."""
+        return Pattern(self._text, suffix)
 
     def path_of(self, table: Table) -> PurePosixPath:
         """Return the folder below --into and the name of a table's model."""
         # A slash of the pattern is a folder, a slash of a name is not.
-        parts = [
-            safe_name(
-                part.format(table=table.name, schema=table.schema, database=table.database or "", source=table.source)
+        *folders, name = (safe_name(part) for part in _parts(self._text, "/", table) if part)
+        return PurePosixPath(*folders, f"{name}{self._suffix}")
+
+
+class SnapshotPattern:
+    """How the tables of snapshots are called, as 'lake.{table}_source': schema and table."""
+
+    def __init__(self, text: str) -> None:
+        if text.count(".") != 1 or not all(text.split(".")) or not _names_a_table(text):
+            raise UsageError(
+                f"--snapshot {text} is no pattern of tables: write schema and table, as 'lake.{{table}}_source', of "
+                "{table}, {schema}, {database} and {source}."
             )
-            for part in self._text.split("/")
-            if part
-        ]
-        return PurePosixPath(*parts)
+        self._text = text
+
+    def relation_of(self, table: Table) -> tuple[str, str]:
+        """Return schema and table of a table's snapshot, of the letters that names of models have."""
+        schema, name = (safe_name(part) if part else "" for part in _parts(self._text, ".", table))
+        return schema, name
+
+
+def _names_a_table(text: str) -> bool:
+    try:
+        parts = [part[1:] for part in string.Formatter().parse(text) if part[1] is not None]
+    except ValueError:
+        return False
+    fields = [name if not spec and not conversion else None for name, spec, conversion in parts]
+    return "table" in fields and all(name in _FIELDS for name in fields)
+
+
+def _parts(text: str, mark: str, table: Table) -> list[str]:
+    """Return what becomes of a pattern's parts between marks; a mark within a name is none."""
+    fields = {"table": table.name, "schema": table.schema, "database": table.database or "", "source": table.source}
+    # Without a schema, as in Spanner, `{schema}_` is nothing, and neither is a folder that is called after it.
+    text = text if table.schema else re.sub(r"\{schema\}[_-]?", "", text)
+    return [part.format(**fields) for part in text.split(mark)]
 
 
 def safe_name(text: str) -> str:

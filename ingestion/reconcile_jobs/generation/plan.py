@@ -9,17 +9,16 @@ from pathlib import Path
 
 from reconcile_jobs.generation.declarations import Declaration, holds
 from reconcile_jobs.generation.escaping import in_cell, jinja_literal, jinja_value
-from reconcile_jobs.generation.names import Pattern, colliding, is_reserved
-from reconcile_jobs.generation.project import Call, Model, Project
+from reconcile_jobs.generation.names import Pattern, SnapshotPattern, colliding, is_reserved
+from reconcile_jobs.generation.project import MACROS, Call, Model, Project
+from reconcile_jobs.generation.streams import DATASTREAM, Stream
 from reconcile_jobs.generation.tables import Column, Refusal, Table
 from reconcile_jobs.generation.yaml_edits import Declared, Document, NotEditable
 from reconcile_jobs.generation.yaml_text import model_text, source_text
 
-__all__ = ["NOT_GENERATED", "Plan", "Settings", "plan_of"]
+__all__ = ["NOT_GENERATED", "Plan", "Settings", "free_path", "models_of", "note_refusals", "plan_of"]
 
 NOT_GENERATED = "_not_generated.md"
-# One of each on the staging table covers all models that read it.
-_TESTS_OF_STAGING = ("reconcile.no_quarantine", "reconcile.ledger_balances")
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,11 @@ class Settings:
     tags: tuple[str, ...] = ()
     # Whether all tables of the stream are looked at, so that the list of those without a model is whole.
     is_whole: bool = True
+    # Whether nothing is written but columns, into YAML that is there.
+    only_columns: bool = False
+    stream: Stream = DATASTREAM
+    # How the tables of snapshots are called: a new model of which one is declared as a source has the test of parity.
+    snapshot: SnapshotPattern | None = None
 
 
 @dataclass
@@ -39,21 +43,38 @@ class Plan:
     """What a run writes: the whole text of each file that changes, None where a file goes.
 
     `written`: the models of which a file changes. `misfits`: sentences about models that do not fit what comes, and
-    that this program does not correct.
+    that this program does not correct. `news`: what is missing. `added`: which columns each model gets.
     """
 
     files: dict[Path, str | None] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     columns_added: int = 0
+    models_with_new_columns: list[str] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     misfits: list[str] = field(default_factory=list)
     news: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+
+    def add_columns(self, model: str, columns: Sequence[Column]) -> None:
+        """Take note that a model gets columns."""
+        self.columns_added += len(columns)
+        self.models_with_new_columns.append(model)
+        listed = ", ".join(f"{column.name} {column.declaration.data_type}" for column in columns)
+        self.added.append(f"{model}: {number_of(len(columns), 'column')} added: {listed}")
+
+    def summary_of_columns(self, will: bool = False) -> str:
+        """Return the sentence that a run ends with that adds columns alone."""
+        models = number_of(len(self.models_with_new_columns), "model")
+        verb = "would be added" if will else "added"
+        return f"{number_of(self.columns_added, 'column')} {verb} to {models}, {len(self.unchanged):,} unchanged"
 
     def summary(self, not_generated: str, will: bool = False) -> str:
         """Return the sentence that a run ends with."""
-        models = f"{len(self.written):,} model{'' if len(self.written) == 1 else 's'}"
-        said = [f"{models} {'would be ' if will else ''}written", f"{len(self.unchanged):,} unchanged"]
+        said = [
+            f"{number_of(len(self.written), 'model')} {'would be ' if will else ''}written",
+            f"{len(self.unchanged):,} unchanged",
+        ]
         if not self.refusals:
             return ", ".join(said)
         reasons = Counter(refusal.reason for refusal in self.refusals)
@@ -62,13 +83,22 @@ class Plan:
         return f"{', '.join(said)}; see {not_generated}"
 
 
+def number_of(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def plan_of(project: Project, tables: Sequence[Table], refusals: Sequence[Refusal], settings: Settings) -> Plan:
     """Return what has to be written so that each table has a model that declares its columns."""
     plan = Plan()
+    if settings.only_columns:
+        for table in (*tables, *(refusal.table for refusal in refusals if refusal.table)):
+            for model in models_of(project, table, settings.staging):
+                _update(project, model, table, settings, plan)
+        return plan
     relation = _source(project, settings, plan, is_needed=bool(tables))
     for refusal in refusals:
         # What nothing tells here may be told by a model that somebody wrote.
-        by_hand = _models_of(project, refusal.table, settings.staging) if refusal.table else []
+        by_hand = models_of(project, refusal.table, settings.staging) if refusal.table else []
         for model in by_hand:
             if refusal.table:
                 _update(project, model, refusal.table, settings, plan)
@@ -76,18 +106,18 @@ def plan_of(project: Project, tables: Sequence[Table], refusals: Sequence[Refusa
             plan.refusals.append(refusal)
     missing: dict[str, Table] = {}
     for table in tables:
-        models = _models_of(project, table, settings.staging)
+        models = models_of(project, table, settings.staging)
         for model in models:
             _update(project, model, table, settings, plan)
         if not models:
             missing[table.label] = table
     _create(project, missing, relation, settings, plan)
     if settings.is_whole:
-        _note_refusals(project, plan)
+        note_refusals(project, plan)
     return plan
 
 
-def _models_of(project: Project, table: Table, staging: tuple[str, str]) -> list[Model]:
+def models_of(project: Project, table: Table, staging: tuple[str, str]) -> list[Model]:
     """Return the models below --into that call the source macro for a table, whatever their files are called."""
     within = [model for model in project.models.values() if project.is_within(model.path)]
     return [m for m in within if any(_is_of(project, call, table, staging) for call in m.calls)]
@@ -115,10 +145,14 @@ def _is_of(project: Project, call: Call, table: Table, staging: tuple[str, str])
 
 def _update(project: Project, model: Model, table: Table, settings: Settings, plan: Plan) -> None:
     path = project.patch_of(model.name)
+    if path is None and settings.only_columns:
+        plan.misfits.append(f"{model.name} has no YAML that columns could be added to; run this without --columns.")
+        return
     if path is None:
         key = model.unique_key or list(table.key)
-        path = _free(project, model.path.parent, model.name, plan)
-        plan.files[path] = model_text(model.name, _with_key(table, key), settings.materialized)
+        path = free_path(project, model.path.parent, model.name, plan)
+        with_key, materialized = _with_key(table, key), model.materialized or settings.materialized
+        plan.files[path] = _yaml(project, model.name, with_key, materialized, settings)
         plan.written.append(model.name)
         plan.news.append(f"{model.name} has no YAML yet")
         return
@@ -126,6 +160,8 @@ def _update(project: Project, model: Model, table: Table, settings: Settings, pl
     declared = {column.name.lower(): column for column in document.columns(model.name)}
     known = {*declared, *(name.lower() for name in (*model.ignored, *document.ignored(model.name)))}
     new = [column for column in table.columns if column.name.lower() not in known]
+    if settings.only_columns:
+        new = [column.of_the_source() for column in new]
     if unsettled := [name for name in table.unsettled if name.lower() not in known]:
         plan.misfits.append(
             f"{model.name}: {', '.join(unsettled)} has bytes, which arrive as text, and nothing tells whether this is "
@@ -145,7 +181,7 @@ def _update(project: Project, model: Model, table: Table, settings: Settings, pl
         plan.unchanged.append(model.name)
         return
     plan.written.append(model.name)
-    plan.columns_added += len(new)
+    plan.add_columns(model.name, new)
     plan.news.append(f"{model.name} has no column {names}")
 
 
@@ -202,13 +238,23 @@ def _create(
         else:
             folder = project.into.joinpath(*paths[label].parts[:-1])
             if project.patch_of(name) is None:
-                path = _free(project, folder, name, plan)
-                plan.files[path] = model_text(name, table, settings.materialized)
+                path = free_path(project, folder, name, plan)
+                plan.files[path] = _yaml(project, name, table, settings.materialized, settings)
             else:
                 _update_orphan(project, Model(name, folder / f"{name}.sql"), table, plan)
             plan.files[folder / f"{name}.sql"] = _sql(table, relation, settings)
             plan.written.append(name)
             plan.news.append(f"{table.label} has no model")
+
+
+def _yaml(project: Project, name: str, table: Table, materialized: str, settings: Settings) -> str:
+    snapshot = settings.snapshot.relation_of(table) if settings.snapshot else ("", "")
+    declared = project.source_of(*snapshot)
+    # A history has several versions of a row, and the keys of the package are no columns of a snapshot.
+    is_comparable = materialized != "history" and table.key[:1] not in (("_change_id",), ("_row_id",))
+    return model_text(
+        name, table, materialized, settings.stream.tests_of_models, declared if declared and is_comparable else ()
+    )
 
 
 _OTHER = (
@@ -226,12 +272,12 @@ def _update_orphan(project: Project, model: Model, table: Table, plan: Plan) -> 
     if new := [column for column in table.columns if column.name.lower() not in declared]:
         try:
             plan.files[path] = document.with_columns(model.name, new)
-            plan.columns_added += len(new)
+            plan.add_columns(model.name, new)
         except NotEditable as problem:
             plan.misfits.append(f"{model.name}: no column can be added to {project.shown(path)}, since {problem}.")
 
 
-def _free(project: Project, folder: Path, name: str, plan: Plan) -> Path:
+def free_path(project: Project, folder: Path, name: str, plan: Plan) -> Path:
     """Return a path for a model's YAML that no file has, whatever its case."""
     there = {path.name.lower() for path in folder.iterdir()} if folder.is_dir() else set()
     number = 0
@@ -246,17 +292,24 @@ def _sql(table: Table, relation: tuple[str, str], settings: Settings) -> str:
     config = [f"materialized={jinja_literal(settings.materialized)}", f"unique_key={jinja_value(table.key)}"]
     if settings.tags:
         config.append(f"tags=[{', '.join(jinja_literal(tag) for tag in settings.tags)}]")
+    source = ", ".join(jinja_literal(name) for name in relation)
+    return (
+        f"{{{{ config({', '.join(config)}) }}}}\n"
+        f"{{{{ reconcile.{MACROS[table.source]}(source({source}), {_named(table)}) }}}}\n"
+    )
+
+
+def _named(table: Table) -> str:
+    """Return how the source macro is told the table."""
+    if table.source in ("spanner", "bigtable"):
+        return f"object={jinja_literal(table.objects[0])}"
     parts = [("database", table.database), ("schema", table.schema), ("table", table.name)]
     named = [(part, name) for part, name in parts if name is not None]
     if any("." in name for _, name in named):
         of_table = f"{{{', '.join(f'{jinja_literal(part)}: {jinja_literal(name)}' for part, name in named)}}}"
     else:
         of_table = jinja_literal(".".join(name for _, name in named))
-    source = ", ".join(jinja_literal(name) for name in relation)
-    return (
-        f"{{{{ config({', '.join(config)}) }}}}\n"
-        f"{{{{ reconcile.datastream_{table.source}(source({source}), table={of_table}) }}}}\n"
-    )
+    return f"table={of_table}"
 
 
 def _with_key(table: Table, key: Sequence[str]) -> Table:
@@ -270,12 +323,15 @@ def _source(project: Project, settings: Settings, plan: Plan, is_needed: bool) -
         return found
     if not is_needed:
         return schema, table
-    plan.files[_free(project, project.into, "_sources", plan)] = source_text(schema, schema, table, _TESTS_OF_STAGING)
+    plan.files[free_path(project, project.into, "_sources", plan)] = source_text(
+        schema, schema, table, settings.stream.tests
+    )
     plan.news.append(f"no YAML declares the source {schema}.{table}")
     return schema, table
 
 
-def _note_refusals(project: Project, plan: Plan) -> None:
+def note_refusals(project: Project, plan: Plan) -> None:
+    """Add to a plan the list of the tables without a model, if it is another one than the last run wrote."""
     path = project.into / NOT_GENERATED
     there = path.read_bytes().decode("utf-8", "replace") if path.exists() else None
     text = _not_generated(plan.refusals) if plan.refusals else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,26 @@ from jinja2.exceptions import TemplateSyntaxError
 from reconcile_jobs.generation.yaml_edits import Document, UnreadableYaml, paths_of_models
 from reconcile_jobs.process.errors import UsageError
 
-__all__ = ["Call", "Model", "Project"]
+__all__ = ["MACROS", "Call", "Model", "Project", "argument", "calls_of", "constant", "parsed"]
 
 _environment = Environment(extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
-_SOURCES = ("mysql", "oracle", "postgresql", "sqlserver")
+# The macros by the source of a table, and what their arguments are.
+MACROS = {
+    **{source: f"datastream_{source}" for source in ("mysql", "oracle", "postgresql", "sqlserver")},
+    "spanner": "spanner_change_stream",
+    "bigtable": "bigtable_change_stream",
+}
+_SOURCES = {macro: source for source, macro in MACROS.items()}
+_ARGUMENTS = {
+    "spanner": ("relation", "object", "columns"),
+    "bigtable": ("relation", "object", "garbage_collection", "columns"),
+}
+_OF_DATASTREAM = ("relation", "object", "generations", "columns", "table")
 
 
 @dataclass(frozen=True)
 class Call:
-    """What a source macro of Datastream is called with, as far as it is written out.
+    """What a source macro is called with, as far as it is written out.
 
     `relation`: the names in `source(...)`, or the one in `ref(...)`. `tables`: database, schema and table of each.
     """
@@ -38,7 +49,7 @@ class Call:
 class Model:
     """A model of the project: its file, the calls in it, and what its `config(...)` says, as far as it is written.
 
-    `ignored`: the columns in `meta={'ignored_columns': [...]}`.
+    `ignored`: the columns in `meta={'ignored_columns': [...]}`. `rows`: the relations whose cells it has as rows.
     """
 
     name: str
@@ -46,6 +57,8 @@ class Model:
     calls: list[Call] = field(default_factory=list)
     unique_key: list[str] | None = None
     ignored: list[str] = field(default_factory=list)
+    materialized: str | None = None
+    rows: list[tuple[str, ...]] = field(default_factory=list)
 
 
 class Project:
@@ -103,9 +116,9 @@ class Project:
     def _read_model(self, path: Path) -> None:
         text = _text(path)
         model = Model(path.stem, path)
-        if "datastream_" in text:
+        if any(macro in text for macro in (*_SOURCES, "bigtable_rows")):
             try:
-                _read_calls(_environment.parse(text), model)
+                _read_calls(parsed(text), model)
             except TemplateSyntaxError as problem:
                 self.unreadable[path] = f"line {problem.lineno}: {problem.message}"
         # Names are the project's: of two files of one name dbt takes neither.
@@ -156,34 +169,56 @@ def _text(path: Path) -> str:
         raise UsageError(f"{path} cannot be read: {why}. Nothing was written.") from None
 
 
-def _read_calls(template: nodes.Template, model: Model) -> None:
+def parsed(text: str) -> nodes.Template:
+    """Return the syntax tree of a template. Raises TemplateSyntaxError."""
+    return _environment.parse(text)
+
+
+def calls_of(template: nodes.Template) -> Iterator[tuple[str, nodes.Call]]:
+    """Yield the calls of the package's macros with their names."""
     for call in template.find_all(nodes.Call):
         callee = call.node
-        if isinstance(callee, nodes.Name) and callee.name == "config":
-            said = {pair.key: _constant(pair.value) for pair in call.kwargs}
+        package = callee.node if isinstance(callee, nodes.Getattr) else None
+        if isinstance(callee, nodes.Getattr) and isinstance(package, nodes.Name) and package.name == "reconcile":
+            yield callee.attr, call
+
+
+def argument(call: nodes.Call, names: Sequence[str], name: str) -> nodes.Node | None:
+    """Return an argument of a call whose arguments have names in this order; None if it is not given."""
+    given = dict(zip(names, call.args, strict=False)) | {pair.key: pair.value for pair in call.kwargs}
+    return given.get(name)
+
+
+def _read_calls(template: nodes.Template, model: Model) -> None:
+    for call in template.find_all(nodes.Call):
+        if isinstance(call.node, nodes.Name) and call.node.name == "config":
+            said = {pair.key: constant(pair.value) for pair in call.kwargs}
             if (key := said.get("unique_key")) is not None:
                 model.unique_key = [key] if isinstance(key, str) else [str(name) for name in key]
             if isinstance(meta := said.get("meta"), dict):
                 model.ignored = [str(name) for name in meta.get("ignored_columns") or []]
-        if not isinstance(callee, nodes.Getattr) or not isinstance(callee.node, nodes.Name):
-            continue
-        source = callee.attr.removeprefix("datastream_")
-        if callee.node.name == "reconcile" and callee.attr.startswith("datastream_") and source in _SOURCES:
-            model.calls.append(_call(source, call))
+            if said.get("materialized"):
+                model.materialized = str(said["materialized"])
+    for name, call in calls_of(template):
+        if name in _SOURCES:
+            model.calls.append(_call(_SOURCES[name], call))
+        elif name == "bigtable_rows":
+            model.rows.append(_relation(argument(call, ("relation", "columns"), "relation")))
+
+
+def _relation(relation: nodes.Node | None) -> tuple[str, ...]:
+    """Return the names in `source(...)` or `ref(...)`."""
+    parts = [constant(part) for part in relation.args] if isinstance(relation, nodes.Call) else []
+    return tuple(str(part) for part in parts if part is not None)
 
 
 def _call(source: str, call: nodes.Call) -> Call:
-    names = ("relation", "object", "generations", "columns", "table")
-    given = dict(zip(names, call.args, strict=False)) | {pair.key: pair.value for pair in call.kwargs}
-    relation = given.get("relation")
-    of_relation: tuple[str, ...] = ()
-    if isinstance(relation, nodes.Call):
-        parts = [_constant(part) for part in relation.args]
-        of_relation = tuple(str(part) for part in parts if part is not None)
-    tables, objects = _constant(given.get("table")), _constant(given.get("object"))
+    names = _ARGUMENTS.get(source, _OF_DATASTREAM)
+    tables, objects = (constant(argument(call, names, name)) for name in ("table", "object"))
     listed = [tables] if isinstance(tables, str | dict) else tables or []
     places = [place for name in listed if (place := _place(name)) is not None]
-    return Call(source, of_relation, tuple(places), tuple([objects] if isinstance(objects, str) else objects or []))
+    of_objects = tuple([objects] if isinstance(objects, str) else objects or [])
+    return Call(source, _relation(argument(call, names, "relation")), tuple(places), of_objects)
 
 
 def _place(name: Any) -> tuple[str | None, str, str] | None:
@@ -195,7 +230,7 @@ def _place(name: Any) -> tuple[str | None, str, str] | None:
     return parts[0] if len(parts) == 3 else None, parts[-2], parts[-1]
 
 
-def _constant(node: nodes.Node | None) -> Any:
+def constant(node: nodes.Node | None) -> Any:
     """Return the value of what is written out, None of what is only known when dbt runs."""
     if not isinstance(node, nodes.Expr):
         return None

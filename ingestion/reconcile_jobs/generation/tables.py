@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from reconcile_jobs.generation.avro_types import Header
 from reconcile_jobs.generation.declarations import (
     Declaration,
     Values,
@@ -18,10 +17,11 @@ from reconcile_jobs.generation.declarations import (
     of_kind,
 )
 from reconcile_jobs.generation.observations import Observations, Observed, Place
+from reconcile_jobs.generation.witnesses import Testimony, Witness, types_of
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.staging import quoted
 
-__all__ = ["Answer", "Column", "DictionaryTable", "Refusal", "Table", "is_undeclarable", "label_of", "tables_of"]
+__all__ = ["Answer", "Column", "Refusal", "Table", "is_undeclarable", "label_of", "tables_of"]
 
 # Keys that are no columns: each event is a row; the address of the row.
 _OF_THE_PACKAGE = ("_change_id", "_row_id")
@@ -35,6 +35,15 @@ class Column:
     declaration: Declaration
     description: str = ""
     values: Values = field(default_factory=Values, compare=False)
+    # What the source itself says of the type, if every value that came is of it: the order of the batches has no part.
+    own: Declaration | None = field(default=None, compare=False)
+
+    def of_the_source(self) -> Column:
+        """Return the column with the type that the source says, or as a string, which holds every value."""
+        return replace(self, declaration=self.own or _UNTOLD)
+
+
+_UNTOLD = Declaration("string", witness="the source has not told the type")
 
 
 @dataclass(frozen=True)
@@ -83,19 +92,9 @@ class Answer:
     encodings: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class DictionaryTable:
-    """What the source's own dictionary says of a table; without a key `key` is empty."""
-
-    columns: Mapping[str, Declaration]
-    descriptions: Mapping[str, str]
-    key: tuple[str, ...]
-    description: str = ""
-
-
 def label_of(place: Place, with_database: bool = False) -> str:
     """Return the name of a table for people, patterns and files of keys: shop.orders; odd parts in backticks."""
-    parts = [place.schema, place.table]
+    parts = [place.schema, place.table] if place.schema else [place.table]
     if with_database and place.database:
         parts.insert(0, place.database)
     return ".".join(part if re.fullmatch(r"[^`.\s]+", part) else quoted(part) for part in parts)
@@ -103,8 +102,7 @@ def label_of(place: Place, with_database: bool = False) -> str:
 
 def tables_of(
     observations: Observations,
-    headers: Iterable[Header] = (),
-    dictionary: Mapping[Place, DictionaryTable] | None = None,
+    testimonies: Sequence[Testimony] = (),
     answers: Mapping[str, Answer] | None = None,
     select: Sequence[str] = (),
     exclude: Sequence[str] = (),
@@ -112,12 +110,10 @@ def tables_of(
 ) -> tuple[list[Table], list[Refusal]]:
     """Return the tables by their labels, and those that no model can be written for. Raises UsageError.
 
-    `is_whole`: all records were read, so that a table in `answers` without a record is a mistake.
+    `testimonies`: of each witness of types but the values, the best first. `is_whole`: all records were read, so that
+    a table in `answers` without a record is a mistake.
     """
     answers = dict(answers or {})
-    of_headers: dict[Place, list[Header]] = {}
-    for header in headers:
-        of_headers.setdefault(header.place, []).append(header)
     databases: dict[tuple[str, str], set[str | None]] = {}
     for place in observations.tables:
         databases.setdefault((place.schema, place.table), set()).add(place.database)
@@ -132,7 +128,8 @@ def tables_of(
         if not _selected(label, select, exclude):
             continue
         answer = answers.get(label, Answer())
-        table = _table(place, label, observed, of_headers.get(place, []), (dictionary or {}).get(place), answer)
+        witnesses = [testimony[place] for testimony in testimonies if place in testimony]
+        table = _table(place, label, observed, witnesses, answer)
         own = tuple(sorted(name for name in observed.objects if owners[name] == 1))
         table = replace(table, objects=own, database=place.database if several else None)
         if several and place.database is None:
@@ -166,8 +163,7 @@ def _table(
     place: Place,
     label: str,
     observed: Observed,
-    headers: Sequence[Header],
-    dictionary: DictionaryTable | None,
+    witnesses: Sequence[Witness],
     answer: Answer,
 ) -> Table:
     """Return what the records, Avro's headers, the dictionary and `--keys` together say of a table.
@@ -176,7 +172,9 @@ def _table(
     encoding of a column that the table does not have.
     """
     source = next(iter(observed.sources)) if len(observed.sources) == 1 else ""
-    columns = _columns(observed, headers, dictionary)
+    if answer.encodings and source == "spanner":
+        raise UsageError(f"--keys: {label} has encodings, and the bytes of Spanner need none: give its key alone.")
+    columns = _columns(observed, witnesses)
     by_lower = {column.name.lower(): column for column in columns}
     if unknown := sorted(name for name in answer.encodings if name.lower() not in by_lower):
         raise UsageError(f"--keys: {label} has no column {', '.join(unknown)}, whose encoding is given there.")
@@ -185,12 +183,14 @@ def _table(
     for column in columns:
         if encoding := encodings.get(column.name.lower()):
             witness = f"the values: text in {encoding}, by --keys"
-            settled.append(replace(column, declaration=Declaration("binary", encoding, witness)))
+            binary = Declaration("binary", encoding, witness)
+            settled.append(replace(column, declaration=binary, own=binary))
         elif _needs_encoding(column, source):
             unsettled.append(column.name)
         else:
             settled.append(column)
-    key = answer.key or (dictionary.key if dictionary else ()) or tuple(observed.key or ())
+    of_witness = next((witness.key for witness in witnesses if witness.key), ())
+    key = answer.key or of_witness or tuple(observed.key or ())
     return Table(
         label=label,
         source=source,
@@ -199,7 +199,7 @@ def _table(
         name=place.table,
         key=tuple(by_lower[name.lower()].name if name.lower() in by_lower else name for name in key),
         columns=tuple(column for column in settled if not is_undeclarable(column.name)),
-        description=dictionary.description if dictionary else "",
+        description=next((witness.description for witness in witnesses if witness.description), ""),
         left_out=tuple(column.name for column in settled if is_undeclarable(column.name)),
         unsettled=tuple(unsettled),
         named_key=tuple(observed.key or ()),
@@ -218,6 +218,13 @@ def _refusal(table: Table, observed: Observed, answer: Answer) -> Refusal | None
             "two columns of one name",
             f"A record has two columns whose names differ in case only ({names}), and Spark ignores case. Rename one "
             "at the source, or write the model by hand with one of them.",
+        )
+    if not observed.columns:
+        return Refusal(
+            label,
+            "no columns",
+            "No record of it that can be read has values, so that nothing tells its columns. Run this again when one "
+            "has come.",
         )
     if not table.key:
         return _refusal_of_key(table, is_known=observed.key == [])
@@ -289,42 +296,40 @@ def _refusal_of_key(table: Table, is_known: bool) -> Refusal:
 
 
 def _needs_encoding(column: Column, source: str) -> bool:
-    """Whether bytes came as text without a note of the append job that says base64; the macro of MySQL takes hex."""
+    """Whether bytes came as text without a note of the append job that says base64.
+
+    The macro of MySQL takes them for hex, that of Spanner for base64.
+    """
     declared = column.declaration
-    if "binary" not in declared.data_type or declared.encoding or source == "mysql":
+    if "binary" not in declared.data_type or declared.encoding or source in ("mysql", "spanner"):
         return False
     return column.values.without_kind > 0
 
 
-def _columns(observed: Observed, headers: Sequence[Header], dictionary: DictionaryTable | None) -> list[Column]:
+def _columns(observed: Observed, witnesses: Sequence[Witness]) -> list[Column]:
     """Return the columns. Of names that differ only in case, the one that was seen last is the column's.
 
-    The type is the dictionary's, else the Avro headers', else that of the append job's notes. The values can only make
-    it wider, and they alone decide if nothing else shows the type.
+    The type is that of the first witness that knows the column: the dictionary, the Avro headers, the append job's
+    notes. The values can only make it wider, and they alone decide if nothing else shows the type.
     """
     newest: dict[str, str] = {}
     for name in observed.ordered():
         lower = name.lower()
         if lower not in newest or observed.last_seen[name] > observed.last_seen[newest[lower]]:
             newest[lower] = name
-    declared: dict[str, Declaration] = {}
-    for header in headers:
-        for name, declaration in header.columns.items():
-            lower = name.lower()
-            declared[lower] = joined(declared[lower], declaration) if lower in declared else declaration
-    of_dictionary = {
-        name.lower(): declaration for name, declaration in (dictionary.columns if dictionary else {}).items()
-    }
-    descriptions = {name.lower(): text for name, text in (dictionary.descriptions if dictionary else {}).items()}
+    of_witnesses = types_of(witnesses)
+    descriptions = {name.lower(): text for w in reversed(witnesses) for name, text in w.descriptions.items()}
     columns = []
     for lower, name in newest.items():
         values = Values()
         for spelled, of_name in observed.columns.items():
             if spelled.lower() == lower:
                 values.merge(of_name)
-        shown = of_dictionary.get(lower) or declared.get(lower) or _of_notes(values)
-        declaration = declaration_of_values(values) if shown is None else _wide_enough(shown, values)
-        columns.append(Column(name, declaration, descriptions.get(lower, ""), values))
+        of_the_source = of_witnesses.get(lower)
+        witness = of_the_source or _of_notes(values)
+        declaration = declaration_of_values(values) if witness is None else _wide_enough(witness, values)
+        own = of_the_source if of_the_source and holds(of_the_source, values) else None
+        columns.append(Column(name, declaration, descriptions.get(lower, ""), values, own))
     return columns
 
 

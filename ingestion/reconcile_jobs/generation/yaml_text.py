@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconcile_jobs.generation.escaping import commented, yaml_value
+from reconcile_jobs.generation.escaping import commented, jinja_literal, yaml_value
 from reconcile_jobs.generation.tables import Column, Table
 
-__all__ = ["column_in_braces", "column_lines", "model_text", "source_text"]
+__all__ = ["column_in_braces", "column_lines", "model_text", "source_text", "view_text"]
 
 _ONCE = "# Written by generate.py, once: whatever is changed here stays."
 
@@ -40,8 +40,14 @@ def _in_braces(text: str) -> str:
     return f'"{value}"' if value[0] != '"' and any(mark in value for mark in ",[]{}") else value
 
 
-def model_text(name: str, table: Table, materialized: str) -> str:
-    """Return the YAML of a model."""
+def model_text(
+    name: str, table: Table, materialized: str, tests: Sequence[str] = (), snapshot: Sequence[str] = ()
+) -> str:
+    """Return the YAML of a model.
+
+    `tests`: those that it has beside the tests of its key. `snapshot`: the names of a source with the table's own rows,
+    with which parity compares the model.
+    """
     lines = ["models:", f"  - name: {yaml_value(name)}"]
     if table.description:
         lines.append(f"    description: {yaml_value(table.description)}")
@@ -49,24 +55,36 @@ def model_text(name: str, table: Table, materialized: str) -> str:
     if materialized == "history":
         lines.append("      - reconcile.history_is_sound")
     if table.key and table.key[0] not in ("_change_id", "_row_id"):
-        keys = [yaml_value(key) for key in table.key]
-        lines += [
-            "      - reconcile.one_payload_per_sequence:",
-            "          arguments:",
-            *(
-                [f"            key: {keys[0]}"]
-                if len(keys) == 1
-                else ["            key:", *(f"              - {key}" for key in keys)]
-            ),
-        ]
-    if table.key and table.key[0] != "_change_id":
+        lines += ["      - reconcile.one_payload_per_sequence:", "          arguments:", *_key_lines(table)]
+    if table.key and table.key[0] != "_change_id" and table.source != "bigtable":  # whose records name no key
         lines.append("      - reconcile.key_is_the_sources")
+    lines += [f"      - {test}" for test in tests]
+    if snapshot:
+        source = f"source({', '.join(jinja_literal(name) for name in snapshot)})"
+        lines += ["      - reconcile.parity:", "          arguments:", f"            compare_to: {yaml_value(source)}"]
+        lines += _key_lines(table)
     if lines[-1].endswith("data_tests:"):
         lines.pop()
     lines.append("    columns:")
     for name in table.left_out:
         lines.append(f"      # not declared, since the package takes no such name: {commented(name)}")
     for column in table.columns:
+        first, *rest = column_lines(column)
+        lines += [f"      - {first}", *(f"        {line}" for line in rest)]
+    return f"{_ONCE} A later run adds columns that are new.\n" + "\n".join(lines) + "\n"
+
+
+def _key_lines(table: Table) -> list[str]:
+    keys = [yaml_value(key) for key in table.key]
+    if len(keys) == 1:
+        return [f"            key: {keys[0]}"]
+    return ["            key:", *(f"              - {key}" for key in keys)]
+
+
+def view_text(name: str, columns: Sequence[Column]) -> str:
+    """Return the YAML of a view of rows."""
+    lines = ["models:", f"  - name: {yaml_value(name)}", "    columns:"]
+    for column in columns:
         first, *rest = column_lines(column)
         lines += [f"      - {first}", *(f"        {line}" for line in rest)]
     return f"{_ONCE} A later run adds columns that are new.\n" + "\n".join(lines) + "\n"

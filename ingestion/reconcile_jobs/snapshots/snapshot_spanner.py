@@ -16,6 +16,7 @@ from reconcile_jobs.process.errors import JobError, Undecided, UsageError, expla
 from reconcile_jobs.snapshots import snapshot_table
 from reconcile_jobs.snapshots.snapshot_jdbc import Snapshot, named_columns, not_exact, reader_of_type
 from reconcile_jobs.spanner.backfill import Column, Table, rows_of, shares_of
+from reconcile_jobs.spanner.column_types import SPARK_TYPES
 from reconcile_jobs.spanner.queries import Client, DatabaseName
 from reconcile_jobs.spanner.stream_decoder import Rows
 from reconcile_jobs.staging import TableName, quoted
@@ -31,24 +32,6 @@ _COMMENT = "A source's own rows, read from Spanner as of one timestamp; each loa
 
 # How many rows Python hands back to Spark at a time.
 _BATCH = 10_000
-
-# Spark's types of Spanner's; a PostgreSQL numeric has up to 147,455 digits.
-_TYPES = {
-    "BOOL": "boolean",
-    "INT64": "bigint",
-    "FLOAT64": "double",
-    "FLOAT32": "float",
-    "NUMERIC": "decimal(38,9)",
-    "STRING": "string",
-    "BYTES": "binary",
-    "PROTO": "binary",
-    "ENUM": "bigint",
-    "DATE": "date",
-    "TIMESTAMP": "timestamp",
-    "JSON": "string",
-    "UUID": "string",
-    "INTERVAL": "string",
-}
 
 
 @dataclass(frozen=True)
@@ -205,7 +188,7 @@ def _fields(client: Client, table: Table, declared: list[str | None]) -> list[Fi
         kind = field_type.type_.array_element_type if is_array else field_type.type_
         code = types.TypeCode(kind.code).name
         is_pg_numeric = kind.type_annotation == types.TypeAnnotationCode.PG_NUMERIC
-        usual = "string" if is_pg_numeric else _TYPES.get(code)
+        usual = "string" if is_pg_numeric else SPARK_TYPES.get(code)
         shown = f"ARRAY<{code}>" if is_array else code
         text = reader_of_type(asked or usual) if usual else None
         if text is None:
