@@ -64,7 +64,9 @@ def main(words: list[str], console: Console) -> None:
     parser = Parser(prog="generate.py", description=__doc__)
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
     options = kinds.add_parser("datastream", help="records of Datastream", epilog=_EPILOG)
-    options.add_argument("--staging", required=True, metavar="SCHEMA.TABLE", help="the staging table")
+    options.add_argument(
+        "--staging", required=True, metavar="SCHEMA.TABLE", help="the staging table; also CATALOG.SCHEMA.TABLE"
+    )
     options.add_argument("--into", required=True, metavar="FOLDER", help="the folder of the models, as models/shop")
     options.add_argument("--path", metavar="PATH", help="where Avro files are, whose headers tell types")
     options.add_argument(
@@ -105,7 +107,7 @@ def main(words: list[str], console: Console) -> None:
     staging = TableName.parse(given.staging)
     answers = read_keys(given.keys)
     settings = Settings(
-        (staging.parts[-2], staging.parts[-1]),
+        (staging.schema, staging.parts[-1]),
         Pattern(given.name),
         given.materialized,
         tuple(given.tag),

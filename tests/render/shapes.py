@@ -237,7 +237,7 @@ class Life:
         """Let staging have the shape's snapshot; `said`: what is otherwise of it. It has no longer all of its rows."""
         cut = {**self.shape.snapshot, **said}
         self.warehouse.staged = batch = cut.pop("batch")
-        self.warehouse.has(STAGING, reconcile__snapshot_append="beside-0/1/2")
+        self.warehouse.has(self.shape.staging, reconcile__snapshot_append="beside-0/1/2")
         self.warehouse.answers |= {
             "where object = '#snapshot' and source = 'snapshot'": {"record": json.dumps(cut), "batch": batch},
             "where object = '#snapshot of ": {"rows": cut["rows"]},

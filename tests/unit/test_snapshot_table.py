@@ -32,7 +32,7 @@ class Frame:
 
 
 def properties(monkeypatch: pytest.MonkeyPatch, file_format: str, **types: str) -> dict[str, str]:
-    monkeypatch.setattr(snapshot_table, "format_of", lambda spark: FORMATS[file_format]())
+    monkeypatch.setattr(snapshot_table, "format_of", lambda spark, catalog: FORMATS[file_format]())
     rows: Any = Frame(**types)
     snapshot_table.writer(rows, TableName.parse("lake.orders"), "a comment", {"reconcile.snapshot": "csv"})
     found: dict[str, str] = rows.properties

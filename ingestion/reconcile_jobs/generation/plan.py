@@ -268,11 +268,11 @@ def _source(project: Project, settings: Settings, plan: Plan, is_needed: bool) -
     schema, table = settings.staging
     if found := project.source_of(schema, table):
         return found
-    if not is_needed:
-        return schema, table
-    plan.files[_free(project, project.into, "_sources", plan)] = source_text(schema, schema, table, _TESTS_OF_STAGING)
-    plan.news.append(f"no YAML declares the source {schema}.{table}")
-    return schema, table
+    name = schema.replace(".", "_")  # with a catalog the schema has a dot, which would be one of a source's name
+    if is_needed:
+        plan.files[_free(project, project.into, "_sources", plan)] = source_text(name, schema, table, _TESTS_OF_STAGING)
+        plan.news.append(f"no YAML declares the source {schema}.{table}")
+    return name, table
 
 
 def _note_refusals(project: Project, plan: Plan) -> None:
