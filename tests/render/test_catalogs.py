@@ -203,6 +203,18 @@ def test_dbt_is_not_asked_for_a_relation_whose_schema_has_a_catalog() -> None:
     assert asked == ["show tables in `lake`.`raw`"], "once for a schema, and no views of a catalog that has none"
 
 
+def test_a_test_of_dbt_build_sees_what_dbt_has_just_made() -> None:
+    life = Life(thing(**IN_LAKE))
+    made = Relation("lake.raw", "made_by_dbt")
+    macros = life.project.macros
+    assert macros.existing_relation(made) is None
+    life.warehouse.has(str(made))
+    for which, resource, found in (("run", "model", None), ("build", "model", None), ("build", "test", made)):
+        life.project.context["flags"] = SimpleNamespace(WHICH=which)
+        life.project.context["model"] = SimpleNamespace(resource_type=resource)
+        assert str(macros.existing_relation(made)) == str(found)
+
+
 # --- what a project declares ------------------------------------------------------------------------------------------
 
 
