@@ -156,6 +156,8 @@ replace where relation = 'ice.demo.orders'
 select 'ice.demo.orders' as relation, batch, kind, name, spelled, form, is_declared, records
 from reconcile_notes_fbcf77ffe001;
 
+select count(*) from reconcile_changes_fbcf77ffe001 where (_change_error is null and `id` is null);
+
 cache table reconcile_fold_fbcf77ffe001 as
 select *
 from (
@@ -170,78 +172,161 @@ select
     _change_sequence as _change_applied_sequence
 from (
     select
-        winner.* except (_change_batch),
-        greatest(winner._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
-        _change_contenders,
+        winner.* except (_change_batch, _change_undone_in),
+        batch as _change_batch,
+        if(contenders is null and batch > winner._change_batch, array(struct(if(winner._deleted, winner._row_id, '') as address, winner._change_sequence as sequence, winner._change_time as time, winner._change_batch as batch)), contenders) as _change_contenders,
+        displaced as _change_displaced,
         records as _change_records,
         sequences as _change_sequences
     from (
         select
-            if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as winner,
-            if(cardinality(later) = 0, null, concat(
-                if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
-                array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
-            )) as _change_contenders,
-            records,
-            sequences
+            *,
+            filter(kept, change -> change.sequence <> winner._change_sequence) as displaced,
+            greatest(
+                winner._change_batch,
+                array_max(transform(contenders, change -> change.batch)),
+                array_max(transform(kept, change -> change.batch)),
+                undone_in
+            ) as batch
         from (
             select
-                newest,
-                written,
-                transform(
-                    filter(deletes, change -> change.transaction = newest._change_transaction and change.sequence > coalesce(written._change_sequence, '')),
-                    change -> struct(change.address, change.sequence, change.time, change.batch)
-                ) as later,
-                records,
-                sequences
+                *,
+                if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as winner,
+                if(cardinality(later) = 0, null, concat(
+                    if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
+                    array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+                )) as contenders
             from (
-                select * except (written), if(written._change_transaction = newest._change_transaction, written, null) as written
+                select
+                    *,
+                    if(certain is null or get(standing, 0)._change_sequence >= certain._change_sequence, get(standing, 0), certain) as newest,
+                    coalesce(get(standing, 0), certain_written) as written,
+                    transform(
+                        filter(deletes, change -> change.transaction = if(certain is null or get(standing, 0)._change_sequence >= certain._change_sequence, get(standing, 0), certain)._change_transaction and change.sequence > coalesce(coalesce(get(standing, 0), certain_written)._change_sequence, '')),
+                        change -> struct(change.address, change.sequence, change.time, change.batch)
+                    ) as later,
+                    if(cardinality(standing) = 0 or certain is null and undone is null and get(standing, 0)._change_sequence = get(standing, -1 + cardinality(standing))._change_sequence, null, array_sort(
+                        concat(
+                            transform(
+                                filter(
+                                    if(undone is null, standing, concat(standing, array(undone))),
+                                    (change, place) -> place = 0 or place = cardinality(standing) or change._change_sequence <> get(standing, place - 1)._change_sequence
+                                ),
+                                change -> struct(case when change._deleted then 'delete' when change._change_is_insert then 'insert' else 'update' end as type, change._change_sequence as sequence, change._change_time as time, change._change_batch as batch, change._row_id as address, change._change_transaction as transaction, if(change._deleted, null, struct(change.`placed_at` as `placed_at`, change.`ratio` as `ratio`, change.`status` as `status`, change.`total` as `total`)) as row)
+                            ),
+                            if(certain_written is null, array(), array(if(
+                                exists(certain_later, change -> coalesce(certain_written._change_is_insert or change.address = certain_written._row_id, true)),
+                                struct('insert' as type, certain_written._change_sequence as sequence, certain_written._change_time as time, certain_written._change_batch as batch, cast(null as string) as address, certain_written._change_transaction as transaction, cast(null as struct<`placed_at`:timestamp,`ratio`:double,`status`:string,`total`:decimal(38,10)>) as row),
+                                struct(case when certain_written._deleted then 'delete' when certain_written._change_is_insert then 'insert' else 'update' end as type, certain_written._change_sequence as sequence, certain_written._change_time as time, certain_written._change_batch as batch, certain_written._row_id as address, certain_written._change_transaction as transaction, if(certain_written._deleted, null, struct(certain_written.`placed_at` as `placed_at`, certain_written.`ratio` as `ratio`, certain_written.`status` as `status`, certain_written.`total` as `total`)) as row)
+                            ))),
+                            transform(array_sort(filter(certain_later, change -> not exists(certain_later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch)))), change -> struct('delete' as type, change.sequence as sequence, change.time as time, change.batch as batch, change.address as address, certain._change_transaction as transaction, cast(null as struct<`placed_at`:timestamp,`ratio`:double,`status`:string,`total`:decimal(38,10)>) as row)),
+                            if(certain is null or certain._change_transaction is not null, array(), array(struct(case when certain._deleted then 'delete' when certain._change_is_insert then 'insert' else 'update' end as type, certain._change_sequence as sequence, certain._change_time as time, certain._change_batch as batch, certain._row_id as address, certain._change_transaction as transaction, if(certain._deleted, null, struct(certain.`placed_at` as `placed_at`, certain.`ratio` as `ratio`, certain.`status` as `status`, certain.`total` as `total`)) as row)))
+                        ),
+                        (one, other) -> case when one.sequence > other.sequence then -1 when one.sequence < other.sequence then 1 else 0 end
+                    )) as kept
                 from (
                     select
-                        max_by(
-                            struct(
-                                `id`,
-                                if(_change_type = 'delete', null, `status`) as `status`,
-                                if(_change_type = 'delete', null, `total`) as `total`,
-                                if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
-                                if(_change_type = 'delete', null, `ratio`) as `ratio`,
-                                _change_sequence,
-                                _change_time,
-                                _change_batch,
-                                _change_type = 'delete' as _deleted,
-                                _row_id,
-                                _change_transaction,
-                                _change_type = 'insert' as _change_is_insert
-                            ),
-                            struct(_change_sequence, _change_transaction is not null, -_change_batch)
-                        ) as newest,
-                        max_by(
-                            struct(
-                                `id`,
-                                if(_change_type = 'delete', null, `status`) as `status`,
-                                if(_change_type = 'delete', null, `total`) as `total`,
-                                if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
-                                if(_change_type = 'delete', null, `ratio`) as `ratio`,
-                                _change_sequence,
-                                _change_time,
-                                _change_batch,
-                                _change_type = 'delete' as _deleted,
-                                _row_id,
-                                _change_transaction,
-                                _change_type = 'insert' as _change_is_insert
-                            ),
-                            if(_change_type = 'delete', null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
-                        ) as written,
-                        collect_set(if(
-                            _change_type = 'delete',
-                            struct(_change_transaction as transaction, _row_id as address, _change_sequence as sequence, _change_time as time, _change_batch as batch),
-                            null
-                        )) as deletes,
-                        count(*) as records,
-                        collect_set(_change_sequence) as sequences
-                    from reconcile_changes_fbcf77ffe001
-                    where _change_error is null and `id` is not null
-                    group by `id`
+                        *,
+                        if(certain is null and forall(recent, change -> change._change_undone_in is not null), slice(recent, 1, 1), filter(recent, change -> change._change_undone_in is null)) as standing,
+                        if(certain is null and exists(recent, change -> change._change_undone_in is null), get(filter(recent, change -> change._change_undone_in is not null), 0), null) as undone,
+                        array_max(transform(filter(recent, change -> change._change_undone_in > change._change_batch), change -> change._change_undone_in)) as undone_in,
+                        transform(
+                        filter(deletes, change -> change.transaction = certain._change_transaction and change.sequence > coalesce(certain_written._change_sequence, '')),
+                        change -> struct(change.address, change.sequence, change.time, change.batch)
+                    ) as certain_later
+                    from (
+                        select
+                            * except (written, inserts),
+                            if(written._change_transaction = certain._change_transaction, written, null) as certain_written,
+                            array_sort(
+                                filter(
+                                    inserts,
+                                    change -> certain is null
+                                        or change._change_sequence >= certain._change_sequence
+                                        or change._change_transaction = certain._change_transaction
+                                        and change._change_sequence > coalesce(if(written._change_transaction = certain._change_transaction, written, null)._change_sequence, '')
+                                ),
+                                (one, other) -> case
+                                    when one._change_sequence > other._change_sequence then -1
+                                    when one._change_sequence < other._change_sequence then 1
+                                    else int(sign(one._change_batch - other._change_batch))
+                                end
+                            ) as recent
+                        from (
+                            select
+                                max_by(
+                                    struct(
+                                        `id`,
+                                        if(_change_type = 'delete', null, `status`) as `status`,
+                                        if(_change_type = 'delete', null, `total`) as `total`,
+                                        if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                                        if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                        _change_sequence,
+                                        _change_time,
+                                        _change_batch,
+                                        _change_type = 'delete' as _deleted,
+                                        _row_id,
+                                        _change_transaction,
+                                        _change_type = 'insert' as _change_is_insert,
+                                        _change_undone_in
+                                    ),
+                                    if(_change_type = 'insert' and _row_id is not null and _change_transaction is not null, null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
+                                ) as certain,
+                                max_by(
+                                    struct(
+                                        `id`,
+                                        if(_change_type = 'delete', null, `status`) as `status`,
+                                        if(_change_type = 'delete', null, `total`) as `total`,
+                                        if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                                        if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                        _change_sequence,
+                                        _change_time,
+                                        _change_batch,
+                                        _change_type = 'delete' as _deleted,
+                                        _row_id,
+                                        _change_transaction,
+                                        _change_type = 'insert' as _change_is_insert,
+                                        _change_undone_in
+                                    ),
+                                    if(_change_type = 'delete' or _change_type = 'insert' and _row_id is not null and _change_transaction is not null, null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
+                                ) as written,
+                                collect_list(if(
+                                    _change_type = 'insert' and _row_id is not null and _change_transaction is not null,
+                                    struct(
+                                        `id`,
+                                        if(_change_type = 'delete', null, `status`) as `status`,
+                                        if(_change_type = 'delete', null, `total`) as `total`,
+                                        if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                                        if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                        _change_sequence,
+                                        _change_time,
+                                        _change_batch,
+                                        _change_type = 'delete' as _deleted,
+                                        _row_id,
+                                        _change_transaction,
+                                        _change_type = 'insert' as _change_is_insert,
+                                        _change_undone_in
+                                    ),
+                                    null
+                                )) as inserts,
+                                collect_set(if(
+                                    _change_type = 'delete',
+                                    struct(_change_transaction as transaction, _row_id as address, _change_sequence as sequence, _change_time as time, _change_batch as batch),
+                                    null
+                                )) as deletes,
+                                count(*) as records,
+                                collect_set(_change_sequence) as sequences
+                            from (
+                                select *, cast(null as bigint) as _change_undone_in
+                                from (
+                                    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_time, _change_batch, _row_id, _change_transaction
+                                    from reconcile_changes_fbcf77ffe001
+                                    where _change_error is null and `id` is not null
+                                )
+                            )
+                            group by `id`
+                        )
+                    )
                 )
             )
         )
@@ -249,8 +334,6 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_fold_fbcf77ffe001' is not null;
-
-select count(*) from reconcile_changes_fbcf77ffe001 where (_change_error is null and `id` is null);
 
 select
     100 as delivered,
@@ -270,7 +353,7 @@ from (
     select
         *,
         _change_replaces_base as _change_is_merged,
-        _change_is_merged as _change_is_applied,
+        _change_is_merged and _change_applied_sequence is not null as _change_is_applied,
         coalesce(not _change_base_deleted, false) as _change_was_live
     from reconcile_fold_fbcf77ffe001
 );
@@ -300,7 +383,7 @@ tblproperties (
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
     'write.metadata.metrics.column._change_sequence' = 'full',
-    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "c1475049b1a05d599276589fd72adbfb", "transactions": "b326b5062b2f0e69046810717534cb09", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "c1475049b1a05d599276589fd72adbfb", "transactions": "c81e728d9d4c2f636f067f89cc14862c", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
 )
 as
 select
@@ -316,9 +399,10 @@ select
     _row_id as `_change_row_id`,
     _change_transaction,
     _change_is_insert,
-    _change_contenders
+    _change_contenders,
+    _change_displaced
 from (
-    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_is_insert, _change_contenders
+    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_is_insert, _change_contenders, _change_displaced
     from reconcile_fold_fbcf77ffe001
 );
 
@@ -379,13 +463,13 @@ drop view if exists reconcile_fold_fbcf77ffe001;
 drop view if exists reconcile_changes_fbcf77ffe001;
 
 create view if not exists `ice`.`demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '527642a8ab6ca1e4fb12110eaa778aad')
+tblproperties ('reconcile.definition' = '3890dc20bb2a7c1cacdb2547ff53b359')
 as
 
 {the SELECT of models_in_a_catalog/change_records.sql};
 
 create view if not exists `ice`.`demo`.`orders`
-tblproperties ('reconcile.definition' = 'd9b09f4bc38bc4d5f38a71da809eecfa')
+tblproperties ('reconcile.definition' = '4f6fd34b41289f2d866a7f4f76585cba')
 as
 with checked as (
     select
@@ -428,18 +512,21 @@ changes as (
 
 folded as (
     select
-        winner.* except (_change_batch),
-        greatest(winner._change_batch, array_max(transform(_change_contenders, change -> change.batch))) as _change_batch,
-        _change_contenders,
+        winner.* except (_change_batch, _change_undone_in),
+        batch as _change_batch,
+        if(contenders is null and batch > winner._change_batch, array(struct(if(winner._deleted, winner._row_id, '') as address, winner._change_sequence as sequence, winner._change_time as time, winner._change_batch as batch)), contenders) as _change_contenders,
+        displaced as _change_displaced,
         base._change_sequence as _change_base_sequence,
         base._change_time as _change_base_time,
+        base._change_batch as _change_base_batch,
         base._deleted as _change_base_deleted,
         base._row_id as _change_base_row_id,
         base._change_transaction as _change_base_transaction,
         base._change_contenders as _change_base_contenders,
+        base._change_displaced as _change_base_displaced,
         base is null or winner._change_sequence <> base._change_sequence as _change_replaces_base,
         winner._change_sequence <=> base._change_sequence
-        and not struct(winner._change_transaction, _change_contenders) <=> struct(base._change_transaction, base._change_contenders) as _change_is_noted,
+        and not struct(winner._change_transaction, if(contenders is null and batch > winner._change_batch, array(struct(if(winner._deleted, winner._row_id, '') as address, winner._change_sequence as sequence, winner._change_time as time, winner._change_batch as batch)), contenders), transform(displaced, change -> struct(change.type, change.sequence, change.batch, change.address, change.transaction)), batch) <=> struct(base._change_transaction, base._change_contenders, transform(base._change_displaced, change -> struct(change.type, change.sequence, change.batch, change.address, change.transaction)), base._change_batch) as _change_is_noted,
         if(array_contains(sequences, winner._change_sequence), winner._change_sequence, newest_of_range._change_sequence) as _change_applied_sequence,
         newest_of_range._change_sequence as _change_range_sequence,
         newest_of_range._change_time as _change_range_time,
@@ -447,113 +534,221 @@ folded as (
         sequences as _change_sequences
     from (
         select
-            if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as winner,
-            if(cardinality(later) = 0, null, concat(
-                if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
-                array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
-            )) as _change_contenders,
-            base,
-            newest_of_range,
-            records,
-            sequences
+            *,
+            filter(kept, change -> change.sequence <> winner._change_sequence) as displaced,
+            greatest(
+                winner._change_batch,
+                array_max(transform(contenders, change -> change.batch)),
+                array_max(transform(kept, change -> change.batch)),
+                undone_in,
+                base._change_batch
+            ) as batch
         from (
             select
-                newest,
-                written,
-                transform(
-                    filter(deletes, change -> change.transaction = newest._change_transaction and change.sequence > coalesce(written._change_sequence, '')),
-                    change -> struct(change.address, change.sequence, change.time, change.batch)
-                ) as later,
-                base,
-                newest_of_range,
-                records,
-                sequences
+                *,
+                if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as winner,
+                if(cardinality(later) = 0, null, concat(
+                    if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
+                    array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+                )) as contenders
             from (
-                select * except (written), if(written._change_transaction = newest._change_transaction, written, null) as written
+                select
+                    *,
+                    if(certain is null or get(standing, 0)._change_sequence >= certain._change_sequence, get(standing, 0), certain) as newest,
+                    coalesce(get(standing, 0), certain_written) as written,
+                    transform(
+                        filter(deletes, change -> change.transaction = if(certain is null or get(standing, 0)._change_sequence >= certain._change_sequence, get(standing, 0), certain)._change_transaction and change.sequence > coalesce(coalesce(get(standing, 0), certain_written)._change_sequence, '')),
+                        change -> struct(change.address, change.sequence, change.time, change.batch)
+                    ) as later,
+                    if(cardinality(standing) = 0 or certain is null and undone is null and get(standing, 0)._change_sequence = get(standing, -1 + cardinality(standing))._change_sequence, null, array_sort(
+                        concat(
+                            transform(
+                                filter(
+                                    if(undone is null, standing, concat(standing, array(undone))),
+                                    (change, place) -> place = 0 or place = cardinality(standing) or change._change_sequence <> get(standing, place - 1)._change_sequence
+                                ),
+                                change -> struct(case when change._deleted then 'delete' when change._change_is_insert then 'insert' else 'update' end as type, change._change_sequence as sequence, change._change_time as time, change._change_batch as batch, change._row_id as address, change._change_transaction as transaction, if(change._deleted, null, struct(change.`placed_at` as `placed_at`, change.`ratio` as `ratio`, change.`status` as `status`, change.`total` as `total`)) as row)
+                            ),
+                            if(certain_written is null, array(), array(if(
+                                exists(certain_later, change -> coalesce(certain_written._change_is_insert or change.address = certain_written._row_id, true)),
+                                struct('insert' as type, certain_written._change_sequence as sequence, certain_written._change_time as time, certain_written._change_batch as batch, cast(null as string) as address, certain_written._change_transaction as transaction, cast(null as struct<`placed_at`:timestamp,`ratio`:double,`status`:string,`total`:decimal(38,10)>) as row),
+                                struct(case when certain_written._deleted then 'delete' when certain_written._change_is_insert then 'insert' else 'update' end as type, certain_written._change_sequence as sequence, certain_written._change_time as time, certain_written._change_batch as batch, certain_written._row_id as address, certain_written._change_transaction as transaction, if(certain_written._deleted, null, struct(certain_written.`placed_at` as `placed_at`, certain_written.`ratio` as `ratio`, certain_written.`status` as `status`, certain_written.`total` as `total`)) as row)
+                            ))),
+                            transform(array_sort(filter(certain_later, change -> not exists(certain_later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch)))), change -> struct('delete' as type, change.sequence as sequence, change.time as time, change.batch as batch, change.address as address, certain._change_transaction as transaction, cast(null as struct<`placed_at`:timestamp,`ratio`:double,`status`:string,`total`:decimal(38,10)>) as row)),
+                            if(certain is null or certain._change_transaction is not null, array(), array(struct(case when certain._deleted then 'delete' when certain._change_is_insert then 'insert' else 'update' end as type, certain._change_sequence as sequence, certain._change_time as time, certain._change_batch as batch, certain._row_id as address, certain._change_transaction as transaction, if(certain._deleted, null, struct(certain.`placed_at` as `placed_at`, certain.`ratio` as `ratio`, certain.`status` as `status`, certain.`total` as `total`)) as row)))
+                        ),
+                        (one, other) -> case when one.sequence > other.sequence then -1 when one.sequence < other.sequence then 1 else 0 end
+                    )) as kept
                 from (
                     select
-                        max_by(
-                            struct(
-                                `id`,
-                                if(_change_type = 'delete', null, `status`) as `status`,
-                                if(_change_type = 'delete', null, `total`) as `total`,
-                                if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
-                                if(_change_type = 'delete', null, `ratio`) as `ratio`,
-                                _change_sequence,
-                                _change_time,
-                                _change_batch,
-                                _change_type = 'delete' as _deleted,
-                                _row_id,
-                                _change_transaction,
-                                _change_type = 'insert' as _change_is_insert
-                            ),
-                            struct(_change_sequence, _change_transaction is not null, -_change_batch)
-                        ) as newest,
-                        max_by(
-                            struct(
-                                `id`,
-                                if(_change_type = 'delete', null, `status`) as `status`,
-                                if(_change_type = 'delete', null, `total`) as `total`,
-                                if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
-                                if(_change_type = 'delete', null, `ratio`) as `ratio`,
-                                _change_sequence,
-                                _change_time,
-                                _change_batch,
-                                _change_type = 'delete' as _deleted,
-                                _row_id,
-                                _change_transaction,
-                                _change_type = 'insert' as _change_is_insert
-                            ),
-                            if(_change_type = 'delete', null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
-                        ) as written,
-                        collect_set(if(
-                            _change_type = 'delete',
-                            struct(_change_transaction as transaction, _row_id as address, _change_sequence as sequence, _change_time as time, _change_batch as batch),
-                            null
-                        )) as deletes,
-                        first(_change_base, true) as base,
-                        max(if(_change_base is null, struct(_change_sequence, _change_time), null)) as newest_of_range,
-                        count_if(_change_base is null) as records,
-                        collect_set(if(_change_base is null, _change_sequence, null)) as sequences
+                        *,
+                        if(certain is null and forall(recent, change -> change._change_undone_in is not null), slice(recent, 1, 1), filter(recent, change -> change._change_undone_in is null)) as standing,
+                        if(certain is null and exists(recent, change -> change._change_undone_in is null), get(filter(recent, change -> change._change_undone_in is not null), 0), null) as undone,
+                        array_max(transform(filter(recent, change -> change._change_undone_in > change._change_batch), change -> change._change_undone_in)) as undone_in,
+                        transform(
+                        filter(deletes, change -> change.transaction = certain._change_transaction and change.sequence > coalesce(certain_written._change_sequence, '')),
+                        change -> struct(change.address, change.sequence, change.time, change.batch)
+                    ) as certain_later
                     from (
-                        select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_time, _change_batch, _row_id, _change_transaction, null as _change_base
-                        from changes
-                        where _change_error is null and `id` is not null
-                        union all
                         select
-                            `id`,
-                            `status`,
-                            `total`,
-                            `placed_at`,
-                            `ratio`,
-                            _change_entry.type,
-                            _change_entry.sequence,
-                            _change_entry.time,
-                            _change_entry.batch,
-                            _change_entry.address,
-                            _change_transaction,
-                            struct(_change_sequence, _change_time, _deleted, _row_id, _change_transaction, _change_contenders)
+                            * except (written, inserts),
+                            if(written._change_transaction = certain._change_transaction, written, null) as certain_written,
+                            array_sort(
+                                filter(
+                                    inserts,
+                                    change -> certain is null
+                                        or change._change_sequence >= certain._change_sequence
+                                        or change._change_transaction = certain._change_transaction
+                                        and change._change_sequence > coalesce(if(written._change_transaction = certain._change_transaction, written, null)._change_sequence, '')
+                                ),
+                                (one, other) -> case
+                                    when one._change_sequence > other._change_sequence then -1
+                                    when one._change_sequence < other._change_sequence then 1
+                                    else int(sign(one._change_batch - other._change_batch))
+                                end
+                            ) as recent
                         from (
-                            select /*+ broadcast(touched) */ known.*
-                            from (select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, `_change_deleted` as _deleted, `_change_row_id` as _row_id, _change_transaction, _change_is_insert, _change_contenders from `ice`.`demo`.`orders__base`) as known
-                            left semi join changes as touched
-                                on touched.`id` = known.`id`
-                        )
-                        lateral view explode(concat(
-                            if(_deleted and _change_contenders is not null, array(), array(struct(
-                                case when _deleted then 'delete' when _change_is_insert then 'insert' else 'update' end as type,
-                                _change_sequence as sequence,
-                                _change_time as time,
-                                coalesce(get(filter(_change_contenders, change -> change.address = ''), 0).batch, _change_batch) as batch,
-                                _row_id as address
-                            ))),
-                            transform(
-                                filter(coalesce(_change_contenders, array()), change -> not change.address <=> '' or _deleted),
-                                change -> struct(if(change.address = '', 'insert', 'delete') as type, change.sequence, change.time, change.batch, nullif(change.address, '') as address)
+                            select
+                                max_by(
+                                    struct(
+                                        `id`,
+                                        if(_change_type = 'delete', null, `status`) as `status`,
+                                        if(_change_type = 'delete', null, `total`) as `total`,
+                                        if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                                        if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                        _change_sequence,
+                                        _change_time,
+                                        _change_batch,
+                                        _change_type = 'delete' as _deleted,
+                                        _row_id,
+                                        _change_transaction,
+                                        _change_type = 'insert' as _change_is_insert,
+                                        _change_undone_in
+                                    ),
+                                    if(_change_type = 'insert' and _row_id is not null and _change_transaction is not null, null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
+                                ) as certain,
+                                max_by(
+                                    struct(
+                                        `id`,
+                                        if(_change_type = 'delete', null, `status`) as `status`,
+                                        if(_change_type = 'delete', null, `total`) as `total`,
+                                        if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                                        if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                        _change_sequence,
+                                        _change_time,
+                                        _change_batch,
+                                        _change_type = 'delete' as _deleted,
+                                        _row_id,
+                                        _change_transaction,
+                                        _change_type = 'insert' as _change_is_insert,
+                                        _change_undone_in
+                                    ),
+                                    if(_change_type = 'delete' or _change_type = 'insert' and _row_id is not null and _change_transaction is not null, null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
+                                ) as written,
+                                collect_list(if(
+                                    _change_type = 'insert' and _row_id is not null and _change_transaction is not null,
+                                    struct(
+                                        `id`,
+                                        if(_change_type = 'delete', null, `status`) as `status`,
+                                        if(_change_type = 'delete', null, `total`) as `total`,
+                                        if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                                        if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                        _change_sequence,
+                                        _change_time,
+                                        _change_batch,
+                                        _change_type = 'delete' as _deleted,
+                                        _row_id,
+                                        _change_transaction,
+                                        _change_type = 'insert' as _change_is_insert,
+                                        _change_undone_in
+                                    ),
+                                    null
+                                )) as inserts,
+                                collect_set(if(
+                                    _change_type = 'delete',
+                                    struct(_change_transaction as transaction, _row_id as address, _change_sequence as sequence, _change_time as time, _change_batch as batch),
+                                    null
+                                )) as deletes,
+                                first(_change_base, true) as base,
+                                max(if(_change_base is null and _change_undone_in is null, struct(_change_sequence, _change_time), null)) as newest_of_range,
+                                count_if(_change_base is null) as records,
+                                collect_set(if(_change_base is null, _change_sequence, null)) as sequences
+                            from (
+                                select
+                                    record.*,
+                                    array_min(transform(filter(undone.deletes, change -> change.sequence > record._change_sequence), change -> change.batch)) as _change_undone_in
+                                from (
+                                    select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_time, _change_batch, _row_id, _change_transaction, null as _change_base
+                                    from changes
+                                    where _change_error is null and `id` is not null
+                                    union all
+                                    select
+                                        `id`,
+                                        if(_change_entry.row is null, `status`, _change_entry.row.`status`) as `status`,
+                                        if(_change_entry.row is null, `total`, _change_entry.row.`total`) as `total`,
+                                        if(_change_entry.row is null, `placed_at`, _change_entry.row.`placed_at`) as `placed_at`,
+                                        if(_change_entry.row is null, `ratio`, _change_entry.row.`ratio`) as `ratio`,
+                                        _change_entry.type,
+                                        _change_entry.sequence,
+                                        _change_entry.time,
+                                        _change_entry.batch,
+                                        _change_entry.address,
+                                        _change_entry.transaction,
+                                        struct(_change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_contenders, _change_displaced)
+                                    from (
+                                        select /*+ broadcast(touched) */ known.*
+                                        from (select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, `_change_deleted` as _deleted, `_change_row_id` as _row_id, _change_transaction, _change_is_insert, _change_contenders, _change_displaced from `ice`.`demo`.`orders__base`) as known
+                                        left semi join (
+                                            select `id`
+                                            from changes
+                                            union all
+                                            select `id`
+                                            from (
+                                                select `id`, explode(concat(
+                                                    if(_change_is_insert, array(struct(_row_id as address, _change_transaction as transaction)), array()),
+                                                    coalesce(transform(_change_displaced, change -> struct(change.address, change.transaction)), array())
+                                                )) as _change_place
+                                                from (select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, `_change_deleted` as _deleted, `_change_row_id` as _row_id, _change_transaction, _change_is_insert, _change_contenders, _change_displaced from `ice`.`demo`.`orders__base`) as base
+                                                where _change_is_insert or _change_displaced is not null
+                                            )
+                                            left semi join (
+                                                select _row_id, _change_transaction, _change_sequence, _change_batch
+                                                from changes
+                                                where (_change_error is null and `id` is null) and _change_transaction is not null
+                                            ) as undoing
+                                                on _change_place.address = undoing._row_id and _change_place.transaction = undoing._change_transaction
+                                        ) as touched
+                                            on touched.`id` = known.`id`
+                                    )
+                                    lateral view explode(concat(
+                                        if(_deleted and _change_contenders is not null and _change_displaced is null, array(), array(struct(
+                                            case when _deleted then 'delete' when _change_is_insert then 'insert' else 'update' end as type,
+                                            _change_sequence as sequence,
+                                            _change_time as time,
+                                            coalesce(get(filter(_change_contenders, change -> change.sequence = _change_sequence), 0).batch, _change_batch) as batch,
+                                            _row_id as address,
+                                            _change_transaction as transaction, cast(null as struct<`placed_at`:timestamp,`ratio`:double,`status`:string,`total`:decimal(38,10)>) as row
+                                        ))),
+                                        coalesce(_change_displaced, transform(
+                                            filter(coalesce(_change_contenders, array()), change -> not change.address <=> '' or _deleted),
+                                            change -> struct(if(change.address = '', 'insert', 'delete') as type, change.sequence as sequence, change.time as time, change.batch as batch, nullif(change.address, '') as address, _change_transaction as transaction, cast(null as struct<`placed_at`:timestamp,`ratio`:double,`status`:string,`total`:decimal(38,10)>) as row)
+                                        ))
+                                    )) entry as _change_entry
+                                ) as record
+                                left join (
+                                    select _row_id, _change_transaction, collect_set(struct(_change_sequence as sequence, _change_batch as batch)) as deletes
+                                    from (
+                                        select _row_id, _change_transaction, _change_sequence, _change_batch
+                                        from changes
+                                        where (_change_error is null and `id` is null) and _change_transaction is not null
+                                    )
+                                    group by _row_id, _change_transaction
+                                ) as undone
+                                    on record._row_id = undone._row_id and record._change_transaction = undone._change_transaction and record._change_type = 'insert'
                             )
-                        )) entry as _change_entry
+                            group by `id`
+                        )
                     )
-                    group by `id`
                 )
             )
         )
@@ -568,7 +763,7 @@ newest as (
 
 fresh as (
     select /*+ broadcast(newest) */ `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _deleted, _row_id
-    from (select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, `_change_deleted` as _deleted, `_change_row_id` as _row_id, _change_transaction, _change_is_insert, _change_contenders from `ice`.`demo`.`orders__base`) as known
+    from (select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, `_change_deleted` as _deleted, `_change_row_id` as _row_id, _change_transaction, _change_is_insert, _change_contenders, _change_displaced from `ice`.`demo`.`orders__base`) as known
     left anti join newest as newest
         on newest.`id` = known.`id`
     union all
