@@ -44,8 +44,8 @@ MODEL_META = {
     "fresh": "for a `current_state`: with `true` the view also shows staged records that are not merged yet (default: "
     "`false`)",
     "fold_unchanged": "for a `history`: `false` also shows versions that change no declared column (default: `true`)",
-    "base_snapshot": "`schema.table`, a copy of the model's base table. A rebuild starts from this copy if records of "
-    "the model were purged from staging",
+    "base_snapshot": "`schema.table` or `catalog.schema.table`, a copy of the model's base table. A rebuild "
+    "starts from this copy if records of the model were purged from staging",
     "ignored_columns": "a list of column names. The test `no_drift` ignores these columns, and a run accepts a "
     "declared column that no record has ever had",
     "buckets": "for Iceberg: the number of buckets of the base table, by its first key column. A MERGE then does not "
@@ -56,6 +56,7 @@ MODEL_META = {
     "it; `true` for Oracle). A SELECT of your own with a column `_row_id` needs `true`",
     "range_deletes": "whether deletes name a range of cells, `_range` (default: the source macro determines it; `true` "
     "for Bigtable). A SELECT of your own with a column `_range` needs `true`",
+    "catalog": "the catalog of the model's tables and views, for dbt-spark: see [Catalogs](../operations/catalogs.md)",
 }
 COLUMN_META = {
     "round": "`true`: a value that is more precise than the type is rounded, and the record is not quarantined",
@@ -68,7 +69,8 @@ COLUMN_META = {
 VARIABLES = {
     "as_of": "a position, for example `{batch: 17}`. `dbt run` builds the models as they were at this position, in a "
     "separate schema. See [Any earlier moment](../materializations.md#any-earlier-moment)",
-    "as_of_schema": "the schema for `as_of`; with `none`, the name of the model's own schema followed by `_as_of`",
+    "as_of_schema": "the schema for `as_of`, in the catalog of the model unless it is written as `catalog.schema`; "
+    "with `none`, the name of the model's own schema followed by `_as_of`",
     "reconcile_broadcast_records": "up to this number of records, Spark broadcasts the records of a range to the base "
     "table. They must fit in memory",
     "reconcile_stalled_after": "`reconcile_lag` reports a watermark as stalled if it has not moved for this time",
@@ -137,7 +139,7 @@ INTERNAL = {"RECONCILE_TERMINAL", "RECONCILE_FAILPOINT"}
 # Of files that are read as code; an editor leaves others beside them.
 SUFFIXES = {".conf", ".properties", ".py", ".sh", ".sql", ".yml"}
 # Of the macros beside source macros and tests, what users call.
-OPERATIONS = ["tables_as_sources", "get_purge_statements"]
+OPERATIONS = ["tables_as_sources", "get_purge_statements", "schema_in_catalog"]
 NOT_CALLED = {"datastream_change_records"}  # of macros/sources
 # What stands for the arguments that a generic test must be given.
 EXAMPLES = {"compare_to": "source('lake', 'orders_source')", "key": "id"}

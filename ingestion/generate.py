@@ -126,7 +126,9 @@ def main(words: list[str], console: Console) -> None:
         "bigtable", help="records of a Bigtable change stream", epilog=_MODELS + _OF_BIGTABLE + _RESULT
     )
     for options in (of_datastream, of_spanner, of_bigtable):
-        options.add_argument("--staging", required=True, metavar="SCHEMA.TABLE", help="the staging table")
+        options.add_argument(
+            "--staging", required=True, metavar="SCHEMA.TABLE", help="the staging table; also CATALOG.SCHEMA.TABLE"
+        )
         options.add_argument("--into", required=True, metavar="FOLDER", help="the folder of the models, as models/shop")
     _add_witnesses(of_datastream)
     for options in (of_datastream, of_spanner):
@@ -144,7 +146,7 @@ def main(words: list[str], console: Console) -> None:
     stream = {"datastream": DATASTREAM, "spanner": SPANNER, "bigtable": BIGTABLE}[given.kind]
     answers = read_keys(given.keys) if stream is not BIGTABLE else {}
     settings = Settings(
-        (staging.parts[-2], staging.parts[-1]),
+        (staging.schema, staging.parts[-1]),
         Pattern(given.name),
         given.materialized,
         tuple(given.tag),

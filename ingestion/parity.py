@@ -34,9 +34,14 @@ def main(words: list[str], console: Console) -> None:
     """Print what the comparisons came to. Raises JobError unless every row matched."""
     parser = Parser(prog="parity.py", description=__doc__, epilog=_EPILOG)
     parser.add_argument(
-        "--results", required=True, metavar="SCHEMA.TABLE", help="the table reconcile_parity of the project"
+        "--results",
+        required=True,
+        metavar="SCHEMA.TABLE",
+        help="the table reconcile_parity of the project; also CATALOG.SCHEMA.TABLE",
     )
-    parser.add_argument("--relation", metavar="SCHEMA.NAME", help="only comparisons of this model")
+    parser.add_argument(
+        "--relation", metavar="SCHEMA.NAME", help="only comparisons of this model; also CATALOG.SCHEMA.NAME"
+    )
     parser.add_argument(
         "--run",
         metavar="ID",

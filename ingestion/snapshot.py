@@ -111,6 +111,8 @@ COLUMNS = (
     "the columns to read, separated by commas, each with a type if wanted: 'id, total decimal(38,10)' (default: all)"
 )
 
+_INTO = "the table to create or replace; also CATALOG.SCHEMA.TABLE"
+
 
 def main(arguments: list[str], console: Console) -> None:
     """Load what the arguments name, and print one line of JSON: rows, into, seconds, and of a database the position."""
@@ -119,7 +121,7 @@ def main(arguments: list[str], console: Console) -> None:
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
     csv = kinds.add_parser("csv", help="CSV files", epilog=CSV_HELP)
     csv.add_argument("--path", required=True, help="a file, a directory (searched recursively) or a pattern")
-    csv.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
+    csv.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help=_INTO)
     csv.add_argument("--schema", required=True, metavar="DDL", help="columns and types: 'id bigint, name string'")
     csv.add_argument(
         "--null",
@@ -144,7 +146,7 @@ def main(arguments: list[str], console: Console) -> None:
     jdbc.add_argument(
         "--table", required=True, metavar="SCHEMA.TABLE", help="the table, quoted as in the database's SQL"
     )
-    jdbc.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
+    jdbc.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help=_INTO)
     jdbc.add_argument("--at", default="now", metavar="POSITION", help="now (default), or for Oracle an SCN")
     jdbc.add_argument("--columns", metavar="LIST", help=COLUMNS)
     jdbc.add_argument(
@@ -167,7 +169,7 @@ def main(arguments: list[str], console: Console) -> None:
     spanner.add_argument("--instance", required=True, help="the Spanner instance")
     spanner.add_argument("--database", required=True, help="the database, of either dialect")
     spanner.add_argument("--table", required=True, help="the table, exactly as Spanner spells it")
-    spanner.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
+    spanner.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help=_INTO)
     spanner.add_argument(
         "--at",
         default="now",
@@ -176,13 +178,15 @@ def main(arguments: list[str], console: Console) -> None:
     )
     spanner.add_argument("--columns", metavar="LIST", help=COLUMNS)
     table = kinds.add_parser("table", help="a table or view of the session", epilog=TABLE_HELP)
-    table.add_argument("--table", required=True, metavar="SCHEMA.TABLE", help="the table or view to copy")
-    table.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
+    table.add_argument(
+        "--table", required=True, metavar="SCHEMA.TABLE", help="the table or view to copy; also CATALOG.SCHEMA.TABLE"
+    )
+    table.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help=_INTO)
     _add_moment(table)
     files = kinds.add_parser("files", help="files of a format with types, such as Parquet", epilog=FILES_HELP)
     files.add_argument("--path", required=True, help="a file or a directory")
     files.add_argument("--format", required=True, choices=FORMATS, help="the format of the files")
-    files.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help="the table to create or replace")
+    files.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help=_INTO)
     _add_moment(files)
     options = parser.parse_args(arguments)
     if options.kind == "jdbc":

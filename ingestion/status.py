@@ -39,7 +39,10 @@ def main(words: list[str], console: Console) -> None:
     """Print what is not right, worst first. Raises JobError for the worst of it."""
     parser = Parser(prog="status.py", description=__doc__, epilog=_EPILOG)
     parser.add_argument(
-        "--status", required=True, metavar="SCHEMA.VIEW", help="the view reconcile_status of the project"
+        "--status",
+        required=True,
+        metavar="SCHEMA.VIEW",
+        help="the view reconcile_status of the project; also CATALOG.SCHEMA.VIEW",
     )
     parser.add_argument(
         "--appended-within",

@@ -67,6 +67,7 @@ class Relation:
     identifier: str
     type: str | None = None
     information: str | None = field(default=None, compare=False)
+    database: str | None = None
 
     def incorporate(self, path: Mapping[str, str] | None = None, type: str | None = None) -> Relation:
         return replace(self, **(path or {}), type=type or self.type)
@@ -195,6 +196,7 @@ class PlainProject:
             "location_clause": self._location, "log": lambda text, info=False: self.logged.append(text) or "",
             "modules": SimpleNamespace(re=re, datetime=datetime), "noop_statement": self._noop,
             "partition_cols": self._partitions, "print": lambda text: self.printed.append(text) or "",
+            "dbt": SimpleNamespace(default__generate_schema_name=self._schema_name),
             "ref": self._ref, "run_query": self.warehouse.query,
             "selected_resources": [], "should_full_refresh": lambda: self.context["flags"].FULL_REFRESH,
             "source": self._source, "target": SimpleNamespace(schema=self.schema, profile_name="shop", type="spark"),
@@ -279,7 +281,8 @@ class PlainProject:
 
         `which`: what dbt is to do; `where`: as in a test's config, where dbt then gives a text for the relation.
         """
-        relation: Any = Relation(*model.split(".")) if "." in model else self.relation(model)
+        schema, _, name = model.rpartition(".")
+        relation: Any = Relation(schema, name) if schema else self.relation(model)
         if where:
             relation = f"(select * from {relation} where {where}) dbt_subquery"
         id_ = f"test.shop.{test}_{model}"
@@ -322,6 +325,8 @@ class PlainProject:
                         yield node
 
     def _load(self, relation: Relation) -> Relation | None:
+        if "." in relation.schema:
+            return None  # dbt-spark notes what Spark lists in such a schema under the schema without its catalog
         found = self.warehouse.relation_type(relation.schema, relation.identifier)
         if not found:
             return None
@@ -344,6 +349,9 @@ class PlainProject:
         nodes = self.context["model"].get("depends_on", {"nodes": []})["nodes"]
         if unique_id not in nodes:
             nodes.append(unique_id)
+
+    def _schema_name(self, custom: str | None, node: Any) -> str:
+        return f"\n{self.schema}{f'_{custom}' if custom else ''}\n"
 
     def _noop(self, name: str, message: str = "", caller: Any = None) -> str:
         self.context["said"] = message.strip()

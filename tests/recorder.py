@@ -9,7 +9,8 @@ from typing import Any
 
 from plain_dbt import Column, Rows
 
-_MADE = re.compile(r"create (?:or replace )?(table|view) (?:if not exists )?`([^`]+)`\.`([^`]+)`")
+_NAME = r"((?:`[^`]+`\.){1,2})`([^`]+)`"
+_MADE = re.compile(rf"create (?:or replace )?(table|view) (?:if not exists )?{_NAME}")
 _PROPERTY = re.compile(r"'((?:[^'\\]|\\.)*)' = '((?:[^'\\]|\\.)*)'")
 _COUNTS = (
     "delivered", "quarantined", "duplicate", "superseded", "pending", "applied", "inserted", "updated", "deleted",
@@ -28,6 +29,7 @@ class Recorder:
     that the base table has. `purges`: of staging, by object. `answers`: one row each, by a part of what is asked.
     `columns_of`: a SELECT's columns, by a part of its text. `tables`: those that the changes of a run name.
     `objects`: those that staging has, all of `source`; `meant`: the source macro that its records are for.
+    `catalogs`: the settings of catalogs with a name, as `lake` and `lake.type`.
     `notes`: what they say that is new, as `_summary_of_notes` has it. `reasons`: why a data test fails, as
     `_commonest_reasons` has it. `zero_dates`: how many of them became NULL, by column.
     """
@@ -52,6 +54,7 @@ class Recorder:
     counts: dict[str, int] = field(default_factory=dict)
     extensions: str = "io.delta.sql.DeltaSparkSessionExtension"
     catalog: str = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    catalogs: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     statements: list[str] = field(default_factory=list)
     relations: dict[str, str] = field(default_factory=dict)
@@ -59,7 +62,7 @@ class Recorder:
     column_types: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def has(self, name: str, type: str = "table", **properties: str) -> None:
-        """Let a relation `schema.name` be there, made by somebody."""
+        """Let a relation `schema.name` or `catalog.schema.name` be there, made by somebody."""
         self.relations[name], self.properties[name] = type, {k.replace("__", "."): v for k, v in properties.items()}
 
     # --- as a warehouse ---
@@ -68,11 +71,11 @@ class Recorder:
         self.statements.append(sql)
         made = _MADE.match(sql.strip())
         if made:
-            self._make(*made.groups(), sql)
+            self._make(made[1], made[2].replace("`", "").rstrip("."), made[3], sql)
             return Rows()
-        altered = re.match(r"alter table `([^`]+)`\.`([^`]+)` set ", sql)
+        altered = re.match(rf"alter table {_NAME} set ", sql)
         if altered:
-            self.properties[f"{altered[1]}.{altered[2]}"].update(properties_of(sql))
+            self.properties[f"{altered[1]}{altered[2]}".replace("`", "")].update(properties_of(sql))
             return Rows()
         if sql.startswith("drop view if exists"):
             return Rows()
@@ -91,6 +94,13 @@ class Recorder:
 
     def relation_properties(self, schema: str, identifier: str) -> Mapping[str, str]:
         return self.properties[f"{schema}.{identifier}"]
+
+    def _schemas_in(self, catalog: str) -> list[str]:
+        return sorted({name.split(".")[1] for name in self.relations if re.match(rf"{catalog}\.[^.]+\.", name)})
+
+    def _names_in(self, schema: str, type: str) -> list[str]:
+        of = {name.rpartition(".")[2]: name.rpartition(".")[0] for name, is_ in self.relations.items() if is_ == type}
+        return sorted(name for name, place in of.items() if place == schema)
 
     def _facts(self, asked: str) -> Rows:
         facts = {
@@ -122,6 +132,17 @@ class Recorder:
             return Rows(("key", "value"), [("spark.sql.extensions", self.extensions)])
         if asked == "set spark.sql.catalog.spark_catalog":
             return Rows(("key", "value"), [("spark.sql.catalog.spark_catalog", self.catalog)])
+        catalog = re.fullmatch(r"set `spark\.sql\.catalog\.([^.`]+)(\.[^`]+)?`", asked)
+        if catalog:
+            return Rows(
+                ("key", "value"), [(asked, self.catalogs.get(f"{catalog[1]}{catalog[2] or ''}", "<undefined>"))]
+            )
+        if asked.startswith("show schemas in "):
+            return Rows(("namespace",), [(name,) for name in self._schemas_in(asked.split("`")[1])])
+        listed = re.fullmatch(r"show (table|view)s in `([^`]+)`\.`([^`]+)`", asked)
+        if listed:
+            names = self._names_in(f"{listed[2]}.{listed[3]}", listed[1])
+            return Rows(("namespace", "name", "isTemporary"), [(listed[3], name, False) for name in names])
         if "kind = 'purge'" in asked:
             return Rows(("object", "batch"), self.purges.items())
         if asked.startswith("select\n    coalesce(max(last_batch), 0) as ledger_batch"):
@@ -150,8 +171,8 @@ class Recorder:
         if asked.startswith("select max(_change_batch) from"):
             return Rows(("max",), [(self.base_batch,)])
         if asked.startswith("show tables in "):
-            schema, name = re.findall("`([^`]*)`|'([^']*)'", asked)
-            return Rows(("tableName",), [(name[1],)] if f"{schema[0]}.{name[1]}" in self.relations else [])
+            *schema, name = (quoted or text for quoted, text in re.findall("`([^`]*)`|'([^']*)'", asked))
+            return Rows(("tableName",), [(name,)] if ".".join([*schema, name]) in self.relations else [])
         if asked.startswith("select distinct object, source from"):
             return Rows(("object", "source"), [(name, self.source) for name in self.objects])
         if asked.startswith("select\n    ") and re.search(r" as (fitting_macro|tables|zero_dates)\nfrom ", asked):

@@ -319,7 +319,7 @@ def _add_staging(parser: argparse.ArgumentParser, has_checkpoint: bool = True, i
         type=TableName.parse,
         required=True,
         metavar="SCHEMA.TABLE",
-        help="the staging table; it is created if it is missing",
+        help="the staging table; also CATALOG.SCHEMA.TABLE. It is created if it is missing",
     )
     parser.add_argument(
         "--dbt",

@@ -127,7 +127,7 @@ class _Run:
         self.caller.progress(f"reading {table}")
         try:
             position = None if known is None else str(known["position"])
-            found = format_of(self.spark).appended_since(self.spark, table.sql, position)
+            found = format_of(self.spark, table.catalog).appended_since(self.spark, table.sql, position)
         except NotFollowed as problem:
             raise UsageError(f"{table} {problem}. {_AGAIN}") from None
         if cut is not None and found.table_id != cut["table_id"] and cut["table"] != str(table):

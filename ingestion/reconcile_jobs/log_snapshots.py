@@ -88,7 +88,7 @@ def is_beside_log(spark: SparkSession, job: Job) -> bool:
     """Return whether the staging table holds a log, or is to hold one."""
     if job.beside_log or not spark.catalog.tableExists(job.staging.sql):
         return job.beside_log
-    properties = format_of(spark).properties(spark, job.staging.sql)
+    properties = format_of(spark, job.staging.catalog).properties(spark, job.staging.sql)
     return properties.get(_JOB, SOURCE) != SOURCE or _APPENDS_BESIDE in properties
 
 
@@ -170,7 +170,7 @@ class _Run:
     def _refuse_other_job(self) -> None:
         """Raise UsageError where the staging table is not that of a log of Datastream's."""
         staging = self.job.staging
-        kind = format_of(self.spark).properties(self.spark, staging.sql).get(_JOB)
+        kind = format_of(self.spark, staging.catalog).properties(self.spark, staging.sql).get(_JOB)
         if kind == SOURCE:
             raise UsageError(
                 f"{staging} holds snapshots of tables without a log: leave --beside-log out, or name the staging table "

@@ -259,7 +259,7 @@ def snapshot_properties(spark: SparkSession, table: TableName) -> dict[str, str]
     if not spark.catalog.tableExists(table.sql):
         raise UsageError(f"There is no table {table}: load it with snapshot.py, or name another with --table.")
     try:
-        properties = format_of(spark).properties(spark, table.sql)
+        properties = format_of(spark, table.catalog).properties(spark, table.sql)
     except UsageError:  # a table of another format, which snapshot.py does not write
         properties = {}
     kind = properties.get(OF_SNAPSHOT)

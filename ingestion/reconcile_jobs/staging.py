@@ -131,15 +131,28 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str, option: str = "--staging") -> TableName:
-        """Read schema.table, where a part in backticks may hold anything. Raises UsageError, which names the option."""
+        """Read schema.table or catalog.schema.table, where a part in backticks may hold anything.
+
+        Raises UsageError, which names the option.
+        """
         part = r"`(?:[^`]|``)+`|[^`.\s]+"
         if not re.fullmatch(rf"(?:{part})(?:\.(?:{part})){{1,2}}", text):
             raise UsageError(
-                f"{option} {text} is not the name of a table: write it as schema.table, parts with dots or spaces in "
-                "backticks, as in lake.`shop changes`."
+                f"{option} {text} is not the name of a table: write it as schema.table or catalog.schema.table, parts "
+                "with dots or spaces in backticks, as in lake.`shop changes`."
             )
         found = re.findall(part, text)
         return cls(tuple(p[1:-1].replace("``", "`") if p[0] == "`" else p for p in found))
+
+    @property
+    def catalog(self) -> str | None:
+        """The catalog that the name begins with, None for the session's own."""
+        return self.parts[0] if len(self.parts) == 3 else None
+
+    @property
+    def schema(self) -> str:
+        """The schema, after its catalog, as the YAML of a dbt project has it."""
+        return ".".join(self.parts[:-1])
 
     @property
     def sql(self) -> str:
@@ -193,7 +206,7 @@ class Staging:
         """
         self.name = name
         self._spark = spark
-        self._format = format_of(spark)
+        self._format = format_of(spark, name.catalog)
         self._job = job
         self._without_checkpoint = without_checkpoint
         self._skips_epochs = skips_epochs
@@ -494,7 +507,7 @@ class Staging:
 
 def kept(spark: SparkSession, table: TableName) -> dict[str, str]:
     """Return what is kept with a staging table, name by name, for those who do not append to it."""
-    properties = format_of(spark).properties(spark, table.sql)
+    properties = format_of(spark, table.catalog).properties(spark, table.sql)
     return {name.removeprefix("reconcile."): value for name, value in properties.items()}
 
 

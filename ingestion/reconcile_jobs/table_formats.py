@@ -1,4 +1,4 @@
-"""The two formats of tables, Delta Lake and Iceberg, and all in which they differ. A session has one of them."""
+"""The two formats of tables, Delta Lake and Iceberg, and all in which they differ. A catalog has one of them."""
 
 from __future__ import annotations
 
@@ -404,8 +404,27 @@ def _staged(spark: SparkSession, table: str, append: str, batch: int) -> int | N
     return None
 
 
-def format_of(spark: SparkSession) -> TableFormat:
-    """Return the format of a session's tables."""
-    found = configured_format(spark.conf.get)
-    assert found, "session.start refuses others"
-    return Delta() if found == Delta.name else Iceberg()
+def format_of(spark: SparkSession, catalog: str | None = None) -> TableFormat:
+    """Return the format of a catalog's tables, of the session's own catalog if the table's name has none.
+
+    Raises UsageError for a catalog that the session does not have, and for one of another kind.
+    """
+    if catalog is None:
+        found = configured_format(spark.conf.get)
+        assert found, "session.start refuses others"
+        return Delta() if found == Delta.name else Iceberg()
+    setting = f"spark.sql.catalog.{catalog}"
+    kind = spark.conf.get(setting, "") or ""
+    if not kind:
+        # Spark takes the name for that of a schema, and its error is about that.
+        raise UsageError(
+            f"This Spark session has no catalog {catalog}: set {setting} and its options where the session gets its "
+            "configuration, or correct the name of the table."
+        )
+    for known in (Delta, Iceberg):
+        if known.name in kind.lower():
+            return known()
+    raise UsageError(
+        f"The catalog {catalog} is of the class {kind}, which is neither Delta Lake's nor Iceberg's: name a table in "
+        "another catalog."
+    )

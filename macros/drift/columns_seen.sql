@@ -2,7 +2,7 @@
     declaration: see "Columns seen" in docs/design.md. Everything in this table follows from staging, batch by batch. So
     a replay replaces the rows of its range by the same rows, and a rebuild replaces all rows. -#}
 {%- macro columns_seen() -%}
-  {{ return(api.Relation.create(schema=target.schema, identifier='reconcile_columns_seen', type='table')) }}
+  {{ return(reconcile.own_table('reconcile_columns_seen')) }}
 {%- endmacro %}
 
 {%- macro get_create_columns_seen_statement(file_format) -%}

@@ -73,7 +73,7 @@ where finding is not null
 {%- macro _models_of_drift(nodes) -%}
 {%- for node in nodes %}
 {%- set ignored = reconcile.ignored_columns(node) %}
-select {{ reconcile.literal(node.schema ~ '.' ~ node.alias) }} as relation, {{ reconcile.literal(reconcile.model_inputs(node).objects | join(', ')) }} as object, {{ reconcile._array_of_texts(ignored) if ignored else 'cast(array() as array<string>)' }} as ignored
+select {{ reconcile.literal(reconcile.ledger_name(reconcile.relation_of(node))) }} as relation, {{ reconcile.literal(reconcile.model_inputs(node).objects | join(', ')) }} as object, {{ reconcile._array_of_texts(ignored) if ignored else 'cast(array() as array<string>)' }} as ignored
 {{ 'union all' if not loop.last }}
 {%- endfor -%}
 {%- endmacro %}

@@ -13,7 +13,7 @@
 {%- set key = reconcile.key_columns(keys) -%}
 {%- set settings = reconcile.settings_of_node(node) -%}
 {%- set keyless, relations = settings.keyless, reconcile.model_relations(model) -%}
-{%- set has_keyless_deletes = keyless and load_relation(relations[keyless.kind]) -%}
+{%- set has_keyless_deletes = keyless and reconcile.existing_relation(relations[keyless.kind]) -%}
 {%- set known = '_change_is_known' if reconcile.takes_partial_records(node) else "_change_type <> 'delete'" -%}
 {%- set base = reconcile.stored_rows(model.incorporate(path={'identifier': model.identifier ~ '__base'}), settings) %}
 with records as (

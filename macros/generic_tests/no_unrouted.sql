@@ -3,7 +3,7 @@
 {%- test no_unrouted(model, ignore=[]) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'no_unrouted') if model is string -%}
-{%- if not load_relation(model) -%}
+{%- if not reconcile.existing_relation(model) -%}
   {{ exceptions.raise_compiler_error('Test no_unrouted: ' ~ reconcile.ledger_name(model) ~ ' does not exist; create it with ingestion/append.py first.') }}
 {%- endif -%}
 {%- set staging = reconcile.staging_read().get(reconcile.ledger_name(model), {'relation': model, 'objects': {}}) -%}

@@ -3,7 +3,7 @@
 {%- macro refuse_untestable(model, test) -%}
   {%- if model is string -%}
     {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': it tests a whole table, and `where` leaves rows out; remove `where` from its config.') }}
-  {%- elif execute and flags.WHICH in ['test', 'build'] and not load_relation(model) -%}
+  {%- elif execute and flags.WHICH in ['test', 'build'] and not reconcile.existing_relation(model) -%}
     {{ exceptions.raise_compiler_error('Test ' ~ test ~ ': ' ~ reconcile.ledger_name(model) ~ ' does not exist yet; build a model with `dbt run` first, or create a staging table with ingestion/append.py.') }}
   {%- endif -%}
 {%- endmacro %}

@@ -1,5 +1,5 @@
 {%- macro ledger() -%}
-  {{ return(api.Relation.create(schema=target.schema, identifier='reconcile_ledger', type='table')) }}
+  {{ return(reconcile.own_table('reconcile_ledger')) }}
 {%- endmacro %}
 
 {#- One row for each model and range of batches that was applied; see docs/design.md. Counts are of change records. -#}

@@ -23,12 +23,12 @@
     or restored. -#}
 {%- macro _known_purges(staging) -%}
   {%- set known = {} -%}
-  {%- if load_relation(reconcile.ledger()) -%}
+  {%- if reconcile.existing_relation(reconcile.ledger()) -%}
     {%- for row in run_query(reconcile._purges(staging)) -%}
       {%- do known.update({reconcile._purge_property(row[0]): row[1] | int}) -%}
     {%- endfor -%}
   {%- endif -%}
-  {%- set properties = reconcile.table_properties(staging) if load_relation(staging) else {} -%}
+  {%- set properties = reconcile.table_properties(staging) if reconcile.existing_relation(staging) else {} -%}
   {%- for property, batch in properties.items() if property.startswith('reconcile.purged.') -%}
     {%- do known.update({property: [batch | int, known.get(property, 0)] | max}) -%}
   {%- endfor -%}

@@ -6,5 +6,6 @@
   {%- set target_relation = live.incorporate(type='view') -%}
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
   {{ run_hooks(hooks) }}
+  {%- do reconcile.note_relations([target_relation] + others) -%}
   {{ return({'relations': [target_relation] + others}) }}
 {%- endmacro %}

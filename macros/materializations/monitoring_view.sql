@@ -2,7 +2,7 @@
     session that reads or replaces the view at that moment would fail. -#}
 {%- materialization monitoring_view, adapter='spark' -%}
   {{ run_hooks(pre_hooks) }}
-  {%- set existing = load_relation(this) -%}
+  {%- set existing = reconcile.existing_relation(this) -%}
   {%- if existing and existing.type != 'view' -%}
     {%- do reconcile.raise_complaints([reconcile.ledger_name(this) ~ " exists and is a " ~ existing.type
           ~ " that this package did not create, so it is not replaced; drop or rename it"]) -%}

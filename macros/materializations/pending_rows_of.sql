@@ -7,7 +7,7 @@
 {%- set settings = reconcile.settings_of_node(node) -%}
 {%- set relations = reconcile.model_relations(reconcile.relation_of(node)) -%}
 {%- set base = reconcile.stored_rows(relations.base, settings) -%}
-{%- if settings.keyless.kind == 'row_deletes' and load_relation(relations.row_deletes) %}
+{%- if settings.keyless.kind == 'row_deletes' and reconcile.existing_relation(relations.row_deletes) %}
 {%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) %}
 select *
 from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }} as row_delete
@@ -41,7 +41,7 @@ where {{ pending if reconcile.takes_partial_records(node) else 'false' }}
 {#- The settings of a `current_view` with the table and the batch from which its rows follow since its last run. -#}
 {%- macro _settings_of_view(node) -%}
   {%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) -%}
-  {%- set name = ((node.config.meta or {}).get('base_snapshot') or '').split('.') -%}
-  {%- set known = api.Relation.create(schema=name[0], identifier=name[1]) if purged and name[1] else none -%}
+  {%- set name = (node.config.meta or {}).get('base_snapshot') -%}
+  {%- set known = reconcile.relation_of_name(name) if purged and name else none -%}
   {{ return(dict(reconcile.settings_of_node(node), **{'known': known, 'batch': purged})) }}
 {%- endmacro %}

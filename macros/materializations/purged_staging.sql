@@ -33,8 +33,7 @@
 {#- The relation of the base snapshot, once it is checked. `columns`: the columns of the base table, as SQL.
     `purge_sentence`: what was purged, as the beginning of a complaint. -#}
 {%- macro _base_snapshot(settings, columns, purge_sentence) -%}
-  {%- set name = settings.base_snapshot.split('.') -%}
-  {%- set snapshot = load_relation(api.Relation.create(schema=name[0], identifier=name[1])) -%}
+  {%- set snapshot = reconcile.existing_relation(reconcile.relation_of_name(settings.base_snapshot)) -%}
   {%- set complaints = [] -%}
   {%- if not snapshot -%}
     {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' does not exist, and ' ~ purge_sentence ~ '; name a copy of the base table to which these records had been applied') -%}

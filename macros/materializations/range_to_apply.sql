@@ -63,7 +63,7 @@
 
 {#- `inputs`: {relations, objects}, as returned by model_inputs; in the macros below too. -#}
 {%- macro refuse_missing_staging(inputs) -%}
-  {%- for relation in inputs.relations if inputs.objects and not load_relation(relation) -%}
+  {%- for relation in inputs.relations if inputs.objects and not reconcile.existing_relation(relation) -%}
     {%- do reconcile.raise_complaints(['the staging table ' ~ reconcile.ledger_name(relation) ~ ' does not exist; create it with ingestion/append.py first']) -%}
   {%- endfor -%}
 {%- endmacro %}

@@ -10,10 +10,12 @@
 {%- macro _sources_of_tables() -%}
   {%- set sources = {} -%}
   {%- for node in reconcile.reconciled_nodes() | sort(attribute='name') -%}
-    {%- set of_target = node.schema.startswith(target.schema) -%}
-    {%- set rest = node.schema[target.schema | length:] if of_target else '_' ~ node.schema -%}
+    {%- set schema = reconcile.schema_name(reconcile.relation_of(node)) -%}
+    {%- set own = reconcile.schema_name(reconcile.ledger()) -%}
+    {%- set of_target = schema.startswith(own) -%}
+    {%- set rest = schema[own | length:] if of_target else '_' ~ schema -%}
     {%- set source = sources.setdefault(rest, {
-        'name': 'reconcile_tables' ~ rest, 'schema': '{{ target.schema }}' ~ rest if of_target else node.schema,
+        'name': 'reconcile_tables' ~ rest | replace('.', '_'), 'schema': '{{ target.schema }}' ~ rest if of_target else schema,
         'description': 'What the package reconcile keeps beside its models.', 'tables': []}) -%}
     {%- do source.tables.extend(reconcile._tables_of_node(node)) -%}
   {%- endfor -%}
@@ -23,7 +25,7 @@
 {%- macro _tables_of_node(node) -%}
   {%- set relations = reconcile.model_relations(reconcile.relation_of(node)) -%}
   {%- set tables = [] -%}
-  {%- for name, description in reconcile._descriptions_of_tables(node).items() if load_relation(relations[name]) -%}
+  {%- for name, description in reconcile._descriptions_of_tables(node).items() if reconcile.existing_relation(relations[name]) -%}
     {%- set known = dict(reconcile._descriptions_of_columns(), **(reconcile._descriptions_in(node) if name in ['base', 'changes'] else {})) -%}
     {%- set columns = [] -%}
     {%- for column in adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(relations[name]) ~ ' where false') -%}

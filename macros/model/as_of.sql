@@ -1,8 +1,8 @@
 {#- The earlier moment as of which `dbt run --vars '{as_of: {batch: 17}}'` builds the models, or none: {position, value,
     label}. -#}
 {%- macro as_of() -%}
-  {%- if var('as_of', none) is not none and not modules.re.fullmatch('[A-Za-z0-9_]+', var('as_of_schema', none) or '_') -%}
-    {{ exceptions.raise_compiler_error("as_of_schema: '" ~ var('as_of_schema') ~ "' is not a schema name that Spark's catalog accepts; use only ASCII letters, digits and _.") }}
+  {%- if var('as_of', none) is not none and not modules.re.fullmatch('([A-Za-z0-9_-]+[.])?[A-Za-z0-9_]+', var('as_of_schema', none) or '_') -%}
+    {{ exceptions.raise_compiler_error("as_of_schema: '" ~ var('as_of_schema') ~ "' is not a schema name that Spark's catalog accepts; use only ASCII letters, digits and _, and write a catalog before it as catalog.schema.") }}
   {%- endif -%}
   {{ return(reconcile.named_position(var('as_of', none), 'The variable as_of')) }}
 {%- endmacro %}
@@ -32,7 +32,7 @@
     that moment. -#}
 {%- macro destination(relation) -%}
   {%- if not reconcile.as_of() -%}{{ return(relation) }}{%- endif -%}
-  {{ return(relation.incorporate(path={'schema': var('as_of_schema', none) or relation.schema ~ '_as_of'})) }}
+  {{ return(reconcile.in_schema(relation, var('as_of_schema', none) or relation.schema ~ '_as_of')) }}
 {%- endmacro %}
 
 {#- The property that marks what was built as of an earlier moment, as SQL to go after other properties. `as_of`:

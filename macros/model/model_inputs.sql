@@ -7,7 +7,7 @@
   {%- for unique_id in node.depends_on.nodes -%}
     {%- set input = graph.sources.get(unique_id) or graph.nodes.get(unique_id) -%}
     {%- if input -%}
-      {%- do relations.append(api.Relation.create(schema=input.schema, identifier=input.get('identifier') or input.get('alias'))) -%}
+      {%- do relations.append(reconcile.relation_of(input)) -%}
     {%- endif -%}
   {%- endfor -%}
   {%- set objects = {} -%}
@@ -22,7 +22,7 @@
 
 {#- The staging table that a model reads, or the relation itself if no model of this package makes it. -#}
 {%- macro staging_of(relation) -%}
-  {%- for node in reconcile.reconciled_nodes() if node.schema == relation.schema and node.alias == relation.identifier -%}
+  {%- for node in reconcile.reconciled_nodes() if reconcile.is_made_by(relation, node) -%}
     {{ return(reconcile.model_inputs(node).relations[0]) }}
   {%- endfor -%}
   {{ return(relation) }}
@@ -32,11 +32,6 @@
 {%- macro reconciled_nodes() -%}
   {{ return([] if not execute else graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
       | selectattr('config.materialized', 'in', ['current_state', 'current_view', 'history']) | list) }}
-{%- endmacro %}
-
-{#- The relation that a node makes. -#}
-{%- macro relation_of(node) -%}
-  {{ return(api.Relation.create(schema=node.schema, identifier=node.alias)) }}
 {%- endmacro %}
 
 {#- Whether models of this package read a relation as their staging table. -#}
@@ -66,19 +61,19 @@
   {%- set nodes = [] -%}
   {%- for node in reconcile.reconciled_nodes() -%}
     {%- set quarantine = reconcile.model_relations(reconcile.relation_of(node)).quarantine -%}
-    {%- set is_built = load_relation(quarantine) or (node.unique_id in graph.get('reconcile_ranges', {}) and run_query(reconcile._tables_of_name(quarantine))) -%}
+    {%- set is_built = reconcile.existing_relation(quarantine) or (node.unique_id in graph.get('reconcile_ranges', {}) and run_query(reconcile._tables_of_name(quarantine))) -%}
     {%- do nodes.append(node) if is_built -%}
   {%- endfor -%}
   {{ return(nodes) }}
 {%- endmacro %}
 
 {%- macro _tables_of_name(relation) -%}
-show tables in {{ reconcile.identifier(relation.schema) }} like {{ reconcile.literal(relation.identifier) }}
+show tables in {{ reconcile.qualified_schema(relation) }} like {{ reconcile.literal(relation.identifier) }}
 {%- endmacro %}
 
 {#- The node whose relation this is. -#}
 {%- macro node_of(relation) -%}
-  {%- for node in reconcile.reconciled_nodes() if node.schema == relation.schema and node.alias == relation.identifier -%}
+  {%- for node in reconcile.reconciled_nodes() if reconcile.is_made_by(relation, node) -%}
     {{ return(node) }}
   {%- endfor -%}
   {{ exceptions.raise_compiler_error(reconcile.ledger_name(relation) ~ ' is not a model of this package, and this test is only for such models; remove the test from it.') }}

@@ -54,12 +54,13 @@
       {%- do complaints.append('meta ' ~ name ~ ' applies only to the materialization ' ~ materialization ~ ', and this model is a ' ~ materialized ~ '; remove it') -%}
     {%- endif -%}
   {%- endfor -%}
-  {%- if meta.get('base_snapshot') and not modules.re.fullmatch('[^.]+[.][^.]+', meta.base_snapshot | string) -%}
-    {%- do complaints.append("meta base_snapshot: '" ~ meta.base_snapshot ~ "' is not the name of a table; write it as schema.table") -%}
+  {%- if meta.get('base_snapshot') and not reconcile.is_name_of_relation(meta.base_snapshot) -%}
+    {%- do complaints.append("meta base_snapshot: '" ~ meta.base_snapshot ~ "' is not the name of a table; write it as schema.table, or as catalog.schema.table") -%}
   {%- endif -%}
   {%- if 'ignored_columns' in meta and (meta.ignored_columns is string or meta.ignored_columns is mapping or meta.ignored_columns is not sequence) -%}
     {%- do complaints.append("meta ignored_columns: '" ~ meta.ignored_columns ~ "' is not a list; write the column names as `[name, other_name]`") -%}
   {%- endif -%}
+  {%- do complaints.extend(reconcile.complaints_of_catalogs(model)) -%}
   {%- if 'buckets' in meta -%}
     {%- do complaints.extend(reconcile.complaints_of_buckets(meta.buckets, materialized, file_format, columns, keys)) -%}
   {%- endif -%}
@@ -91,7 +92,7 @@
     own. -#}
 {%- macro _complaints_of_options(meta) -%}
   {%- set complaints = [] -%}
-  {%- set options = ['fresh', 'fold_unchanged', 'base_snapshot', 'ignored_columns', 'buckets', 'partial_records', 'row_ids', 'range_deletes'] -%}
+  {%- set options = ['fresh', 'fold_unchanged', 'base_snapshot', 'ignored_columns', 'buckets', 'partial_records', 'row_ids', 'range_deletes', 'catalog'] -%}
   {%- for name in options if model.config.get(name) is not none -%}
     {%- do complaints.append('config ' ~ name ~ ': it is outside of meta, where it has no effect; write `meta={' ~ reconcile.literal(name) ~ ': ...}`') -%}
   {%- endfor -%}
@@ -212,7 +213,7 @@
   {%- for name, property in [('live', 'reconcile.definition'), ('base', 'reconcile.declaration'),
                              ('changes', 'reconcile.definition'), ('quarantine', 'reconcile.definition' if is_view else 'reconcile.quarantine')]
                              + ([(keyless.kind, 'reconcile.' ~ keyless.kind)] if keyless else []) -%}
-    {%- set existing = load_relation(relations[name]) -%}
+    {%- set existing = reconcile.existing_relation(relations[name]) -%}
     {%- set properties = reconcile.table_properties(relations[name]) if existing else {} -%}
     {%- do built.update({name: properties.get(property)}) -%}
     {%- if name == 'base' -%}{%- do built.update({'tables': properties.get('reconcile.tables'), 'snapshot': properties.get('reconcile.snapshot_applied')}) -%}{%- endif -%}
@@ -241,12 +242,12 @@
 {#- For a model that has nothing to apply, only the properties of the base table are queried. The run writes nothing of
     such a model but views whose definition changed, and dbt knows these definitions already. -#}
 {%- macro _built_of_idle(relations, keyless) -%}
-  {%- set live, changes = reconcile.cached_definition(load_relation(relations.live)), reconcile.cached_definition(load_relation(relations.changes)) -%}
+  {%- set live, changes = reconcile.cached_definition(reconcile.existing_relation(relations.live)), reconcile.cached_definition(reconcile.existing_relation(relations.changes)) -%}
   {%- if live and changes -%}
     {%- set base = reconcile.table_properties(relations.base) -%}
     {%- if base['reconcile.declaration'] and not base['reconcile.as_of'] -%}
       {%- set built = {'live': live, 'base': base['reconcile.declaration'], 'changes': changes, 'quarantine': 'true', 'tables': base['reconcile.tables'], 'snapshot': base.get('reconcile.snapshot_applied')} -%}
-      {%- if keyless -%}{%- do built.update({keyless.kind: 'true' if load_relation(relations[keyless.kind]) else none}) -%}{%- endif -%}
+      {%- if keyless -%}{%- do built.update({keyless.kind: 'true' if reconcile.existing_relation(relations[keyless.kind]) else none}) -%}{%- endif -%}
       {{ return(built) }}
     {%- endif -%}
   {%- endif -%}

@@ -30,7 +30,7 @@
 {#- The newest snapshot of each object in one staging table, up to a batch; none: up to the last one. -#}
 {%- macro newest_snapshots(relation, last=none) -%}
   {%- set newest = {} -%}
-  {%- if load_relation(relation).type == 'view' or 'reconcile.snapshot_append' in reconcile.table_properties(relation) -%}
+  {%- if reconcile.existing_relation(relation).type == 'view' or 'reconcile.snapshot_append' in reconcile.table_properties(relation) -%}
     {%- for row in run_query(reconcile._staged_snapshots(relation, last)) -%}
       {%- set snapshot = dict(fromjson(row[0]), batch=row[1]) -%}
       {%- do newest.update({snapshot.object: snapshot}) if snapshot.place > newest.get(snapshot.object, {'place': 0}).place -%}

@@ -5,7 +5,7 @@
   {%- set staging = {} -%}
   {%- for node in reconcile.reconciled_nodes() -%}
     {%- set inputs = reconcile.model_inputs(node) -%}
-    {%- for relation in inputs.relations if inputs.objects and load_relation(relation) -%}
+    {%- for relation in inputs.relations if inputs.objects and reconcile.existing_relation(relation) -%}
       {%- set entry = staging.setdefault(reconcile.ledger_name(relation), {'relation': relation, 'objects': {}, 'models': []}) -%}
       {%- do entry.models.append(node.unique_id) -%}
       {%- for object, properties in inputs.objects.items() -%}

@@ -39,7 +39,7 @@
     version of the model is that of its base table. -#}
 {%- macro _compared_versions(comparison, file_format) -%}
   {%- set base = comparison.relations.base -%}
-  {%- set has_base = load_relation(base) -%}
+  {%- set has_base = reconcile.existing_relation(base) -%}
   {%- set is_snapshot = reconcile.table_properties(comparison.compare_to).get('reconcile.snapshot') -%}
   {{ return({
       'model': reconcile.table_version(base, file_format) if has_base else none,

@@ -29,7 +29,7 @@
 
 {#- Whether a model of this package keeps a table that has no log. -#}
 {%- macro _is_kept_by_snapshots(relation) -%}
-  {%- for node in reconcile.reconciled_nodes() if node.schema == relation.schema and node.alias == relation.identifier -%}
+  {%- for node in reconcile.reconciled_nodes() if reconcile.is_made_by(relation, node) -%}
     {{ return(reconcile.model_inputs(node).objects.values() | selectattr('carries', 'equalto', 'differences') | list | length > 0) }}
   {%- endfor -%}
   {{ return(false) }}
@@ -62,7 +62,7 @@
   {%- for side in [relation, compare_to] -%}
     {%- if side is string -%}
       {%- do complaints.append('a test with `where` does not prove the whole table; remove `where`, and name the `columns` to compare, or compare another relation') -%}
-    {%- elif not load_relation(side) -%}
+    {%- elif not reconcile.existing_relation(side) -%}
       {%- do complaints.append(reconcile.ledger_name(side) ~ ' does not exist; build it first') -%}
     {%- endif -%}
   {%- endfor -%}
@@ -82,7 +82,7 @@
   {%- if comparison.key | sort != settings.unique_key | sort -%}
     {%- do complaints.append('key: ' ~ comparison.key | join(', ') ~ ' is not the unique_key of the model, ' ~ settings.unique_key | join(', ') ~ '; use this key, by which the change records are folded') -%}
   {%- endif -%}
-  {%- if comparison.inputs.objects and load_relation(comparison.inputs.relations[0]) -%}
+  {%- if comparison.inputs.objects and reconcile.existing_relation(comparison.inputs.relations[0]) -%}
     {%- set newest = reconcile.newest_snapshots(comparison.inputs.relations[0]) -%}
     {%- for object in comparison.inputs.objects if object in newest and not reconcile._contains_snapshot(comparison.position, newest[object]) -%}
       {%- do complaints.append(position_text ~ ' is not known to lie at or after that of the snapshot beside the log, ' ~ newest[object].position_kind ~ ' ' ~ newest[object].position

@@ -1,9 +1,9 @@
 {%- macro parity_runs() -%}
-  {{ return(api.Relation.create(schema=target.schema, identifier='reconcile_parity', type='table')) }}
+  {{ return(reconcile.own_table('reconcile_parity')) }}
 {%- endmacro %}
 
 {%- macro parity_differences() -%}
-  {{ return(api.Relation.create(schema=target.schema, identifier='reconcile_parity_differences', type='table')) }}
+  {{ return(reconcile.own_table('reconcile_parity_differences')) }}
 {%- endmacro %}
 
 {#- Whether this run has a parity test. -#}
@@ -18,7 +18,7 @@
     each comparison, `reconcile_parity_differences` one for each row that did not match in it: see "Parity" in
     docs/design.md. -#}
 {%- macro get_create_parity_statements(file_format) -%}
-  {{ return(['create schema if not exists ' ~ reconcile.identifier(target.schema), reconcile._create_parity(file_format), reconcile._create_parity_differences(file_format)]) }}
+  {{ return(['create schema if not exists ' ~ reconcile.qualified_schema(reconcile.parity_runs()), reconcile._create_parity(file_format), reconcile._create_parity_differences(file_format)]) }}
 {%- endmacro %}
 
 {%- macro _create_parity(file_format) -%}

@@ -182,7 +182,7 @@ group by {{ reconcile.key_columns(keys) }}
       + (['_change_row_sequence'] if settings.partial_records else [])
       + (['_row_id'] if settings.row_ids else []) -%}
 {%- set stored = reconcile.stored_keyless_deletes(comparison.relations, settings.keyless, settings.file_format)
-      if reconcile.keys_may_shift(settings.keyless) and load_relation(comparison.relations.row_deletes) -%}
+      if reconcile.keys_may_shift(settings.keyless) and reconcile.existing_relation(comparison.relations.row_deletes) -%}
 {%- set undoing = reconcile.undoing_deletes(comparison.recent_cache, keys, stored)
       if reconcile.keys_may_shift(settings.keyless) -%}
 {%- if staged.has_base -%}
@@ -207,7 +207,7 @@ from (
 select _row_id, _change_sequence
 from {{ comparison.recent_cache }}
 where {{ reconcile.is_keyless_delete_record(comparison.settings.unique_key) }}
-{%- if load_relation(comparison.relations.row_deletes) %}
+{%- if reconcile.existing_relation(comparison.relations.row_deletes) %}
 union all
 select _row_id, _change_sequence
 from {{ reconcile.stored_keyless_deletes(

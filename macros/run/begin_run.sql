@@ -3,13 +3,14 @@
     models of this run stop. It also makes the tables of results, which tests in several threads would otherwise make at
     the same time. -#}
 {%- macro begin_run() -%}
+  {%- do graph.update({'reconcile_listed': {}, 'reconcile_settings_of_catalogs': {}}) if execute -%}
   {%- if execute and flags.WHICH in ['test', 'build'] and reconcile.has_parity_tests() -%}
     {%- do reconcile.run_statements(reconcile.get_create_parity_statements(reconcile.file_format_of_all())) -%}
   {%- endif -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and reconcile.reconciled_nodes() -%}
     {%- set file_format = reconcile.file_format_of_all() -%}
-    {%- do reconcile.check_session(file_format) -%}
-    {%- do run_query('create schema if not exists ' ~ reconcile.identifier(target.schema)) -%}
+    {%- do reconcile.check_session(file_format, reconcile._catalogs_of_tables()) -%}
+    {%- do run_query('create schema if not exists ' ~ reconcile.qualified_schema(reconcile.ledger())) -%}
     {%- do run_query(reconcile.get_create_ledger_statement(file_format)) -%}
     {%- do reconcile.run_statements(reconcile.get_alter_ledger_statements()) -%}
     {%- do run_query(reconcile.get_create_columns_seen_statement(file_format)) -%}
@@ -26,6 +27,16 @@
   {%- endif -%}
 {%- endmacro %}
 
+{#- The catalogs in which the run builds tables, none for the session's own: those of the ledger and of the models. -#}
+{%- macro _catalogs_of_tables() -%}
+  {%- set catalogs = [reconcile.catalog_of(reconcile.ledger())] -%}
+  {%- for node in reconcile.reconciled_nodes() -%}
+    {%- set catalog = reconcile.catalog_of(reconcile.destination(reconcile.relation_of(node))) -%}
+    {%- do catalogs.append(catalog) if catalog not in catalogs -%}
+  {%- endfor -%}
+  {{ return(catalogs) }}
+{%- endmacro %}
+
 {#- A run at an earlier moment writes only to the schemas for that moment. -#}
 {%- macro _begin_as_of() -%}
   {%- set as_of = reconcile.as_of() -%}
@@ -40,7 +51,7 @@
         ~ ' selected too; select only models of this package with --select.') }}
   {%- endif -%}
   {%- set present = [] -%}
-  {%- for node in reconcile.reconciled_nodes() -%}{%- do present.append((node.schema ~ '.' ~ node.alias) | lower) -%}{%- endfor -%}
+  {%- for node in reconcile.reconciled_nodes() -%}{%- do present.append(reconcile.ledger_name(reconcile.relation_of(node)) | lower) -%}{%- endfor -%}
   {%- set schemas, staging, orders, snapshots, built = [], [], [], [], {} -%}
   {%- for node in reconcile.reconciled_nodes() if node.unique_id in selected_resources -%}
     {%- set inputs = reconcile.model_inputs(node) -%}
@@ -52,7 +63,7 @@
       {{ exceptions.raise_compiler_error('as_of would build both ' ~ built[name] ~ ' and ' ~ node.name ~ ' as ' ~ name ~ '; build them in separate runs, each with its own as_of_schema.') }}
     {%- endif -%}
     {%- do built.update({name: node.name}) -%}
-    {%- do schemas.append(destination.schema) -%}
+    {%- do schemas.append(reconcile.qualified_schema(destination)) -%}
     {%- do staging.extend(inputs.relations | map('string') | list) -%}
     {%- for object in inputs.objects.values() -%}{%- do orders.append(object.coordinates | join(', ') ~ (' of PostgreSQL' if 'snapshots' in object else '')) -%}{%- do snapshots.append('snapshots' in object) -%}{%- endfor -%}
   {%- endfor -%}
@@ -66,14 +77,14 @@
     {{ exceptions.raise_compiler_error('as_of: {pg_snapshot: ...} is a position of PostgreSQL, and a selected model reads another source; select models of PostgreSQL with --select.') }}
   {%- endif -%}
   {%- for schema in schemas | unique -%}
-    {%- do run_query('create schema if not exists ' ~ reconcile.identifier(schema)) -%}
+    {%- do run_query('create schema if not exists ' ~ schema) -%}
   {%- endfor -%}
 {%- endmacro %}
 
 {#- The last batch of a staging table; none if there is no such table or it is not a staging table. A model may also
     read tables that users write themselves. -#}
 {%- macro _last_batch(relation) -%}
-  {%- set table = adapter.get_relation(database=none, schema=relation.schema, identifier=relation.identifier) -%}
+  {%- set table = reconcile.existing_relation(relation) -%}
   {%- if not table -%}{{ return(none) }}{%- endif -%}
   {%- set names = adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(relation) ~ ' where false') | map(attribute='name') | list -%}
   {%- if 'batch' not in names or 'record' not in names -%}{{ return(none) }}{%- endif -%}

@@ -14,7 +14,7 @@
     {%- for name in ['reconcile_quarantine', 'reconcile_status'] -%}
       {%- set node = graph.nodes.get('model.reconcile.' ~ name) -%}
       {%- set view = reconcile.relation_of(node) if node -%}
-      {%- if view and load_relation(view) -%}
+      {%- if view and reconcile.existing_relation(view) -%}
         {%- set nodes = reconcile.built_nodes() -%}
         {%- set query = reconcile.quarantine_reasons(nodes) if name == 'reconcile_quarantine' else reconcile.status_of(nodes) -%}
         {%- set statement = reconcile.get_view_statement(view, query | trim, '', reconcile.table_properties(view).get('reconcile.definition', 'otherwise')) -%}

@@ -45,7 +45,7 @@
   {%- set inputs, relations = reconcile.model_inputs(node), reconcile.model_relations(reconcile.relation_of(node)) -%}
   {%- set continues = node.config.materialized in ['current_state', 'history'] and not flags.EMPTY and not reconcile.as_of() and not flags.FULL_REFRESH and node.config.get('full_refresh') is not true -%}
   {{ return(continues and inputs.objects and inputs.relations | length == 1 and cuts.get(reconcile.ledger_name(inputs.relations[0])) is not none
-      and load_relation(relations.base) and load_relation(relations.quarantine) and load_relation(relations.live) and load_relation(relations.changes)) }}
+      and reconcile.existing_relation(relations.base) and reconcile.existing_relation(relations.quarantine) and reconcile.existing_relation(relations.live) and reconcile.existing_relation(relations.changes)) }}
 {%- endmacro %}
 
 {#- For each model, the number of change records in the batches after its account, up to the cut. -#}

@@ -31,7 +31,7 @@
         'relation': 'relation', 'records': 'records', 'first_batch': 'since_batch', 'last_batch': 'last_batch', 'detail': "concat(kind, ' ', name, ' is ', finding)"},
         'select * from (' ~ reconcile.drift_of(nodes) ~ ") where finding <> 'ignored'")) -%}
 {%- endif -%}
-{%- if load_relation(reconcile.parity_runs()) -%}
+{%- if reconcile.existing_relation(reconcile.parity_runs()) -%}
   {%- do parts.append(reconcile._part_of_status("'parity'", {
         'relation': 'relation', 'records': 'compared - matched', 'at': 'recorded_at', 'detail': "concat(verdict, ', against ', compared_to)"}, reconcile._last_comparisons())) -%}
 {%- endif -%}

@@ -1,7 +1,18 @@
-{#- A Spark session knows only one format, since Delta and Iceberg both want to be the session's own catalog. It must be
-    the format of the models, and the session's settings must not change what the package's SQL means. -#}
-{%- macro check_session(file_format) -%}
+{#- A session's own catalog has one format, since Delta and Iceberg both want to be that catalog. Each catalog in which
+    the models and the ledger are must have the format of the models, and the session's settings must not change what
+    the package's SQL means. `catalogs`: their names, none for the session's own. -#}
+{%- macro check_session(file_format, catalogs=[none]) -%}
   {%- do reconcile._refuse_sql_settings() -%}
+  {%- for catalog in catalogs -%}
+    {%- if catalog in [none, 'spark_catalog'] or not reconcile.class_of_catalog(catalog) -%}
+      {%- do reconcile._check_own_catalog(file_format) -%}
+    {%- else -%}
+      {%- do reconcile._check_catalog(catalog, file_format) -%}
+    {%- endif -%}
+  {%- endfor -%}
+{%- endmacro %}
+
+{%- macro _check_own_catalog(file_format) -%}
   {%- if file_format == 'iceberg' -%}
     {%- if 'org.apache.iceberg.spark.' not in run_query('set spark.sql.catalog.spark_catalog')[0][1] | string -%}
       {{ exceptions.raise_compiler_error(
@@ -13,6 +24,30 @@
         "This Spark session is not configured for Delta: set SPARK_CONF_DIR to the package's conf/ directory "
         ~ "(dbt_packages/reconcile/conf) and run again. With a Thrift server, set it where the server is started.") }}
   {%- endif -%}
+{%- endmacro %}
+
+{#- A catalog with a name of its own, in which models are built. Views in it need Iceberg's extension of Spark. -#}
+{%- macro _check_catalog(catalog, file_format) -%}
+  {%- set of_catalog = reconcile.format_of_catalog(catalog, none) -%}
+  {%- if of_catalog != file_format -%}
+    {{ exceptions.raise_compiler_error(
+        "The file_format of the models is " ~ file_format ~ ", and the catalog '" ~ catalog ~ "', in which this project builds tables, is of the class "
+        ~ reconcile.class_of_catalog(catalog) ~ ': name another catalog, or set the `file_format` of the models to that of the catalog.') }}
+  {%- elif not reconcile.has_views(catalog) -%}
+    {{ exceptions.raise_compiler_error(
+        "The catalog '" ~ catalog ~ "' is a hadoop catalog, which holds no views, and every model of this package has views beside its tables: "
+        ~ 'build the models in a catalog of the type hive, jdbc or rest; staging tables may stay in ' ~ catalog ~ '.') }}
+  {%- elif file_format == 'iceberg' and 'IcebergSparkSessionExtensions' not in run_query('set spark.sql.extensions')[0][1] | string -%}
+    {{ exceptions.raise_compiler_error(
+        "This project builds views in the catalog '" ~ catalog ~ "', and this Spark session has no extension for Iceberg's views: add "
+        ~ 'org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions to spark.sql.extensions where the session gets its configuration.') }}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- The format of a catalog's tables; `otherwise` for the session's own catalog, and for one of an unknown class. -#}
+{%- macro format_of_catalog(catalog, otherwise) -%}
+  {%- set class = reconcile.class_of_catalog(catalog) | lower if catalog else '' -%}
+  {{ return('iceberg' if 'iceberg' in class else 'delta' if 'delta' in class else otherwise) }}
 {%- endmacro %}
 
 {#- Settings by which the same statement reads literals, names, types or times in another way. -#}

@@ -59,10 +59,10 @@ def complaints(act: Callable[[], object]) -> tuple[str, list[str]]:
 
 def _written(statements: Sequence[str]) -> Iterator[str]:
     """Return the statements that write, but what stands before every run, and caches, which are the session's."""
-    before = ("create schema if not exists ", "create table if not exists `demo`.`reconcile_")
-    caches = ("cache ", "drop view if exists reconcile_")
+    before = r"create schema if not exists |create table if not exists (`\w+`\.)?`demo`\.`reconcile_"
+    caches = "cache |drop view if exists reconcile_"
     for sql in statements:
-        if not sql.strip().startswith((*before, *caches, "select", "show", "set")):
+        if not re.match(rf"{before}|{caches}|select|show|set", sql.strip()):
             yield sql
 
 

@@ -75,6 +75,9 @@ class Shape:
     table: Any = None
     behind: str = ""  # the source macro
     snapshot: Mapping[str, Any] = field(default_factory=dict)  # beside the log
+    staging: str = STAGING
+    schema: str = "demo"
+    catalogs: Mapping[str, str] = field(default_factory=dict)  # the session's settings of them
 
     @property
     def sql(self) -> str:
@@ -88,6 +91,15 @@ class Shape:
         arguments = f"source('lake', 'shop_changes'), {which}{self.arguments}"
         return f"{config}{{{{ reconcile.{self.source}({arguments}) }}}}{self.behind}"
 
+
+# Beside Delta as the session's own catalog: Iceberg's tables of a warehouse, and those of a metastore, which has views.
+ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
+CATALOGS = {
+    "lake": ICEBERG_CATALOG, "lake.type": "hadoop", "ice": ICEBERG_CATALOG, "ice.type": "hive",
+    "spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}  # fmt: skip
+IN_LAKE: dict[str, Any] = {"staging": "lake.raw.shop_changes", "catalogs": CATALOGS}
+IN_ICE: dict[str, Any] = {**IN_LAKE, "schema": "ice.demo", "file_format": "iceberg"}
 
 ORACLE, MYSQL, POSTGRESQL, SQLSERVER = (
     f"datastream_{source}" for source in ("oracle", "mysql", "postgresql", "sqlserver")
@@ -177,6 +189,11 @@ SHAPES = {
     "iceberg_bigtable": Shape(BIGTABLE, CELLS, CELL_KEY, object="events", file_format="iceberg"),
     "iceberg_history": Shape(MYSQL, materialized="history", file_format="iceberg"),
     "iceberg_buckets": Shape(MYSQL, meta={"buckets": 16}, file_format="iceberg"),
+    # tests/render/test_catalogs.py compares all other shapes with themselves in catalogs.
+    "staging_in_a_catalog": Shape(MYSQL, **IN_LAKE),
+    "models_in_a_catalog": Shape(
+        ORACLE, meta={"fresh": True}, row_ids=True, phases=("first run", "nothing new", "increment"), **IN_ICE
+    ),
 }  # fmt: skip
 
 
@@ -190,22 +207,25 @@ class Life:
         if shape.file_format == "iceberg":
             self.warehouse.catalog = "org.apache.iceberg.spark.SparkSessionCatalog"
         variables = {"as_of": dict(shape.as_of)} if shape.as_of else {}
+        self.warehouse.catalogs = dict(shape.catalogs)
+        if shape.catalogs:
+            self.warehouse.extensions += ",org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
         self.project = PlainProject(
             self.warehouse,
-            "demo",
+            shape.schema,
             file_format=shape.file_format,
             replaced=replaced,
             variables=variables,
             package=package,
         )
-        self.project.source("lake", "shop_changes")
+        self.project.source(shape.staging.rpartition(".")[0], "shop_changes")
         columns = {
             name: {"data_type": said, "description": f"the {name}"} if isinstance(said, str) else said
             for name, said in shape.columns.items()
         }
         self.project.model("orders", shape.sql, columns, config={})
         self.project.node("orders")["description"] = "What people order."
-        self.warehouse.has(STAGING)
+        self.warehouse.has(shape.staging)
         more = {"_row_id": "string"} if shape.row_ids or shape.source == ORACLE else {}
         more |= {"_range": "struct<...>"} if shape.source == BIGTABLE else {}
         more |= {"_change_table": "string"} if shape.source in (ORACLE, MYSQL, POSTGRESQL, SQLSERVER) else {}
@@ -225,7 +245,7 @@ class Life:
         """Let staging have the shape's snapshot; `said`: what is otherwise of it. It has no longer all of its rows."""
         cut = {**self.shape.snapshot, **said}
         self.warehouse.staged = batch = cut.pop("batch")
-        self.warehouse.has(STAGING, reconcile__snapshot_append="beside-0/1/2")
+        self.warehouse.has(self.shape.staging, reconcile__snapshot_append="beside-0/1/2")
         self.warehouse.answers |= {
             "where object = '#snapshot' and source = 'snapshot'": {"record": json.dumps(cut), "batch": batch},
             "where object = '#snapshot of ": {"rows": cut["rows"]},
@@ -295,7 +315,7 @@ class Life:
 
     def _purge(self) -> None:
         self.warehouse.purges = {self.shape.object: 2}
-        self.warehouse.has("lake.orders_kept")
+        self.warehouse.has(self.shape.meta["base_snapshot"])
 
     @property
     def _node(self) -> dict[str, Any]:

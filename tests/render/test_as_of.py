@@ -63,10 +63,10 @@ OF_POSITIONS: dict[str, Refusal] = {
         f"schema {schema}": Refusal(
             run(as_of({"batch": 1}, schema=schema)),
             [f"as_of_schema: '{schema}' is not a schema name that Spark's catalog accepts; use only ASCII letters, "
-             "digits and _."],
+             "digits and _, and write a catalog before it as catalog.schema."],
             SENTENCE,
         )
-        for schema in ("a b", "a`b", "ä", "a.b", "a\n")
+        for schema in ("a b", "a`b", "ä", "a.b.c", "a.", ".b", "a\n")
     },
 }  # fmt: skip
 

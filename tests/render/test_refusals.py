@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import refusals
 import test_as_of
+import test_catalogs
 import test_generations
 import test_monitoring_views
 import test_names
@@ -300,7 +301,8 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
     },
     "a base snapshot without a schema": (
         thing(meta={"base_snapshot": "kept"}), [(
-            "meta base_snapshot: 'kept' is not the name of a table; write it as schema.table"
+            "meta base_snapshot: 'kept' is not the name of a table; write it as schema.table, or as "
+            "catalog.schema.table"
         )],
     ),
     "a variant in a table of Iceberg's": (
@@ -349,7 +351,7 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
             "the same name"
         ),
          "meta fresh: 'yes' is neither true nor false; write one of them",
-         "meta base_snapshot: 'kept' is not the name of a table; write it as schema.table",
+         "meta base_snapshot: 'kept' is not the name of a table; write it as schema.table, or as catalog.schema.table",
          "meta buckets: '0' is not a number of buckets; write it as 16",
          (
              "meta buckets applies only to the file_format iceberg, and the file_format of this model is delta; "
@@ -1453,7 +1455,9 @@ def provoked() -> list[Refusal]:
     rows = [rows_all_wrong(), Refusal(rows_of([]), [LIST_OF_ROWS], "Model rows")]
     of_models = [*map(declared, DECLARED), *READS.values(), *map(changed, CHANGED), *IN_THE_WAY.values()]
     here = [*of_models, *STAGED.values(), *FORMATS.values(), *VIEWS.values(), *NOTED.values(), *rows]
-    elsewhere = (test_as_of, test_generations, test_names, test_parity_refusals, test_snapshot_refusals)
+    elsewhere = (
+        test_as_of, test_catalogs, test_generations, test_names, test_parity_refusals, test_snapshot_refusals,
+    )  # fmt: skip
     return [*here, *(refusal for module in elsewhere for refusal in module.REFUSED)]
 
 

@@ -16,7 +16,9 @@ from reconcile_jobs.process import session
 from reconcile_jobs.process.errors import Fault, UsageError
 from reconcile_jobs.spanner import job
 from reconcile_jobs.staging import TableName, literal, quoted
+from reconcile_jobs.table_formats import format_of
 
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 ASKED = ["datastream", "--path", "/landing", "--staging", "lake.shop"]
 STREAM = ["spanner", "--project", "p", "--instance", "i", "--database", "d", "--stream", "s", "--staging", "lake.shop"]
 
@@ -205,6 +207,42 @@ def test_a_name_is_read_and_quoted_whatever_it_holds(text: str, parts: tuple[str
 def test_what_is_no_name_is_refused(text: str):
     with pytest.raises(UsageError, match="not the name of a table"):
         TableName.parse(text)
+
+
+def test_a_name_of_three_parts_begins_with_the_catalog():
+    plain, of_lake = TableName.parse("shop.orders"), TableName.parse("lake.shop.orders")
+    assert (plain.catalog, plain.schema, plain.schema_sql) == (None, "shop", "`shop`")
+    assert (of_lake.catalog, of_lake.schema, of_lake.schema_sql) == ("lake", "lake.shop", "`lake`.`shop`")
+    assert TableName.parse("`lake.shop`.orders").catalog is None
+    with pytest.raises(
+        UsageError, match=r"^--staging a.b.c.d is .* as schema.table or catalog.schema.table, parts with"
+    ):
+        TableName.parse("a.b.c.d")
+
+
+@pytest.mark.parametrize(
+    ("catalog", "kind", "expected"),
+    [
+        (None, None, "delta"),
+        ("lake", "org.apache.iceberg.spark.SparkCatalog", "iceberg"),
+        ("spark_catalog", DELTA_CATALOG, "delta"),
+        ("lake", None, "This Spark session has no catalog lake: set spark.sql.catalog.lake and its options where"),
+        (
+            "pg",
+            "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+            "The catalog pg is of the class org",
+        ),
+    ],
+)
+def test_a_table_has_the_format_of_its_catalog(catalog: str | None, kind: str | None, expected: str):
+    settings = {"spark.sql.catalog.spark_catalog": DELTA_CATALOG, "spark.sql.extensions": "io.delta.sql.DeltaExtension"}
+    settings |= {f"spark.sql.catalog.{catalog}": kind} if kind else {}
+    spark: Any = SimpleNamespace(conf=settings)
+    if expected in ("delta", "iceberg"):
+        assert format_of(spark, catalog).name == expected
+    else:
+        with pytest.raises(UsageError, match=f"^{expected}"):
+            format_of(spark, catalog)
 
 
 def test_different_tables_have_different_checkpoints():

@@ -36,7 +36,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setattr(session, "start", lambda name: None)
 
     def observe(spark: None, staging: Any, stream: Stream, since_batch: int | None) -> Observations:
-        assert str(staging) == "lake.shop_changes"
+        assert str(staging).endswith("lake.shop_changes")
         return observed(staged["records"], add=stream.add)
 
     monkeypatch.setattr(generate, "observe", observe)
@@ -372,6 +372,21 @@ def test_a_run_that_ended_between_two_files_is_finished_by_the_next(run: Run) ->
 def test_what_the_command_line_gets_wrong_is_a_sentence(run: Run, words: list[str], said: str) -> None:
     code, result, _, err = run(*words)
     assert (code, result, texts(Path()).keys()) == (2, {}, {"dbt_project.yml"}) and said in err
+
+
+def test_a_staging_table_in_a_catalog_is_another_source(run: Run) -> None:
+    """The name of a source has no dot; a source of an adapter with databases has the catalog there."""
+    run()
+    source = Path("models/shop/_sources.yml")
+    assert source.read_text().count("  - name: lake\n    schema: lake\n") == 1
+    words = ("--staging", "ice.lake.shop_changes", "--name", "ice_{table}")
+    assert run(*words)[1]["written"] == 2
+    [other] = [file for file in Path("models/shop").glob("_sources*.yml") if file != source]
+    assert other.read_text().count("  - name: ice_lake\n    schema: ice.lake\n") == 1
+    assert "source('ice_lake', 'shop_changes')" in Path("models/shop/ice_orders.sql").read_text()
+    assert run(*words, "--check")[0] == 0
+    other.write_text(other.read_text().replace("schema: ice.lake", "schema: lake\n    database: ice"))
+    assert run(*words, "--check")[0] == 0
 
 
 def test_a_staging_table_that_is_not_there_is_said() -> None:

@@ -321,13 +321,14 @@ def _source(project: Project, settings: Settings, plan: Plan, is_needed: bool) -
     schema, table = settings.staging
     if found := project.source_of(schema, table):
         return found
+    name = schema.replace(".", "_")  # with a catalog the schema has a dot, which would be one of a source's name
     if not is_needed:
-        return schema, table
+        return name, table
     plan.files[free_path(project, project.into, "_sources", plan)] = source_text(
-        schema, schema, table, settings.stream.tests
+        name, schema, table, settings.stream.tests
     )
     plan.news.append(f"no YAML declares the source {schema}.{table}")
-    return schema, table
+    return name, table
 
 
 def note_refusals(project: Project, plan: Plan) -> None:

@@ -65,6 +65,8 @@ class Document:
         for entry in self._entries("sources"):
             name = unrendered(entry.get("name", ""))
             schema = unrendered(entry.get("schema") or name)
+            if (catalog := entry.get("database")) and unrendered(catalog) != schema:
+                schema = f"{unrendered(catalog)}.{schema}"
             for table in _mappings(entry.get("tables")):
                 of_table = unrendered(table.get("name", ""))
                 yield name, of_table, schema, unrendered(table.get("identifier") or of_table)

@@ -27,7 +27,7 @@ def prepare(spark: SparkSession, into: TableName) -> None:
 def writer(rows: DataFrame, into: TableName, comment: str, properties: Mapping[str, str]) -> DataFrameWriterV2:
     """Return what creates or replaces the table with these rows; each load has an id of its own."""
     spark = rows.sparkSession
-    table_format = format_of(spark)
+    table_format = format_of(spark, into.catalog)
     # A table of Iceberg that is replaced keeps its properties: what this load does not say is set to nothing.
     before = _properties(spark, into) if spark.catalog.tableExists(into.sql) else set()
     forgotten = {name: "" for name in before if name.startswith("reconcile.snapshot.")}

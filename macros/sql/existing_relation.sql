@@ -1,0 +1,53 @@
+{#- The relation of this name with its type, or none if there is none. dbt-spark finds no relation whose schema has a
+    catalog: of what Spark lists in `lake.raw`, dbt-spark notes the schema as `raw`. So Spark is asked here: once for a
+    schema and a run, as dbt does. -#}
+{%- macro existing_relation(relation) -%}
+  {%- if reconcile.catalog_of(relation) is none or reconcile.has_database(relation) -%}
+    {{ return(load_relation(relation)) }}
+  {%- elif not execute -%}
+    {{ return(none) }}
+  {%- endif -%}
+  {%- set name = relation.identifier | lower -%}
+  {%- set type = reconcile._listed_in_schema(relation).get(name) -%}
+  {#- dbt build makes relations by materializations of its own, which a test may compare with. -#}
+  {%- if not type and flags.WHICH == 'build' and model.resource_type == 'test' -%}
+    {%- do graph.reconcile_listed.pop(reconcile.schema_name(relation) | lower) -%}
+    {%- set type = reconcile._listed_in_schema(relation).get(name) -%}
+  {%- endif -%}
+  {{ return(relation.incorporate(type=type) if type else none) }}
+{%- endmacro %}
+
+{#- Notes relations that a run has made, which dbt notes for itself where it finds them. -#}
+{%- macro note_relations(relations) -%}
+  {%- for relation in relations if reconcile.catalog_of(relation) is not none and not reconcile.has_database(relation) -%}
+    {%- do reconcile._listed_in_schema(relation).update({relation.identifier | lower: relation.type | string}) -%}
+  {%- endfor -%}
+{%- endmacro %}
+
+{#- What Spark lists in the schema of a relation with a catalog: {name: type}. -#}
+{%- macro _listed_in_schema(relation) -%}
+  {%- set schemas = graph.setdefault('reconcile_listed', {}) -%}
+  {%- set schema = reconcile.schema_name(relation) | lower -%}
+  {%- if schema not in schemas -%}
+    {%- set listed = {} -%}
+    {%- if reconcile._has_schema(relation) -%}
+      {%- for kind in ['table', 'view'] if kind == 'table' or reconcile.has_views(reconcile.catalog_of(relation)) -%}
+        {#- Temporary views of the session are listed too, without a schema. -#}
+        {%- for row in run_query('show ' ~ kind ~ 's in ' ~ reconcile.qualified_schema(relation)) if row[0] -%}
+          {%- do listed.update({row[1] | lower: kind}) -%}
+        {%- endfor -%}
+      {%- endfor -%}
+    {%- endif -%}
+    {%- do schemas.update({schema: listed}) -%}
+  {%- endif -%}
+  {{ return(schemas[schema]) }}
+{%- endmacro %}
+
+{%- macro _has_schema(relation) -%}
+  {%- set catalog, schema = reconcile.name_parts(relation)[:2] -%}
+  {%- do reconcile.class_of_catalog(catalog) -%}
+  {%- for row in run_query('show schemas in ' ~ reconcile.identifier(catalog)) if row[0] | replace('`', '') | lower == schema | lower -%}
+    {{ return(true) }}
+  {%- endfor -%}
+  {{ return(false) }}
+{%- endmacro %}
