@@ -239,7 +239,11 @@ class PlainProject:
         node["schema"] = config.get("schema", self.schema)
 
     def node(self, name: str) -> dict[str, Any]:
-        return next(node for id_, node in self.graph["nodes"].items() if id_.split(".")[-1] == name)
+        for id_, node in self.graph["nodes"].items():
+            if id_.split(".")[-1] == name:
+                return node
+        # Not a StopIteration, of which Jinja makes an undefined value.
+        raise LookupError(f"the project has no model {name!r}")
 
     # --- what dbt does ---
 
