@@ -194,6 +194,8 @@ OTHERS: dict[str, tuple[Events, Events, Events, set[tuple[int, str]]]] = {
         [], set(),
     ),
     "the key is inserted after all, at another address": ([], [*FAILED, (1, "INSERT", "c", "y")], [], {(1, "y")}),
+    "the next transaction writes the values that were there":
+        ([(1, "INSERT", "a", "x")], FAILED, [(1, "UPDATE", "a", "x")], {(1, "x")}),
 }  # fmt: skip
 BATCHES = 3
 SPLITS = 70
@@ -529,6 +531,21 @@ def replay(records: Iterable[Record]) -> dict[Key, list[Version]]:
     return versions
 
 
+def shown_versions(records: Iterable[Record]) -> Counter[tuple[Any, ...]]:
+    """Return key, value and validity of what people read: of versions that only repeat the one before, the first."""
+    shown: Counter[tuple[Any, ...]] = Counter()
+    for key, every in replay(records).items():
+        chains: list[list[Version]] = []
+        for version in [version for version in every if version.is_version]:
+            before = chains[-1][-1] if chains else None
+            if before and before.valid_to == version.valid_from and before.record.note == version.record.note:
+                chains[-1].append(version)
+            else:
+                chains.append([version])
+        shown.update((*key, chain[0].record.note, chain[0].valid_from, chain[-1].valid_to) for chain in chains)
+    return shown
+
+
 def account_of_versions(known: list[Record], come: list[Record]) -> dict[str, int]:
     """Return the ledger's counts of the records that come to a history, given those that were applied before."""
     count = Counter(delivered=len(come), quarantined=sum(record.bad for record in come))
@@ -753,8 +770,15 @@ class RowVersions(Rows):
             for identity, row in self.base().items()
         }
         demand(seen == expected, f"versions are not as replayed: {some(seen.items() ^ expected.items())}")
+        shown, right_versions = self.shown(), shown_versions(delivered)
+        demand(shown == right_versions, f"the versions are not shown as replayed: {some(shown - right_versions)}")
         current, right = self.now(), live_rows(delivered)
         demand(current == right, f"the current versions are not the live rows: {some(current ^ right)}")
+
+    def shown(self) -> Counter[tuple[Any, ...]]:
+        """Return key, value and validity of what the view shows."""
+        rows = self.lake.table(f"{self.schema}.tbl").collect()
+        return Counter((r.history, r.id, r.note, _after(r.valid_from), _after(r.valid_to)) for r in rows)
 
     def now(self) -> set[tuple[Any, ...]]:
         return {tuple(row[:3]) for row in self.lake.table(f"{self.schema}.tbl").where("is_current").collect()}
