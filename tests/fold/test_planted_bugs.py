@@ -77,7 +77,7 @@ BUGS = [
         {"    min(_change_time) {{ later }} current row) as valid_from": "    _change_time as valid_from"},
         "mysql", REBUILD, "not as replayed", Histories),
     Bug("a delete opens a version", f"{HISTORY}/recomputed_versions.sql",
-        {"_change_type <> 'delete' as _change_is_version": "true as _change_is_version"},
+        {"is_version = \"_change_type <> 'delete'\"": 'is_version = "true"'},
         "sqlserver", REBUILD, "not as replayed", Histories),
     Bug("folded in storage", f"{HISTORY}/recomputed_versions.sql",
         {"_change_known is null as _change_is_new": "_change_known is null and not _change_repeats as _change_is_new"},
