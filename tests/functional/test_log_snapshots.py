@@ -273,7 +273,7 @@ def test_an_empty_source_is_staged_if_it_is_said(log: Log) -> None:
     assert json.loads(log.rows("#snapshot")[0][1])["rows"] == 0
 
 
-@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize("fresh", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_a_repair_from_end_to_end(log: Log, fresh: bool) -> None:
     """On tables of the session's format, and parity at the position of the snapshot."""
     warehouse, schema = SparkWarehouse(log.spark), f"{SCHEMA}_{'fresh' if fresh else 'merged'}"
