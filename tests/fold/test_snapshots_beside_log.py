@@ -486,7 +486,7 @@ BUGS = {
 
 
 # Seed 3 has what the bugs need: its two snapshots are far apart, and of what they contain some changes are lost.
-@pytest.mark.soak
+@pytest.mark.planted
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(memory: Memory, bug: str) -> None:
     model = "things_view" if bug in OF_VIEWS else "things"
