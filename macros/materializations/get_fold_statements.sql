@@ -1,13 +1,13 @@
 {#- Statements that drop the caches of an earlier run, set up the session, and parse and check the records of a range
     once, into `changes_cache`. Whatever is asked about the records afterwards reads this cache. -#}
 {%- macro get_changes_statements(relations, settings, range) -%}
-  {%- set fields = reconcile.fields_of_model(settings.row_ids, settings.keyless) -%}
+  {%- set fields = reconcile.fields_of_model(settings.form.row_ids, settings.form.keyless) -%}
   {%- do settings.update({'fields': fields}) -%}
   {%- set noted = ['_change_table', '_change_fields', '_change_key', '_change_schema', '_change_macro', '_change_zero_dates'] -%}
   {%- set records = (
-        reconcile.checked_records_beside_snapshot(sql, fields, settings, range, fields | select('in', noted) | list) if settings.snapshot
+        reconcile.checked_records_beside_snapshot(sql, fields, settings.form, range, fields | select('in', noted) | list) if settings.snapshot
         else reconcile.checked_records(
-            reconcile.records_as_of(sql, settings.as_of), fields, settings, range.first, range.last,
+            reconcile.records_as_of(sql, settings.as_of), fields, settings.form, range.first, range.last,
             extra_columns=fields | select('in', noted) | list)) -%}
   {{ return(reconcile.get_uncache_statements(relations) + reconcile.get_session_statements()
       + [reconcile.cached(relations.changes_cache, records)]) }}

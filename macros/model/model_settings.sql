@@ -1,7 +1,7 @@
-{#- The declarations of the model, validated: {materialized, as_of, columns, shown, unique_key, file_format, inputs,
-    partial_records, row_ids, keyless, fresh, base_snapshot, buckets, declaration}. Also `built`: what the model's
-    relations were built from, by their names in `model_relations`, none if there is no such relation yet. And `tables`,
-    see `refuse_ambiguous_objects`, and `snapshot`, the newest snapshot beside the log, see `snapshot_of_log`. -#}
+{#- The declarations of the model, validated: {form, as_of, inputs, fresh, base_snapshot, buckets, declaration}. `form`:
+    see `form_of_node`. Also `built`: what the model's relations were built from, by their names in `model_relations`,
+    none if there is no such relation yet. And `snapshot`, the newest snapshot beside the log, see `snapshot_of_log`. The
+    run adds `fields`, the columns of the model's SELECT, and `tables`, see `refuse_ambiguous_objects`. -#}
 {%- macro model_settings() -%}
   {%- set columns = reconcile.declared_columns() -%}
   {%- set as_of = reconcile.as_of() -%}
@@ -72,17 +72,15 @@
   {%- else -%}
     {%- set built = reconcile._built(complaints, keyless) -%}
   {%- endif -%}
+  {%- set form = {
+        'materialized': materialized, 'columns': columns, 'shown': shown, 'unique_key': keys, 'file_format': file_format,
+        'partial_records': partial_records, 'row_ids': row_ids, 'keyless': keyless} -%}
   {%- set snapshot = reconcile.snapshot_of_log(inputs.relations[0], inputs.objects) if inputs.objects and inputs.relations | length == 1 else none -%}
-  {%- if snapshot -%}
-    {%- do complaints.extend(reconcile.complaints_of_snapshot(snapshot, {
-          'materialized': materialized, 'columns': columns, 'unique_key': keys, 'inputs': inputs, 'partial_records': partial_records,
-          'row_ids': row_ids, 'keyless': keyless, 'as_of': as_of})) -%}
-  {%- endif -%}
+  {%- do complaints.extend(reconcile.complaints_of_snapshot(snapshot, form, inputs, as_of)) if snapshot -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return({
-      'materialized': materialized, 'as_of': as_of, 'columns': columns, 'shown': shown, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built, 'partial_records': partial_records,
-      'row_ids': row_ids, 'keyless': keyless, 'fresh': meta.get('fresh', false) and not as_of, 'base_snapshot': meta.get('base_snapshot'),
-      'buckets': meta.get('buckets'), 'snapshot': snapshot,
+      'form': form, 'as_of': as_of, 'inputs': inputs, 'built': built, 'fresh': meta.get('fresh', false) and not as_of,
+      'base_snapshot': meta.get('base_snapshot'), 'buckets': meta.get('buckets'), 'snapshot': snapshot,
       'declaration': tojson(reconcile._declaration(materialized, columns, keys, inputs, partial_records, row_ids), sort_keys=true),
   }) }}
 {%- endmacro %}
