@@ -1,6 +1,6 @@
 {#- The validated arguments of a parity test, and the names of the relations that the test makes. `position`: see
     `position_of_snapshot`. `relation`: the model; the other arguments are those of the test, see docs/parity.md. With a
-    position, `settings` and `inputs` are those of the model, whose rows then come from its base table and its change
+    position, `form` and `inputs` are those of the model, whose rows then come from its base table and its change
     records. -#}
 {%- macro comparison(relation, compare_to, key, columns, as_of, allowance, uncertainty, tolerances, recheck, store_values, allow_empty) -%}
   {%- set keys = [key] if key is string else key -%}

@@ -144,7 +144,7 @@ BUGS = [
     Bug("the newest insert that is undone is forgotten", ADDRESS,
         "if(certain is null and exists(recent", "if(false and exists(recent", Rows, INCREMENTS, "not as folded"),
     Bug("what an insert displaces is kept without its values", f"{STATE}/merge_newest.sql",
-        "reconcile.displaced_with_base(settings.form) if column == '_change_displaced' else ", "",
+        "reconcile.displaced_with_base(form) if column == '_change_displaced' else ", "",
         Rows, EACH_BATCH, "not as folded"),
     Bug("what undid an insert leaves no trace", ADDRESS,
         "change._change_undone_in > change._change_batch", "false", Rows, REBUILD, "not as folded"),

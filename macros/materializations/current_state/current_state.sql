@@ -19,7 +19,8 @@
             relations.changes_cache, form.keyless, form.unique_key) -%}
     {%- endif -%}
     {%- if reconcile.has_keyless_deletes(form.keyless, settings.built, keyless_count) -%}
-      {%- do reconcile.run_statements(reconcile.get_cache_rows_statements(relations, form.keyless, form.unique_key, range)) -%}
+      {%- do reconcile.run_statements(
+            reconcile.get_cache_rows_statements(relations, form.keyless, form.unique_key, range)) -%}
       {%- set counts = reconcile.one_row(reconcile.counts_with_keyless_deletes(relations, form, range)) -%}
       {%- do reconcile.run_statements(
             reconcile.get_keyless_delete_statements(relations, settings, range, keyless_count)) -%}
@@ -32,8 +33,8 @@
     {%- endif -%}
     {%- set messages = reconcile.repair_messages(range, counts) + parsed.messages + reconcile.record_messages(relations, settings, range, parsed.facts, counts) -%}
     {%- do reconcile.write_range(relations, settings, range, counts,
-          reconcile.rebuilt_rows(relations, settings, range, run.columns) if range.kind == 'rebuild'
-          else reconcile.merge_newest(relations, settings, range, counts)) -%}
+          reconcile.rebuilt_rows(relations, form, range, run.columns, settings.snapshot) if range.kind == 'rebuild'
+          else reconcile.merge_newest(relations, form, range, counts, settings.snapshot)) -%}
   {%- endif -%}
 
   {#- Without work, keyless_count, counts and messages are undefined. -#}
