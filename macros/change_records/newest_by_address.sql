@@ -109,7 +109,7 @@ from (
                     end
                 ) as recent
             from (
-                {{ reconcile._records_by_address(changes, form, undoing, known) | indent(16) }}
+                {{ reconcile._records_by_address(changes, form.columns, form.unique_key, undoing, known) | indent(16) }}
             )
         )
     )
@@ -118,10 +118,10 @@ from (
 
 {#- Of each key: of the records that no keyless delete can undo, the newest one, and the newest insert or update; the
     inserts that may be undone; and all deletes. -#}
-{%- macro _records_by_address(changes, form, undoing, known) -%}
+{%- macro _records_by_address(changes, columns, keys, undoing, known) -%}
 {%- set row -%}
 struct(
-            {{ reconcile.columns_of_record(form.columns, form.unique_key, row_ids=true) | indent(12) }},
+            {{ reconcile.columns_of_record(columns, keys, row_ids=true) | indent(12) }},
             _change_transaction,
             _change_type = 'insert' as _change_is_insert,
             _change_undone_in
@@ -160,9 +160,9 @@ select
     collect_set(_change_sequence) as sequences
     {%- endif %}
 from (
-    {{ reconcile._undone_records(reconcile._all_records(changes, form.columns, form.unique_key, known), undoing) | indent(4) }}
+    {{ reconcile._undone_records(reconcile._all_records(changes, columns, keys, known), undoing) | indent(4) }}
 )
-group by {{ reconcile.key_columns(form.unique_key) }}
+group by {{ reconcile.key_columns(keys) }}
 {%- endmacro %}
 
 {#- The records that the fold reads: the checked ones, and those of the base table (`known`), if there are any. -#}
@@ -324,11 +324,6 @@ lateral view explode(concat(
   {{ return(['_change_sequence', '_change_time', '_change_batch', '_deleted', '_row_id', '_change_transaction', '_change_contenders', '_change_displaced']) }}
 {%- endmacro %}
 
-{#- The name that a column of the base table has beside a fold. -#}
-{%- macro name_of_base(column) -%}
-{{ return('_change_base' ~ column | replace('_change', '')) }}
-{%- endmacro %}
-
 {#- As `newest_by_address` with `known`, if the base table has no row yet. -#}
 {%- macro newest_by_address_of_all(changes, form, undoing=none) -%}
 select
@@ -343,13 +338,4 @@ select
 from (
     {{ reconcile.newest_by_address(changes, form, undoing) | indent(4) }}
 )
-{%- endmacro %}
-
-{#- Whether a row of a fold replaces the base table's row of its key, as SQL. -#}
-{%- macro replaces_base(keyless) -%}
-{%- if reconcile.keys_may_shift(keyless) -%}
-_change_replaces_base
-{%- else -%}
-(_change_base_sequence is null or _change_sequence > _change_base_sequence)
-{%- endif -%}
 {%- endmacro %}

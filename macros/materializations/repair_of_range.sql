@@ -76,11 +76,3 @@
           ~ ' have no key that fits ' ~ unique_key | join(', ') ~ ' as the model declares it, and would count as deleted; correct the types, or stage a new snapshot']) -%}
   {%- endif -%}
 {%- endmacro %}
-
-{#- A list of at most one sentence: what the snapshot beside the log has changed. -#}
-{%- macro repair_messages(range, counts) -%}
-  {%- if not range.repair -%}{{ return([]) }}{%- endif -%}
-  {%- set snapshot = range.repair.snapshot -%}
-  {{ return(['repaired at ' ~ snapshot.position_kind ~ ' ' ~ snapshot.position ~ ': ' ~ counts.snapshot_inserted ~ ' inserted, ' ~ counts.snapshot_updated ~ ' updated, '
-      ~ counts.snapshot_deleted ~ ' deleted' ~ (', ' ~ counts.snapshot_in_doubt ~ ' in doubt' if counts.snapshot_in_doubt else '')]) }}
-{%- endmacro %}

@@ -13,7 +13,7 @@
     {%- set fold = reconcile.newest_beside_snapshot(relations, form, settings.snapshot, range) if settings.snapshot
           else reconcile.newest_rows(
               relations, form, range, reconcile.have_log(settings.inputs.objects), keyless_count) -%}
-    {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, fold)) -%}
+    {%- do reconcile.run_statements([reconcile.cached(relations.fold_cache, fold)]) -%}
     {%- if not by_address -%}
       {%- set keyless_count = reconcile.count_keyless_deletes(
             relations.changes_cache, form.keyless, form.unique_key) -%}
@@ -31,7 +31,7 @@
             else reconcile.counts_beside_snapshot(relations, range) if settings.snapshot
             else reconcile.change_counts(relations.changes_cache, relations.fold_cache, range.delivered, form.keyless)) -%}
     {%- endif -%}
-    {%- set messages = reconcile.repair_messages(range, counts) + parsed.messages + reconcile.record_messages(relations, settings, range, parsed.facts, counts) -%}
+    {%- set messages = reconcile.record_messages(relations, settings, range, parsed, counts) -%}
     {%- do reconcile.write_range(relations, settings, range, counts,
           reconcile.rebuilt_rows(relations, form, range, run.columns, settings.snapshot) if range.kind == 'rebuild'
           else reconcile.merge_newest(relations, form, range, counts, settings.snapshot)) -%}

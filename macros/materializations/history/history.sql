@@ -7,11 +7,11 @@
     {%- set keyless_count = reconcile.count_keyless_deletes(
           relations.changes_cache, form.keyless, form.unique_key) -%}
     {%- set fold = reconcile.recomputed_versions(relations, form, range, keyless_count) -%}
-    {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, fold)) -%}
+    {%- do reconcile.run_statements([reconcile.cached(relations.fold_cache, fold)]) -%}
     {%- set counts = reconcile.one_row(
           reconcile.version_counts_with_keyless_deletes(relations, form.keyless, form.unique_key, range) if keyless_count
           else reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered, form.keyless)) -%}
-    {%- set messages = parsed.messages + reconcile.record_messages(relations, settings, range, parsed.facts, counts) -%}
+    {%- set messages = reconcile.record_messages(relations, settings, range, parsed, counts) -%}
     {%- if reconcile.has_keyless_deletes(form.keyless, settings.built, keyless_count) -%}
       {%- do reconcile.run_statements(
             reconcile.get_keyless_delete_statements(relations, settings, range, keyless_count)) -%}
