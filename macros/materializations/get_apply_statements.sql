@@ -14,7 +14,7 @@
     {%- do statements.append(reconcile._replace_quarantine(relations, range)) -%}
   {%- endif -%}
   {%- if counts.merged -%}
-    {%- do statements.extend(reconcile.merge_statements(settings.file_format, settings.buckets, counts, merge)) -%}
+    {%- do statements.extend(reconcile.merge_statements(settings.form.file_format, settings.buckets, counts, merge)) -%}
   {%- endif -%}
   {{ return(statements) }}
 {%- endmacro %}

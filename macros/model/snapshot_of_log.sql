@@ -72,14 +72,13 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
 {%- endmacro %}
 
 {#- What is wrong with a snapshot that stands beside the log of a model: a list of sentences.
-    `settings`: {materialized, columns, unique_key, inputs, partial_records, row_ids, keyless, as_of}, as `model_settings`
-    has them. -#}
-{%- macro complaints_of_snapshot(snapshot, settings) -%}
+    `form`, `inputs` and `as_of`: those of the model, as `model_settings` has them. -#}
+{%- macro complaints_of_snapshot(snapshot, form, inputs, as_of) -%}
   {%- set complaints = [] -%}
   {%- set of_log = 'its staging table has a snapshot of ' ~ snapshot.object ~ ' beside the log (batch ' ~ snapshot.batch ~ '), and ' -%}
-  {%- set order = settings.inputs.objects[snapshot.object] -%}
+  {%- set order = inputs.objects[snapshot.object] -%}
   {%- set kind = 'pg_snapshot' if 'snapshots' in order else none -%}
-  {%- if settings.materialized == 'history' -%}
+  {%- if form.materialized == 'history' -%}
     {%- do complaints.append(of_log ~ 'a history cannot take snapshots yet; make it a current_state, or let the history read another staging table, without snapshots') -%}
   {%- endif -%}
   {%- if not kind -%}
@@ -87,29 +86,29 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
   {%- elif snapshot.position_kind != kind -%}
     {%- do complaints.append(of_log ~ 'its position is a ' ~ snapshot.position_kind ~ ', while the log of this model is compared with a ' ~ kind ~ '; take it with snapshot.py from the database of the log, and stage that') -%}
   {%- endif -%}
-  {%- if settings.partial_records -%}
+  {%- if form.partial_records -%}
     {%- do complaints.append(of_log ~ 'a model with partial_records cannot take snapshots yet; say `meta: {partial_records: false}`, or read another staging table') -%}
   {%- endif -%}
-  {%- if settings.row_ids or settings.keyless -%}
+  {%- if form.row_ids or form.keyless -%}
     {%- do complaints.append(of_log ~ 'a model that knows rows by their addresses cannot take snapshots, which have none; say `meta: {row_ids: false}`') -%}
   {%- endif -%}
-  {%- if settings.as_of -%}
+  {%- if as_of -%}
     {%- do complaints.append(of_log ~ 'a run as of an earlier moment does not take snapshots into account yet; run without as_of') -%}
   {%- endif -%}
   {%- if order.generations -%}
     {%- do complaints.append(of_log ~ 'the model declares generations, across which a position says nothing; take the generations out, and stage a new snapshot, which comes after all of them') -%}
   {%- endif -%}
   {%- set tables = [] -%}
-  {%- for name, properties in settings.inputs.objects.items() -%}{%- do tables.extend((properties.tables or [name]) | map('string')) -%}{%- endfor -%}
+  {%- for name, properties in inputs.objects.items() -%}{%- do tables.extend((properties.tables or [name]) | map('string')) -%}{%- endfor -%}
   {%- if tables | unique | list | length > 1 -%}
     {%- do complaints.append(of_log ~ 'the model reads several tables or objects, of which it is one; name one table in the source macro') -%}
   {%- endif -%}
-  {%- if snapshot.key | map('lower') | sort != settings.unique_key | map('lower') | sort -%}
-    {%- do complaints.append(of_log ~ 'the key of the snapshot is ' ~ snapshot.key | join(', ') ~ ', while the unique_key of the model is ' ~ settings.unique_key | join(', ') ~ '; name the same columns') -%}
+  {%- if snapshot.key | map('lower') | sort != form.unique_key | map('lower') | sort -%}
+    {%- do complaints.append(of_log ~ 'the key of the snapshot is ' ~ snapshot.key | join(', ') ~ ', while the unique_key of the model is ' ~ form.unique_key | join(', ') ~ '; name the same columns') -%}
   {%- endif -%}
   {%- set types = {} -%}
   {%- for name, type in snapshot.columns.items() -%}{%- do types.update({name | lower: type}) -%}{%- endfor -%}
-  {%- for column in settings.columns -%}
+  {%- for column in form.columns -%}
     {%- set type = types.get(column.name | lower) -%}
     {%- if not type -%}
       {%- do complaints.append(of_log ~ 'the snapshot has no column ' ~ column.name ~ ', which the model declares; take a snapshot with it, and stage that') -%}
