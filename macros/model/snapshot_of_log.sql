@@ -51,13 +51,17 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
   {{ return(none) }}
 {%- endmacro %}
 
-{#- The position of a staged snapshot, as `side_of` takes it. -#}
+{#- The position of a staged snapshot, as `side_of` takes it. The clock that stamps a backfill row may be fast, and the
+    query of a backfill may have begun before the snapshot was taken. So the snapshot also contains the backfill rows
+    that were read up to `uncertainty` after it: a change of such a row that is later than the snapshot is in the log
+    too, and its transaction decides. -#}
 {%- macro position_of_staged(snapshot) -%}
   {%- set taken_at = reconcile.moment_of_snapshot(snapshot) -%}
   {%- set exact = snapshot.position_kind == 'pg_snapshot' -%}
   {%- set interval = "interval '" ~ snapshot.uncertainty ~ "'" -%}
   {{ return({
       'kind': snapshot.position_kind, 'value': snapshot.position, 'label': snapshot.position_kind ~ ' ' ~ snapshot.position, 'taken_at': taken_at,
+      'contains_backfills_until': taken_at ~ ' + ' ~ interval if exact else none,
       'from': none if exact else taken_at ~ ' - ' ~ interval, 'to': none if exact else taken_at ~ ' + ' ~ interval}) }}
 {%- endmacro %}
 

@@ -211,3 +211,17 @@ def test_a_rebuild_without_the_snapshot_forgets_that_it_was_applied() -> None:
     life.statements("rebuild")
     assert life.warehouse.properties["demo.orders__base"]["reconcile.snapshot_applied"] == ""
     life.statements("nothing new")
+
+
+@pytest.mark.parametrize(
+    ("position", "asks"), [("2147483640:2147483647:", False), ("2147483640:2147483648:2147483641", True)]
+)
+def test_where_the_ids_of_a_log_are_ambiguous_a_change_of_long_before_is_told_by_its_time(
+    position: str, asks: bool
+) -> None:
+    """Below 2^31 no id of before can be that of a later transaction, and the times of the log are not relied on."""
+    (fold,) = [sql for sql in Life(beside(snapshot={**OF_THINGS, "position": position})).statements("first run")
+               if sql.startswith("cache table reconcile_changes")]  # fmt: skip
+    taken_at = "to_timestamp('2026-11-21T11:33:13.215524000Z')"
+    assert (f" or _change_time < {taken_at} - interval '1 day')" in fold) is asks
+    assert f"'0', _change_time <= {taken_at} + interval '1 hour', (case" in fold

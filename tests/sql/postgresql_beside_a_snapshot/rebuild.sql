@@ -92,7 +92,7 @@ from (
 {the SELECT of postgresql/change_records.sql}
 ) as of_log
 lateral view explode(array(_change_sequence)) as _change_place
-lateral view explode(array(case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-21T11:33:13.215524000Z'), (case
+lateral view explode(array(case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 hour', (case
     when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
     when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
     else 0 + try_cast(_change_transaction as bigint)

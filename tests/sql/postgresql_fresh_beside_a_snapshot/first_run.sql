@@ -84,7 +84,7 @@ from (
 {the SELECT of postgresql/change_records.sql}
 ) as of_log
 lateral view explode(array(_change_sequence)) as _change_place
-lateral view explode(array(case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-21T11:33:13.215524000Z'), (case
+lateral view explode(array(case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 hour', (case
     when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
     when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
     else 0 + try_cast(_change_transaction as bigint)
@@ -600,7 +600,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'cae998aad9d95ee947055b52be9b17c8')
+tblproperties ('reconcile.definition' = '696edbded90ffa1cb2dd4629b5c610e6')
 as
 
 select
@@ -629,7 +629,7 @@ from (
 {the SELECT of postgresql/change_records.sql}
 ) as of_log
 lateral view explode(array(_change_sequence)) as _change_place
-lateral view explode(array(case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-21T11:33:13.215524000Z'), (case
+lateral view explode(array(case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 hour', (case
     when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
     when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
     else 0 + try_cast(_change_transaction as bigint)
