@@ -35,7 +35,7 @@ from reconcile_jobs.snapshot_differences import (
     refuse_other,
     snapshot_properties,
 )
-from reconcile_jobs.staging import Staging, literal, quoted
+from reconcile_jobs.staging import SNAPSHOT, Staging, literal, quoted
 from reconcile_jobs.table_formats import format_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CUT", "Totals", "is_beside_log", "rows_object", "run"]
 
-CUT = "#snapshot"
+CUT = SNAPSHOT
 
 # A property of staging tables of a log: their job. Tables of snapshots alone say `snapshot`.
 _JOB, _APPENDS_BESIDE = "reconcile.job", "reconcile.appends_beside"
@@ -187,6 +187,7 @@ class _Run:
         job = self.job
         staged = self.spark.table(job.staging.sql).where("object is not null and object not like '#%'")
         objects = sorted(row.object for row in staged.select("object").distinct().collect())
+        self.has_records = bool(objects)
         if job.object is not None:
             if objects and job.object not in objects:
                 raise UsageError(
@@ -276,6 +277,11 @@ class _Run:
         finally:
             made.unpersist()
         totals.first_batch = totals.last_batch = appended.batch
+        if not self.has_records:
+            self.say(
+                f"{job.staging} has no records of a log yet: if the log has another name for {totals.object}, no model "
+                "will see this snapshot. Then take it back, and stage it with --object as the log names the table."
+            )
         self.say(f"{totals.object}: {totals.rows:,} rows at pg_snapshot {cut.position}")
 
 
