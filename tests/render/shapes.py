@@ -248,10 +248,10 @@ class Life:
         said_of_staging = {"reconcile__last_batch": "9", "reconcile__snapshot_append": "beside-0/1/2"}
         self.warehouse.has(self.shape.staging, **said_of_staging)
         self.warehouse.answers |= {
+            "as unreadable, min(_change_error)": {"unreadable": 0, "reason": None},
             "where object = '#snapshot' and source = 'snapshot'": {"record": json.dumps(cut), "batch": batch},
             "where object = '#snapshot of ": {"rows": cut["rows"]},
             "select min(batch) from": {"first": 2},
-            "as unreadable, min(_change_error)": {"unreadable": 0, "reason": None},
         }
 
     def _kept(self) -> dict[str, str]:
