@@ -222,6 +222,7 @@ def staged(spark: SparkSession) -> Iterator[dict[str, OneModel[Any]]]:
         }
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_the_checks_find(staged: dict[str, OneModel[Any]], bug: Bug) -> None:
     records = staged[bug.models.name]

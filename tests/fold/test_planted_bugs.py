@@ -211,6 +211,7 @@ def staged(spark: SparkSession) -> Iterator[StagedHistories]:
         yield StagedHistories(memory, "planted_records", records, delivery=0)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_the_laws_find(staged: StagedHistories, bug: Bug) -> None:
     schema = "planted_" + "".join(character if character.isalnum() else "_" for character in bug.name.lower())

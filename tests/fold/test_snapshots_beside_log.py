@@ -559,6 +559,7 @@ BUGS = {
 
 
 # Seed 3 has what the bugs need: its two snapshots are far apart, and of what they contain some changes are lost.
+@pytest.mark.planted
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(memory: Memory, bug: str) -> None:
     model = "things_view" if bug in OF_VIEWS else "things"
@@ -629,7 +630,7 @@ def copy_of(table: str) -> list[dict[str, str | None]]:
     ]
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", [pytest.param(o, marks=[] if "twice" in o else pytest.mark.soak) for o in ORDERS])
 def test_the_capture_begins_in_the_middle_with_its_copy(memory: Memory, order: str) -> None:
     schema = f"middle_{list(ORDERS).index(order)}"
     project, staging = memory.project(schema), f"{schema}_lake.changes"

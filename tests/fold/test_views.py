@@ -157,6 +157,7 @@ def fresh(staged: StagedHistories, source: str, replaced: Mapping[str, Mapping[s
     return Lakehouse(f"planted_{source}", staged, [source], ", meta={'fresh': true}", replaced)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_checks_find(planted: StagedHistories, bug: str) -> None:
     """Over one base table: a run with nothing to apply makes the view anew, since its SELECT is another."""

@@ -336,7 +336,7 @@ def test_a_snapshot_comes_although_the_log_appends_all_the_time(log: Log, monkey
     assert log.counts() == {1: 1, 2: 3, 3: 1}
 
 
-@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize("fresh", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_a_repair_from_end_to_end(log: Log, fresh: bool) -> None:
     """On tables of the session's format, and parity at the position of the snapshot."""
     warehouse, schema = SparkWarehouse(log.spark), f"{SCHEMA}_{'fresh' if fresh else 'merged'}"

@@ -306,7 +306,9 @@ def test_paths_and_names_that_cannot_be(spark, load, tmp_path):
     for name in ("", "a..b", "a b", "a.b; drop table t", "`a", "a.", "a.`b`c"):
         with pytest.raises(UsageError, match="is not the name of a table"):
             load("id\n1\n", "id int", name)
-    for name in ("snapshots.`a``b`", "snapshots.`a b`", "`a b`.t", "a.b.c", "snapshots.`a;{{ b }}`"):
+    with pytest.raises(UsageError, match="This Spark session has no catalog a: set spark"):
+        load("id\n1\n", "id int", "a.b.c")
+    for name in ("snapshots.`a``b`", "snapshots.`a b`", "`a b`.t", "snapshots.`a;{{ b }}`"):
         with pytest.raises(UsageError, match=r"refuses|does not accept"):
             load("id\n1\n", "id int", name)
 
