@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from reconcile_jobs.cuts import Cuts, Overtaken, checked_object
+from reconcile_jobs.cuts import Cuts, again_if_overtaken, checked_object
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import UsageError, in_sentences
 from reconcile_jobs.process.session import settings
@@ -95,11 +95,7 @@ def is_beside_log(spark: SparkSession, job: Job) -> bool:
 def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """Append one snapshot whole, with its position, and return what it was. Raises JobError."""
     with in_sentences(), settings(spark, EXACT):
-        try:
-            return _Run(spark, job, caller or Caller()).run()
-        except Overtaken:
-            # What a killed run has left is there now.
-            return _Run(spark, job, caller or Caller()).run()
+        return again_if_overtaken(_Run(spark, job, caller or Caller()).run)
 
 
 class _Run:

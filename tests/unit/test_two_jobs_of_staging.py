@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from plain_spark import Frame, Session, stage_in_plain_python
 from reconcile_jobs import staging, table_formats
+from reconcile_jobs.cuts import Overtaken, again_if_overtaken
 from reconcile_jobs.process import failpoints
 from reconcile_jobs.process.errors import Fault, UsageError
 from reconcile_jobs.staging import Appended, Staging, TableName
@@ -293,3 +294,21 @@ def test_a_copy_of_the_table_knows_that_it_has_snapshots_and_both_jobs_go_on(spa
     assert table.properties["reconcile.snapshot_append"] == "copied/0/"
     assert beside.append().batch == 4
     assert log.append().batch == 5
+
+
+@pytest.mark.parametrize("overtaken", [0, 1, 2])
+def test_a_run_that_another_append_overtook_runs_once_more(overtaken: int) -> None:
+    runs: list[int] = []
+
+    def run() -> int:
+        runs.append(1)
+        if len(runs) <= overtaken:
+            raise Overtaken("Another job appended shop_things first")
+        return len(runs)
+
+    if overtaken < 2:
+        assert again_if_overtaken(run) == overtaken + 1
+    else:
+        with pytest.raises(Overtaken):
+            again_if_overtaken(run)
+    assert len(runs) == min(overtaken + 1, 2)
