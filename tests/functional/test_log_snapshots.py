@@ -277,6 +277,7 @@ def test_an_empty_source_is_staged_if_it_is_said(log: Log) -> None:
     assert json.loads(log.rows("#snapshot")[0][1])["rows"] == 0
 
 
+@pytest.mark.soak
 def test_a_copy_of_the_staging_table_made_by_hand_has_its_snapshots(log: Log) -> None:
     """Such a copy has lost the properties by which models and the job know of them."""
     warehouse, schema = SparkWarehouse(log.spark), f"{SCHEMA}_copied"
