@@ -47,11 +47,12 @@ where {{ reconcile.not_overtaken(relations, 'account.ledger_batch = ' ~ range.le
 {%- endmacro %}
 
 {#- The account of a snapshot beside the log, with the names of the ledger's columns. A delete has no record: so
-    `delivered`, the rows of the snapshot, are applied - deleted + superseded + duplicate + quarantined. -#}
+    `delivered`, the rows of the snapshot, are applied - deleted + superseded + duplicate. None is quarantined: see
+    `refuse_unreadable_rows`. -#}
 {%- macro _counts_of_snapshot(counts) -%}
   {{ return({
       'delivered': counts.snapshot_rows, 'applied': counts.snapshot_inserted + counts.snapshot_updated + counts.snapshot_deleted,
-      'superseded': counts.snapshot_superseded, 'duplicate': counts.snapshot_duplicate, 'quarantined': counts.snapshot_quarantined, 'pending': 0,
+      'superseded': counts.snapshot_superseded, 'duplicate': counts.snapshot_duplicate, 'quarantined': 0, 'pending': 0,
       'inserted': counts.snapshot_inserted, 'updated': counts.snapshot_updated, 'deleted': counts.snapshot_deleted, 'tombstoned': 0,
       'base_batch': counts.base_batch}) }}
 {%- endmacro %}

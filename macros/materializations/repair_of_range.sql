@@ -66,13 +66,13 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- A row of the snapshot whose key cannot be read would count as deleted. -#}
-{%- macro refuse_unreadable_keys(changes, unique_key, snapshot) -%}
-  {%- set has_no_key = [] -%}
-  {%- for key in unique_key -%}{%- do has_no_key.append(reconcile.identifier(key) ~ ' is null') -%}{%- endfor -%}
-  {%- set unreadable = run_query("select count_if(_change_snapshot = 'row' and (" ~ has_no_key | join(' or ') ~ ')) as unreadable from ' ~ changes)[0][0] -%}
-  {%- if unreadable -%}
-    {%- do reconcile.raise_complaints([unreadable ~ ' rows of the snapshot of ' ~ snapshot.object ~ ' in batch ' ~ snapshot.batch
-          ~ ' have no key that fits ' ~ unique_key | join(', ') ~ ' as the model declares it, and would count as deleted; correct the types, or stage a new snapshot']) -%}
+{#- Increments could leave the row that the base table has in place of a row of the snapshot that cannot be read; a
+    rebuild and a view have no such row (laws 1 and 5). `changes`: checked records, a relation or a SELECT in
+    parentheses. What depends on the one value is left out of the reason. -#}
+{%- macro refuse_unreadable_rows(changes, snapshot) -%}
+  {%- set row = run_query("select count(*) as unreadable, min(_change_error) as reason from " ~ changes ~ " where _change_snapshot = 'row' and _change_error is not null")[0] -%}
+  {%- if row[0] -%}
+    {%- do reconcile.raise_complaints([row[0] ~ ' rows of the snapshot of ' ~ snapshot.object ~ ' in batch ' ~ snapshot.batch
+          ~ ' cannot be read as the model declares them (' ~ modules.re.sub("'[^']*'", "'...'", row[1]) ~ '), and a rebuild would have none of them; correct the types, or take the snapshot back and stage a new one']) -%}
   {%- endif -%}
 {%- endmacro %}

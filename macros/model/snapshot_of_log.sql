@@ -14,8 +14,7 @@
 {#- The newest snapshot of each object in each staging table, {staging table: {object: snapshot}}, up to the cut of the
     run. `cuts`: the last batch of each staging table. A snapshot: {object, batch, place, snapshot, position_kind,
     position, taken_at, uncertainty, key, columns, rows}, as ingestion/reconcile_jobs/log_snapshots.py writes it.
-    `place` counts the snapshots of the object. The append job notes its appends as a property of the table, so only
-    tables with snapshots are queried. A view shows no property, and is queried too. -#}
+    `place` counts the snapshots of the object. -#}
 {%- macro snapshots_in_staging(cuts) -%}
   {%- set found = {} -%}
   {%- for node in reconcile.reconciled_nodes() -%}
@@ -27,16 +26,24 @@
   {{ return(found) }}
 {%- endmacro %}
 
-{#- The newest snapshot of each object in one staging table, up to a batch; none: up to the last one. -#}
+{#- The newest snapshot of each object in one staging table, up to a batch; none: up to the last one. The append job
+    notes its appends as a property of the table, so only tables with snapshots are queried. A view shows no property,
+    and a table that was copied by hand has perhaps none: such a relation is queried too. -#}
 {%- macro newest_snapshots(relation, last=none) -%}
   {%- set newest = {} -%}
-  {%- if reconcile.existing_relation(relation).type == 'view' or 'reconcile.snapshot_append' in reconcile.table_properties(relation) -%}
+  {%- if reconcile._may_have_snapshots(relation) -%}
     {%- for row in run_query(reconcile._staged_snapshots(relation, last)) -%}
       {%- set snapshot = dict(fromjson(row[0]), batch=row[1]) -%}
       {%- do newest.update({snapshot.object: snapshot}) if snapshot.place > newest.get(snapshot.object, {'place': 0}).place -%}
     {%- endfor -%}
   {%- endif -%}
   {{ return(newest) }}
+{%- endmacro %}
+
+{%- macro _may_have_snapshots(relation) -%}
+  {%- if reconcile.existing_relation(relation).type == 'view' -%}{{ return(true) }}{%- endif -%}
+  {%- set properties = reconcile.table_properties(relation) -%}
+  {{ return('reconcile.snapshot_append' in properties or 'reconcile.last_batch' not in properties) }}
 {%- endmacro %}
 
 {%- macro _staged_snapshots(relation, last) -%}
@@ -51,13 +58,17 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
   {{ return(none) }}
 {%- endmacro %}
 
-{#- The position of a staged snapshot, as `side_of` takes it. -#}
+{#- The position of a staged snapshot, as `side_of` takes it. The clock that stamps a backfill row may be fast, and the
+    query of a backfill may have begun before the snapshot was taken. So the snapshot also contains the backfill rows
+    that were read up to `uncertainty` after it: a change of such a row that is later than the snapshot is in the log
+    too, and its transaction decides. -#}
 {%- macro position_of_staged(snapshot) -%}
   {%- set taken_at = reconcile.moment_of_snapshot(snapshot) -%}
   {%- set exact = snapshot.position_kind == 'pg_snapshot' -%}
   {%- set interval = "interval '" ~ snapshot.uncertainty ~ "'" -%}
   {{ return({
       'kind': snapshot.position_kind, 'value': snapshot.position, 'label': snapshot.position_kind ~ ' ' ~ snapshot.position, 'taken_at': taken_at,
+      'contains_backfills_until': taken_at ~ ' + ' ~ interval if exact else none,
       'from': none if exact else taken_at ~ ' - ' ~ interval, 'to': none if exact else taken_at ~ ' + ' ~ interval}) }}
 {%- endmacro %}
 

@@ -18,6 +18,11 @@
   {%- set statements = reconcile.get_view_statements(
         relations, settings, reconcile.fresh_rows(relations, settings.form, purged.snapshot, false, purged.batch, last),
         quarantine=reconcile._quarantined_rows(relations, settings.form, fields, last)) -%}
+  {%- if statements and settings.snapshot -%}
+    {%- set batch = settings.snapshot.batch -%}
+    {%- do reconcile.refuse_unreadable_rows(
+          '(\n' ~ reconcile.checked_records(sql, fields, settings.form, batch, batch, extra_columns=['_change_snapshot']) ~ '\n)', settings.snapshot) -%}
+  {%- endif -%}
   {%- do reconcile.refuse_other_source_of_view(settings.inputs, fields) if statements and not flags.EMPTY -%}
   {%- do reconcile.run_statements(statements) -%}
   {{ return(reconcile.finish_model(
