@@ -44,6 +44,7 @@ def configuration(directory: Path) -> Path:
     return directory
 
 
+@pytest.mark.soak
 def test_staging_models_and_snapshots_are_in_several_catalogs_of_one_session(tmp_path: Path) -> None:
     environment = {**os.environ, "SPARK_CONF_DIR": str(configuration(tmp_path / "conf"))}
     environment["PYTHONPATH"] = os.pathsep.join(map(str, (HERE.parent, HERE.parents[1] / "ingestion")))

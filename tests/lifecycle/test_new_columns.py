@@ -19,7 +19,7 @@ NOW = {"id": "bigint", "a b": "string", "at": "timestamp_ntz", "list": "array<ti
 @pytest.mark.parametrize(
     ("source", "materialized"),
     [
-        ("mysql", "current_state"),
+        pytest.param("mysql", "current_state", marks=pytest.mark.soak),
         ("oracle", "current_state"),
         pytest.param("mysql", "history", marks=pytest.mark.soak),
     ],

@@ -6,7 +6,7 @@ import hashlib
 import re
 import string
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from reconcile_jobs.generation.tables import Table
@@ -104,10 +104,9 @@ def is_reserved(name: str) -> bool:
     return name.lower().startswith("reconcile_")
 
 
-def colliding(names: Mapping[str, str], taken: Iterable[str] = ()) -> set[str]:
-    """Return the keys whose names are not theirs alone, or are taken; case does not distinguish names."""
+def colliding(names: Mapping[str, str]) -> set[str]:
+    """Return the keys whose names are not theirs alone; case does not distinguish names."""
     owners: dict[str, list[str]] = {}
     for key, name in names.items():
         owners.setdefault(name.lower(), []).append(key)
-    used = {name.lower() for name in taken}
-    return {key for name, keys in owners.items() if len(keys) > 1 or name in used for key in keys}
+    return {key for keys in owners.values() if len(keys) > 1 for key in keys}
