@@ -41,19 +41,21 @@ def _macros(root: Path) -> list[tuple[str, str, str]]:
     return found
 
 
-def _takes_settings(root: Path) -> int:
-    return sum("settings" in re.findall(r"\w+", arguments) for _, arguments, _ in _macros(root))
-
-
-def _settings_used_a_little(root: Path) -> int:
-    """Count macros that take the settings, do not hand them on, and use two of them at most."""
-    found = 0
+def _that_take(argument: str, root: Path) -> list[tuple[set[str], bool]]:
+    """Return, of each macro that takes a dict of this name: which keys it reads, and whether it hands the dict on."""
+    found = []
     for _, arguments, text in _macros(root):
-        if "settings" in re.findall(r"\w+", arguments):
-            used = set(re.findall(r"\bsettings\.(\w+)", text))
-            handed_on = re.search(r"[(,]\s*settings\s*[,)]", text)
-            found += not handed_on and len(used) <= 2
-    return found
+        keys = set(re.findall(rf"\b{argument}\.(\w+)", text))
+        handed_on = re.search(rf"[(,]\s*{argument}\s*[,)]", text) is not None
+        if argument in re.findall(r"\w+", arguments):
+            found.append((keys, handed_on))
+    # Where no macro reads a key, the argument of this name is a text.
+    return found if any(keys for keys, _ in found) else []
+
+
+def _used_a_little(argument: str, root: Path) -> int:
+    """Count macros that take a dict of this name, do not hand it on, and read two of its keys at most."""
+    return sum(not handed_on and len(keys) <= 2 for keys, handed_on in _that_take(argument, root))
 
 
 def _python(root: Path) -> dict[str, int]:
@@ -74,8 +76,10 @@ FIGURES: dict[str, Callable[[Path], float | str]] = {
     "macros": lambda root: len(_macros(root)),
     "folders of macros": lambda root: len({Path(file).parts[0] for file in _templates(root)}),
     "folders of macros in a circle": lambda root: sum(map(len, circles(calls(root / "macros")))),
-    "macros that take all settings": _takes_settings,
-    "of these, macros that use two at most and hand none on": _settings_used_a_little,
+    "macros that take all settings": lambda root: len(_that_take("settings", root)),
+    "of these, macros that use two keys at most and hand none on": lambda root: _used_a_little("settings", root),
+    "macros that take the form of a model, eight keys of the settings": lambda root: len(_that_take("form", root)),
+    "of these, macros that use two keys of it at most and hand none on": lambda root: _used_a_little("form", root),
     "template lines over 120 characters, %": lambda root: round(
         100 * sum(len(line) > 120 for line in _lines(root)) / len(_lines(root)), 1
     ),

@@ -5,6 +5,10 @@ has all rows of one moment: what it contains is told by its `place`, up to which
 `sees`, the transactions that it sees. Of two snapshots at one place, `taken` tells which is the later one: a
 transaction may have ended between them, which writes no change. A source that does not tell transactions has
 `sees=None`: then a snapshot contains surely what lies at or before its place, and that place is chosen early enough.
+
+A backfill row is a row as it was at some moment, and only its time says when. That time may be wrong by `UNCERTAINTY`:
+the clock is another one, or the query began earlier. So a snapshot contains the backfill rows that were read up to so
+much later. Nothing is lost by that: every later change of such a row is in the log too.
 """
 
 from __future__ import annotations
@@ -14,6 +18,9 @@ from dataclasses import dataclass, field
 
 Values = str | None  # None: the row is deleted
 Rank = tuple[int, int, int, int]
+
+# How far the time of a backfill row may be from the moment whose row it has.
+UNCERTAINTY = 8
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,15 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Backfill:
+    """A row as it was at some moment. `read`: when it was read, as the record says."""
+
+    key: int
+    read: int
+    values: str
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """All rows of a moment."""
 
@@ -35,12 +51,14 @@ class Snapshot:
     rows: tuple[tuple[int, str], ...]
     sees: frozenset[int] | None = None
 
-    def contains(self, change: Change) -> bool:
-        """Whether the rows have this change."""
+    def contains(self, change: Change | Backfill) -> bool:
+        """Whether the rows have this change, or are at least as new as this backfill row."""
+        if isinstance(change, Backfill):
+            return change.read <= self.taken + UNCERTAINTY
         return change.place <= self.place and (self.sees is None or change.transaction in self.sees)
 
 
-Record = Change | Snapshot
+Record = Change | Backfill | Snapshot
 
 # Below every rank.
 NOTHING: Rank = (-1, 0, 0, 0)
@@ -51,7 +69,7 @@ def rank_of_snapshot(snapshot: Snapshot) -> Rank:
     return (snapshot.place, snapshot.taken, 1, 0)
 
 
-def rank(change: Change, snapshots: Iterable[Snapshot]) -> Rank:
+def rank_of_change(change: Change, snapshots: Iterable[Snapshot]) -> Rank:
     """Return where a change stands in the order.
 
     That is its own place, unless a snapshot does not contain it although it was written before: its transaction was
@@ -59,6 +77,17 @@ def rank(change: Change, snapshots: Iterable[Snapshot]) -> Rank:
     """
     above = [(s.place, s.taken) for s in snapshots if change.place <= s.place and not s.contains(change)]
     return (*max(above), 2, change.place) if above else (change.place, 0, 0, 0)
+
+
+def rank_of_backfill(row: Backfill, snapshots: Iterable[Snapshot]) -> Rank:
+    """Return where a backfill row stands: below all changes, above the rows of snapshots that do not contain it."""
+    older = [(s.place, s.taken) for s in snapshots if not s.contains(row)]
+    return (*max(older), 1, row.read) if older else (0, 0, 0, row.read)
+
+
+def rank(record: Change | Backfill, snapshots: Iterable[Snapshot]) -> Rank:
+    """Return where a record of the log stands in the order."""
+    return rank_of_backfill(record, snapshots) if isinstance(record, Backfill) else rank_of_change(record, snapshots)
 
 
 def fold(records: Iterable[Record]) -> dict[int, str]:
@@ -71,7 +100,7 @@ def fold(records: Iterable[Record]) -> dict[int, str]:
         rows = {key: (rank_of_snapshot(newest), values) for key, values in newest.rows}
     floor = NOTHING if newest is None else rank_of_snapshot(newest)
     for change in known:
-        if isinstance(change, Change):
+        if not isinstance(change, Snapshot):
             place = rank(change, snapshots)
             if place > max(floor, rows.get(change.key, (floor, None))[0]):
                 rows[change.key] = (place, change.values)
@@ -89,20 +118,20 @@ class BaseTable:
     def apply(self, batch: Sequence[Record], staged: Sequence[Record]) -> None:
         """Apply a batch; `staged` are all records that staging has by then.
 
-        A new snapshot changes the rank of few changes of before, those of transactions that were open when it was
-        taken. They are read again from staging; no other row is ranked anew. A row that the snapshot has as it is is
-        not written: the floor, and not its own rank, keeps older changes away.
+        A new snapshot changes the rank of few changes of before: those of transactions that were open when it was
+        taken, and backfill rows that were read later. They are read again from staging; no other row is ranked anew. A
+        row that the snapshot has as it is is not written: the floor, and not its own rank, keeps older changes away.
         """
         known = set(self.snapshots)
         new = {record for record in batch if isinstance(record, Snapshot)} - known
         snapshots = [*self.snapshots, *new]
         before = dict(self.rows)
         ranked_anew = [
-            c for c in staged if isinstance(c, Change) and new and rank(c, snapshots) != rank(c, self.snapshots)
+            c for c in staged if not isinstance(c, Snapshot) and new and rank(c, snapshots) != rank(c, self.snapshots)
         ]
         newest = max(snapshots, key=rank_of_snapshot, default=None)
         floor = NOTHING if newest is None else rank_of_snapshot(newest)
-        for change in [*(c for c in batch if isinstance(c, Change)), *ranked_anew]:
+        for change in [*(c for c in batch if not isinstance(c, Snapshot)), *ranked_anew]:
             place = rank(change, snapshots)
             if place > floor and place > self.rows.get(change.key, (NOTHING, None))[0]:
                 self.rows[change.key] = (place, change.values)
@@ -130,7 +159,11 @@ class Database:
     open: dict[int, dict[int, Values]] = field(default_factory=dict)
     finished: set[int] = field(default_factory=set)
     place: int = 0
-    taken: int = 0
+    clock: int = 0
+
+    def tick(self) -> None:
+        """Let time pass."""
+        self.clock += 1
 
     def change(self, transaction: int, key: int, values: Values) -> bool:
         """Let a transaction change a row, unless another has it locked."""
@@ -150,11 +183,16 @@ class Database:
     def snapshot(self, tells_transactions: bool = True) -> Snapshot:
         """Take a snapshot; where transactions are not told, its place lies before the changes of all open ones."""
         rows = tuple(sorted((key, values) for key, values in self.committed.items() if values is not None))
-        self.taken += 1
+        self.tick()
         if tells_transactions:
-            return Snapshot(self.place, self.taken, rows, frozenset(self.finished))
+            return Snapshot(self.place, self.clock, rows, frozenset(self.finished))
         still_open = [change.place for change in self.changes if change.transaction in self.open]
-        return Snapshot(min(still_open, default=self.place + 1) - 1, self.taken, rows)
+        return Snapshot(min(still_open, default=self.place + 1) - 1, self.clock, rows)
+
+    def backfill(self, keys: Iterable[int], late: int) -> list[Backfill]:
+        """Return rows as they are now, with a time that is so much later, or earlier."""
+        read = self.clock + late
+        return [Backfill(key, read, values) for key in keys if (values := self.committed.get(key)) is not None]
 
     def delivered(self) -> list[Change]:
         """Return the changes of transactions that were committed: a log gives out no others."""

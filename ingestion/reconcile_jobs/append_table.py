@@ -15,9 +15,10 @@ and are passed over; anything else is refused, since rows may have been changed 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from reconcile_jobs.cuts import Cuts, Overtaken, checked_object
+from reconcile_jobs.cuts import Cuts, again_if_overtaken, checked_object
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import DataError, UsageError, causes, in_sentences
@@ -93,11 +94,7 @@ class _Run:
                     if job.every is None:
                         self.caller.refuse_early_end()
                     return self.totals
-                try:
-                    self._append(name, table)
-                except Overtaken:
-                    # What a killed run has left is there now: read again, the rest follows.
-                    self._append(name, table)
+                again_if_overtaken(partial(self._append, name, table))
             if job.every is None:
                 return self.totals
             clock.wait(stop, max(0.0, job.every - (clock.seconds() - began)))

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconcile_jobs.process.errors import Fault, UsageError
 from reconcile_jobs.staging import Appended, Staging, cut_changed_by_hand, literal
@@ -20,7 +20,9 @@ from reconcile_jobs.table_formats import BESIDE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["CUT", "Cuts", "Overtaken", "checked_object"]
+__all__ = ["CUT", "Cuts", "Overtaken", "again_if_overtaken", "checked_object"]
+
+_Result = TypeVar("_Result")
 
 # An object that is no table: jobs refuse names that begin with #.
 CUT = "#cut"
@@ -40,6 +42,18 @@ def checked_object(name: str) -> str:
 
 class Overtaken(Fault):
     """Another append has taken the number of this one; read again, the same command brings what is left."""
+
+
+def again_if_overtaken(run: Callable[[], _Result]) -> _Result:
+    """Return what a run returns that reads the newest cut and appends; where it was overtaken, it runs once more.
+
+    Then the append that came first, perhaps one that a killed run had left, is in the newest cut. A second Overtaken is
+    raised: another job appends at this moment.
+    """
+    try:
+        return run()
+    except Overtaken:
+        return run()
 
 
 class Cuts:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from reconcile_jobs.cuts import Cuts, Overtaken, checked_object
+from reconcile_jobs.cuts import Cuts, again_if_overtaken, checked_object
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import UsageError, in_sentences
 from reconcile_jobs.process.session import settings
@@ -35,7 +35,7 @@ from reconcile_jobs.snapshot_differences import (
     refuse_other,
     snapshot_properties,
 )
-from reconcile_jobs.staging import Staging, literal, quoted
+from reconcile_jobs.staging import SNAPSHOT, Staging, literal, quoted
 from reconcile_jobs.table_formats import format_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CUT", "Totals", "is_beside_log", "rows_object", "run"]
 
-CUT = "#snapshot"
+CUT = SNAPSHOT
 
 # A property of staging tables of a log: their job. Tables of snapshots alone say `snapshot`.
 _JOB, _APPENDS_BESIDE = "reconcile.job", "reconcile.appends_beside"
@@ -95,11 +95,7 @@ def is_beside_log(spark: SparkSession, job: Job) -> bool:
 def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """Append one snapshot whole, with its position, and return what it was. Raises JobError."""
     with in_sentences(), settings(spark, EXACT):
-        try:
-            return _Run(spark, job, caller or Caller()).run()
-        except Overtaken:
-            # What a killed run has left is there now.
-            return _Run(spark, job, caller or Caller()).run()
+        return again_if_overtaken(_Run(spark, job, caller or Caller()).run)
 
 
 class _Run:
@@ -187,6 +183,7 @@ class _Run:
         job = self.job
         staged = self.spark.table(job.staging.sql).where("object is not null and object not like '#%'")
         objects = sorted(row.object for row in staged.select("object").distinct().collect())
+        self.has_records = bool(objects)
         if job.object is not None:
             if objects and job.object not in objects:
                 raise UsageError(
@@ -276,6 +273,11 @@ class _Run:
         finally:
             made.unpersist()
         totals.first_batch = totals.last_batch = appended.batch
+        if not self.has_records:
+            self.say(
+                f"{job.staging} has no records of a log yet: if the log has another name for {totals.object}, no model "
+                "will see this snapshot. Then take it back, and stage it with --object as the log names the table."
+            )
         self.say(f"{totals.object}: {totals.rows:,} rows at pg_snapshot {cut.position}")
 
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from reconcile_jobs.cuts import Cuts, Overtaken, checked_object
+from reconcile_jobs.cuts import Cuts, again_if_overtaken, checked_object
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import DataError, Fault, UsageError, in_sentences
@@ -102,11 +102,7 @@ class _Cut:
 def run(spark: SparkSession, job: Job, caller: Caller | None = None) -> Totals:
     """Append the differences of one snapshot from the one before it, and return their counts. Raises JobError."""
     with in_sentences(), settings(spark, EXACT):
-        try:
-            return _Run(spark, job, caller or Caller()).run()
-        except Overtaken:
-            # What a killed run has left is there now: compared again, the rest follows.
-            return _Run(spark, job, caller or Caller()).run()
+        return again_if_overtaken(_Run(spark, job, caller or Caller()).run)
 
 
 class _Run:

@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RAW_ROWS",
+    "SNAPSHOT",
     "Appended",
     "Staging",
     "TableName",
@@ -57,6 +59,11 @@ _NUMBER = "reconcile.append_batch"  # the number itself: others may have been gi
 # The same of the job that stages snapshots beside the log of another job.
 _APPEND_BESIDE = "reconcile.snapshot_append"
 _NUMBER_BESIDE = "reconcile.snapshot_append_batch"
+# While that job writes, the job of the log waits, so that it does not take the next number: else a snapshot that takes
+# longer to write than the pause between two appends of the log would never come. Of the append, its id; or nothing.
+_TURN, _LONGEST_TURN = "reconcile.snapshot_turn", 600  # seconds, as a job that was killed does not end its turn
+# The object under which that job says what a snapshot is, and what it has appended to a table that somebody copied.
+SNAPSHOT, _COPIED = "#snapshot", "copied/0/"
 _EMPTY = " was empty"  # after an append that had nothing, and gave its number back
 
 # The forms of the values that jobs write there.
@@ -222,9 +229,12 @@ class Staging:
             self._last = int(self._properties[_LAST_BATCH])
         else:
             # A table that was filled or copied by hand. Its last batches may be purged: their numbers are used.
-            found = spark.table(name.sql).selectExpr("max(batch)").collect()[0][0] or 0
+            is_snapshot = f"count_if(object = '{SNAPSHOT}' and source = 'snapshot')"
+            found, snapshots = spark.table(name.sql).selectExpr("max(batch)", is_snapshot).collect()[0]
+            if snapshots and _APPEND_BESIDE not in self._properties:
+                self._set({_APPEND_BESIDE: _COPIED})  # by which models know that there are snapshots
             purged = [int(batch) for key, batch in self._properties.items() if key.startswith(_PURGED)]
-            self._last = max(found, *purged, 0)
+            self._last = max(found or 0, *purged, 0)
 
     def open_checkpoint(self, location: str | None) -> tuple[str, bool]:
         """Return the full name of the checkpoint (None: the table's own), and whether its content was lost.
@@ -347,13 +357,17 @@ class Staging:
         given = int(self._properties.get(self._number_name, self._last))
         taken = self._taken_number(query_id, epoch, given) if again else self._last
         batch = given if taken is None else max(taken, self._last) + 1
-        checkpoint = {} if self._beside else {_CHECKPOINT: f"{query_id} {location}"}
+        own = {_TURN: append} if self._beside else {_CHECKPOINT: f"{query_id} {location}"}
         self._last = max(self._last, batch)
-        self._set(
-            {_LAST_BATCH: str(self._last), self._append_name: append, self._number_name: str(batch), **checkpoint}
-        )
+        self._set({_LAST_BATCH: str(self._last), self._append_name: append, self._number_name: str(batch), **own})
         failpoints.reach("before_data_commit")
-        self._format.append(self._spark, self._rows(records, source, batch), self.name.sql, query_id, epoch, batch)
+        try:
+            self._format.append(self._spark, self._rows(records, source, batch), self.name.sql, query_id, epoch, batch)
+        except Exception:
+            with suppress(Exception):
+                self._end_turn()
+            raise
+        self._end_turn()
         failpoints.reach("after_data_commit")
         # Counted in the table, since rows of a micro-batch that the table already has are dropped by the append.
         rows, without_object = (
@@ -480,21 +494,45 @@ class Staging:
             )
 
     def _refuse_second_writer(self) -> None:
-        """Raise UsageError where another job appends as this one does.
+        """Raise UsageError where another job appends as this one does, or Fault if that one is done with one append.
 
         Of the log and the snapshots beside it each goes on from the numbers that the other has given out. If both give
         out one at the same moment, the table's format refuses the second append.
         """
-        own, stored = self._properties, self._read_properties()
+        own, stored = self._properties, self._properties_after_a_turn()
         others = (_APPEND, _NUMBER, _CHECKPOINT, _JOB) if self._beside else (_APPEND_BESIDE, _NUMBER_BESIDE)
         if any(own.get(key) != stored.get(key) for key in others):
             self._last = max(self._last, int(stored.get(_LAST_BATCH, 0)))
             own |= {key: stored[key] for key in (*others, _LAST_BATCH) if key in stored}
+        if self._beside and own.get(self._append_name) != stored.get(self._append_name):
+            raise Fault(
+                f"Another snapshot was staged into {self.name} at this moment, and nothing of this one was appended: "
+                "run the same command again."
+            )
         if any(own.get(key) != stored.get(key) for key in (_JOB, _CHECKPOINT, _LAST_BATCH, _APPEND, self._append_name)):
             raise UsageError(
                 f"Another job is appending to the staging table {self.name} at this moment: end it, or name another "
                 "table with --staging. One job at a time writes a staging table."
             )
+
+    def _properties_after_a_turn(self) -> dict[str, str]:
+        """Return the stored properties; the job of the log waits while the job beside it has its turn."""
+        began, awaited = time.monotonic(), ""
+        while True:
+            stored = self._read_properties()
+            turn = stored.get(_TURN, "")
+            if self._beside or not turn:
+                return stored
+            if turn != awaited:
+                began, awaited = time.monotonic(), turn
+            if time.monotonic() - began >= _LONGEST_TURN:
+                self._set({_TURN: ""})
+                return stored
+            time.sleep(1)
+
+    def _end_turn(self) -> None:
+        if self._beside:
+            self._set({_TURN: ""})
 
     def _read_properties(self) -> dict[str, str]:
         return self._format.properties(self._spark, self.name.sql)

@@ -29,3 +29,12 @@ from (
     from {{ newest }}
 )
 {%- endmacro %}
+
+{#- Whether a row of a fold replaces the base table's row of its key, as SQL. -#}
+{%- macro replaces_base(keyless) -%}
+{%- if reconcile.keys_may_shift(keyless) -%}
+_change_replaces_base
+{%- else -%}
+(_change_base_sequence is null or _change_sequence > _change_base_sequence)
+{%- endif -%}
+{%- endmacro %}

@@ -4,9 +4,9 @@
     the key that an update carries, in a fixed order. It is NULL if the record sets the whole row: an insert, a delete,
     or an update of all columns. A record of a history must have a time. A delete that names a place instead of a key
     needs no key (see `keyless_deletes_of`). `extra_columns`: columns of the SELECT that are passed on unchanged. -#}
-{%- macro checked_records(sql, fields, settings, first, last, extra_columns=[]) -%}
-{%- set columns, keys = settings.columns, settings.unique_key -%}
-{%- set partial_records, row_ids, keyless = settings.partial_records, settings.row_ids, settings.keyless -%}
+{%- macro checked_records(sql, fields, form, first, last, extra_columns=[]) -%}
+{%- set columns, keys = form.columns, form.unique_key -%}
+{%- set partial_records, row_ids, keyless = form.partial_records, form.row_ids, form.keyless -%}
 {%- set carried -%}
 array_sort(array_distinct(filter(_change_columns, name -> name not in ({% for key in keys %}{{ reconcile.literal(key) }}{{ ', ' if not loop.last }}{% endfor %}))))
 {%- endset -%}
@@ -49,7 +49,7 @@ from (
             if(_change_error is null and {{ reconcile.identifier(key) }} is null{{ ' and not ' ~ reconcile.is_keyless_delete(keys, keyless.place) if keyless }}, {{ reconcile.literal('the record has no _row_id, which is the key: backfill rows may have none' if row_ids and key == '_row_id' else 'key ' ~ key ~ ' is missing or NULL') }}, null)
             {%- endfor %},
             if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
-            {%- if settings.materialized == 'history' %}
+            {%- if form.materialized == 'history' %}
             if(_change_error is null and _change_time is null, 'the record has no _change_time, which is the time from which its version is valid', null),
             {%- endif %}
             {%- if partial_records %}

@@ -19,7 +19,7 @@
     `_change_applied_sequence`: the sequence of the range's record that counts as applied; NULL if a row comes back that
     was there before. `_change_range_sequence` and `_change_range_time` are of the range's newest record that is not
     undone. -#}
-{%- macro newest_by_address(changes, settings, undoing=none, known=none) -%}
+{%- macro newest_by_address(changes, form, undoing=none, known=none) -%}
 {%- set contenders = "if(contenders is null and batch > winner._change_batch, array(" ~ reconcile._contender("if(winner._deleted, winner._row_id, '')", 'winner') ~ '), contenders)' -%}
 select
     winner.* except (_change_batch, _change_undone_in),
@@ -50,7 +50,7 @@ from (
             undone_in{{ ',\n            base._change_batch' if known }}
         ) as batch
     from (
-        {{ reconcile._winners(changes, settings, undoing, known) | indent(8) }}
+        {{ reconcile._winners(changes, form, undoing, known) | indent(8) }}
     )
 )
 {%- endmacro %}
@@ -65,7 +65,7 @@ from (
     nothing is certain, this may come true later: so the newest insert that is undone, `undone`, is kept.
 
     The steps are few: with each one, Spark has to analyze a view in more iterations, of which it allows 100. -#}
-{%- macro _winners(changes, settings, undoing, known) -%}
+{%- macro _winners(changes, form, undoing, known) -%}
 {%- set certain_written = 'if(written._change_transaction = certain._change_transaction, written, null)' -%}
 {%- set newest = 'if(certain is null or get(standing, 0)._change_sequence >= certain._change_sequence, get(standing, 0), certain)' -%}
 {%- set newest_written = 'coalesce(get(standing, 0), certain_written)' -%}
@@ -82,7 +82,7 @@ from (
         {{ newest }} as newest,
         {{ newest_written }} as written,
         {{ reconcile._deletes_after(newest, newest_written) }} as later,
-        {{ reconcile._kept(settings) | indent(8) }} as kept
+        {{ reconcile._kept(form) | indent(8) }} as kept
     from (
         select
             *,
@@ -109,7 +109,7 @@ from (
                     end
                 ) as recent
             from (
-                {{ reconcile._records_by_address(changes, settings, undoing, known) | indent(16) }}
+                {{ reconcile._records_by_address(changes, form.columns, form.unique_key, undoing, known) | indent(16) }}
             )
         )
     )
@@ -118,10 +118,10 @@ from (
 
 {#- Of each key: of the records that no keyless delete can undo, the newest one, and the newest insert or update; the
     inserts that may be undone; and all deletes. -#}
-{%- macro _records_by_address(changes, settings, undoing, known) -%}
+{%- macro _records_by_address(changes, columns, keys, undoing, known) -%}
 {%- set row -%}
 struct(
-            {{ reconcile.columns_of_record(settings) | indent(12) }},
+            {{ reconcile.columns_of_record(columns, keys, row_ids=true) | indent(12) }},
             _change_transaction,
             _change_type = 'insert' as _change_is_insert,
             _change_undone_in
@@ -160,9 +160,9 @@ select
     collect_set(_change_sequence) as sequences
     {%- endif %}
 from (
-    {{ reconcile._undone_records(reconcile._all_records(changes, settings.columns, settings.unique_key, known), undoing) | indent(4) }}
+    {{ reconcile._undone_records(reconcile._all_records(changes, columns, keys, known), undoing) | indent(4) }}
 )
-group by {{ reconcile.key_columns(settings.unique_key) }}
+group by {{ reconcile.key_columns(keys) }}
 {%- endmacro %}
 
 {#- The records that the fold reads: the checked ones, and those of the base table (`known`), if there are any. -#}
@@ -236,9 +236,9 @@ array_sort(filter({{ deletes }}, change -> not exists({{ deletes }}, other -> ot
     `_change_displaced` has these but for the row's own record. `row` has the other columns than the key, those of a base
     table's row only after the MERGE; it is NULL of a record that no undoing makes the row. Of copies, which differ in
     their batch alone, the first one counts. -#}
-{%- macro _kept(settings) -%}
-{%- set has_values = reconcile.displaced_values(settings) | length > 0 -%}
-{%- set no_row = ', cast(null as ' ~ reconcile.type_of_displaced_row(settings) ~ ') as row' if has_values -%}
+{%- macro _kept(form) -%}
+{%- set has_values = reconcile.displaced_values(form) | length > 0 -%}
+{%- set no_row = ', cast(null as ' ~ reconcile.type_of_displaced_row(form) ~ ') as row' if has_values -%}
 if(cardinality(standing) = 0 or certain is null and undone is null and get(standing, 0)._change_sequence = get(standing, -1 + cardinality(standing))._change_sequence, null, array_sort(
     concat(
         transform(
@@ -246,22 +246,22 @@ if(cardinality(standing) = 0 or certain is null and undone is null and get(stand
                 if(undone is null, standing, concat(standing, array(undone))),
                 (change, place) -> place = 0 or place = cardinality(standing) or change._change_sequence <> get(standing, place - 1)._change_sequence
             ),
-            change -> {{ reconcile._displaced_record('change', settings) }}
+            change -> {{ reconcile._displaced_record('change', form) }}
         ),
         if(certain_written is null, array(), array(if(
             exists(certain_later, {{ reconcile._ends('certain_written') }}),
             struct('insert' as type, certain_written._change_sequence as sequence, certain_written._change_time as time, certain_written._change_batch as batch, cast(null as string) as address, certain_written._change_transaction as transaction{{ no_row }}),
-            {{ reconcile._displaced_record('certain_written', settings) }}
+            {{ reconcile._displaced_record('certain_written', form) }}
         ))),
         transform({{ reconcile._newest_of_each_address('certain_later') }}, change -> struct('delete' as type, change.sequence as sequence, change.time as time, change.batch as batch, change.address as address, certain._change_transaction as transaction{{ no_row }})),
-        if(certain is null or certain._change_transaction is not null, array(), array({{ reconcile._displaced_record('certain', settings) }}))
+        if(certain is null or certain._change_transaction is not null, array(), array({{ reconcile._displaced_record('certain', form) }}))
     ),
     (one, other) -> case when one.sequence > other.sequence then -1 when one.sequence < other.sequence then 1 else 0 end
 ))
 {%- endmacro %}
 
-{%- macro _displaced_record(record, settings) -%}
-{%- set values = reconcile.displaced_values(settings, record) -%}
+{%- macro _displaced_record(record, form) -%}
+{%- set values = reconcile.displaced_values(form, record) -%}
 struct(case when {{ record }}._deleted then 'delete' when {{ record }}._change_is_insert then 'insert' else 'update' end as type, {{ record }}._change_sequence as sequence, {{ record }}._change_time as time, {{ record }}._change_batch as batch, {{ record }}._row_id as address, {{ record }}._change_transaction as transaction{{ ', if(' ~ record ~ '._deleted, null, struct(' ~ values | join(', ') ~ ')) as row' if values }})
 {%- endmacro %}
 
@@ -271,8 +271,8 @@ transform({{ displaced }}, change -> struct(change.type, change.sequence, change
 {%- endmacro %}
 
 {#- What a MERGE writes into `_change_displaced`: a fold does not have the values of the base table's row. -#}
-{%- macro displaced_with_base(settings) -%}
-{%- set values = reconcile.displaced_values(settings, 'base', settings.file_format) -%}
+{%- macro displaced_with_base(form) -%}
+{%- set values = reconcile.displaced_values(form, 'base', form.file_format) -%}
 {%- if values -%}
 transform(newest._change_displaced, change -> if(change.sequence = base._change_sequence and change.row is not null, struct(change.type as type, change.sequence as sequence, change.time as time, change.batch as batch, change.address as address, change.transaction as transaction, struct({{ values | join(', ') }}) as row), change))
 {%- else -%}
@@ -283,17 +283,17 @@ newest._change_displaced
 {#- Rows of a base table as the records of which they consist: the row itself, and its `_change_displaced` or its
     `_change_contenders`. `rows`: a relation with the base table's columns, without the values if `with_values` is false.
     Of a deleted row, the newest insert or update has no address any more: any later delete ends it, and there is one. -#}
-{%- macro rows_as_records(rows, settings, with_values) -%}
-{%- set has_values = reconcile.displaced_values(settings) | length > 0 -%}
-{%- set no_row = ', cast(null as ' ~ reconcile.type_of_displaced_row(settings) ~ ') as row' if has_values -%}
+{%- macro rows_as_records(rows, form, with_values) -%}
+{%- set has_values = reconcile.displaced_values(form) | length > 0 -%}
+{%- set no_row = ', cast(null as ' ~ reconcile.type_of_displaced_row(form) ~ ') as row' if has_values -%}
 select
-    {%- for column in settings.columns %}
+    {%- for column in form.columns %}
     {%- set name = reconcile.identifier(column.name) %}
     {%- set value = '_change_entry.row.' ~ name %}
-    {%- if reconcile.stored_type(column.type.ddl, settings.file_format) != column.type.ddl %}
+    {%- if reconcile.stored_type(column.type.ddl, form.file_format) != column.type.ddl %}
     {%- set value = 'cast(' ~ value ~ ' as ' ~ column.type.ddl ~ ')' %}
     {%- endif %}
-    {{ name if column.name in settings.unique_key else ('if(_change_entry.row is null, ' ~ name ~ ', ' ~ value ~ ')' if with_values else value) ~ ' as ' ~ name }},
+    {{ name if column.name in form.unique_key else ('if(_change_entry.row is null, ' ~ name ~ ', ' ~ value ~ ')' if with_values else value) ~ ' as ' ~ name }},
     {%- endfor %}
     _change_entry.type,
     _change_entry.sequence,
@@ -324,13 +324,8 @@ lateral view explode(concat(
   {{ return(['_change_sequence', '_change_time', '_change_batch', '_deleted', '_row_id', '_change_transaction', '_change_contenders', '_change_displaced']) }}
 {%- endmacro %}
 
-{#- The name that a column of the base table has beside a fold. -#}
-{%- macro name_of_base(column) -%}
-{{ return('_change_base' ~ column | replace('_change', '')) }}
-{%- endmacro %}
-
 {#- As `newest_by_address` with `known`, if the base table has no row yet. -#}
-{%- macro newest_by_address_of_all(changes, settings, undoing=none) -%}
+{%- macro newest_by_address_of_all(changes, form, undoing=none) -%}
 select
     *,
     cast(null as string) as _change_base_sequence,
@@ -341,15 +336,6 @@ select
     false as _change_is_noted,
     _change_sequence as _change_applied_sequence
 from (
-    {{ reconcile.newest_by_address(changes, settings, undoing) | indent(4) }}
+    {{ reconcile.newest_by_address(changes, form, undoing) | indent(4) }}
 )
-{%- endmacro %}
-
-{#- Whether a row of a fold replaces the base table's row of its key, as SQL. -#}
-{%- macro replaces_base(keyless) -%}
-{%- if reconcile.keys_may_shift(keyless) -%}
-_change_replaces_base
-{%- else -%}
-(_change_base_sequence is null or _change_sequence > _change_base_sequence)
-{%- endif -%}
 {%- endmacro %}

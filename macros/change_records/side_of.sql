@@ -1,7 +1,12 @@
 {#- On which side of the position a change record lies, as SQL: `before` (the position includes it), `after` (it is
     later than the position) or `uncertain`. `position`: {kind, value, taken_at, from, to}, as `position_of_snapshot` and
     `position_of_staged` give it. `_change_place` is a copy of `_change_sequence` (see `records_as_of`). A backfill row
-    shows the row at the time when it was read. So a backfill row that was read after the position is uncertain. -#}
+    shows the row at the time when it was read. So a backfill row that was read after the position is uncertain. A
+    staged snapshot contains those up to `position.contains_backfills_until`, see `position_of_staged`.
+
+    PostgreSQL's log has 32 bits of a transaction's id. Once the server has had half of these ids, the id of a very old
+    transaction may be that of a later one. But a transaction that a position does not see is committed after the
+    position; so a change that was committed a day or more before it is included, whatever its id. -#}
 {%- macro side_of(position, inputs) -%}
 {%- set backfill = "split_part(_change_place, '/', 2) = '0'" -%}
 {%- set generations = inputs.objects.values() | map(attribute='generations', default=[]) | select | list -%}
@@ -16,7 +21,10 @@
   {%- set after = 'true' -%}
 {%- elif position.kind == 'pg_snapshot' -%}
   {%- set seen = reconcile.is_seen(position.value) -%}
-  {%- set before = 'if(' ~ backfill ~ ', ' ~ ('_change_time <= ' ~ position.taken_at if position.taken_at else 'true') ~ ', ' ~ seen ~ ')' -%}
+  {%- set read_until = position.contains_backfills_until or position.taken_at -%}
+  {%- set ids_repeat = position.value.split(':')[1] | int >= 2147483648 -%}
+  {%- set is_old = ' or _change_time < ' ~ position.taken_at ~ " - interval '1 day'" if position.taken_at and ids_repeat else '' -%}
+  {%- set before = 'if(' ~ backfill ~ ', ' ~ ('_change_time <= ' ~ read_until if read_until else 'true') ~ ', ' ~ seen ~ is_old ~ ')' -%}
   {%- set after = 'not ' ~ backfill ~ ' and not ' ~ seen -%}
 {%- elif position.kind == 'read_timestamp' -%}
   {%- set bound = reconcile.hex_of_nanoseconds(position.taken_at, reconcile.literal(position.value)) -%}

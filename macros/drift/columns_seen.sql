@@ -22,17 +22,17 @@ partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile
 {#- Compares the range's records with the records before them, and returns {statements, messages}: the statements that
     write down what is new, none if nothing is, and what the run reports about it. A declared column that no record has
     ever had ends the run: otherwise the column would silently be NULL. -#}
-{%- macro note_columns(relations, settings, range) -%}
-  {%- if '_change_fields' not in settings.fields or settings.as_of or range.last < range.first -%}
+{%- macro note_columns(relations, form, fields, range) -%}
+  {%- if '_change_fields' not in fields -%}
     {{ return({'statements': [], 'messages': []}) }}
   {%- endif -%}
-  {%- set rows = reconcile._rows_to_note(relations, settings.shown, settings.partial_records, range) -%}
+  {%- set rows = reconcile._rows_to_note(relations, form.shown, form.partial_records, range) -%}
   {%- do run_query(reconcile.cached(relations.notes_cache, rows, lazy=true)) -%}
   {%- set new, lacking, never_present, keys = [], [], [], [] -%}
   {%- set noted = run_query(reconcile._summary_of_notes(relations)) -%}
   {%- for kind, name, is_declared, is_missing, was_present in noted -%}
     {%- if kind == 'key' -%}
-      {%- do keys.append(name) if reconcile.is_other_key(name, settings.unique_key) -%}
+      {%- do keys.append(name) if reconcile.is_other_key(name, form.unique_key) -%}
     {%- elif kind == 'column' and name not in reconcile.ignored_columns(model) -%}
       {%- do new.append(name) if not is_declared -%}
       {%- do (lacking if was_present or range.snapshot else never_present).append(name) if is_missing -%}
@@ -47,7 +47,7 @@ partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile
   {%- if new -%}{%- do messages.append('columns that are not declared: ' ~ new | join(', ')) -%}{%- endif -%}
   {%- if lacking -%}{%- do messages.append('columns that are no longer in every record: ' ~ lacking | join(', ')) -%}{%- endif -%}
   {%- for key in keys -%}
-    {%- do messages.append('the key of the source is ' ~ fromjson(key) | join(', ') ~ ', not ' ~ settings.unique_key | join(', ')) -%}
+    {%- do messages.append('the key of the source is ' ~ fromjson(key) | join(', ') ~ ', not ' ~ form.unique_key | join(', ')) -%}
   {%- endfor -%}
   {%- set statements = [reconcile._write_notes(relations, range)] if noted or range.kind == 'rebuild' else [] -%}
   {{ return({'messages': messages, 'statements': statements}) }}

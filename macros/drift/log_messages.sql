@@ -2,14 +2,11 @@
     some changes of the range are an hour or more later than other changes of their rows, but before them in the log,
     and lose to them. The sentence has the time of the first such change: the log began anew at this time or earlier. The
     order stays as it is declared. -#}
-{%- macro log_messages(relations, settings, range, counts) -%}
-  {%- set is_history = settings.materialized == 'history' -%}
-  {%- if not reconcile.have_log(settings.inputs.objects) or range.kind == 'rebuild' or settings.as_of
-        or not (is_history or counts.superseded) -%}
-    {{ return([]) }}
-  {%- endif -%}
+{%- macro log_messages(fold, form, counts) -%}
+  {%- set is_history = form.materialized == 'history' -%}
+  {%- if not (is_history or counts.superseded) -%}{{ return([]) }}{%- endif -%}
   {%- set query = reconcile._changes_out_of_log_order(
-        relations.fold_cache, settings.unique_key, is_history, reconcile.keys_may_shift(settings.keyless)) -%}
+        fold, form.unique_key, is_history, reconcile.keys_may_shift(form.keyless)) -%}
   {%- set changes, first_time = run_query(query)[0] -%}
   {{ return([
       changes ~ ' lost to changes that are later in the log, but an hour or more earlier in time (the first that lost is of ' ~ first_time

@@ -11,11 +11,11 @@
 {%- endif -%}
 {%- set keys = reconcile.keys_of(node) -%}
 {%- set key = reconcile.key_columns(keys) -%}
-{%- set settings = reconcile.settings_of_node(node) -%}
-{%- set keyless, relations = settings.keyless, reconcile.model_relations(model) -%}
+{%- set form = reconcile.form_of_node(node) -%}
+{%- set keyless, relations = form.keyless, reconcile.model_relations(model) -%}
 {%- set has_keyless_deletes = keyless and reconcile.existing_relation(relations[keyless.kind]) -%}
 {%- set known = '_change_is_known' if reconcile.takes_partial_records(node) else "_change_type <> 'delete'" -%}
-{%- set base = reconcile.stored_rows(model.incorporate(path={'identifier': model.identifier ~ '__base'}), settings) %}
+{%- set base = reconcile.stored_rows(model.incorporate(path={'identifier': model.identifier ~ '__base'}), form) %}
 with records as (
     select {{ key }}, _change_sequence, _change_time, valid_from, valid_to, {{ known }} as is_version
         {{- ', _row_id' if reconcile.keys_may_shift(keyless) }}
@@ -53,7 +53,7 @@ ended_versions as (
     {%- if has_keyless_deletes %}
     select {{ key }}, neighbours._change_sequence, keyless._change_sequence as ended_by
     from neighbours
-    inner join {{ reconcile.stored_keyless_deletes(relations, keyless, settings.file_format) }} as keyless
+    inner join {{ reconcile.stored_keyless_deletes(relations, keyless, form.file_format) }} as keyless
         on
             {{ reconcile.delete_covers_row(keyless, 'keyless.' ~ keyless.place, 'neighbours') }}
             and keyless._change_sequence > neighbours._change_sequence

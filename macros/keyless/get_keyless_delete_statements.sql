@@ -4,13 +4,12 @@
     deletes the range holds. -#}
 {%- macro get_keyless_delete_statements(relations, settings, range, keyless_count) -%}
   {%- set statements = ['drop view if exists ' ~ relations.rows_cache] -%}
-  {%- if range.kind == 'rebuild'
-        and not reconcile.has_earlier_keyless_deletes(settings.keyless, settings.built, range) -%}
-    {%- do statements.append(reconcile._create_keyless_deletes(relations, settings, replace=true)) -%}
-  {%- elif keyless_count and settings.built[settings.keyless.kind] -%}
-    {%- do statements.append(reconcile._merge_keyless_deletes(relations, settings)) -%}
+  {%- if range.kind == 'rebuild' and not range.known_keyless_deletes -%}
+    {%- do statements.append(reconcile._create_keyless_deletes(relations, settings.form, settings.as_of, replace=true)) -%}
+  {%- elif keyless_count and settings.built[settings.form.keyless.kind] -%}
+    {%- do statements.append(reconcile._merge_keyless_deletes(relations, settings.form)) -%}
   {%- elif keyless_count -%}
-    {%- do statements.append(reconcile._create_keyless_deletes(relations, settings, replace=false)) -%}
+    {%- do statements.append(reconcile._create_keyless_deletes(relations, settings.form, settings.as_of, replace=false)) -%}
   {%- endif -%}
   {{ return(statements) }}
 {%- endmacro %}
@@ -30,45 +29,45 @@
 {%- endmacro %}
 
 {#- Statements that cache the fold beside the keyless deletes in `rows_cache`. -#}
-{%- macro get_cache_rows_statements(relations, settings, range) -%}
+{%- macro get_cache_rows_statements(relations, keyless, keys, range) -%}
   {{ return([
       'drop view if exists ' ~ relations.rows_cache,
-      reconcile.cached(relations.rows_cache, reconcile.rows_with_keyless_deletes(relations, settings, range)),
+      reconcile.cached(relations.rows_cache, reconcile.rows_with_keyless_deletes(relations, keyless, keys, range)),
   ]) }}
 {%- endmacro %}
 
 {#- `replace`: whether the table may be there already, as in a rebuild. -#}
-{%- macro _create_keyless_deletes(relations, settings, replace) -%}
-{%- set kind = settings.keyless.kind -%}
+{%- macro _create_keyless_deletes(relations, form, as_of, replace) -%}
+{%- set kind = form.keyless.kind -%}
 create {{ 'or replace ' if replace }}table {{ reconcile.qualified(relations[kind]) }}
-using {{ settings.file_format }}
+using {{ form.file_format }}
 {{ reconcile.properties_clause(reconcile.properties_of(
-      settings.file_format, settings.as_of, {'reconcile.' ~ kind: reconcile.ledger_name(relations.live)})) }}
+      form.file_format, as_of, {'reconcile.' ~ kind: reconcile.ledger_name(relations.live)})) }}
 as
-{{ reconcile._distinct_keyless_deletes(relations, settings) }}
+{{ reconcile._distinct_keyless_deletes(relations, form) }}
 {%- endmacro %}
 
 {#- A delete may come again. It keeps its batch, and of its copies the least time and id count, whichever copy came
     first. -#}
-{%- macro _merge_keyless_deletes(relations, settings) -%}
-{%- set place = reconcile.stored_column(settings.keyless.place, settings.file_format) -%}
-merge into {{ reconcile.qualified(relations[settings.keyless.kind]) }} as known
+{%- macro _merge_keyless_deletes(relations, form) -%}
+{%- set place = reconcile.stored_column(form.keyless.place, form.file_format) -%}
+merge into {{ reconcile.qualified(relations[form.keyless.kind]) }} as known
 using (
-    {{ reconcile._distinct_keyless_deletes(relations, settings) | indent(4) }}
+    {{ reconcile._distinct_keyless_deletes(relations, form) | indent(4) }}
 ) as incoming
 on incoming.{{ place }} = known.{{ place }} and incoming._change_sequence = known._change_sequence
 when matched and struct(incoming._change_time, incoming._change_id) < struct(known._change_time, known._change_id) then update set _change_time = incoming._change_time, _change_id = incoming._change_id
-{%- if reconcile.keys_may_shift(settings.keyless) %}
+{%- if reconcile.keys_may_shift(form.keyless) %}
 when matched and known._change_transaction is null and incoming._change_transaction is not null then update set _change_transaction = incoming._change_transaction
 {%- endif %}
 when not matched then insert *
 {%- endmacro %}
 
-{%- macro _distinct_keyless_deletes(relations, settings) -%}
-{%- set place = settings.keyless.place -%}
-{%- set stored = reconcile.stored_column(place, settings.file_format) -%}
-select {{ place }}{{ ' as ' ~ stored if stored != place }}, {{ reconcile.columns_of_keyless_deletes(settings.keyless) | join(', ') }}
+{%- macro _distinct_keyless_deletes(relations, form) -%}
+{%- set place = form.keyless.place -%}
+{%- set stored = reconcile.stored_column(place, form.file_format) -%}
+select {{ place }}{{ ' as ' ~ stored if stored != place }}, {{ reconcile.columns_of_keyless_deletes(form.keyless) | join(', ') }}
 from (
-    {{ reconcile.keyless_deletes(relations.changes_cache, settings.keyless, settings.unique_key) | indent(4) }}
+    {{ reconcile.keyless_deletes(relations.changes_cache, form.keyless, form.unique_key) | indent(4) }}
 )
 {%- endmacro %}

@@ -3,17 +3,18 @@
     `_change_base_deleted` whether it was gone before. `_change_is_undone`: a keyless delete of the range undoes the
     row, and is the newest one that names it. `_change_is_lost`: the record is undone, and does not change what the
     model shows. In the SQL, `cover` are the deletes that name the row of the fold, and `base_cover` are the deletes at
-    the address of the base table's row. -#}
-{%- macro rows_with_keyless_deletes(relations, settings, range) -%}
-{%- set by_address = settings.keyless.kind == 'row_deletes' -%}
-{%- set latest = reconcile._latest_keyless_deletes(relations, settings, range) -%}
+    the address of the base table's row. `keys`: the unique_key. -#}
+{%- macro rows_with_keyless_deletes(relations, keyless, keys, range) -%}
+{%- set by_address = keyless.kind == 'row_deletes' -%}
+{%- set latest = reconcile._latest_keyless_deletes(
+      relations.changes_cache, keyless.place, keys, range.known_keyless_deletes) -%}
 {%- set known = 'base_cover.known' if by_address else 'cover.known' -%}
 select
     *,
     _change_is_undone or _deleted and not _change_is_delete and coalesce(_change_base_deleted, true) as _change_is_lost
 from (
     select
-        {%- for key in settings.unique_key %}
+        {%- for key in keys %}
         fold.{{ reconcile.identifier(key) }},
         {%- endfor %}
         {%- if by_address %}
@@ -45,34 +46,33 @@ from (
         on fold._change_base_row_id = base_cover._row_id
     {%- else %}
     left join (
-        select {{ reconcile.key_columns(settings.unique_key) }}, max(known) as known, max(incoming) as incoming
+        select {{ reconcile.key_columns(keys) }}, max(known) as known, max(incoming) as incoming
         from {{ relations.fold_cache }} as fold
         inner join (
             {{ latest | indent(12) }}
         ) as latest
-            on {{ reconcile.delete_covers_row(settings.keyless, 'latest.' ~ settings.keyless.place, 'fold') }}
-        group by {{ reconcile.key_columns(settings.unique_key) }}
+            on {{ reconcile.delete_covers_row(keyless, 'latest.' ~ keyless.place, 'fold') }}
+        group by {{ reconcile.key_columns(keys) }}
     ) as cover
-        on {{ reconcile.keys_match(settings.unique_key, 'fold', 'cover') }}
+        on {{ reconcile.keys_match(keys, 'fold', 'cover') }}
     {%- endif %}
 )
 {%- endmacro %}
 
 {#- The sequence of the newest keyless delete of each place: among those of earlier ranges (`known`), and among those of
     this range (`incoming`). Either is NULL if there is no such delete. The place is what the delete names instead of a
-    key: the address of a row, or a range of cells. In a rebuild `known` is NULL, unless the rebuild begins with a base
-    snapshot (see `has_earlier_keyless_deletes`). -#}
-{%- macro _latest_keyless_deletes(relations, settings, range) -%}
-{%- set place = settings.keyless.place -%}
+    key: the address of a row, or a range of cells. `changes`: the checked records of the range. `known`: the table of the
+    keyless deletes of earlier ranges, none if there are none. -#}
+{%- macro _latest_keyless_deletes(changes, place, keys, known) -%}
 select {{ place }}, max(known) as known, max(incoming) as incoming
 from (
     select {{ place }}, cast(null as string) as known, _change_sequence as incoming
-    from {{ relations.changes_cache }}
-    where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
-    {%- if reconcile.has_earlier_keyless_deletes(settings.keyless, settings.built, range) %}
+    from {{ changes }}
+    where {{ reconcile.is_keyless_delete_record(keys) }}
+    {%- if known %}
     union all
     select {{ place }}, _change_sequence, null
-    from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }}
+    from {{ known }}
     {%- endif %}
 )
 group by {{ place }}

@@ -1,14 +1,14 @@
 {#- A rebuild from a base snapshot gets a ledger row even if no batch came after the snapshot: the next range begins
     there. `counts`: the account of the range, with the names of the ledger's columns. -#}
-{%- macro get_ledger_statements(relations, settings, range, counts) -%}
-  {%- if range.last < range.first and not range.snapshot or settings.as_of -%}{{ return([]) }}{%- endif -%}
-  {%- set row = reconcile._ledger_row(relations, settings.inputs, range, counts) -%}
+{%- macro get_ledger_statements(relations, inputs, file_format, range, counts) -%}
+  {%- if range.last < range.first and not range.snapshot -%}{{ return([]) }}{%- endif -%}
+  {%- set row = reconcile._ledger_row(relations, inputs, range, counts) -%}
   {%- if range.repair -%}
     {%- set row = row ~ '\nunion all\n' ~ reconcile._ledger_row(
-          relations, settings.inputs, range, reconcile._counts_of_snapshot(counts), range.repair.snapshot.batch) -%}
+          relations, inputs, range, reconcile._counts_of_snapshot(counts), range.repair.snapshot.batch) -%}
   {%- endif -%}
   {%- set name = reconcile.ledger_name(relations.live) -%}
-  {{ return([reconcile.insert_into_ledger(row, name, settings.file_format, reconcile.ledger())]) }}
+  {{ return([reconcile.insert_into_ledger(row, name, file_format, reconcile.ledger())]) }}
 {%- endmacro %}
 
 {#- The ledger is partitioned by relation, so rows that other models insert at the same moment do not conflict.
@@ -47,11 +47,12 @@ where {{ reconcile.not_overtaken(relations, 'account.ledger_batch = ' ~ range.le
 {%- endmacro %}
 
 {#- The account of a snapshot beside the log, with the names of the ledger's columns. A delete has no record: so
-    `delivered`, the rows of the snapshot, are applied - deleted + superseded + duplicate + quarantined. -#}
+    `delivered`, the rows of the snapshot, are applied - deleted + superseded + duplicate. None is quarantined: see
+    `refuse_unreadable_rows`. -#}
 {%- macro _counts_of_snapshot(counts) -%}
   {{ return({
       'delivered': counts.snapshot_rows, 'applied': counts.snapshot_inserted + counts.snapshot_updated + counts.snapshot_deleted,
-      'superseded': counts.snapshot_superseded, 'duplicate': counts.snapshot_duplicate, 'quarantined': counts.snapshot_quarantined, 'pending': 0,
+      'superseded': counts.snapshot_superseded, 'duplicate': counts.snapshot_duplicate, 'quarantined': 0, 'pending': 0,
       'inserted': counts.snapshot_inserted, 'updated': counts.snapshot_updated, 'deleted': counts.snapshot_deleted, 'tombstoned': 0,
       'base_batch': counts.base_batch}) }}
 {%- endmacro %}

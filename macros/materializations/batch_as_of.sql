@@ -1,20 +1,20 @@
 {#- The last batch that is read for an earlier moment; never a batch after the one that `begin_run` saw. -#}
 {%- macro batch_as_of(settings) -%}
   {%- do reconcile.refuse_missing_staging(settings.inputs) -%}
-  {%- set last = reconcile._batch_as_of(settings, settings.as_of) -%}
+  {%- set cut = reconcile._cut(settings.inputs, settings.form.row_ids, settings.form.keyless) -%}
+  {%- set last = reconcile._batch_as_of(settings.inputs, settings.as_of, cut) -%}
   {%- do settings.as_of.update({'last': last}) -%}
   {{ return(last) }}
 {%- endmacro %}
 
-{%- macro _batch_as_of(settings, as_of) -%}
-  {%- set cut = reconcile._cut(settings) -%}
-  {%- if not settings.inputs.objects -%}
+{%- macro _batch_as_of(inputs, as_of, cut) -%}
+  {%- if not inputs.objects -%}
     {%- if as_of.position == 'appended_at' -%}
       {%- do reconcile.raise_complaints(['as_of: {appended_at: ...} is a time of appends to a staging table, and the model has no source macro that reads one; name another position']) -%}
     {%- endif -%}
     {{ return(as_of.value | int if as_of.position == 'batch' else cut) }}
   {%- endif -%}
-  {%- set staging = settings.inputs.relations[0] -%}
+  {%- set staging = inputs.relations[0] -%}
   {%- set is_as_of = 'appended_at <= to_timestamp(' ~ reconcile.literal(as_of.value) ~ ')' if as_of.position == 'appended_at'
         else 'true' -%}
   {%- set staged = reconcile.one_row(

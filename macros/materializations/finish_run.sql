@@ -6,8 +6,8 @@
 {%- macro finish_run(run, counts, messages, has_keyless_deletes) -%}
   {%- set settings, relations = run.settings, run.relations -%}
   {%- set others = [relations.base, relations.changes, relations.quarantine] -%}
-  {%- do others.append(relations[settings.keyless.kind]) if has_keyless_deletes -%}
+  {%- do others.append(relations[settings.form.keyless.kind]) if has_keyless_deletes -%}
   {{ return(reconcile.finish_model(
-      relations.live, reconcile.summary(settings.as_of, settings.unique_key, run.range, counts, messages),
+      relations.live, reconcile.summary(settings.as_of, settings.form.unique_key, run.range, counts, messages),
       others, [] if settings.as_of else post_hooks)) }}
 {%- endmacro %}

@@ -10,11 +10,11 @@
     {%- set properties = reconcile.properties_clause({'reconcile.snapshot_applied': reconcile.name_of_applied(range.repair.snapshot)}) -%}
     {%- do statements.append('alter table ' ~ reconcile.qualified(relations.base) ~ ' set ' ~ properties) -%}
   {%- endif -%}
-  {%- if counts.quarantined or counts.snapshot_quarantined or range.kind == 'replay' -%}
+  {%- if counts.quarantined or range.kind == 'replay' -%}
     {%- do statements.append(reconcile._replace_quarantine(relations, range)) -%}
   {%- endif -%}
   {%- if counts.merged -%}
-    {%- do statements.extend(reconcile.merge_statements(settings.file_format, settings.buckets, counts, merge)) -%}
+    {%- do statements.extend(reconcile.merge_statements(settings.form.file_format, settings.buckets, counts, merge)) -%}
   {%- endif -%}
   {{ return(statements) }}
 {%- endmacro %}

@@ -3,7 +3,7 @@
 {%- macro get_rebuild_statements(relations, settings, range, rows) -%}
   {{ return([
       reconcile._replace_quarantine(relations, range) if range.snapshot and settings.built.quarantine
-      else reconcile._create_quarantine(relations, settings.file_format, settings.as_of),
+      else reconcile._create_quarantine(relations, settings.form.file_format, settings.as_of),
       reconcile._create_base(relations, settings, rows)]) }}
 {%- endmacro %}
 
@@ -24,24 +24,24 @@ where _change_error is not null
 {%- endmacro %}
 
 {%- macro _create_base(relations, settings, rows) -%}
-{%- set stored_key = reconcile.stored_column(reconcile.identifier(settings.unique_key[0]), settings.file_format) -%}
+{%- set stored_key = reconcile.stored_column(reconcile.identifier(settings.form.unique_key[0]), settings.form.file_format) -%}
 create or replace table {{ reconcile.qualified(relations.base) }}
-using {{ settings.file_format }}
+using {{ settings.form.file_format }}
 {{ reconcile.buckets_clause(settings.buckets, stored_key) or partition_cols(label='partitioned by') }}
 {{ location_clause() if not settings.as_of }}
 {{ reconcile.properties_clause(reconcile._base_properties(settings)) }}
 as
-{{ reconcile.rows_to_store(rows, settings) }}
+{{ reconcile.rows_to_store(rows, settings.form) }}
 {%- endmacro %}
 
 {%- macro _base_properties(settings) -%}
   {%- set properties = dict(
-        reconcile.base_format_properties(settings.file_format, settings.columns), **(config.get('tblproperties') or {})) -%}
+        reconcile.base_format_properties(settings.form.file_format, settings.form.columns), **(config.get('tblproperties') or {})) -%}
   {#- A table of Iceberg that is replaced keeps its properties: what no longer holds is set to nothing. -#}
   {%- for name, now, before in [('reconcile.tables', settings.tables, settings.built.tables),
                                 ('reconcile.snapshot_applied', reconcile.name_of_applied(settings.snapshot) if settings.snapshot, settings.built.snapshot)] -%}
     {%- if now or before -%}{%- do properties.update({name: now or ''}) -%}{%- endif -%}
   {%- endfor -%}
   {%- do properties.update({'reconcile.declaration': settings.declaration}) -%}
-  {{ return(reconcile.properties_of(settings.file_format, settings.as_of, properties)) }}
+  {{ return(reconcile.properties_of(settings.form.file_format, settings.as_of, properties)) }}
 {%- endmacro %}

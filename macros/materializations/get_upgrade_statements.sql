@@ -8,18 +8,18 @@
   {%- if not transactions or built.get('transactions') == transactions -%}
     {{ return([]) }}
   {%- endif -%}
-  {%- set types = dict(reconcile.columns_of_transaction(settings), **{'_change_is_undone': 'boolean'}) -%}
+  {%- set types = dict(reconcile.columns_of_transaction(settings.form), **{'_change_is_undone': 'boolean'}) -%}
   {%- set base = reconcile.qualified(relations.base) -%}
   {%- set existing = adapter.get_column_schema_from_query('select * from ' ~ base) | map(attribute='name') | list -%}
   {%- set missing = [] -%}
-  {%- for column in reconcile.base_columns(settings) if column in types and column not in existing -%}
+  {%- for column in reconcile.base_columns(settings.form) if column in types and column not in existing -%}
     {%- do missing.append(column ~ ' ' ~ types[column]) -%}
   {%- endfor -%}
   {%- do built.update({'transactions': transactions}) -%}
   {%- set properties = reconcile.properties_clause({'reconcile.declaration': tojson(built, sort_keys=true)}) -%}
   {{ return((['alter table ' ~ base ~ ' add columns (' ~ missing | join(', ') ~ ')'] if missing else [])
-      + (['insert into ' ~ base ~ ' select * from ' ~ base ~ ' where false'] if missing and settings.file_format == 'iceberg' else [])
-      + reconcile._get_keyless_upgrade_statements(relations[settings.keyless.kind] if settings.built[settings.keyless.kind] else none)
+      + (['insert into ' ~ base ~ ' select * from ' ~ base ~ ' where false'] if missing and settings.form.file_format == 'iceberg' else [])
+      + reconcile._get_keyless_upgrade_statements(relations[settings.form.keyless.kind] if settings.built[settings.form.keyless.kind] else none)
       + ['alter table ' ~ base ~ ' set ' ~ properties]) }}
 {%- endmacro %}
 

@@ -6,7 +6,7 @@
   {%- set statements = [] -%}
   {%- set views = [
         ('changes', reconcile.records_as_of(sql, settings.as_of), ''),
-        ('live', live, reconcile.view_comments(settings.columns, names)),
+        ('live', live, reconcile.view_comments(settings.form.columns, names)),
         ('quarantine', quarantine, '')] -%}
   {%- for name, query, comments in views if query -%}
     {%- set statement = reconcile.get_view_statement(

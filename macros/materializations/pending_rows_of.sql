@@ -4,13 +4,13 @@
     undone. -#}
 {%- macro pending_rows_of(node) -%}
 {%- set keys = reconcile.keys_of(node) -%}
-{%- set settings = reconcile.settings_of_node(node) -%}
+{%- set form = reconcile.form_of_node(node) -%}
 {%- set relations = reconcile.model_relations(reconcile.relation_of(node)) -%}
-{%- set base = reconcile.stored_rows(relations.base, settings) -%}
-{%- if settings.keyless.kind == 'row_deletes' and reconcile.existing_relation(relations.row_deletes) %}
+{%- set base = reconcile.stored_rows(relations.base, form) -%}
+{%- if form.keyless.kind == 'row_deletes' and reconcile.existing_relation(relations.row_deletes) %}
 {%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) %}
 select *
-from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }} as row_delete
+from {{ reconcile.stored_keyless_deletes(relations, form.keyless, form.file_format) }} as row_delete
 where not exists (
     select 1
     from {{ reconcile.qualified(relations.changes) }} as change
@@ -28,7 +28,11 @@ and not exists (
 and row_delete._change_batch > {{ purged }}
 {%- endif %}
 {%- elif node.config.materialized == 'current_view' %}
-{{ reconcile.pending_rows(relations, reconcile._settings_of_view(node)) }}
+{#- The table and the batch from which the rows of the view follow since its last run. -#}
+{%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) %}
+{%- set name = (node.config.meta or {}).get('base_snapshot') %}
+{%- set known = reconcile.relation_of_name(name) if purged and name else none %}
+{{ reconcile.pending_rows(relations, form, known, purged) }}
 {%- else %}
 {%- set pending = "not _change_is_known and _change_type <> 'delete'" if node.config.materialized == 'history'
       else reconcile.is_pending(reconcile.order_of('_change'), '_deleted') %}
@@ -36,12 +40,4 @@ select *
 from {{ base }}
 where {{ pending if reconcile.takes_partial_records(node) else 'false' }}
 {%- endif %}
-{%- endmacro %}
-
-{#- The settings of a `current_view` with the table and the batch from which its rows follow since its last run. -#}
-{%- macro _settings_of_view(node) -%}
-  {%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) -%}
-  {%- set name = (node.config.meta or {}).get('base_snapshot') -%}
-  {%- set known = reconcile.relation_of_name(name) if purged and name else none -%}
-  {{ return(dict(reconcile.settings_of_node(node), **{'known': known, 'batch': purged})) }}
 {%- endmacro %}

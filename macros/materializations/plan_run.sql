@@ -9,12 +9,12 @@
 {%- macro plan_run() -%}
   {%- set settings = reconcile.model_settings() -%}
   {%- set relations = reconcile.model_relations(this) -%}
-  {%- set columns = reconcile.base_columns(settings) -%}
+  {%- set columns = reconcile.base_columns(settings.form) -%}
   {{ run_hooks([] if settings.as_of else pre_hooks) }}
   {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
   {#- A rebuild makes the tables anew; but from a base snapshot it goes on with the table of keyless deletes. -#}
   {%- do reconcile.run_statements(reconcile.get_upgrade_statements(relations, settings))
-        if range.kind != 'rebuild' or reconcile.has_earlier_keyless_deletes(settings.keyless, settings.built, range) -%}
+        if range.kind != 'rebuild' or range.known_keyless_deletes -%}
   {{ return({
       'settings': settings, 'relations': relations, 'columns': columns, 'range': range,
       'has_work': range.has_records or range.kind == 'rebuild'}) }}

@@ -24,8 +24,8 @@
   {%- set snapshot = reconcile._base_snapshot(settings, columns, purge_sentence) -%}
   {%- if settings.as_of and reconcile.largest_batch(snapshot) > upto -%}
     {%- do reconcile.raise_complaints([purge_sentence ~ ', and its base snapshot ' ~ settings.base_snapshot ~ ' is newer than ' ~ settings.as_of.label ~ '; set as_of to a later batch, or declare an older copy']) -%}
-  {%- elif settings.keyless and (settings.as_of or not settings.built.base) -%}
-    {%- do reconcile.raise_complaints([purge_sentence ~ ', and a base snapshot does not show which of its rows a delete without a key has removed; rebuild the model where its base table exists' ~ (', or set `meta: {row_ids: false}` if the source writes no such deletes' if settings.keyless.kind == 'row_deletes' else '')]) -%}
+  {%- elif settings.form.keyless and (settings.as_of or not settings.built.base) -%}
+    {%- do reconcile.raise_complaints([purge_sentence ~ ', and a base snapshot does not show which of its rows a delete without a key has removed; rebuild the model where its base table exists' ~ (', or set `meta: {row_ids: false}` if the source writes no such deletes' if settings.form.keyless.kind == 'row_deletes' else '')]) -%}
   {%- endif -%}
   {{ return({'batch': last.batch, 'snapshot': snapshot}) }}
 {%- endmacro %}
@@ -41,10 +41,10 @@
     {%- set types = {
           '_change_sequence': 'string', '_change_time': 'timestamp', '_change_batch': 'bigint', '_deleted': 'boolean',
           '_change_row_sequence': 'string', '_change_column_sequences': 'map<string,string>'} -%}
-    {%- set types = dict(types, **reconcile.columns_of_transaction(settings)) -%}
+    {%- set types = dict(types, **reconcile.columns_of_transaction(settings.form)) -%}
     {#- Spark shortens the names of types with many fields. -#}
     {%- do types.pop('_change_displaced') -%}
-    {%- set declared = settings.columns | map(attribute='name') | list -%}
+    {%- set declared = settings.form.columns | map(attribute='name') | list -%}
     {%- for column in adapter.get_column_schema_from_query(sql) if column.name in declared -%}
       {%- do types.update({reconcile.identifier(column.name): column.dtype}) -%}
     {%- endfor -%}
@@ -53,11 +53,11 @@
       {%- do snapshot_types.update({column.name: column.dtype, reconcile.identifier(column.name): column.dtype}) -%}
     {%- endfor -%}
     {%- for column in columns -%}
-      {%- set stored = reconcile.stored_column(column, settings.file_format) -%}
-      {%- set type = reconcile.stored_type(types.get(column, snapshot_types.get(stored)), settings.file_format) -%}
+      {%- set stored = reconcile.stored_column(column, settings.form.file_format) -%}
+      {%- set type = reconcile.stored_type(types.get(column, snapshot_types.get(stored)), settings.form.file_format) -%}
       {%- if stored not in snapshot_types -%}
         {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' has no column ' ~ stored ~ '; name a copy of the whole base table'
-              ~ (', or add the column to a copy that an earlier version made' if column in reconcile.columns_of_transaction(settings) else '')) -%}
+              ~ (', or add the column to a copy that an earlier version made' if column in reconcile.columns_of_transaction(settings.form) else '')) -%}
       {%- elif snapshot_types[stored] != type -%}
         {%- do complaints.append('column ' ~ stored ~ ' of its base snapshot ' ~ settings.base_snapshot ~ ' has the type ' ~ snapshot_types[stored] ~ ', and the base table needs ' ~ type ~ '; create the copy again with this type') -%}
       {%- endif -%}

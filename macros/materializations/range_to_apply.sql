@@ -1,12 +1,15 @@
 {#- Which batches this run applies: {kind, first, last, delivered, has_records, repair, base_batch, ledger_batch,
-    snapshot, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
+    snapshot, known_keyless_deletes, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
     (all batches). `delivered`: how many change records staging has in these batches. The base table shows which batches
     were applied. The ledger only adds that trailing batches left no trace in the base table. To read too many batches
     is harmless; to read too few is not. `columns` are the columns of the base table. If staging was purged, a rebuild
-    begins with `snapshot`, a relation with these columns. `repair`: see `repair_of_range`; none if the range has no new
+    begins with `snapshot`, a relation with these columns. `known_keyless_deletes`: those of earlier ranges, as SQL to
+    select from; none without such deletes, and none for a rebuild: it reads all records, those deletes among them, and
+    makes their table anew. But a rebuild from a base snapshot needs the table: staging was purged, and only the table
+    still has the deletes of the purged batches. `repair`: see `repair_of_range`; none if the range has no new
     snapshot beside the log. -#}
 {%- macro range_to_apply(relations, settings, columns) -%}
-  {%- set last = reconcile.batch_as_of(settings) if settings.as_of and not flags.EMPTY else reconcile._cut(settings) -%}
+  {%- set last = reconcile.batch_as_of(settings) if settings.as_of and not flags.EMPTY else reconcile._cut(settings.inputs, settings.form.row_ids, settings.form.keyless) -%}
   {%- if settings.as_of or should_full_refresh() or not settings.built.base -%}
     {%- set purged = reconcile.purged_staging(settings, columns, last) -%}
     {%- set first = purged.batch + 1 -%}
@@ -22,13 +25,14 @@
     {%- do reconcile._refuse_replaced_batches(relations, settings.inputs, applied) -%}
     {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else known_batches | min) + 1 -%}
     {%- do reconcile.refuse_purged_range(relations, settings.inputs, first, applied) -%}
-    {%- do reconcile.refuse_lost_snapshot(relations, settings, first) -%}
+    {%- do reconcile.refuse_lost_snapshot(relations, settings.inputs, settings.built.snapshot, settings.snapshot, first) -%}
     {%- set kind = 'replay' if first <= known_batches | max else 'apply' -%}
   {%- endif -%}
   {%- set known = reconcile.known_of(relations.live) -%}
   {%- set delivered = known.delivered if known and kind != 'rebuild' and (first, last) == (known.first, known.last)
         else reconcile._delivered(settings.inputs, first, last) -%}
-  {%- set repair = reconcile.repair_of_range(settings, relations, first, last, kind, purged.snapshot if purged else none) -%}
+  {%- set repair = reconcile.repair_of_range(
+        settings.inputs, settings.snapshot, first, last, kind, purged.snapshot if purged else none) -%}
   {%- if kind == 'rebuild' and not delivered and not repair and first <= last and not settings.as_of -%}
     {%- do reconcile._refuse_without_records(settings.inputs) -%}
   {%- endif -%}
@@ -41,14 +45,17 @@
   {{ return({
       'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0 or repair is not none, 'repair': repair,
       'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch,
-      'snapshot': purged.snapshot if purged else none, 'started': modules.datetime.datetime.now()}) }}
+      'snapshot': purged.snapshot if purged else none,
+      'known_keyless_deletes': reconcile.stored_keyless_deletes(relations, settings.form.keyless, settings.form.file_format)
+          if settings.built[settings.form.keyless.kind] and (kind != 'rebuild' or purged.snapshot) else none,
+      'started': modules.datetime.datetime.now()}) }}
 {%- endmacro %}
 
-{#- All models of a run stop at the batch that `begin_run` saw. -#}
-{%- macro _cut(settings) -%}
+{#- All models of a run stop at the batch that `begin_run` saw. `row_ids` and `keyless`: see `fields_of_model`. -#}
+{%- macro _cut(inputs, row_ids, keyless) -%}
   {%- set cuts = graph.get('reconcile_cuts', {}) -%}
   {%- set staging = [] -%}
-  {%- for relation in settings.inputs.relations if cuts.get(reconcile.ledger_name(relation)) is not none -%}
+  {%- for relation in inputs.relations if cuts.get(reconcile.ledger_name(relation)) is not none -%}
     {%- do staging.append(reconcile.ledger_name(relation)) -%}
   {%- endfor -%}
   {%- if staging | length > 1 -%}
@@ -56,8 +63,8 @@
   {%- elif staging -%}
     {{ return(0 if flags.EMPTY else cuts[staging[0]]) }}
   {%- endif -%}
-  {%- do reconcile.refuse_missing_staging(settings.inputs) -%}
-  {%- do reconcile.fields_of_model(settings.row_ids, settings.keyless) -%}
+  {%- do reconcile.refuse_missing_staging(inputs) -%}
+  {%- do reconcile.fields_of_model(row_ids, keyless) -%}
   {{ return(run_query('select max(_change_batch) from (' ~ sql ~ '\n)')[0][0] | int(0)) }}
 {%- endmacro %}
 

@@ -18,10 +18,3 @@
     {%- do reconcile.refuse_other_source(inputs, facts) -%}
   {%- endif -%}
 {%- endmacro %}
-
-{#- A list of at most one sentence: what a run reports about records of another source. -#}
-{%- macro source_messages(facts, counts) -%}
-  {%- set is_reported = counts.quarantined and facts.of_other_source -%}
-  {{ return([facts.of_other_source ~ ' of another source; the macro that fits is ' ~ facts.fitting_macro] if is_reported
-      else []) }}
-{%- endmacro %}

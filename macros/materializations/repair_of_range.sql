@@ -2,11 +2,10 @@
     changes that the snapshot does not contain: they were committed after the snapshot was taken, and so appended after
     it. The clocks of the source and of the appending job may differ by an hour. Of the batches from `first` on that
     were applied before, these changes are read again, since the snapshot gives them another place in the order.
-    `kind`: that of the range. `base_snapshot`: see `purged_staging`. -#}
-{%- macro repair_of_range(settings, relations, first, last, kind, base_snapshot) -%}
-  {%- set snapshot = settings.snapshot -%}
+    `snapshot`: the newest one, none if there is none. `kind`: that of the range. `base_snapshot`: see `purged_staging`. -#}
+{%- macro repair_of_range(inputs, snapshot, first, last, kind, base_snapshot) -%}
   {%- if not snapshot -%}{{ return(none) }}{%- endif -%}
-  {%- set staging = settings.inputs.relations[0] -%}
+  {%- set staging = inputs.relations[0] -%}
   {%- do reconcile.refuse_two_snapshots(staging, snapshot, base_snapshot) -%}
   {%- if not first <= snapshot.batch <= last -%}{{ return(none) }}{%- endif -%}
   {%- do reconcile.refuse_missing_rows_of_snapshot(staging, snapshot) -%}
@@ -14,7 +13,7 @@
   {%- set position = reconcile.position_of_staged(snapshot) -%}
   {%- set begun = run_query(
         'select min(batch) from ' ~ reconcile.qualified(staging) ~ ' where appended_at >= ' ~ (position.from or position.taken_at) ~ " - interval '1 hour'")[0][0] | int(first) -%}
-  {%- set purged = reconcile.last_purged(settings.inputs) -%}
+  {%- set purged = reconcile.last_purged(inputs) -%}
   {%- if begun <= purged -%}
     {%- do reconcile.raise_complaints(['the snapshot of ' ~ snapshot.object ~ ' in batch ' ~ snapshot.batch ~ ' of ' ~ reconcile.ledger_name(staging) ~ ' was taken before batch ' ~ purged
           ~ ' was appended, which was purged, so that later changes cannot be told from earlier ones; take a new snapshot, and stage that']) -%}
@@ -29,20 +28,21 @@
 
 {#- The order of a base table's rows depends on the newest snapshot that it has applied. Staging may have lost that one,
     by a restore or a delete, and perhaps has another one in its place since, whose generation then is that of rows which
-    the other one gave. And an earlier version of this package applied batches without regard to snapshots. `first`: the
-    first batch of the range. -#}
-{%- macro refuse_lost_snapshot(relations, settings, first) -%}
-  {%- set of_base = (settings.built.snapshot or '0') | string -%}
-  {%- set applied, staged = of_base.split(' ')[0] | int(0), settings.snapshot.place if settings.snapshot else 0 -%}
+    the other one gave. And an earlier version of this package applied batches without regard to snapshots. `of_base`: the
+    one that the base table has applied, see `name_of_applied`. `newest`: the newest one of staging. `first`: the first
+    batch of the range. -#}
+{%- macro refuse_lost_snapshot(relations, inputs, of_base, newest, first) -%}
+  {%- set of_base = (of_base or '0') | string -%}
+  {%- set applied, staged = of_base.split(' ')[0] | int(0), newest.place if newest else 0 -%}
   {%- if flags.EMPTY -%}{{ return(none) }}{%- endif -%}
   {%- if applied > staged -%}
-    {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has applied snapshot ' ~ applied ~ ' beside the log, and ' ~ reconcile.ledger_name(settings.inputs.relations[0]) ~ ' has '
+    {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has applied snapshot ' ~ applied ~ ' beside the log, and ' ~ reconcile.ledger_name(inputs.relations[0]) ~ ' has '
           ~ (staged or 'none') ~ '; restore the staging table, or rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
-  {%- elif applied == staged and ' ' in of_base and of_base != reconcile.name_of_applied(settings.snapshot) -%}
-    {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has applied another snapshot ' ~ applied ~ ' beside the log than the one in batch ' ~ settings.snapshot.batch ~ ' of '
-          ~ reconcile.ledger_name(settings.inputs.relations[0]) ~ ', which was staged after that one was taken back; rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
-  {%- elif applied < staged and settings.snapshot.batch < first -%}
-    {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has batch ' ~ settings.snapshot.batch ~ ' without the snapshot in it, as an earlier version of this package applied it; rebuild with `'
+  {%- elif applied == staged and ' ' in of_base and of_base != reconcile.name_of_applied(newest) -%}
+    {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has applied another snapshot ' ~ applied ~ ' beside the log than the one in batch ' ~ newest.batch ~ ' of '
+          ~ reconcile.ledger_name(inputs.relations[0]) ~ ', which was staged after that one was taken back; rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
+  {%- elif applied < staged and newest.batch < first -%}
+    {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has batch ' ~ newest.batch ~ ' without the snapshot in it, as an earlier version of this package applied it; rebuild with `'
           ~ reconcile._rebuild_command() ~ '`']) -%}
   {%- endif -%}
 {%- endmacro %}
@@ -66,21 +66,13 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- A row of the snapshot whose key cannot be read would count as deleted. -#}
-{%- macro refuse_unreadable_keys(changes, unique_key, snapshot) -%}
-  {%- set has_no_key = [] -%}
-  {%- for key in unique_key -%}{%- do has_no_key.append(reconcile.identifier(key) ~ ' is null') -%}{%- endfor -%}
-  {%- set unreadable = run_query("select count_if(_change_snapshot = 'row' and (" ~ has_no_key | join(' or ') ~ ')) as unreadable from ' ~ changes)[0][0] -%}
-  {%- if unreadable -%}
-    {%- do reconcile.raise_complaints([unreadable ~ ' rows of the snapshot of ' ~ snapshot.object ~ ' in batch ' ~ snapshot.batch
-          ~ ' have no key that fits ' ~ unique_key | join(', ') ~ ' as the model declares it, and would count as deleted; correct the types, or stage a new snapshot']) -%}
+{#- Increments could leave the row that the base table has in place of a row of the snapshot that cannot be read; a
+    rebuild and a view have no such row (laws 1 and 5). `changes`: checked records, a relation or a SELECT in
+    parentheses. What depends on the one value is left out of the reason. -#}
+{%- macro refuse_unreadable_rows(changes, snapshot) -%}
+  {%- set row = run_query("select count(*) as unreadable, min(_change_error) as reason from " ~ changes ~ " where _change_snapshot = 'row' and _change_error is not null")[0] -%}
+  {%- if row[0] -%}
+    {%- do reconcile.raise_complaints([row[0] ~ ' rows of the snapshot of ' ~ snapshot.object ~ ' in batch ' ~ snapshot.batch
+          ~ ' cannot be read as the model declares them (' ~ modules.re.sub("'[^']*'", "'...'", row[1]) ~ '), and a rebuild would have none of them; correct the types, or take the snapshot back and stage a new one']) -%}
   {%- endif -%}
-{%- endmacro %}
-
-{#- A list of at most one sentence: what the snapshot beside the log has changed. -#}
-{%- macro repair_messages(range, counts) -%}
-  {%- if not range.repair -%}{{ return([]) }}{%- endif -%}
-  {%- set snapshot = range.repair.snapshot -%}
-  {{ return(['repaired at ' ~ snapshot.position_kind ~ ' ' ~ snapshot.position ~ ': ' ~ counts.snapshot_inserted ~ ' inserted, ' ~ counts.snapshot_updated ~ ' updated, '
-      ~ counts.snapshot_deleted ~ ' deleted' ~ (', ' ~ counts.snapshot_in_doubt ~ ' in doubt' if counts.snapshot_in_doubt else '')]) }}
 {%- endmacro %}

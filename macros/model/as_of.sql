@@ -28,13 +28,6 @@
   {{ return({'position': position, 'value': value | string, 'label': position ~ ' ' ~ value}) }}
 {%- endmacro %}
 
-{#- The relation that a model builds: its own or, at an earlier moment, the relation of the same name in a schema for
-    that moment. -#}
-{%- macro destination(relation) -%}
-  {%- if not reconcile.as_of() -%}{{ return(relation) }}{%- endif -%}
-  {{ return(reconcile.in_schema(relation, var('as_of_schema', none) or relation.schema ~ '_as_of')) }}
-{%- endmacro %}
-
 {#- The property that marks what was built as of an earlier moment, as SQL to go after other properties. `as_of`:
     {position, value, label}, or none. -#}
 {%- macro as_of_property(as_of) -%}

@@ -1,11 +1,11 @@
 {#- The columns of the base table of a `history`, as SQL: one row for each change record, deletes too. -#}
-{%- macro history_columns(settings) -%}
-  {{ return(reconcile.identifiers(settings.columns)
+{%- macro history_columns(form) -%}
+  {{ return(reconcile.identifiers(form.columns)
       + ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch']
-      + (['_row_id'] if settings.row_ids else [])
-      + (['_change_transaction'] if reconcile.keys_may_shift(settings.keyless) else [])
-      + (['_change_columns'] if settings.partial_records else [])
-      + reconcile.derived_columns(settings.partial_records, settings.keyless)) }}
+      + (['_row_id'] if form.row_ids else [])
+      + (['_change_transaction'] if reconcile.keys_may_shift(form.keyless) else [])
+      + (['_change_columns'] if form.partial_records else [])
+      + reconcile.derived_columns(form.partial_records, form.keyless)) }}
 {%- endmacro %}
 
 {#- The columns in which copies of one record may differ, so that a later copy may change them. -#}

@@ -1,11 +1,14 @@
-{#- The kind of a model's keyless deletes, {kind, place}; none if the model takes none. Keyless deletes name a place, in
-    a column of the change records. `row_deletes` name the address of one row: LogMiner writes such a delete for an
-    insert that was rolled back to a savepoint. `range_deletes` name a range of cells of Bigtable. They are kept in a
-    table beside the base table, which has the name of their kind. -#}
+{#- The kind of a model's keyless deletes, {kind, place}; none if the model takes none, or has no key. Keyless
+    deletes name a place, in a column of the change records. `row_deletes` name the address of one row: LogMiner writes
+    such a delete for an insert that was rolled back to a savepoint. `range_deletes` name a range of cells of Bigtable.
+    They are kept in a table beside the base table, which has the name of their kind. -#}
 {%- macro keyless_deletes_of(node) -%}
-  {%- if reconcile.takes_range_deletes(node) -%}
+  {%- set keys = reconcile.keys_of(node) -%}
+  {%- if not keys -%}
+    {{ return(none) }}
+  {%- elif reconcile.takes_range_deletes(node) -%}
     {{ return({'kind': 'range_deletes', 'place': '_range'}) }}
-  {%- elif reconcile.takes_row_ids(node) and '_row_id' not in reconcile.keys_of(node) and '_change_id' not in reconcile.keys_of(node) -%}
+  {%- elif reconcile.takes_row_ids(node) and '_row_id' not in keys and '_change_id' not in keys -%}
     {{ return({'kind': 'row_deletes', 'place': '_row_id'}) }}
   {%- endif -%}
   {{ return(none) }}

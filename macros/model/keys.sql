@@ -9,8 +9,8 @@
 {%- endfor -%}
 {%- endmacro %}
 
-{#- The unique_key of a node, as a list. -#}
+{#- The unique_key of a node, as a list; empty if it has none. -#}
 {%- macro keys_of(node) -%}
-  {%- set keys = node.config.unique_key -%}
+  {%- set keys = node.config.unique_key or [] -%}
   {{ return([keys] if keys is string else keys) }}
 {%- endmacro %}

@@ -15,3 +15,10 @@
       'rows_cache': 'reconcile_rows_' ~ name,
   }) }}
 {%- endmacro %}
+
+{#- The relation that a model builds: its own or, at an earlier moment, the relation of the same name in a schema for
+    that moment. -#}
+{%- macro destination(relation) -%}
+  {%- if not reconcile.as_of() -%}{{ return(relation) }}{%- endif -%}
+  {{ return(reconcile.in_schema(relation, var('as_of_schema', none) or relation.schema ~ '_as_of')) }}
+{%- endmacro %}

@@ -1,19 +1,15 @@
-{#- The declarations of the model, validated: {materialized, as_of, columns, shown, unique_key, file_format, inputs,
-    partial_records, row_ids, keyless, fresh, base_snapshot, buckets, declaration}. Also `built`: what the model's
-    relations were built from, by their names in `model_relations`, none if there is no such relation yet. And `tables`,
-    see `refuse_ambiguous_objects`, and `snapshot`, the newest snapshot beside the log, see `snapshot_of_log`. -#}
+{#- The declarations of the model, validated: {form, as_of, inputs, fresh, base_snapshot, buckets, declaration}. `form`:
+    see `form_of_node`. Also `built`: what the model's relations were built from, by their names in `model_relations`,
+    none if there is no such relation yet. And `snapshot`, the newest snapshot beside the log, see `snapshot_of_log`. The
+    run adds `fields`, the columns of the model's SELECT, and `tables`, see `refuse_ambiguous_objects`. -#}
 {%- macro model_settings() -%}
-  {%- set columns = reconcile.declared_columns() -%}
+  {%- set form = reconcile.form_of_node(model) -%}
+  {%- set materialized, columns, keys, file_format = form.materialized, form.columns, form.unique_key, form.file_format -%}
   {%- set as_of = reconcile.as_of() -%}
-  {%- set materialized = config.get('materialized') -%}
-  {%- set keys = config.get('unique_key') or [] -%}
-  {%- set keys = [keys] if keys is string else keys -%}
   {%- set complaints = [] -%}
-  {%- set shown = columns -%}
   {%- if '_change_id' in keys -%}
     {%- do complaints.extend(reconcile._complaints_of_events(materialized, keys)) -%}
   {%- endif -%}
-  {%- set columns = reconcile.row_columns(shown, keys) -%}
   {%- if not keys -%}
     {%- do complaints.append("no unique_key is configured; add `unique_key='id'`, or a list of columns, to its config") -%}
   {%- endif -%}
@@ -32,7 +28,6 @@
   {%- for column in columns if materialized == 'history' and column.name | lower in ['valid_from', 'valid_to', 'is_current'] -%}
     {%- do complaints.append("column " ~ column.name ~ ": a history adds its own column with this name; rename the source's column in a SELECT of your own") -%}
   {%- endfor -%}
-  {%- set file_format = reconcile.file_format(model) -%}
   {%- for column in columns if column.type.name == 'variant' and file_format == 'iceberg' and materialized != 'current_view' -%}
     {%- do complaints.append("column " ~ column.name ~ ": Hive's metastore does not accept an Iceberg table with a variant; declare string, which holds the same JSON as text") -%}
   {%- endfor -%}
@@ -40,11 +35,8 @@
   {%- for column in columns if column.zero_date and not inputs.objects.values() | selectattr('coordinates', 'equalto', ['log_file', 'log_position']) | list -%}
     {%- do complaints.append("column " ~ column.name ~ ": zero_date applies only to models of datastream_mysql, since no other source has zero dates; remove it from its meta") -%}
   {%- endfor -%}
-  {%- set partial_records = reconcile.takes_partial_records(model) -%}
-  {%- set row_ids = reconcile.takes_row_ids(model) -%}
-  {%- do complaints.extend(reconcile._complaints_of_row_ids(columns, keys, inputs, partial_records, row_ids)) -%}
-  {%- do complaints.extend(reconcile._complaints_of_range_deletes(columns, keys, partial_records, row_ids)) -%}
-  {%- set keyless = reconcile.keyless_deletes_of(model) if keys else none -%}
+  {%- do complaints.extend(reconcile._complaints_of_row_ids(form, inputs)) -%}
+  {%- do complaints.extend(reconcile._complaints_of_range_deletes(form)) -%}
   {%- set meta = model.config.get('meta') or {} -%}
   {%- do complaints.extend(reconcile._complaints_of_options(meta)) -%}
   {%- for name, materialization in [('fresh', 'current_state'), ('fold_unchanged', 'history'), ('partial_records', none), ('row_ids', none), ('range_deletes', none)] if name in meta -%}
@@ -70,20 +62,15 @@
   {%- if not modules.re.fullmatch('[A-Za-z0-9_]{1,240}', this.identifier) -%}
     {%- do complaints.append("Spark's catalog does not accept the name '" ~ this.identifier ~ "': a name has at most 240 ASCII letters, digits and _; give the model an alias") -%}
   {%- else -%}
-    {%- set built = reconcile._built(complaints, keyless) -%}
+    {%- set built = reconcile._built(complaints, form.keyless) -%}
   {%- endif -%}
   {%- set snapshot = reconcile.snapshot_of_log(inputs.relations[0], inputs.objects) if inputs.objects and inputs.relations | length == 1 else none -%}
-  {%- if snapshot -%}
-    {%- do complaints.extend(reconcile.complaints_of_snapshot(snapshot, {
-          'materialized': materialized, 'columns': columns, 'unique_key': keys, 'inputs': inputs, 'partial_records': partial_records,
-          'row_ids': row_ids, 'keyless': keyless, 'as_of': as_of})) -%}
-  {%- endif -%}
+  {%- do complaints.extend(reconcile.complaints_of_snapshot(snapshot, form, inputs, as_of)) if snapshot -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return({
-      'materialized': materialized, 'as_of': as_of, 'columns': columns, 'shown': shown, 'unique_key': keys, 'file_format': file_format, 'inputs': inputs, 'built': built, 'partial_records': partial_records,
-      'row_ids': row_ids, 'keyless': keyless, 'fresh': meta.get('fresh', false) and not as_of, 'base_snapshot': meta.get('base_snapshot'),
-      'buckets': meta.get('buckets'), 'snapshot': snapshot,
-      'declaration': tojson(reconcile._declaration(materialized, columns, keys, inputs, partial_records, row_ids), sort_keys=true),
+      'form': form, 'as_of': as_of, 'inputs': inputs, 'built': built, 'fresh': meta.get('fresh', false) and not as_of,
+      'base_snapshot': meta.get('base_snapshot'), 'buckets': meta.get('buckets'), 'snapshot': snapshot,
+      'declaration': tojson(reconcile._declaration(form, inputs), sort_keys=true),
   }) }}
 {%- endmacro %}
 
@@ -126,38 +113,33 @@
   {{ return(complaints) }}
 {%- endmacro %}
 
-{#- The columns in which a model keeps a row: the declared ones, and the event's id if that is the key. -#}
-{%- macro row_columns(columns, keys) -%}
-  {{ return(([{'name': '_change_id', 'type': reconcile.column_type('string'), 'round': false}] if '_change_id' in keys else []) + columns) }}
-{%- endmacro %}
-
-{%- macro _complaints_of_row_ids(columns, keys, inputs, partial_records, row_ids) -%}
-  {%- set complaints = [] -%}
-  {%- if '_row_id' in keys and not row_ids and '_row_id' not in columns | map(attribute='name') -%}
+{%- macro _complaints_of_row_ids(form, inputs) -%}
+  {%- set keys, row_ids, complaints = form.unique_key, form.row_ids, [] -%}
+  {%- if '_row_id' in keys and not row_ids and '_row_id' not in form.columns | map(attribute='name') -%}
     {%- do complaints.append("unique_key _row_id: the records of its source have no row ids; only Oracle's have. For a SELECT of your own with a column _row_id, set `meta: {row_ids: true}`") -%}
   {%- elif '_row_id' in keys and keys | length > 1 -%}
     {%- do complaints.append("unique_key _row_id: this column alone identifies a row; remove the other columns from the key") -%}
   {%- endif -%}
-  {%- for column in columns if column.name | lower == '_row_id' and (row_ids or inputs.objects.values() | selectattr('row_ids', 'defined') | list) -%}
+  {%- for column in form.columns if column.name | lower == '_row_id' and (row_ids or inputs.objects.values() | selectattr('row_ids', 'defined') | list) -%}
     {%- do complaints.append("column " ~ column.name ~ ": the source macro adds the address of a row under this name; rename the column") -%}
   {%- endfor -%}
-  {%- if row_ids and partial_records -%}
+  {%- if row_ids and form.partial_records -%}
     {%- do complaints.append("row_ids and partial_records cannot be combined; set `meta: {row_ids: false}` or `meta: {partial_records: false}`") -%}
   {%- endif -%}
   {{ return(complaints) }}
 {%- endmacro %}
 
-{%- macro _complaints_of_range_deletes(columns, keys, partial_records, row_ids) -%}
-  {%- set complaints = [] -%}
+{%- macro _complaints_of_range_deletes(form) -%}
+  {%- set keys, complaints = form.unique_key, [] -%}
   {%- if reconcile.takes_range_deletes(model) -%}
     {%- if keys and keys | sort != reconcile.key_of_cell() | sort -%}
       {%- do complaints.append("unique_key " ~ keys | join(', ') ~ ": row_key, family, qualifier and cell_time identify a cell; write `unique_key=['row_key', 'family', 'qualifier', 'cell_time']`, and use reconcile.bigtable_rows for rows") -%}
     {%- endif -%}
-    {%- for column in columns if column.name | lower == '_range' -%}
+    {%- for column in form.columns if column.name | lower == '_range' -%}
       {%- do complaints.append("column " ~ column.name ~ ": the source macro adds the range of a delete under this name; rename the column") -%}
     {%- endfor -%}
-    {%- if partial_records or row_ids -%}
-      {%- do complaints.append("range_deletes cannot be combined with partial_records or row_ids; set `meta: {" ~ ('partial_records' if partial_records else 'row_ids') ~ ": false}`") -%}
+    {%- if form.partial_records or form.row_ids -%}
+      {%- do complaints.append("range_deletes cannot be combined with partial_records or row_ids; set `meta: {" ~ ('partial_records' if form.partial_records else 'row_ids') ~ ": false}`") -%}
     {%- endif -%}
   {%- endif -%}
   {{ return(complaints) }}
@@ -165,27 +147,27 @@
 
 {#- A digest of each thing from which the rows of the base table follow. They are digests because Spark shows `*****`
     for table properties that contain words such as url or token. -#}
-{%- macro _declaration(materialized, columns, keys, inputs, partial_records, row_ids) -%}
+{%- macro _declaration(form, inputs) -%}
   {%- set types = {} -%}
-  {%- for column in columns -%}
+  {%- for column in form.columns -%}
     {%- do types.update({column.name: column.type.label ~ (', rounded' if column.round else '') ~ (', ' ~ column.encoding if column.encoding else '') ~ (', infinity is null' if column.infinity_is_null else '') ~ (', zero date is null' if column.zero_date else '')}) -%}
   {%- endfor -%}
   {%- set aspects = {
-      'columns': types, 'unique_key': keys | sort, 'sources': inputs.objects,
+      'columns': types, 'unique_key': form.unique_key | sort, 'sources': inputs.objects,
       'staging': reconcile.ledger_name(inputs.relations[0]) if inputs.objects else none, 'sequence': reconcile.sequence_version(inputs)} -%}
-  {%- if materialized != 'current_state' -%}
-    {%- do aspects.update({'materialized': materialized}) -%}
+  {%- if form.materialized != 'current_state' -%}
+    {%- do aspects.update({'materialized': form.materialized}) -%}
   {%- endif -%}
-  {%- if partial_records -%}
+  {%- if form.partial_records -%}
     {%- do aspects.update({'partial_records': true}) -%}
   {%- endif -%}
-  {%- if row_ids -%}
+  {%- if form.row_ids -%}
     {%- do aspects.update({'row_ids': true}) -%}
   {%- endif -%}
-  {%- if reconcile.takes_range_deletes(model) -%}
+  {%- if form.keyless.kind == 'range_deletes' -%}
     {%- do aspects.update({'range_deletes': true}) -%}
   {%- endif -%}
-  {%- if keys and reconcile.keys_may_shift(reconcile.keyless_deletes_of(model)) -%}
+  {%- if reconcile.keys_may_shift(form.keyless) -%}
     {#- 2: the second form of the columns of `columns_of_transaction`. -#}
     {%- do aspects.update({'transactions': 2}) -%}
   {%- endif -%}

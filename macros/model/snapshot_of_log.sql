@@ -14,8 +14,7 @@
 {#- The newest snapshot of each object in each staging table, {staging table: {object: snapshot}}, up to the cut of the
     run. `cuts`: the last batch of each staging table. A snapshot: {object, batch, place, snapshot, position_kind,
     position, taken_at, uncertainty, key, columns, rows}, as ingestion/reconcile_jobs/log_snapshots.py writes it.
-    `place` counts the snapshots of the object. The append job notes its appends as a property of the table, so only
-    tables with snapshots are queried. A view shows no property, and is queried too. -#}
+    `place` counts the snapshots of the object. -#}
 {%- macro snapshots_in_staging(cuts) -%}
   {%- set found = {} -%}
   {%- for node in reconcile.reconciled_nodes() -%}
@@ -27,16 +26,24 @@
   {{ return(found) }}
 {%- endmacro %}
 
-{#- The newest snapshot of each object in one staging table, up to a batch; none: up to the last one. -#}
+{#- The newest snapshot of each object in one staging table, up to a batch; none: up to the last one. The append job
+    notes its appends as a property of the table, so only tables with snapshots are queried. A view shows no property,
+    and a table that was copied by hand has perhaps none: such a relation is queried too. -#}
 {%- macro newest_snapshots(relation, last=none) -%}
   {%- set newest = {} -%}
-  {%- if reconcile.existing_relation(relation).type == 'view' or 'reconcile.snapshot_append' in reconcile.table_properties(relation) -%}
+  {%- if reconcile._may_have_snapshots(relation) -%}
     {%- for row in run_query(reconcile._staged_snapshots(relation, last)) -%}
       {%- set snapshot = dict(fromjson(row[0]), batch=row[1]) -%}
       {%- do newest.update({snapshot.object: snapshot}) if snapshot.place > newest.get(snapshot.object, {'place': 0}).place -%}
     {%- endfor -%}
   {%- endif -%}
   {{ return(newest) }}
+{%- endmacro %}
+
+{%- macro _may_have_snapshots(relation) -%}
+  {%- if reconcile.existing_relation(relation).type == 'view' -%}{{ return(true) }}{%- endif -%}
+  {%- set properties = reconcile.table_properties(relation) -%}
+  {{ return('reconcile.snapshot_append' in properties or 'reconcile.last_batch' not in properties) }}
 {%- endmacro %}
 
 {%- macro _staged_snapshots(relation, last) -%}
@@ -51,13 +58,17 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
   {{ return(none) }}
 {%- endmacro %}
 
-{#- The position of a staged snapshot, as `side_of` takes it. -#}
+{#- The position of a staged snapshot, as `side_of` takes it. The clock that stamps a backfill row may be fast, and the
+    query of a backfill may have begun before the snapshot was taken. So the snapshot also contains the backfill rows
+    that were read up to `uncertainty` after it: a change of such a row that is later than the snapshot is in the log
+    too, and its transaction decides. -#}
 {%- macro position_of_staged(snapshot) -%}
   {%- set taken_at = reconcile.moment_of_snapshot(snapshot) -%}
   {%- set exact = snapshot.position_kind == 'pg_snapshot' -%}
   {%- set interval = "interval '" ~ snapshot.uncertainty ~ "'" -%}
   {{ return({
       'kind': snapshot.position_kind, 'value': snapshot.position, 'label': snapshot.position_kind ~ ' ' ~ snapshot.position, 'taken_at': taken_at,
+      'contains_backfills_until': taken_at ~ ' + ' ~ interval if exact else none,
       'from': none if exact else taken_at ~ ' - ' ~ interval, 'to': none if exact else taken_at ~ ' + ' ~ interval}) }}
 {%- endmacro %}
 
@@ -72,14 +83,13 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
 {%- endmacro %}
 
 {#- What is wrong with a snapshot that stands beside the log of a model: a list of sentences.
-    `settings`: {materialized, columns, unique_key, inputs, partial_records, row_ids, keyless, as_of}, as `model_settings`
-    has them. -#}
-{%- macro complaints_of_snapshot(snapshot, settings) -%}
+    `form`, `inputs` and `as_of`: those of the model, as `model_settings` has them. -#}
+{%- macro complaints_of_snapshot(snapshot, form, inputs, as_of) -%}
   {%- set complaints = [] -%}
   {%- set of_log = 'its staging table has a snapshot of ' ~ snapshot.object ~ ' beside the log (batch ' ~ snapshot.batch ~ '), and ' -%}
-  {%- set order = settings.inputs.objects[snapshot.object] -%}
+  {%- set order = inputs.objects[snapshot.object] -%}
   {%- set kind = 'pg_snapshot' if 'snapshots' in order else none -%}
-  {%- if settings.materialized == 'history' -%}
+  {%- if form.materialized == 'history' -%}
     {%- do complaints.append(of_log ~ 'a history cannot take snapshots yet; make it a current_state, or let the history read another staging table, without snapshots') -%}
   {%- endif -%}
   {%- if not kind -%}
@@ -87,29 +97,29 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
   {%- elif snapshot.position_kind != kind -%}
     {%- do complaints.append(of_log ~ 'its position is a ' ~ snapshot.position_kind ~ ', while the log of this model is compared with a ' ~ kind ~ '; take it with snapshot.py from the database of the log, and stage that') -%}
   {%- endif -%}
-  {%- if settings.partial_records -%}
+  {%- if form.partial_records -%}
     {%- do complaints.append(of_log ~ 'a model with partial_records cannot take snapshots yet; say `meta: {partial_records: false}`, or read another staging table') -%}
   {%- endif -%}
-  {%- if settings.row_ids or settings.keyless -%}
+  {%- if form.row_ids or form.keyless -%}
     {%- do complaints.append(of_log ~ 'a model that knows rows by their addresses cannot take snapshots, which have none; say `meta: {row_ids: false}`') -%}
   {%- endif -%}
-  {%- if settings.as_of -%}
+  {%- if as_of -%}
     {%- do complaints.append(of_log ~ 'a run as of an earlier moment does not take snapshots into account yet; run without as_of') -%}
   {%- endif -%}
   {%- if order.generations -%}
     {%- do complaints.append(of_log ~ 'the model declares generations, across which a position says nothing; take the generations out, and stage a new snapshot, which comes after all of them') -%}
   {%- endif -%}
   {%- set tables = [] -%}
-  {%- for name, properties in settings.inputs.objects.items() -%}{%- do tables.extend((properties.tables or [name]) | map('string')) -%}{%- endfor -%}
+  {%- for name, properties in inputs.objects.items() -%}{%- do tables.extend((properties.tables or [name]) | map('string')) -%}{%- endfor -%}
   {%- if tables | unique | list | length > 1 -%}
     {%- do complaints.append(of_log ~ 'the model reads several tables or objects, of which it is one; name one table in the source macro') -%}
   {%- endif -%}
-  {%- if snapshot.key | map('lower') | sort != settings.unique_key | map('lower') | sort -%}
-    {%- do complaints.append(of_log ~ 'the key of the snapshot is ' ~ snapshot.key | join(', ') ~ ', while the unique_key of the model is ' ~ settings.unique_key | join(', ') ~ '; name the same columns') -%}
+  {%- if snapshot.key | map('lower') | sort != form.unique_key | map('lower') | sort -%}
+    {%- do complaints.append(of_log ~ 'the key of the snapshot is ' ~ snapshot.key | join(', ') ~ ', while the unique_key of the model is ' ~ form.unique_key | join(', ') ~ '; name the same columns') -%}
   {%- endif -%}
   {%- set types = {} -%}
   {%- for name, type in snapshot.columns.items() -%}{%- do types.update({name | lower: type}) -%}{%- endfor -%}
-  {%- for column in settings.columns -%}
+  {%- for column in form.columns -%}
     {%- set type = types.get(column.name | lower) -%}
     {%- if not type -%}
       {%- do complaints.append(of_log ~ 'the snapshot has no column ' ~ column.name ~ ', which the model declares; take a snapshot with it, and stage that') -%}

@@ -1,24 +1,24 @@
 {#- The columns of a model's base table, as SQL. -#}
-{%- macro base_columns(settings) -%}
+{%- macro base_columns(form) -%}
   {{ return(
-      reconcile.history_columns(settings) if settings.materialized == 'history'
-      else reconcile.current_state_columns(settings)) }}
+      reconcile.history_columns(form) if form.materialized == 'history'
+      else reconcile.current_state_columns(form)) }}
 {%- endmacro %}
 
 {#- The same columns by the names under which the table holds them. -#}
-{%- macro stored_columns(settings) -%}
+{%- macro stored_columns(form) -%}
   {%- set stored = [] -%}
-  {%- for column in reconcile.base_columns(settings) -%}
-    {%- do stored.append(reconcile.stored_column(column, settings.file_format)) -%}
+  {%- for column in reconcile.base_columns(form) -%}
+    {%- do stored.append(reconcile.stored_column(column, form.file_format)) -%}
   {%- endfor -%}
   {{ return(stored) }}
 {%- endmacro %}
 
 {#- A SELECT of the columns of a base table by the names under which the table holds them: the query from which the
     table is made. -#}
-{%- macro rows_to_store(rows, settings) -%}
-{%- set columns = reconcile.base_columns(settings) -%}
-{%- set stored = reconcile.stored_columns(settings) -%}
+{%- macro rows_to_store(rows, form) -%}
+{%- set columns = reconcile.base_columns(form) -%}
+{%- set stored = reconcile.stored_columns(form) -%}
 {%- if stored == columns -%}
 {{ rows }}
 {%- else -%}
@@ -34,13 +34,13 @@ from (
 
 {#- A base table, or a copy of one, as SQL to select from: its columns have their own names and declared types again.
     `version`: a version of the table, none for the present one. -#}
-{%- macro stored_rows(relation, settings, version=none) -%}
+{%- macro stored_rows(relation, form, version=none) -%}
   {%- set narrow = {} -%}
-  {%- for column in settings.columns
-        if reconcile.stored_type(column.type.ddl, settings.file_format) != column.type.ddl -%}
+  {%- for column in form.columns
+        if reconcile.stored_type(column.type.ddl, form.file_format) != column.type.ddl -%}
     {%- do narrow.update({reconcile.identifier(column.name): column.type.ddl}) -%}
   {%- endfor -%}
-  {{ return(reconcile._restored(relation, reconcile.base_columns(settings), narrow, settings.file_format, version)) }}
+  {{ return(reconcile._restored(relation, reconcile.base_columns(form), narrow, form.file_format, version)) }}
 {%- endmacro %}
 
 {#- The same for the table of keyless deletes. -#}

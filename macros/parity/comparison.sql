@@ -1,6 +1,6 @@
 {#- The validated arguments of a parity test, and the names of the relations that the test makes. `position`: see
     `position_of_snapshot`. `relation`: the model; the other arguments are those of the test, see docs/parity.md. With a
-    position, `settings` and `inputs` are those of the model, whose rows then come from its base table and its change
+    position, `form` and `inputs` are those of the model, whose rows then come from its base table and its change
     records. -#}
 {%- macro comparison(relation, compare_to, key, columns, as_of, allowance, uncertainty, tolerances, recheck, store_values, allow_empty) -%}
   {%- set keys = [key] if key is string else key -%}
@@ -15,13 +15,13 @@
   {%- set found = {
       'model': relation, 'compare_to': compare_to, 'key': keys, 'columns': compared.columns, 'incomparable': compared.incomparable, 'position': position,
       'allowance': allowance, 'recheck': recheck, 'store_values': store_values, 'allow_empty': allow_empty,
-      'relations': reconcile.model_relations(relation), 'settings': none, 'inputs': none, 'test': model.name,
+      'relations': reconcile.model_relations(relation), 'form': none, 'inputs': none, 'test': model.name,
       'recent_cache': reconcile.comparison_cache('recent', relation), 'touched_cache': reconcile.comparison_cache('touched', relation),
       'verdicts_cache': reconcile.comparison_cache('verdicts', relation)} -%}
   {%- if position -%}
     {%- set node = reconcile.node_of(relation) -%}
-    {%- set settings = reconcile.settings_of_node(node) -%}
-    {%- do found.update({'settings': settings, 'inputs': reconcile.model_inputs(node)}) -%}
+    {%- set form = reconcile.form_of_node(node) -%}
+    {%- do found.update({'form': form, 'inputs': reconcile.model_inputs(node)}) -%}
     {%- do reconcile._raise_complaints_of_parity(reconcile._complaints_of_position(found)) -%}
   {%- endif -%}
   {{ return(found) }}
@@ -71,16 +71,16 @@
 
 {%- macro _complaints_of_position(comparison) -%}
   {%- set complaints = [] -%}
-  {%- set kind, settings = comparison.position.kind, comparison.settings -%}
+  {%- set kind, form = comparison.position.kind, comparison.form -%}
   {%- set position_text = comparison.position.label ~ ', the position of ' ~ reconcile.ledger_name(comparison.compare_to) ~ ',' -%}
-  {%- if settings.materialized == 'history' -%}
+  {%- if form.materialized == 'history' -%}
     {%- do complaints.append('a history has all versions of a row, and ' ~ reconcile.ledger_name(comparison.compare_to) ~ ' has one; test a current_state, or set `as_of: now`') -%}
   {%- endif -%}
-  {%- if settings.keyless.kind == 'range_deletes' -%}
+  {%- if form.keyless.kind == 'range_deletes' -%}
     {%- do complaints.append('deletes of ranges hide cells, and this test cannot apply such deletes up to a position; build the model at the position with the variable as_of, and test it with `as_of: now`') -%}
   {%- endif -%}
-  {%- if comparison.key | sort != settings.unique_key | sort -%}
-    {%- do complaints.append('key: ' ~ comparison.key | join(', ') ~ ' is not the unique_key of the model, ' ~ settings.unique_key | join(', ') ~ '; use this key, by which the change records are folded') -%}
+  {%- if comparison.key | sort != form.unique_key | sort -%}
+    {%- do complaints.append('key: ' ~ comparison.key | join(', ') ~ ' is not the unique_key of the model, ' ~ form.unique_key | join(', ') ~ '; use this key, by which the change records are folded') -%}
   {%- endif -%}
   {%- if comparison.inputs.objects and reconcile.existing_relation(comparison.inputs.relations[0]) -%}
     {%- set newest = reconcile.newest_snapshots(comparison.inputs.relations[0]) -%}

@@ -6,7 +6,7 @@
     an hour. -#}
 {%- macro staged_at(comparison, version) -%}
   {%- set position, inputs, relations = comparison.position, comparison.inputs, comparison.relations -%}
-  {%- set has_base = version is not none and comparison.settings.materialized == 'current_state' -%}
+  {%- set has_base = version is not none and comparison.form.materialized == 'current_state' -%}
   {%- set base_batch = run_query('select max(_change_batch) from ' ~ reconcile.at_version(relations.base, version))[0][0] | int(0) if has_base else 0 -%}
   {%- if inputs.objects -%}
     {%- set staged = reconcile.one_row(reconcile._staged_batches(comparison)) -%}
@@ -95,7 +95,7 @@ select
 {#- The change records of some batches, checked as a materialization checks them, with their side of the position. The
     batches are `first` to `last`, and those in the list `more`. -#}
 {%- macro _placed_records(comparison, first, last, more=[]) -%}
-{%- set settings = comparison.settings -%}
+{%- set form = comparison.form -%}
 {%- set placed -%}
         select *, {{ reconcile.side_of(comparison.position, comparison.inputs) }} as _change_side
         from {{ reconcile.qualified(comparison.relations.changes) }}
@@ -103,7 +103,7 @@ select
         where _change_batch between {{ first }} and {{ last }}
             {{- ' or _change_batch in (' ~ more | join(', ') ~ ')' if more }}
 {%- endset -%}
-{{ reconcile.checked_records(placed, [], settings, 1, last, extra_columns=['_change_side']) }}
+{{ reconcile.checked_records(placed, [], form, 1, last, extra_columns=['_change_side']) }}
 {%- endmacro %}
 
 {%- macro _has_key(keys) -%}
@@ -114,12 +114,12 @@ select
     position, not in the base table, or not applied at all. Where keys may shift, keyless deletes that are not in the
     base table may undo inserts of rows that are: the keys of such rows count too. -#}
 {%- macro cache_recent_records(comparison, staged, version) -%}
-{%- set settings = comparison.settings -%}
-{%- set key, by_address = reconcile.key_columns(settings.unique_key), reconcile.keys_may_shift(settings.keyless) -%}
+{%- set form = comparison.form -%}
+{%- set key, by_address = reconcile.key_columns(form.unique_key), reconcile.keys_may_shift(form.keyless) -%}
 {%- set recent = reconcile._placed_records(comparison, staged.first, staged.last, staged.quarantined) -%}
 {%- set is_recent = "_change_side <> 'before' or _change_batch > " ~ staged.base_batch ~ ' or _change_error is not null' -%}
 {%- set query -%}
-select {{ key }},{{ ' _row_id,' if settings.row_ids }}{{ ' _change_transaction, _change_batch,' if by_address }} _change_sequence, _change_error, _change_side
+select {{ key }},{{ ' _row_id,' if form.row_ids }}{{ ' _change_transaction, _change_batch,' if by_address }} _change_sequence, _change_error, _change_side
 from (
     {{ recent | indent(4) }}
 )
@@ -129,8 +129,8 @@ union all
 select {{ key }}, null, null, null, null, null, 'before'
 from (
     {{ reconcile.keys_with_undone_inserts(
-          reconcile.stored_rows(comparison.relations.base, settings, version),
-          '(\n' ~ recent ~ '\n)', settings.unique_key) | indent(4) }}
+          reconcile.stored_rows(comparison.relations.base, form, version),
+          '(\n' ~ recent ~ '\n)', form.unique_key) | indent(4) }}
 )
 {%- endif %}
 {%- endset -%}
@@ -139,7 +139,7 @@ from (
 
 {#- `touched`: how many rows have such records. `unreadable`: how many records do not even show their row. -#}
 {%- macro count_recent_records(comparison) -%}
-{%- set keys = comparison.settings.unique_key -%}
+{%- set keys = comparison.form.unique_key -%}
 select
     count(distinct if({{ reconcile._has_key(keys) }}, struct({{ reconcile.key_columns(keys) }}), null)) as touched,
     count_if(_change_error is not null and not ({{ reconcile._has_key(keys) }})) as unreadable
@@ -149,7 +149,7 @@ from {{ comparison.recent_cache }}
 {#- All records of those rows, to be folded up to the position. For a current_view, which has no table, the records of
     all rows. -#}
 {%- macro cache_touched_records(comparison, staged) -%}
-{%- set keys = comparison.settings.unique_key -%}
+{%- set keys = comparison.form.unique_key -%}
 {%- set query -%}
 select {{ reconcile.broadcast_hint('touched', staged.touched) }}change.*
 from (
@@ -167,7 +167,7 @@ left semi join {{ comparison.recent_cache }} as touched
     This SELECT gives the rows that may have changed: whether they changed while it is uncertain on which side of the
     position that is, and how many of their records are in quarantine. -#}
 {%- macro _touched_rows(comparison) -%}
-{%- set keys = comparison.settings.unique_key -%}
+{%- set keys = comparison.form.unique_key -%}
 select {{ reconcile.key_columns(keys) }}, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
 from {{ comparison.recent_cache }}
 where {{ reconcile._has_key(keys) }}
@@ -177,17 +177,17 @@ group by {{ reconcile.key_columns(keys) }}
 {#- The rows of the base table at the position, deleted ones too: untouched rows as the table has them, touched rows
     folded. -#}
 {%- macro _state_at_position(comparison, versions, staged) -%}
-{%- set settings, keys = comparison.settings, comparison.settings.unique_key -%}
-{%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted']
-      + (['_change_row_sequence'] if settings.partial_records else [])
-      + (['_row_id'] if settings.row_ids else []) -%}
-{%- set stored = reconcile.stored_keyless_deletes(comparison.relations, settings.keyless, settings.file_format)
-      if reconcile.keys_may_shift(settings.keyless) and reconcile.existing_relation(comparison.relations.row_deletes) -%}
+{%- set form, keys = comparison.form, comparison.form.unique_key -%}
+{%- set columns = reconcile.identifiers(form.columns) + ['_change_sequence', '_deleted']
+      + (['_change_row_sequence'] if form.partial_records else [])
+      + (['_row_id'] if form.row_ids else []) -%}
+{%- set stored = reconcile.stored_keyless_deletes(comparison.relations, form.keyless, form.file_format)
+      if reconcile.keys_may_shift(form.keyless) and reconcile.existing_relation(comparison.relations.row_deletes) -%}
 {%- set undoing = reconcile.undoing_deletes(comparison.recent_cache, keys, stored)
-      if reconcile.keys_may_shift(settings.keyless) -%}
+      if reconcile.keys_may_shift(form.keyless) -%}
 {%- if staged.has_base -%}
 select {{ reconcile.broadcast_hint('touched', staged.touched) }}{{ columns | join(', ') }}
-from {{ reconcile.stored_rows(comparison.relations.base, settings, versions.model) }} as known
+from {{ reconcile.stored_rows(comparison.relations.base, form, versions.model) }} as known
 left anti join (
     {{ reconcile._touched_rows(comparison) | indent(4) }}
 ) as touched
@@ -197,7 +197,7 @@ left anti join (
 {%- if staged.folds -%}
 select {{ columns | join(', ') }}
 from (
-    {{ reconcile.fold_of('(select * from ' ~ comparison.touched_cache ~ " where _change_side = 'before')", settings, undoing) | indent(4) }}
+    {{ reconcile.fold_of('(select * from ' ~ comparison.touched_cache ~ " where _change_side = 'before')", form, undoing) | indent(4) }}
 )
 {%- endif -%}
 {%- endmacro %}
@@ -206,30 +206,30 @@ from (
 {%- macro _keyless_deletes_at_position(comparison) -%}
 select _row_id, _change_sequence
 from {{ comparison.recent_cache }}
-where {{ reconcile.is_keyless_delete_record(comparison.settings.unique_key) }}
+where {{ reconcile.is_keyless_delete_record(comparison.form.unique_key) }}
 {%- if reconcile.existing_relation(comparison.relations.row_deletes) %}
 union all
 select _row_id, _change_sequence
 from {{ reconcile.stored_keyless_deletes(
-        comparison.relations, comparison.settings.keyless, comparison.settings.file_format) }}
+        comparison.relations, comparison.form.keyless, comparison.form.file_format) }}
 {%- endif %}
 {%- endmacro %}
 
 {#- The live rows at the position. A row that a row delete undid was never committed, on whichever side of the position
     the row delete lies. -#}
 {%- macro rows_at_position(comparison, versions, staged) -%}
-{%- set settings = comparison.settings -%}
+{%- set form = comparison.form -%}
 {{ reconcile.shown_rows(
-      settings, '(\n    ' ~ reconcile._state_at_position(comparison, versions, staged) | indent(4) ~ '\n)',
-      '(\n    ' ~ reconcile._keyless_deletes_at_position(comparison) | indent(4) ~ '\n)' if settings.keyless) }}
+      form, '(\n    ' ~ reconcile._state_at_position(comparison, versions, staged) | indent(4) ~ '\n)',
+      '(\n    ' ~ reconcile._keyless_deletes_at_position(comparison) | indent(4) ~ '\n)' if form.keyless) }}
 {%- endmacro %}
 
 {#- For each touched row and each pending row: whether it changed while the side of the position is uncertain, which
     versions it had then, and how many of its records are in quarantine. -#}
 {%- macro doubts_at_position(comparison, versions, staged) -%}
-{%- set settings, keys = comparison.settings, comparison.settings.unique_key -%}
-{%- set key, columns = reconcile.key_columns(keys), reconcile.identifiers(settings.columns) | join(', ') -%}
-{%- set no_versions = 'cast(null as array<' ~ reconcile._version_type(settings.columns) ~ '>)' -%}
+{%- set form, keys = comparison.form, comparison.form.unique_key -%}
+{%- set key, columns = reconcile.key_columns(keys), reconcile.identifiers(form.columns) | join(', ') -%}
+{%- set no_versions = 'cast(null as array<' ~ reconcile._version_type(form.columns) ~ '>)' -%}
 select
     {{ key }},
     bool_or(is_uncertain) as is_uncertain,
@@ -241,7 +241,7 @@ from (
     from (
         {{ reconcile._touched_rows(comparison) | indent(8) }}
     )
-    {%- if settings.partial_records %}
+    {%- if form.partial_records %}
     union all
     select {{ key }}, false, 0, true, null
     from (
@@ -251,9 +251,9 @@ from (
     {%- elif staged.folds %}
     union all
     select {{ key }}, false, 0, false, array(struct(_change_type = 'delete' as _deleted, {{ columns }}))
-    from {{ comparison.touched_cache }}{{ ' as change' if settings.keyless }}
+    from {{ comparison.touched_cache }}{{ ' as change' if form.keyless }}
     where _change_side = 'uncertain' and _change_error is null
-        {%- if settings.keyless %}
+        {%- if form.keyless %}
         and not exists (
             select 1
             from (

@@ -97,7 +97,7 @@ BUGS = [
         {"_change_records - if(_change_is_new, 1, 0)": "_change_records - 1"},
         "mysql", REPLAY, "counts", Histories),
     Bug("pending versions shown", f"{HISTORY}/shown_versions.sql",
-        {"'_change_is_known' if settings.partial_records else ": ""},
+        {"'_change_is_known' if form.partial_records else ": ""},
         "spanner", REBUILD, "the view's versions", Histories),
     Bug("repeated versions shown", f"{HISTORY}/shown_versions.sql",
         {"    and not _change_repeats\n": ""},

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -249,9 +251,11 @@ def test_a_copy_may_come_before_every_record_of_the_log(log: Log) -> None:
     log.load((1, "a"))
     totals = log.stage(beside_log=True, object="shop_things", key=("id",))
     assert totals.first_batch == 1
+    assert "if the log has another name for shop_things, no model will see this snapshot" in log.said[-2]
     assert log.append(1) == 2
     log.load((1, "b"), position="12:12:", at="2026-05-02T00:00:00Z")
     assert log.stage().first_batch == 3
+    assert not any("another name" in said for said in log.said[-2:])
     with pytest.raises(UsageError, match="belongs to another job"):
         Staging(log.spark, log.staging, "datastream other files")
 
@@ -271,6 +275,66 @@ def test_an_empty_source_is_staged_if_it_is_said(log: Log) -> None:
     assert log.stage(allow_empty=True).first_batch == 2
     assert log.rows("#snapshot of shop_things") == []
     assert json.loads(log.rows("#snapshot")[0][1])["rows"] == 0
+
+
+@pytest.mark.soak
+def test_a_copy_of_the_staging_table_made_by_hand_has_its_snapshots(log: Log) -> None:
+    """Such a copy has lost the properties by which models and the job know of them."""
+    warehouse, schema = SparkWarehouse(log.spark), f"{SCHEMA}_copied"
+    copy = TableName((SCHEMA, f"{log.staging.parts[-1]}_by_hand"))
+    log.append_changes(change(1, "a", 1), change(2, "b", 2))
+    log.load((1, "A"), at="2026-11-21T12:00:00Z")
+    log.stage()
+    log.spark.sql(f"create table {copy.sql} using {file_format()} as select * from {log.staging.sql}")
+    log.spark.sql(f"drop schema if exists {schema} cascade")
+    project = PlainProject(warehouse, schema, file_format=file_format())
+    project.source(SCHEMA, copy.parts[-1])
+    project.model(
+        "things",
+        "{{ config(materialized='current_state', unique_key='id') }}\n"
+        f"{{{{ reconcile.datastream_postgresql(source('lake', '{copy.parts[-1]}'), 'shop_things') }}}}",
+        {"id": "bigint", "name": "string"},
+    )
+
+    def rows() -> dict[int, str]:
+        return {row.id: row.name for row in warehouse.table(f"{schema}.things").collect()}
+
+    project.run("things")
+    assert rows() == {1: "A"}
+    log.staging, original = copy, log.staging
+    log.opened, log.id, log.epoch = None, str(uuid.uuid4()), -1
+    log.append_changes(change(3, "c", 12, 12), change(2, "late", 3))
+    project.run("things")
+    assert rows() == {1: "A", 3: "c"}
+    project.run("things", full_refresh=True)
+    assert rows() == {1: "A", 3: "c"}
+    log.load((1, "B"), position="20:20:", at="2026-11-21T13:00:00Z")
+    assert log.stage().rows == 1
+    project.run("things")
+    assert rows() == {1: "B"}
+    log.spark.sql(f"drop schema {schema} cascade")
+    log.spark.sql(f"drop table {original.sql}")
+
+
+def test_a_snapshot_comes_although_the_log_appends_all_the_time(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log takes its next number while the snapshot is written, and waits until the snapshot is there."""
+    log.append(1)
+    log.load((1, "n1"), (2, "n2"))
+    numbers: list[int | None] = []
+    others: list[threading.Thread] = []
+
+    def reach(reached: str) -> None:
+        if reached == "before_data_commit" and not others:
+            others.append(threading.Thread(target=lambda: numbers.append(log.append(3))))
+            others[0].start()
+            time.sleep(5)
+            assert numbers == []
+
+    monkeypatch.setattr(failpoints, "reach", reach)
+    assert log.stage().first_batch == 2
+    others[0].join()
+    assert numbers == [3]
+    assert log.counts() == {1: 1, 2: 3, 3: 1}
 
 
 @pytest.mark.parametrize("fresh", [False, pytest.param(True, marks=pytest.mark.soak)])

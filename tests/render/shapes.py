@@ -225,7 +225,7 @@ class Life:
         }
         self.project.model("orders", shape.sql, columns, config={})
         self.project.node("orders")["description"] = "What people order."
-        self.warehouse.has(shape.staging)
+        self.warehouse.has(shape.staging, reconcile__last_batch="9")
         more = {"_row_id": "string"} if shape.row_ids or shape.source == ORACLE else {}
         more |= {"_range": "struct<...>"} if shape.source == BIGTABLE else {}
         more |= {"_change_table": "string"} if shape.source in (ORACLE, MYSQL, POSTGRESQL, SQLSERVER) else {}
@@ -245,12 +245,13 @@ class Life:
         """Let staging have the shape's snapshot; `said`: what is otherwise of it. It has no longer all of its rows."""
         cut = {**self.shape.snapshot, **said}
         self.warehouse.staged = batch = cut.pop("batch")
-        self.warehouse.has(self.shape.staging, reconcile__snapshot_append="beside-0/1/2")
+        said_of_staging = {"reconcile__last_batch": "9", "reconcile__snapshot_append": "beside-0/1/2"}
+        self.warehouse.has(self.shape.staging, **said_of_staging)
         self.warehouse.answers |= {
+            "as unreadable, min(_change_error)": {"unreadable": 0, "reason": None},
             "where object = '#snapshot' and source = 'snapshot'": {"record": json.dumps(cut), "batch": batch},
             "where object = '#snapshot of ": {"rows": cut["rows"]},
             "select min(batch) from": {"first": 2},
-            ") as unreadable from": {"unreadable": 0},
         }
 
     def _kept(self) -> dict[str, str]:

@@ -175,7 +175,7 @@ def several(position: Any, schema: str | None = None, **shapes: Shape) -> Callab
     def living() -> Life:
         life = as_of(position, thing(POSTGRESQL), schema)()
         life.project.source("lake", "others")
-        life.warehouse.has("lake.others")
+        life.warehouse.has("lake.others", reconcile__last_batch="9")
         for name, shape in shapes.items():
             life.project.model(name, shape.sql.replace("shop_changes", "others"), THINGS)
         for name in ("big", "small"):

@@ -7,18 +7,29 @@ from collections.abc import Callable, Sequence
 
 import pytest
 import snapshot_model
-from snapshot_model import BaseTable, Change, Database, Record, Snapshot, fold
+from snapshot_model import UNCERTAINTY, Backfill, BaseTable, Change, Database, Record, Snapshot, fold
 
 HISTORIES = 200
 
 
-def history(chance: random.Random, tells_transactions: bool) -> tuple[Database, list[Snapshot], list[Change]]:
-    """Return a database after a life with snapshots at random moments, and those of its changes that were not lost."""
-    database, snapshots = Database(), []
+# The times of backfill rows begin later than any of them may be early.
+BEGINNING = 2 * UNCERTAINTY
+
+
+def history(
+    chance: random.Random, tells_transactions: bool
+) -> tuple[Database, list[Snapshot], list[Change | Backfill]]:
+    """Return a database after a life with snapshots at random moments, and those of its changes that were not lost.
+
+    There are backfills at random moments too, whose times are somewhat wrong.
+    """
+    database, snapshots, backfills = Database(clock=BEGINNING), [], dict[tuple[int, int], Backfill]()
+    of_backfills = random.Random(chance.getrandbits(32))
     transaction = 0
     for _ in range(chance.randrange(20, 60)):
         what = chance.random()
         running = list(database.open)
+        database.tick()
         if what < 0.6:
             transaction += 1
             by = chance.choice([transaction, *running])
@@ -28,11 +39,14 @@ def history(chance: random.Random, tells_transactions: bool) -> tuple[Database, 
             database.commit(chance.choice(running))
         elif what > 0.92:
             snapshots.append(database.snapshot(tells_transactions))
+        if of_backfills.random() < 0.2:
+            rows = database.backfill(range(6), of_backfills.randint(-UNCERTAINTY, UNCERTAINTY))
+            backfills |= {(row.key, row.read): row for row in rows}
     for running in list(database.open):
         database.commit(running)
     newest = max(snapshots, key=lambda s: s.taken, default=None)
     kept = [c for c in database.delivered() if not (newest and newest.contains(c)) or chance.random() < 0.6]
-    return database, snapshots, kept
+    return database, snapshots, [*kept, *backfills.values()]
 
 
 def batches(chance: random.Random, records: Sequence[Record]) -> list[list[Record]]:
@@ -112,17 +126,38 @@ def test_a_snapshot_that_is_equal_writes_no_row_and_a_second_one_neither():
         assert base.written == 0
 
 
+def test_a_backfill_row_from_before_a_snapshot_changes_nothing_although_its_time_is_later():
+    """Its query began before, or its clock is fast: docs/decisions/0044."""
+    database = Database(clock=BEGINNING)
+    database.change(1, 1, "old")
+    database.commit(1)
+    old = database.backfill([1], late=UNCERTAINTY)
+    database.change(2, 1, "new")
+    database.commit(2)
+    snapshot = database.snapshot()
+    assert old[0].read > snapshot.taken
+    assert fold([*database.delivered(), *old, snapshot]) == {1: "new"}
+    base, staged = BaseTable(), list[Record]()
+    for record in [*old, snapshot, *database.delivered()]:
+        staged.append(record)
+        base.apply([record], staged)
+    assert base.live() == {1: "new"}
+    later = Backfill(1, snapshot.taken + UNCERTAINTY + 1, "newer")
+    base.apply([later], [*staged, later])
+    assert base.live() == fold([*staged, later]) == {1: "newer"}
+
+
 def replaced(monkeypatch: pytest.MonkeyPatch, name: str, by: Callable[..., object]) -> None:
     monkeypatch.setattr(snapshot_model, name, by)
 
 
 BUGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "an open transaction counts as contained": lambda patch: replaced(
-        patch, "rank", lambda change, snapshots: (change.place, 0, 0, 0)
+        patch, "rank_of_change", lambda change, snapshots: (change.place, 0, 0, 0)
     ),
     "a change above one snapshot is not above the next": lambda patch: replaced(
         patch,
-        "rank",
+        "rank_of_change",
         lambda change, snapshots: (
             (*min(above), 2, change.place)
             if (above := [(s.place, s.taken) for s in snapshots if change.place <= s.place and not s.contains(change)])
@@ -138,6 +173,7 @@ BUGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a snapshot deletes what came after it": lambda patch: replaced(
         patch, "rank_of_snapshot", lambda snapshot: (snapshot.place + 3, snapshot.taken, 1, 0)
     ),
+    "the time of a backfill row is believed": lambda patch: patch.setattr(snapshot_model, "UNCERTAINTY", 0),
 }
 
 

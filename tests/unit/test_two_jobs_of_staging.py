@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from plain_spark import Frame, Session, stage_in_plain_python
-from reconcile_jobs import table_formats
+from reconcile_jobs import staging, table_formats
+from reconcile_jobs.cuts import Overtaken, again_if_overtaken
 from reconcile_jobs.process import failpoints
-from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.process.errors import Fault, UsageError
 from reconcile_jobs.staging import Appended, Staging, TableName
 
 NAME = TableName(("lake", "changes"))
@@ -72,7 +73,7 @@ def reaching(monkeypatch: pytest.MonkeyPatch, act: Callable[[str], None]) -> Non
     monkeypatch.setattr(failpoints, "reach", act)
 
 
-def staged(spark: Any) -> list[tuple[int, str]]:
+def staged_rows(spark: Any) -> list[tuple[int, str]]:
     return [(row["batch"], row["record"]) for row in spark.tables[str(NAME)].rows]
 
 
@@ -84,7 +85,7 @@ def test_whatever_is_killed_and_whoever_comes_between(spark: Any, monkeypatch: p
     seen: list[int] = []  # the numbers in the order in which they appeared
 
     def reach(place: str) -> None:
-        news = sorted({batch for batch, _ in staged(spark)} - set(seen))
+        news = sorted({batch for batch, _ in staged_rows(spark)} - set(seen))
         assert not news or news[0] > max(seen, default=0), "a model that has read the later batch misses this one"
         seen.extend(news)
         if chance.random() < 0.3:
@@ -103,6 +104,8 @@ def test_whatever_is_killed_and_whoever_comes_between(spark: Any, monkeypatch: p
         finally:
             running.pop()
 
+    # A job of the log that has waited long enough, or does not know of turns.
+    monkeypatch.setattr(staging, "_LONGEST_TURN", 0)
     reaching(monkeypatch, reach)
     for _ in range(12):
         attempt(chance.choice([log, beside]))
@@ -117,7 +120,7 @@ def test_whatever_is_killed_and_whoever_comes_between(spark: Any, monkeypatch: p
                 job.opened = None
         else:
             raise AssertionError("an append never comes")
-    found = staged(spark)
+    found = staged_rows(spark)
     wanted = {f"log {epoch} {n}" for epoch in range(log.epoch) for n in range(2)}
     wanted |= {f"beside-0 {epoch} {n}" for epoch in range(beside.epoch) for n in range(2)}
     assert sorted(record for _, record in found) == sorted(wanted)
@@ -135,6 +138,7 @@ def test_an_append_that_was_killed_does_not_come_under_a_number_before_one_that_
         raise Killed(place)
 
     reaching(monkeypatch, die)
+    monkeypatch.setattr(staging, "_LONGEST_TURN", 0)
     for job in (log, beside):
         with pytest.raises(Killed):
             job.append()
@@ -142,6 +146,83 @@ def test_an_append_that_was_killed_does_not_come_under_a_number_before_one_that_
     reaching(monkeypatch, lambda place: None)
     assert log.append().batch == 3
     assert beside.append().batch == 4
+
+
+def waiting(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], None]) -> list[float]:
+    """Let time pass only where a job sleeps, and something happen meanwhile. Return the seconds that were slept."""
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        act(len(slept))
+
+    monkeypatch.setattr("reconcile_jobs.staging.time.sleep", sleep)
+    monkeypatch.setattr("reconcile_jobs.staging.time.monotonic", lambda: sum(slept))
+    return slept
+
+
+def test_the_job_of_the_log_waits_while_a_snapshot_is_written(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a snapshot that takes longer to write than the pause between two appends of the log would never come."""
+    log, beside = Job(spark, beside=False), Job(spark, beside=True)
+    assert log.append().batch == 1
+
+    def die(place: str) -> None:
+        raise Killed(place)
+
+    reaching(monkeypatch, die)
+    with pytest.raises(Killed):
+        beside.append()
+    reaching(monkeypatch, lambda place: None)
+    beside.opened = None
+
+    def ends_after_three_seconds(second: int) -> None:
+        if second == 3:
+            beside.append()
+
+    slept = waiting(monkeypatch, ends_after_three_seconds)
+    assert log.append().batch == 3
+    assert slept == [1, 1, 1]
+    assert [batch for batch, record in staged_rows(spark) if record.startswith("beside")] == [2, 2]
+    assert log.append().batch == 4
+    assert len(slept) == 3
+
+
+def test_for_a_snapshot_job_that_was_killed_the_log_waits_once(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, beside = Job(spark, beside=False), Job(spark, beside=True)
+
+    def die(place: str) -> None:
+        raise Killed(place)
+
+    reaching(monkeypatch, die)
+    with pytest.raises(Killed):
+        beside.append()
+    reaching(monkeypatch, lambda place: None)
+    beside.opened = None
+    slept = waiting(monkeypatch, lambda second: None)
+    assert log.append().batch == 2
+    assert sum(slept) == staging._LONGEST_TURN
+    assert log.append().batch == 3
+    assert sum(slept) == staging._LONGEST_TURN
+    assert beside.append().batch == 4
+
+
+def test_an_append_of_a_snapshot_that_fails_ends_its_turn(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, beside = Job(spark, beside=False), Job(spark, beside=True)
+    taken: list[int] = []
+
+    def reach(place: str) -> None:
+        if place == "before_data_commit" and not taken:
+            taken.append(1)
+            spark.tables[str(NAME)].rows.append(
+                {"record": "x", "source": "x", "object": "x", "origin": "x", "batch": 1, "appended_at": None}
+            )
+
+    reaching(monkeypatch, reach)
+    with pytest.raises(Refused):
+        beside.append()
+    slept = waiting(monkeypatch, lambda second: None)
+    assert log.append().batch == 2
+    assert slept == []
 
 
 def test_an_append_of_nothing_gives_no_number_back_that_is_not_the_last(
@@ -182,7 +263,7 @@ def test_a_table_of_an_earlier_version_has_no_number_of_its_last_append(
     assert beside.append().batch == 2
     log.opened = None
     assert log.append().batch == 3
-    assert sorted(record for _, record in staged(spark)) == ["beside-0 0 0", "beside-0 0 1", "log 0 0", "log 0 1"]
+    assert sorted(record for _, record in staged_rows(spark)) == ["beside-0 0 0", "beside-0 0 1", "log 0 0", "log 0 1"]
 
 
 def test_a_second_job_of_either_kind_is_still_refused(spark: Any) -> None:
@@ -192,5 +273,42 @@ def test_a_second_job_of_either_kind_is_still_refused(spark: Any) -> None:
         first.append()
         second.opened = Staging(spark, NAME, "snapshot" if beside else "datastream", beside=beside)
         first.append()
-        with pytest.raises(UsageError, match="Another job is appending to the staging table"):
+        # Another job of the log goes on appending; another snapshot is done with one append.
+        kind, sentence = (
+            (Fault, "Another snapshot was staged into") if beside else (UsageError, "Another job is append")
+        )
+        with pytest.raises(kind, match=sentence):
             second.append()
+
+
+def test_a_copy_of_the_table_knows_that_it_has_snapshots_and_both_jobs_go_on(spark: Any) -> None:
+    """A copy made by hand has no properties, and models look for snapshots where a property says that there are any."""
+    log, beside = Job(spark, beside=False), Job(spark, beside=True)
+    log.append()
+    table = spark.tables[str(NAME)]
+    said = {"record": "{}", "source": "snapshot", "object": "#snapshot", "origin": "x", "batch": 2, "appended_at": None}
+    table.rows.append(said)
+    table.properties.clear()
+    log.opened = None
+    assert log.append().batch == 3
+    assert table.properties["reconcile.snapshot_append"] == "copied/0/"
+    assert beside.append().batch == 4
+    assert log.append().batch == 5
+
+
+@pytest.mark.parametrize("overtaken", [0, 1, 2])
+def test_a_run_that_another_append_overtook_runs_once_more(overtaken: int) -> None:
+    runs: list[int] = []
+
+    def run() -> int:
+        runs.append(1)
+        if len(runs) <= overtaken:
+            raise Overtaken("Another job appended shop_things first")
+        return len(runs)
+
+    if overtaken < 2:
+        assert again_if_overtaken(run) == overtaken + 1
+    else:
+        with pytest.raises(Overtaken):
+            again_if_overtaken(run)
+    assert len(runs) == min(overtaken + 1, 2)

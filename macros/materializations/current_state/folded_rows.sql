@@ -17,12 +17,12 @@ from {{ touched }}
     rows, lets Spark skip files of the table. (Spark applies only a deterministic filter to files, and `newest` may not
     be deterministic.) Where partial records are taken, every row of these keys counts. The semi join asks for keys
     only, so Spark uses one broadcast for it and for the anti join of `folded_rows`. -#}
-{%- macro touched_rows(known, newest, fold, settings, columns, records=1) -%}
-{%- set hint = '' if settings.partial_records else (' ' ~ reconcile.broadcast_hint('base', records)).rstrip() -%}
-{%- set joined = reconcile.joined_columns(settings.columns, settings.unique_key) if settings.partial_records -%}
+{%- macro touched_rows(known, newest, fold, form, columns, records=1) -%}
+{%- set hint = '' if form.partial_records else (' ' ~ reconcile.broadcast_hint('base', records)).rstrip() -%}
+{%- set joined = reconcile.joined_columns(form.columns, form.unique_key) if form.partial_records -%}
 select{{ hint }}
     {%- for column in columns %}
-    {%- if settings.partial_records %}
+    {%- if form.partial_records %}
     {{ joined.get(column, 'newest.' ~ column) }}
     {%- else %}
     if(base._change_sequence is null, newest.{{ column }}, base.{{ column }})
@@ -33,11 +33,11 @@ left join (
     select {{ reconcile.broadcast_hint('touched', records) }}known.*
     from {{ known }} as known
     left semi join {{ newest }} as touched
-        on {{ reconcile.keys_match(settings.unique_key, 'touched', 'known') }}
-    {%- if not settings.partial_records %}
+        on {{ reconcile.keys_match(form.unique_key, 'touched', 'known') }}
+    {%- if not form.partial_records %}
     where known._change_sequence >= (select min(_change_sequence) from {{ fold }})
     {%- endif %}
 ) as base
-    on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base') }}
-    {{- ' and newest._change_sequence <= base._change_sequence' if not settings.partial_records }}
+    on {{ reconcile.keys_match(form.unique_key, 'newest', 'base') }}
+    {{- ' and newest._change_sequence <= base._change_sequence' if not form.partial_records }}
 {%- endmacro %}

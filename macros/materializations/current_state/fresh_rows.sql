@@ -5,49 +5,49 @@
     example between a MERGE and the new view: their records are then applied once more, which changes nothing.
     `has_keyless_deletes`: whether the model has a table of keyless deletes, which the view then reads too. `last`: the
     last batch that counts, for an earlier moment; none otherwise. -#}
-{%- macro fresh_rows(relations, settings, known, has_keyless_deletes, batch, last=none) -%}
-with {{ reconcile._fresh_rows_ctes(relations, settings, known, batch, last, has_keyless_deletes) }}
-{%- if settings.keyless %},
+{%- macro fresh_rows(relations, form, known, has_keyless_deletes, batch, last=none) -%}
+with {{ reconcile._fresh_rows_ctes(relations, form, known, batch, last, has_keyless_deletes) }}
+{%- if form.keyless %},
 
 keyless_deletes as (
-    select {{ settings.keyless.place }}, _change_sequence
+    select {{ form.keyless.place }}, _change_sequence
     from changes
-    where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
+    where {{ reconcile.is_keyless_delete_record(form.unique_key) }}
     {%- if has_keyless_deletes %}
     union all
-    select {{ settings.keyless.place }}, _change_sequence
-    from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }}
+    select {{ form.keyless.place }}, _change_sequence
+    from {{ reconcile.stored_keyless_deletes(relations, form.keyless, form.file_format) }}
     {%- endif %}
 )
 {%- endif %}
 
-{{ reconcile.shown_rows(settings, 'fresh', 'keyless_deletes' if settings.keyless) }}
+{{ reconcile.shown_rows(form, 'fresh', 'keyless_deletes' if form.keyless) }}
 {%- endmacro %}
 
-{#- The rows of a `current_view` of which only some columns are known. -#}
-{%- macro pending_rows(relations, settings) -%}
-with {{ reconcile._fresh_rows_ctes(relations, settings, settings.known, settings.batch, none, false) }}
+{#- The rows of a `current_view` of which only some columns are known. `known` and `batch`: see `fresh_rows`. -#}
+{%- macro pending_rows(relations, form, known, batch) -%}
+with {{ reconcile._fresh_rows_ctes(relations, form, known, batch, none, false) }}
 
 select *
 from fresh
-where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if settings.partial_records else 'false' }}
+where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if form.partial_records else 'false' }}
 {%- endmacro %}
 
 {#- Common table expressions, with the arguments of `fresh_rows`. The last one, `fresh`, has the rows of `known` with
     the later records folded in, deleted rows too. Spark plans and computes a nondeterministic subquery once, however
     often it is named. The condition `spark_partition_id() >= 0` is always true, and makes a subquery
     nondeterministic. -#}
-{%- macro _fresh_rows_ctes(relations, settings, known, batch, last, has_keyless_deletes) -%}
+{%- macro _fresh_rows_ctes(relations, form, known, batch, last, has_keyless_deletes) -%}
 {%- set changes = reconcile.checked_records(
-      'select * from ' ~ reconcile.qualified(relations.changes), [], settings, batch + 1, last) -%}
-{%- set columns = reconcile.identifiers(settings.columns) + ['_change_sequence', '_deleted']
-      + (['_change_row_sequence'] if settings.partial_records else [])
-      + (['_row_id'] if settings.row_ids else []) -%}
+      'select * from ' ~ reconcile.qualified(relations.changes), [], form, batch + 1, last) -%}
+{%- set columns = reconcile.identifiers(form.columns) + ['_change_sequence', '_deleted']
+      + (['_change_row_sequence'] if form.partial_records else [])
+      + (['_row_id'] if form.row_ids else []) -%}
 {%- set undoing = reconcile.undoing_deletes(
-      'changes', settings.unique_key,
-      reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) if has_keyless_deletes)
-      if reconcile.keys_may_shift(settings.keyless) -%}
-{%- set joins_by_address = known is not none and reconcile.keys_may_shift(settings.keyless) -%}
+      'changes', form.unique_key,
+      reconcile.stored_keyless_deletes(relations, form.keyless, form.file_format) if has_keyless_deletes)
+      if reconcile.keys_may_shift(form.keyless) -%}
+{%- set joins_by_address = known is not none and reconcile.keys_may_shift(form.keyless) -%}
 {{ 'checked' if joins_by_address else 'changes' }} as (
     {{ changes | indent(4) }}
 ),
@@ -56,11 +56,11 @@ where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if sett
 fresh as (
     select {{ columns | join(', ') }}
     from (
-        {{ reconcile.fold_of('changes', settings, undoing) | indent(8) }}
+        {{ reconcile.fold_of('changes', form, undoing) | indent(8) }}
     )
 )
 {%- else %}
-{%- set stored = reconcile.stored_rows(known, settings) %}
+{%- set stored = reconcile.stored_rows(known, form) %}
 {%- if joins_by_address %}
 changes as (
     select *
@@ -69,8 +69,8 @@ changes as (
 ),
 {% endif %}
 folded as (
-    {{ (reconcile.newest_by_address('changes', settings, undoing, reconcile.touched_as_records(stored, 'changes', settings, true))
-          if joins_by_address else reconcile.fold_of('changes', settings)) | indent(4) }}
+    {{ (reconcile.newest_by_address('changes', form, undoing, reconcile.touched_as_records(stored, 'changes', form, true))
+          if joins_by_address else reconcile.fold_of('changes', form)) | indent(4) }}
 ),
 
 newest as (
@@ -81,13 +81,13 @@ newest as (
 
 {% if not joins_by_address -%}
 touched as (
-    {{ reconcile.touched_rows(stored, 'newest', 'folded', settings, columns) | indent(4) }}
+    {{ reconcile.touched_rows(stored, 'newest', 'folded', form, columns) | indent(4) }}
 ),
 
 {% endif -%}
 fresh as (
     {{ reconcile.folded_rows(
-          stored, 'newest', 'newest' if joins_by_address else 'touched', settings.unique_key, columns) | indent(4) }}
+          stored, 'newest', 'newest' if joins_by_address else 'touched', form.unique_key, columns) | indent(4) }}
 )
 {%- endif %}
 {%- endmacro %}

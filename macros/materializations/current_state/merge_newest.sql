@@ -3,17 +3,17 @@
     too old for that. Where keys may shift, a row may stay and only what it keeps of its transaction may change (see
     `newest_by_address`). If no key is new, the MERGE has no insert, and Delta needs no outer join, for which it would
     shuffle the base table. In `counts`, `merged` is the number of rows that the MERGE takes, and `new_keys` the number
-    of keys that the base table does not have. -#}
-{%- macro merge_newest(relations, settings, range, counts) -%}
-{%- set columns = reconcile.current_state_columns(settings) -%}
-{%- set by_address = reconcile.keys_may_shift(settings.keyless) -%}
+    of keys that the base table does not have. `beside_snapshot`: whether staging has a snapshot beside the log. -#}
+{%- macro merge_newest(relations, form, range, counts, beside_snapshot) -%}
+{%- set columns = reconcile.current_state_columns(form) -%}
+{%- set by_address = reconcile.keys_may_shift(form.keyless) -%}
 merge into {{ reconcile.qualified(relations.base) }} as base
 using (
     select {{ reconcile.broadcast_hint('record', counts.merged) }}*
     from {{ relations.fold_cache }} as record
-    {%- if settings.partial_records %}
+    {%- if form.partial_records %}
     where cardinality(_change_writers) > 0
-    {%- elif settings.snapshot %}
+    {%- elif beside_snapshot %}
     where _change_is_merged
     {%- elif by_address %}
     where (_change_replaces_base or _change_is_noted)
@@ -22,27 +22,27 @@ using (
     {%- endif %}
     and {{ reconcile.base_is_unchanged(relations, range) }}
 ) as newest
-on {{ reconcile.keys_match(settings.unique_key, 'newest', 'base', settings.file_format) }}
-{%- if settings.partial_records %}
+on {{ reconcile.keys_match(form.unique_key, 'newest', 'base', form.file_format) }}
+{%- if form.partial_records %}
 when matched then update set
-    {%- set joined = reconcile.joined_columns(settings.columns, settings.unique_key, settings.file_format) %}
+    {%- set joined = reconcile.joined_columns(form.columns, form.unique_key, form.file_format) %}
     {%- for column, value in joined.items() %}
-    {{ reconcile.stored_column(column, settings.file_format) }} = {{ value }}{{ ',' if not loop.last }}
+    {{ reconcile.stored_column(column, form.file_format) }} = {{ value }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- else %}
 when matched and {% if by_address %}newest._change_replaces_base{% else %}newest._change_sequence > base._change_sequence{% endif %} then update set
     {%- for column in columns %}
-    {{ reconcile.stored_column(column, settings.file_format) }} = {{ reconcile.displaced_with_base(settings) if column == '_change_displaced' else 'newest.' ~ column }}{{ ',' if not loop.last }}
+    {{ reconcile.stored_column(column, form.file_format) }} = {{ reconcile.displaced_with_base(form) if column == '_change_displaced' else 'newest.' ~ column }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- if by_address %}
 when matched then update set
-    {%- for column in reconcile.columns_of_transaction(settings) | list + ['_change_batch'] %}
+    {%- for column in reconcile.columns_of_transaction(form) | list + ['_change_batch'] %}
     {{ column }} = newest.{{ column }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- endif %}
 {%- endif %}
 {%- if counts.new_keys %}
-when not matched then insert ({{ reconcile.stored_columns(settings) | join(', ') }})
+when not matched then insert ({{ reconcile.stored_columns(form) | join(', ') }})
 values ({% for column in columns %}newest.{{ column }}{{ ', ' if not loop.last }}{% endfor %})
 {%- endif %}
 {%- endmacro %}

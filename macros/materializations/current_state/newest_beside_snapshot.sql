@@ -3,10 +3,10 @@
 {#- The checked records of a range, and of a range with a new snapshot also the changes of earlier batches that the
     snapshot does not contain: they are in the base table, and get another place in the order. What they show of their
     columns was noted before. -#}
-{%- macro checked_records_beside_snapshot(sql, fields, settings, range, noted) -%}
+{%- macro checked_records_beside_snapshot(sql, fields, form, range, noted) -%}
 {%- do reconcile.refuse_without_side(fields) -%}
 {%- set first = range.repair.first if range.repair else range.first -%}
-{%- set records = reconcile.checked_records(sql, fields, settings, first, range.last, extra_columns=noted + ['_change_snapshot']) -%}
+{%- set records = reconcile.checked_records(sql, fields, form, first, range.last, extra_columns=noted + ['_change_snapshot']) -%}
 {%- if first == range.first -%}
 {{ records }}
 {%- else -%}
@@ -33,10 +33,10 @@ where _change_batch >= {{ range.first }} or _change_error is null and _change_sn
     change has, is absent: `_change_is_absent`. The snapshot's row of a key is not merged if the base table has the same
     row. `_change_known_sequences`: the sequences of the changes that were read again; they are no records of the
     range. -#}
-{%- macro newest_beside_snapshot(relations, settings, range) -%}
+{%- macro newest_beside_snapshot(relations, form, snapshot, range) -%}
 {%- set table = reconcile.known_table(relations, range) -%}
-{%- set keys, generation = settings.unique_key, reconcile.generation_of_snapshot(settings.snapshot) -%}
-{%- set values = settings.columns | rejectattr('name', 'in', keys) | list -%}
+{%- set keys, generation = form.unique_key, reconcile.generation_of_snapshot(snapshot) -%}
+{%- set values = form.columns | rejectattr('name', 'in', keys) | list -%}
 {%- set finds_absent = range.repair and table -%}
 {%- set base = {'_change_sequence': 'string', '_deleted': 'boolean', '_change_time': 'timestamp'} -%}
 {%- set both -%}
@@ -53,7 +53,6 @@ select
     newest._deleted,
     newest._change_snapshot,
     newest._change_row,
-    coalesce(newest._change_is_in_snapshot, false) as _change_is_in_snapshot,
     {%- if finds_absent %}
     newest._change_records is not null as _change_is_touched,
     {%- endif %}
@@ -67,15 +66,15 @@ select
     {%- endfor %}
     {{ reconcile._has_same_values(values, 'newest', 'base') if finds_absent else 'false' }} as _change_equals_base
 from (
-    {{ reconcile._newest_of_key(relations.changes_cache, settings, range) | indent(4) }}
+    {{ reconcile._newest_of_key(relations.changes_cache, form.columns, keys, range.first) | indent(4) }}
 ) as newest
 {%- if finds_absent %}
-full outer join {{ reconcile.stored_rows(table, settings) }} as base
+full outer join {{ reconcile.stored_rows(table, form) }} as base
     on {{ reconcile.keys_match(keys, 'newest', 'base') }}
 {%- elif table %}
 left join (
     select {{ reconcile.broadcast_hint('change', range.delivered) }}{{ reconcile.key_columns(keys) }}, {{ base | join(', ') }}
-    from {{ reconcile.stored_rows(table, settings) }} as known
+    from {{ reconcile.stored_rows(table, form) }} as known
     left semi join {{ relations.changes_cache }} as change
         on {{ reconcile.keys_match(keys, 'change', 'known') }}
 ) as base
@@ -88,10 +87,10 @@ select
     {{ 'if(_change_is_absent, null, ' ~ reconcile.identifier(column.name) ~ ') as ' ~ reconcile.identifier(column.name) if finds_absent else reconcile.identifier(column.name) }},
     {%- endfor %}
     {%- if finds_absent %}
-    {%- set taken_at = reconcile.moment_of_snapshot(settings.snapshot) %}
+    {%- set taken_at = reconcile.moment_of_snapshot(snapshot) %}
     if(_change_is_absent, concat('{{ generation }}/0/', {{ reconcile.hex_of_time(taken_at) }}, '/0/0000000000000000'), _change_sequence) as _change_sequence,
     if(_change_is_absent, {{ taken_at }}, _change_time) as _change_time,
-    if(_change_is_absent, {{ settings.snapshot.batch }}, _change_batch) as _change_batch,
+    if(_change_is_absent, {{ snapshot.batch }}, _change_batch) as _change_batch,
     if(_change_is_absent, true, _deleted) as _deleted,
     {%- else %}
     _change_sequence,
@@ -100,7 +99,6 @@ select
     _deleted,
     {%- endif %}
     _change_snapshot,
-    _change_is_in_snapshot,
     _change_records,
     _change_rows,
     _change_sequences,
@@ -126,7 +124,7 @@ from (
         *,
         {% if finds_absent -%}
         coalesce(
-            not _change_base_deleted and _change_base_sequence < '{{ generation }}' and not _change_sets_row and not _change_is_in_snapshot, false
+            not _change_base_deleted and _change_base_sequence < '{{ generation }}' and not _change_sets_row, false
         )
         {%- else %}false{% endif %} as _change_is_absent
     from (
@@ -138,13 +136,11 @@ where _change_is_touched or _change_is_absent
 {%- endif %}
 {%- endmacro %}
 
-{#- As `newest_records`. `_change_rows` is the number of the snapshot's rows of the key that can be read, `_change_row`
-    their values, and `_change_is_in_snapshot` says whether the snapshot has the key, also in a row that cannot be
-    read. -#}
-{%- macro _newest_of_key(changes, settings, range) -%}
-{%- set keys = settings.unique_key -%}
-{%- set values = settings.columns | rejectattr('name', 'in', keys) | map(attribute='name') | list -%}
-{%- set is_of_range = "_change_error is null and _change_snapshot <> 'row' and _change_batch >= " ~ range.first -%}
+{#- As `newest_records`. `_change_rows` is the number of the snapshot's rows of the key, and `_change_row` their
+    values. `first`: the first batch of the range. -#}
+{%- macro _newest_of_key(changes, columns, keys, first) -%}
+{%- set values = columns | rejectattr('name', 'in', keys) | map(attribute='name') | list -%}
+{%- set is_of_range = "_change_snapshot <> 'row' and _change_batch >= " ~ first -%}
 select
     {%- for key in keys %}
     {{ reconcile.identifier(key) }},
@@ -154,29 +150,27 @@ select
     sequences as _change_sequences,
     known_sequences as _change_known_sequences,
     snapshot_rows as _change_rows,
-    snapshot_row as _change_row,
-    is_in_snapshot as _change_is_in_snapshot
+    snapshot_row as _change_row
 from (
     select
         {{ reconcile.key_columns(keys) }},
         max_by(
             struct(
-                {{ reconcile.columns_of_record(settings) | indent(16) }},
+                {{ reconcile.columns_of_record(columns, keys) | indent(16) }},
                 _change_snapshot
             ),
-            if(_change_error is null, struct(_change_sequence, -_change_batch), null)
+            struct(_change_sequence, -_change_batch)
         ) as newest,
         count_if({{ is_of_range }}) as records,
         collect_set(if({{ is_of_range }}, _change_sequence, null)) as sequences,
-        collect_set(if(_change_batch < {{ range.first }}, _change_sequence, null)) as known_sequences,
-        count_if(_change_error is null and _change_snapshot = 'row') as snapshot_rows,
+        collect_set(if(_change_batch < {{ first }}, _change_sequence, null)) as known_sequences,
+        count_if(_change_snapshot = 'row') as snapshot_rows,
         max_by(
             struct({% for name in values %}{{ reconcile.identifier(name) }}{{ ', ' if not loop.last }}{% else %}true as is_there{% endfor %}),
-            if(_change_error is null and _change_snapshot = 'row', _change_sequence, null)
-        ) as snapshot_row,
-        bool_or(_change_snapshot = 'row') as is_in_snapshot
+            if(_change_snapshot = 'row', _change_sequence, null)
+        ) as snapshot_row
     from {{ changes }}
-    where (_change_error is null or _change_snapshot = 'row'){% for key in keys %} and {{ reconcile.identifier(key) }} is not null{% endfor %}
+    where _change_error is null
     group by {{ reconcile.key_columns(keys) }}
 )
 {%- endmacro %}
@@ -197,10 +191,10 @@ from (
 {%- endmacro %}
 
 {#- As `change_counts`, and the account of the snapshot, if the range has a new one: of its rows `snapshot_rows`,
-    `snapshot_inserted` and `snapshot_updated` were merged, the base table had `snapshot_duplicate`, later changes won
-    over `snapshot_superseded`, and `snapshot_quarantined` cannot be read.
-    `snapshot_deleted` are rows of the base table that it lacks. `snapshot_in_doubt`: rows that were left to changes of
-    which the position does not show whether the snapshot contains them, and that differ from the snapshot. -#}
+    `snapshot_inserted` and `snapshot_updated` were merged, the base table had `snapshot_duplicate`, and later changes won
+    over `snapshot_superseded`. `snapshot_deleted` are rows of the base table that it lacks. `snapshot_in_doubt`: rows
+    that were left to changes of which the position does not show whether the snapshot contains them, and that differ
+    from the snapshot. -#}
 {%- macro counts_beside_snapshot(relations, range) -%}
 {%- set fold, changes = relations.fold_cache, relations.changes_cache -%}
 {%- set is_row = "_change_snapshot = 'row'" -%}
@@ -219,7 +213,6 @@ select
     count_if(_change_is_merged) as merged,
     max(if(_change_is_merged, _change_batch, null)) as base_batch,
     (select count_if({{ is_row }}) from {{ changes }}) as snapshot_rows,
-    (select count_if({{ is_row }} and _change_error is not null) from {{ changes }}) as snapshot_quarantined,
     count_if(_change_is_set_by_snapshot and _change_is_merged and not _change_was_live) as snapshot_inserted,
     count_if(_change_is_set_by_snapshot and _change_is_merged and _change_was_live) as snapshot_updated,
     count_if(_change_is_absent) as snapshot_deleted,

@@ -1,30 +1,30 @@
 {#- Every version of every row of a table, as its source had them: see "Base tables" in docs/design.md. -#}
 {%- materialization history, adapter='spark' -%}
   {%- set run = reconcile.plan_run() -%}
-  {%- set settings, relations, range = run.settings, run.relations, run.range -%}
+  {%- set settings, form, relations, range = run.settings, run.settings.form, run.relations, run.range -%}
   {%- if run.has_work -%}
     {%- set parsed = reconcile.parse_range(relations, settings, range) -%}
     {%- set keyless_count = reconcile.count_keyless_deletes(
-          relations.changes_cache, settings.keyless, settings.unique_key) -%}
-    {%- set fold = reconcile.recomputed_versions(relations, settings, range, keyless_count) -%}
-    {%- do reconcile.run_statements(reconcile.get_fold_statements(relations, fold)) -%}
+          relations.changes_cache, form.keyless, form.unique_key) -%}
+    {%- set fold = reconcile.recomputed_versions(relations, form, range, keyless_count) -%}
+    {%- do reconcile.run_statements([reconcile.cached(relations.fold_cache, fold)]) -%}
     {%- set counts = reconcile.one_row(
-          reconcile.version_counts_with_keyless_deletes(relations, settings, range) if keyless_count
-          else reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered, settings.keyless)) -%}
-    {%- set messages = parsed.messages + reconcile.record_messages(relations, settings, range, parsed.facts, counts) -%}
-    {%- if reconcile.has_keyless_deletes(settings.keyless, settings.built, keyless_count) -%}
+          reconcile.version_counts_with_keyless_deletes(relations, form.keyless, form.unique_key, range) if keyless_count
+          else reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered, form.keyless)) -%}
+    {%- set messages = reconcile.record_messages(relations, settings, range, parsed, counts) -%}
+    {%- if reconcile.has_keyless_deletes(form.keyless, settings.built, keyless_count) -%}
       {%- do reconcile.run_statements(
             reconcile.get_keyless_delete_statements(relations, settings, range, keyless_count)) -%}
     {%- endif -%}
     {%- do reconcile.write_range(relations, settings, range, counts,
-          reconcile.rebuilt_versions(relations, settings, range, run.columns) if range.kind == 'rebuild'
-          else reconcile.merge_versions(relations, settings, range, counts)) -%}
+          reconcile.rebuilt_versions(relations, form, range, run.columns) if range.kind == 'rebuild'
+          else reconcile.merge_versions(relations, form, range, counts)) -%}
   {%- endif -%}
 
   {#- Without work, keyless_count, counts and messages are undefined. -#}
-  {%- set has_keyless_deletes = reconcile.has_keyless_deletes(settings.keyless, settings.built, keyless_count) -%}
-  {%- set live = reconcile.shown_versions(relations, settings) -%}
-  {%- set names = reconcile.version_columns(settings.row_ids, settings.unique_key) | list -%}
+  {%- set has_keyless_deletes = reconcile.has_keyless_deletes(form.keyless, settings.built, keyless_count) -%}
+  {%- set live = reconcile.shown_versions(relations, form) -%}
+  {%- set names = reconcile.version_columns(form.row_ids, form.unique_key) | list -%}
   {%- do reconcile.run_statements(reconcile.get_view_statements(relations, settings, live, names)) -%}
   {{ return(reconcile.finish_run(run, counts, messages, has_keyless_deletes)) }}
 {%- endmaterialization %}

@@ -1,10 +1,10 @@
 {#- The MERGE inserts new records and updates the validity of their neighbours; it never removes a version. It updates
     every matched record, since all values that it sets follow from the set of records alone. -#}
-{%- macro merge_versions(relations, settings, range, counts) -%}
-{%- set columns = reconcile.history_columns(settings) -%}
-{%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
-{%- set derived = (values if settings.partial_records else []) + reconcile.derived_columns(settings.partial_records, settings.keyless)
-      + reconcile.columns_of_copies(settings.keyless) -%}
+{%- macro merge_versions(relations, form, range, counts) -%}
+{%- set columns = reconcile.history_columns(form) -%}
+{%- set values = reconcile.identifiers(form.columns | rejectattr('name', 'in', form.unique_key)) -%}
+{%- set derived = (values if form.partial_records else []) + reconcile.derived_columns(form.partial_records, form.keyless)
+      + reconcile.columns_of_copies(form.keyless) -%}
 merge into {{ reconcile.qualified(relations.base) }} as base
 using (
     select {{ reconcile.broadcast_hint('record', counts.merged) }}*
@@ -12,15 +12,15 @@ using (
     where (_change_is_new or _change_is_revised)
     and {{ reconcile.base_is_unchanged(relations, range) }}
 ) as version
-on {{ reconcile.keys_match(settings.unique_key, 'version', 'base', settings.file_format) }} and version._change_sequence = base._change_sequence
+on {{ reconcile.keys_match(form.unique_key, 'version', 'base', form.file_format) }} and version._change_sequence = base._change_sequence
 {%- if counts.merged > counts.new_keys %}
 when matched then update set
     {%- for column in derived %}
-    {{ reconcile.stored_column(column, settings.file_format) }} = version.{{ column }}{{ ',' if not loop.last }}
+    {{ reconcile.stored_column(column, form.file_format) }} = version.{{ column }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- endif %}
 {%- if counts.new_keys %}
-when not matched then insert ({{ reconcile.stored_columns(settings) | join(', ') }})
+when not matched then insert ({{ reconcile.stored_columns(form) | join(', ') }})
 values ({% for column in columns %}version.{{ column }}{{ ', ' if not loop.last }}{% endfor %})
 {%- endif %}
 {%- endmacro %}

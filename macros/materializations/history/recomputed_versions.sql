@@ -18,13 +18,13 @@
     the key to, and an insert may be undone by its transaction. Such a record (`_change_is_of_no_row`) is no version and
     ends none. To find it takes one more sort.
     `keyless_count`: how many keyless deletes the range holds. -#}
-{%- macro recomputed_versions(relations, settings, range, keyless_count) -%}
-{%- set key = reconcile.key_columns(settings.unique_key) -%}
-{%- set values = settings.columns | rejectattr('name', 'in', settings.unique_key) | list -%}
+{%- macro recomputed_versions(relations, form, range, keyless_count) -%}
+{%- set key = reconcile.key_columns(form.unique_key) -%}
+{%- set values = form.columns | rejectattr('name', 'in', form.unique_key) | list -%}
 {%- set names = reconcile.identifiers(values) -%}
 {%- set backwards = 'partition by ' ~ key ~ ' order by _change_sequence desc rows between unbounded preceding and' -%}
 {%- set forwards = 'partition by ' ~ key ~ ' order by _change_sequence rows between unbounded preceding and' -%}
-{%- set own = reconcile.derived_columns(settings.partial_records, settings.keyless) + reconcile.columns_of_copies(settings.keyless) -%}
+{%- set own = reconcile.derived_columns(form.partial_records, form.keyless) + reconcile.columns_of_copies(form.keyless) -%}
 select
     *,
     _change_known is null as _change_is_new,
@@ -32,7 +32,7 @@ select
         {%- for column in own %}
         {{ column }} <=> _change_known.{{ column }}{{ ' and' if not loop.last }}
         {%- endfor %}
-        {%- for column in values if settings.partial_records %}
+        {%- for column in values if form.partial_records %}
         {%- set name = reconcile.identifier(column.name) %}
         and {{ reconcile.comparable(name, column.type.name) }} <=> {{ reconcile.comparable('_change_known.' ~ name, column.type.name) }}
         {%- endfor %}
@@ -60,13 +60,13 @@ from (
                 select
                     *,
                     last_value(if(_change_is_version, struct(valid_to{% for name in names %}, {{ name }}{% endfor %}), null), true) over ({{ forwards }} 1 preceding) as _change_before,
-                    {%- if reconcile.keys_may_shift(settings.keyless) %}
+                    {%- if reconcile.keys_may_shift(form.keyless) %}
                     coalesce(last_value(if(_change_is_of_no_row, null, _change_is_version and _change_ended_by is null), true) over ({{ forwards }} 1 preceding), false) as _change_was_live
                     {%- else %}
-                    coalesce(lag({{ '_change_is_version and _change_ended_by is null' if settings.keyless else '_change_is_version' }}) over (partition by {{ key }} order by _change_sequence), false) as _change_was_live
+                    coalesce(lag({{ '_change_is_version and _change_ended_by is null' if form.keyless else '_change_is_version' }}) over (partition by {{ key }} order by _change_sequence), false) as _change_was_live
                     {%- endif %}
                 from (
-                    {{ reconcile._versions(relations, settings, range, keyless_count) | indent(20) }}
+                    {{ reconcile._versions(relations, form, range, keyless_count) | indent(20) }}
                 )
             )
         )
@@ -76,38 +76,40 @@ from (
 
 {#- The records with the columns that people read: a column that a partial record does not carry keeps its earlier
     value. -#}
-{%- macro _versions(relations, settings, range, keyless_count) -%}
-{%- set key = reconcile.key_columns(settings.unique_key) -%}
+{%- macro _versions(relations, form, range, keyless_count) -%}
+{%- set key = reconcile.key_columns(form.unique_key) -%}
 {%- set later = 'over (partition by ' ~ key ~ ' order by _change_sequence desc rows between unbounded preceding and' -%}
-{%- set records = reconcile._distinct_records(relations, settings, range, keyless_count) -%}
+{%- set records = reconcile._distinct_records(relations, form, range, keyless_count) -%}
+{%- set deletes = reconcile._join_of_keyless_deletes(
+      relations.changes_cache, form.keyless, form.unique_key, range.known_keyless_deletes) if form.keyless -%}
 {%- set validity -%}
 select
     *,
-    {%- if reconcile.keys_may_shift(settings.keyless) %}
+    {%- if reconcile.keys_may_shift(form.keyless) %}
     last_value(if(_change_is_of_no_row, null, _change_sequence), true) {{ later }} 1 preceding) as _change_next_sequence,
     coalesce(min(if(_change_is_of_no_row, null, _change_time)) {{ later }} current row), _change_time) as valid_from,
     min(if(_change_is_of_no_row, null, _change_time)) {{ later }} 1 preceding) as valid_to
     {%- else %}
-    {%- if settings.keyless %}
+    {%- if form.keyless %}
     lag(_change_sequence) over (partition by {{ key }} order by _change_sequence desc) as _change_next_sequence,
     {%- endif %}
     min(_change_time) {{ later }} current row) as valid_from,
     min(_change_time) {{ later }} 1 preceding) as valid_to
     {%- endif %}
 from (
-    {{ (reconcile._of_no_row(reconcile._undone_inserts(relations, settings, range, records), key) if reconcile.keys_may_shift(settings.keyless) else records) | indent(4) }}
+    {{ (reconcile._of_no_row(reconcile._undone_inserts(records, deletes), key) if reconcile.keys_may_shift(form.keyless) else records) | indent(4) }}
 )
 {%- endset -%}
-{%- if settings.keyless -%}
-  {%- set validity = reconcile._ended_versions(relations, settings, range, validity) -%}
+{%- if form.keyless -%}
+  {%- set validity = reconcile._ended_versions(validity, form.keyless, deletes) -%}
 {%- endif -%}
-{%- if settings.partial_records -%}
+{%- if form.partial_records -%}
 {%- set forwards = 'partition by ' ~ key ~ ' order by _change_sequence rows between unbounded preceding and current row' -%}
 select *, _change_is_known as _change_is_version
 from (
     select
         * except (_change_carried),
-        {%- for column in settings.columns if column.name not in settings.unique_key %}
+        {%- for column in form.columns if column.name not in form.unique_key %}
         {%- set name = reconcile.identifier(column.name) %}
         last_value(if(_change_columns is null or array_contains(_change_columns, {{ reconcile.literal(column.name) }}), struct(_change_carried.{{ name }} as value), null), true) over ({{ forwards }}).value as {{ name }},
         {%- endfor %}
@@ -117,8 +119,8 @@ from (
     )
 )
 {%- else -%}
-{%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
-{%- set is_version = "_change_type <> 'delete'" ~ (' and not _change_is_undone' if reconcile.keys_may_shift(settings.keyless) else '')
+{%- set values = reconcile.identifiers(form.columns | rejectattr('name', 'in', form.unique_key)) -%}
+{%- set is_version = "_change_type <> 'delete'" ~ (' and not _change_is_undone' if reconcile.keys_may_shift(form.keyless) else '')
       ~ ' as _change_is_version' -%}
 select * except (_change_carried), {% for name in values %}_change_carried.{{ name }}, {% endfor %}{{ is_version }}
 from (
@@ -149,8 +151,9 @@ from (
 )
 {%- endmacro %}
 
-{#- The records with the keyless deletes of their addresses, and whether each is an insert that its transaction undid. -#}
-{%- macro _undone_inserts(relations, settings, range, records) -%}
+{#- The records with the keyless deletes of their addresses, and whether each is an insert that its transaction undid.
+    `deletes`: see `_join_of_keyless_deletes`. -#}
+{%- macro _undone_inserts(records, deletes) -%}
 select
     *,
     _change_type = 'insert' and exists(
@@ -160,14 +163,14 @@ select
 from (
     {{ records | indent(4) }}
 ) as record
-{{ reconcile._join_of_keyless_deletes(relations, settings, range) }}
+{{ deletes }}
 {%- endmacro %}
 
 {#- A version ends with the first keyless delete that names its row and lies between its record and the next one.
     `validity`: a SELECT of the records with `valid_from`, `valid_to` and `_change_next_sequence`; where keys may shift
-    also with `_change_deletes`. -#}
-{%- macro _ended_versions(relations, settings, range, validity) -%}
-{%- set by_address, may_shift = settings.keyless.kind == 'row_deletes', reconcile.keys_may_shift(settings.keyless) -%}
+    also with `_change_deletes`. `deletes`: see `_join_of_keyless_deletes`. -#}
+{%- macro _ended_versions(validity, keyless, deletes) -%}
+{%- set by_address, may_shift = keyless.kind == 'row_deletes', reconcile.keys_may_shift(keyless) -%}
 select
     * except (valid_to, _change_next_sequence, _change_deletes, _change_ended_by),
     _change_ended_by,
@@ -179,24 +182,25 @@ from (
             _change_deletes,
             found -> found.sequence > _change_sequence and (_change_next_sequence is null or found.sequence < _change_next_sequence)
             {%- if not by_address %}
-            and {{ reconcile.delete_covers_row(settings.keyless, 'found.place', 'record') }}
+            and {{ reconcile.delete_covers_row(keyless, 'found.place', 'record') }}
             {%- endif %}
         ))) as _change_ended_by
     from (
         {{ validity | indent(8) }}
     )
     {%- if not may_shift %} as record
-    {{ reconcile._join_of_keyless_deletes(relations, settings, range) | indent(4) }}
+    {{ deletes | indent(4) }}
     {%- endif %}
 )
 {%- endmacro %}
 
-{#- A join of records, named `record`, with the keyless deletes that may name their rows, `_change_deletes`. -#}
-{%- macro _join_of_keyless_deletes(relations, settings, range) -%}
-{%- set place, by_address = settings.keyless.place, settings.keyless.kind == 'row_deletes' -%}
+{#- A join of records, named `record`, with the keyless deletes that may name their rows, `_change_deletes`. `changes`: the
+    checked records of the range. `known`: the table of the keyless deletes of earlier ranges, none if there are none. -#}
+{%- macro _join_of_keyless_deletes(changes, keyless, keys, known) -%}
+{%- set place, by_address = keyless.place, keyless.kind == 'row_deletes' -%}
 {%- set row = '_row_id as _change_row_id' if by_address
       else '_range.row_key as _change_row_key, _range.family as _change_family' -%}
-{%- set may_shift = reconcile.keys_may_shift(settings.keyless) -%}
+{%- set may_shift = reconcile.keys_may_shift(keyless) -%}
 {%- set delete = '_change_sequence as sequence, _change_time as time'
       ~ (', ' ~ place ~ ' as place' if not by_address else '')
       ~ (', _change_transaction as transaction' if may_shift else '') -%}
@@ -205,12 +209,12 @@ left join (
     select {{ row }}, collect_set(struct({{ delete }})) as _change_deletes
     from (
         select {{ columns }}
-        from {{ relations.changes_cache }}
-        where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
-        {%- if reconcile.has_earlier_keyless_deletes(settings.keyless, settings.built, range) %}
+        from {{ changes }}
+        where {{ reconcile.is_keyless_delete_record(keys) }}
+        {%- if known %}
         union all
         select {{ columns }}
-        from {{ reconcile.stored_keyless_deletes(relations, settings.keyless, settings.file_format) }}
+        from {{ known }}
         {%- endif %}
     )
     group by {{ '_row_id' if by_address else '_range.row_key, _range.family' }}
@@ -222,30 +226,30 @@ left join (
 {#- One row for each distinct record of the range's keys, whether the record has come again or not. `_change_known` is
     what the base table holds for the record, NULL if nothing. `_change_records` is the number of copies in the range.
     Of the copies, the least time, id and batch count, whichever copy came first. -#}
-{%- macro _distinct_records(relations, settings, range, keyless_count) -%}
-{%- set key = reconcile.key_columns(settings.unique_key) -%}
-{%- set values = reconcile.identifiers(settings.columns | rejectattr('name', 'in', settings.unique_key)) -%}
+{%- macro _distinct_records(relations, form, range, keyless_count) -%}
+{%- set key = reconcile.key_columns(form.unique_key) -%}
+{%- set values = reconcile.identifiers(form.columns | rejectattr('name', 'in', form.unique_key)) -%}
 {%- set carried = 'struct(' ~ (values or ['null as nothing']) | join(', ') ~ ')' -%}
-{%- set known = reconcile.derived_columns(settings.partial_records, settings.keyless) + (values if settings.partial_records else [])
-      + reconcile.columns_of_copies(settings.keyless) -%}
+{%- set known = reconcile.derived_columns(form.partial_records, form.keyless) + (values if form.partial_records else [])
+      + reconcile.columns_of_copies(form.keyless) -%}
 {%- set fields = ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_batch']
-      + (['_change_columns'] if settings.partial_records else [])
-      + (['_row_id'] if settings.keyless.kind == 'row_deletes' else [])
-      + (['_change_transaction'] if reconcile.keys_may_shift(settings.keyless) else []) -%}
+      + (['_change_columns'] if form.partial_records else [])
+      + (['_row_id'] if form.keyless.kind == 'row_deletes' else [])
+      + (['_change_transaction'] if reconcile.keys_may_shift(form.keyless) else []) -%}
 {%- set columns = key ~ ', ' ~ fields | join(', ') -%}
 {%- set set_values = "if(_change_type = 'delete', null, " ~ carried ~ ')' if values else carried -%}
-{%- set nothing_known = 'cast(null as ' ~ reconcile._type_of_known(settings) ~ ')' -%}
+{%- set nothing_known = 'cast(null as ' ~ reconcile._type_of_known(form) ~ ')' -%}
 select
     {{ key }},
     _change_sequence,
     first(_change_type) as _change_type,
-    {%- if settings.partial_records %}
+    {%- if form.partial_records %}
     first(_change_columns) as _change_columns,
     {%- endif %}
-    {%- if settings.keyless.kind == 'row_deletes' %}
+    {%- if form.keyless.kind == 'row_deletes' %}
     first(_row_id) as _row_id,
     {%- endif %}
-    {%- if reconcile.keys_may_shift(settings.keyless) %}
+    {%- if reconcile.keys_may_shift(form.keyless) %}
     first(_change_transaction, true) as _change_transaction,
     {%- endif %}
     min(struct(_change_time, _change_id))._change_time as _change_time,
@@ -258,49 +262,49 @@ from (
     select {{ columns }}, {{ set_values }} as _change_carried, {{ nothing_known }} as _change_known
     from {{ relations.changes_cache }}
     where _change_error is null
-        {{- ' and not ' ~ reconcile.is_keyless_delete_record(settings.unique_key) if settings.keyless }}
+        {{- ' and not ' ~ reconcile.is_keyless_delete_record(form.unique_key) if form.keyless }}
     {%- if reconcile.known_table(relations, range) %}
     {%- set hint = reconcile.broadcast_hint('touched', range.delivered) %}
     union all
     select {{ hint }}{{ columns }}, {{ carried }} as _change_carried, struct({{ known | join(', ') }}) as _change_known
-    from {{ reconcile.stored_rows(reconcile.known_table(relations, range), settings) }} as known
+    from {{ reconcile.stored_rows(reconcile.known_table(relations, range), form) }} as known
     left semi join (
-        {{ reconcile._touched_keys(relations, settings, range, keyless_count) | indent(8) }}
+        {{ reconcile._touched_keys(relations, form, range, keyless_count) | indent(8) }}
     ) as touched
-        on {{ reconcile.keys_match(settings.unique_key, 'touched', 'known') }}
+        on {{ reconcile.keys_match(form.unique_key, 'touched', 'known') }}
     {%- endif %}
 )
 group by {{ key }}, _change_sequence
 {%- endmacro %}
 
 {#- The keys of a range, and the keys of the rows that a keyless delete of the range names. -#}
-{%- macro _touched_keys(relations, settings, range, keyless_count) -%}
-select {{ reconcile.key_columns(settings.unique_key) }}
+{%- macro _touched_keys(relations, form, range, keyless_count) -%}
+select {{ reconcile.key_columns(form.unique_key) }}
 from {{ relations.changes_cache }}
 where _change_error is null
 {%- if keyless_count %}
 union all
-select {{ reconcile.broadcast_hint('keyless', keyless_count) }}{{ reconcile.key_columns(settings.unique_key) }}
-from {{ reconcile.stored_rows(reconcile.known_table(relations, range), settings) }} as known
+select {{ reconcile.broadcast_hint('keyless', keyless_count) }}{{ reconcile.key_columns(form.unique_key) }}
+from {{ reconcile.stored_rows(reconcile.known_table(relations, range), form) }} as known
 left semi join (
-    select {{ settings.keyless.place }}
+    select {{ form.keyless.place }}
     from {{ relations.changes_cache }}
-    where {{ reconcile.is_keyless_delete_record(settings.unique_key) }}
+    where {{ reconcile.is_keyless_delete_record(form.unique_key) }}
 ) as keyless
-    on {{ reconcile.delete_covers_row(settings.keyless, 'keyless.' ~ settings.keyless.place, 'known') }}
+    on {{ reconcile.delete_covers_row(form.keyless, 'keyless.' ~ form.keyless.place, 'known') }}
 {%- endif %}
 {%- endmacro %}
 
-{%- macro _type_of_known(settings) -%}
+{%- macro _type_of_known(form) -%}
 {%- set types = [] -%}
-{%- for column in reconcile.derived_columns(settings.partial_records, settings.keyless) -%}
+{%- for column in reconcile.derived_columns(form.partial_records, form.keyless) -%}
   {%- set is_boolean = column in ['_change_repeats', '_change_is_known', '_change_is_undone'] -%}
   {%- do types.append(column ~ (': boolean' if is_boolean else ': timestamp')) -%}
 {%- endfor -%}
-{%- for column in settings.columns if settings.partial_records and column.name not in settings.unique_key -%}
+{%- for column in form.columns if form.partial_records and column.name not in form.unique_key -%}
   {%- do types.append(reconcile.identifier(column.name) ~ ': ' ~ column.type.ddl) -%}
 {%- endfor -%}
-{%- for column in reconcile.columns_of_copies(settings.keyless) -%}
+{%- for column in reconcile.columns_of_copies(form.keyless) -%}
   {%- do types.append(column ~ (': timestamp' if column == '_change_time' else ': string')) -%}
 {%- endfor -%}
 struct<{{ types | join(', ') }}>

@@ -2,18 +2,18 @@
     where partial records are taken also the updates of a row of which only some columns are known (`_change_is_known`
     is false for both). A version that changed no declared column is also left out, unless the model says `meta:
     {fold_unchanged: false}`. The version before it is then valid up to the next version that is shown. -#}
-{%- macro shown_versions(relations, settings) -%}
+{%- macro shown_versions(relations, form) -%}
 select
-    {%- for column in reconcile.identifiers(settings.columns) %}
+    {%- for column in reconcile.identifiers(form.columns) %}
     {{ column }},
     {%- endfor %}
-    {%- for name, value in reconcile.version_columns(settings.row_ids, settings.unique_key).items() %}
+    {%- for name, value in reconcile.version_columns(form.row_ids, form.unique_key).items() %}
     {{ value ~ (' as ' ~ name if value != name) }}{{ ',' if not loop.last }}
     {%- endfor %}
-from {{ reconcile.stored_rows(relations.base, settings) }}
+from {{ reconcile.stored_rows(relations.base, form) }}
 where
-    {{ '_change_is_known' if settings.partial_records else "_change_type <> 'delete'" }}
-    {%- if reconcile.keys_may_shift(settings.keyless) %}
+    {{ '_change_is_known' if form.partial_records else "_change_type <> 'delete'" }}
+    {%- if reconcile.keys_may_shift(form.keyless) %}
     and not coalesce(_change_is_undone, false)
     {%- endif %}
     {%- if reconcile._folds_unchanged() %}

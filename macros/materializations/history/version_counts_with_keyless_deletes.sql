@@ -2,19 +2,17 @@
     deleted. A row delete that ends no version is superseded if an earlier record has its address: the row there ended
     otherwise, or an earlier delete ended it. A row delete is pending if no earlier record has its address. A range
     delete that ends no version is applied and counts as tombstoned. -#}
-{%- macro version_counts_with_keyless_deletes(relations, settings, range) -%}
+{%- macro version_counts_with_keyless_deletes(relations, keyless, keys, range) -%}
 {{ reconcile.summed_counts(
-      reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered, settings.keyless),
-      reconcile._ending_counts(relations, settings, range),
+      reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered, keyless),
+      reconcile._ending_counts(relations, keyless, keys, range.known_keyless_deletes),
       ['duplicate', 'superseded', 'pending', 'applied', 'deleted', 'tombstoned']) }}
 {%- endmacro %}
 
 {#- The counts of the keyless deletes of a range, each counted once for its place and sequence. `is_known`: an earlier
     range has applied the delete. `ended`: how many versions it ends. `records_before`: how many records that it covers
-    are before it in the order. -#}
-{%- macro _ending_counts(relations, settings, range) -%}
-{%- set keyless = settings.keyless -%}
-{%- set has_earlier = reconcile.has_earlier_keyless_deletes(keyless, settings.built, range) -%}
+    are before it in the order. `known`: the table of the keyless deletes of earlier ranges, none if there are none. -#}
+{%- macro _ending_counts(relations, keyless, keys, known) -%}
 {%- set by_address = 'true' if keyless.kind == 'row_deletes' else 'false' -%}
 select
     coalesce(sum(records - if(is_known, 0, 1)), 0) as duplicate,
@@ -26,14 +24,14 @@ select
 from (
     select
         incoming._change_records as records,
-        {{ 'bool_or(known._change_sequence is not null)' if has_earlier else 'false' }} as is_known,
+        {{ 'bool_or(known._change_sequence is not null)' if known else 'false' }} as is_known,
         count_if(version._change_ended_by.sequence = incoming._change_sequence) as ended,
         count(version._change_sequence) as records_before
     from (
-        {{ reconcile.keyless_deletes(relations.changes_cache, keyless, settings.unique_key) | indent(8) }}
+        {{ reconcile.keyless_deletes(relations.changes_cache, keyless, keys) | indent(8) }}
     ) as incoming
-    {%- if has_earlier %}
-    left join {{ reconcile.stored_keyless_deletes(relations, keyless, settings.file_format) }} as known
+    {%- if known %}
+    left join {{ known }} as known
         on incoming.{{ keyless.place }} = known.{{ keyless.place }} and incoming._change_sequence = known._change_sequence
     {%- endif %}
     left join {{ relations.fold_cache }} as version

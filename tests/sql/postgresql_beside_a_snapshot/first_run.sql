@@ -84,7 +84,7 @@ from (
 {the SELECT of postgresql/change_records.sql}
 ) as of_log
 lateral view explode(array(_change_sequence)) as _change_place
-lateral view explode(array(case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-21T11:33:13.215524000Z'), (case
+lateral view explode(array(case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 hour', (case
     when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
     when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
     else 0 + try_cast(_change_transaction as bigint)
@@ -249,7 +249,7 @@ lateral view inline(array(
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
 
-select count_if(_change_snapshot = 'row' and (`id` is null)) as unreadable from reconcile_changes_da2f7fd25744;
+select count(*) as unreadable, min(_change_error) as reason from reconcile_changes_da2f7fd25744 where _change_snapshot = 'row' and _change_error is not null;
 
 select
     count_if(_change_error is null) as readable,
@@ -357,7 +357,6 @@ select
     _change_batch,
     _deleted,
     _change_snapshot,
-    _change_is_in_snapshot,
     _change_records,
     _change_rows,
     _change_sequences,
@@ -394,7 +393,6 @@ from (
             newest._deleted,
             newest._change_snapshot,
             newest._change_row,
-            coalesce(newest._change_is_in_snapshot, false) as _change_is_in_snapshot,
             coalesce(newest._change_records, 0) as _change_records,
             coalesce(newest._change_rows, 0) as _change_rows,
             coalesce(newest._change_sequences, cast(array() as array<string>)) as _change_sequences,
@@ -412,8 +410,7 @@ from (
                 sequences as _change_sequences,
                 known_sequences as _change_known_sequences,
                 snapshot_rows as _change_rows,
-                snapshot_row as _change_row,
-                is_in_snapshot as _change_is_in_snapshot
+                snapshot_row as _change_row
             from (
                 select
                     `id`,
@@ -430,19 +427,18 @@ from (
                             _change_type = 'delete' as _deleted,
                             _change_snapshot
                         ),
-                        if(_change_error is null, struct(_change_sequence, -_change_batch), null)
+                        struct(_change_sequence, -_change_batch)
                     ) as newest,
-                    count_if(_change_error is null and _change_snapshot <> 'row' and _change_batch >= 1) as records,
-                    collect_set(if(_change_error is null and _change_snapshot <> 'row' and _change_batch >= 1, _change_sequence, null)) as sequences,
+                    count_if(_change_snapshot <> 'row' and _change_batch >= 1) as records,
+                    collect_set(if(_change_snapshot <> 'row' and _change_batch >= 1, _change_sequence, null)) as sequences,
                     collect_set(if(_change_batch < 1, _change_sequence, null)) as known_sequences,
-                    count_if(_change_error is null and _change_snapshot = 'row') as snapshot_rows,
+                    count_if(_change_snapshot = 'row') as snapshot_rows,
                     max_by(
                         struct(`status`, `total`, `placed_at`, `ratio`),
-                        if(_change_error is null and _change_snapshot = 'row', _change_sequence, null)
-                    ) as snapshot_row,
-                    bool_or(_change_snapshot = 'row') as is_in_snapshot
+                        if(_change_snapshot = 'row', _change_sequence, null)
+                    ) as snapshot_row
                 from reconcile_changes_da2f7fd25744
-                where (_change_error is null or _change_snapshot = 'row') and `id` is not null
+                where _change_error is null
                 group by `id`
             )
         ) as newest
@@ -466,7 +462,6 @@ select
     count_if(_change_is_merged) as merged,
     max(if(_change_is_merged, _change_batch, null)) as base_batch,
     (select count_if(_change_snapshot = 'row') from reconcile_changes_da2f7fd25744) as snapshot_rows,
-    (select count_if(_change_snapshot = 'row' and _change_error is not null) from reconcile_changes_da2f7fd25744) as snapshot_quarantined,
     count_if(_change_is_set_by_snapshot and _change_is_merged and not _change_was_live) as snapshot_inserted,
     count_if(_change_is_set_by_snapshot and _change_is_merged and _change_was_live) as snapshot_updated,
     count_if(_change_is_absent) as snapshot_deleted,
@@ -600,7 +595,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'cae998aad9d95ee947055b52be9b17c8')
+tblproperties ('reconcile.definition' = '696edbded90ffa1cb2dd4629b5c610e6')
 as
 
 select
@@ -629,7 +624,7 @@ from (
 {the SELECT of postgresql/change_records.sql}
 ) as of_log
 lateral view explode(array(_change_sequence)) as _change_place
-lateral view explode(array(case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-21T11:33:13.215524000Z'), (case
+lateral view explode(array(case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 hour', (case
     when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
     when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
     else 0 + try_cast(_change_transaction as bigint)

@@ -341,7 +341,7 @@ from (
     ) as judged
     ) as of_log
     lateral view explode(array(_change_sequence)) as _change_place
-    lateral view explode(array(case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-21T11:33:13.215524000Z'), (case
+    lateral view explode(array(case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 hour', (case
         when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
         when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
         else 0 + try_cast(_change_transaction as bigint)
@@ -508,7 +508,7 @@ where _change_batch >= 4 or _change_error is null and _change_snapshot in ('afte
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
 
-select count_if(_change_snapshot = 'row' and (`id` is null)) as unreadable from reconcile_changes_da2f7fd25744;
+select count(*) as unreadable, min(_change_error) as reason from reconcile_changes_da2f7fd25744 where _change_snapshot = 'row' and _change_error is not null;
 
 select
     count_if(_change_error is null) as readable,
@@ -615,7 +615,6 @@ select
     if(_change_is_absent, 5, _change_batch) as _change_batch,
     if(_change_is_absent, true, _deleted) as _deleted,
     _change_snapshot,
-    _change_is_in_snapshot,
     _change_records,
     _change_rows,
     _change_sequences,
@@ -639,7 +638,7 @@ from (
     select
         *,
         coalesce(
-            not _change_base_deleted and _change_base_sequence < '0002' and not _change_sets_row and not _change_is_in_snapshot, false
+            not _change_base_deleted and _change_base_sequence < '0002' and not _change_sets_row, false
         ) as _change_is_absent
     from (
         select
@@ -654,7 +653,6 @@ from (
             newest._deleted,
             newest._change_snapshot,
             newest._change_row,
-            coalesce(newest._change_is_in_snapshot, false) as _change_is_in_snapshot,
             newest._change_records is not null as _change_is_touched,
             coalesce(newest._change_records, 0) as _change_records,
             coalesce(newest._change_rows, 0) as _change_rows,
@@ -673,8 +671,7 @@ from (
                 sequences as _change_sequences,
                 known_sequences as _change_known_sequences,
                 snapshot_rows as _change_rows,
-                snapshot_row as _change_row,
-                is_in_snapshot as _change_is_in_snapshot
+                snapshot_row as _change_row
             from (
                 select
                     `id`,
@@ -691,19 +688,18 @@ from (
                             _change_type = 'delete' as _deleted,
                             _change_snapshot
                         ),
-                        if(_change_error is null, struct(_change_sequence, -_change_batch), null)
+                        struct(_change_sequence, -_change_batch)
                     ) as newest,
-                    count_if(_change_error is null and _change_snapshot <> 'row' and _change_batch >= 4) as records,
-                    collect_set(if(_change_error is null and _change_snapshot <> 'row' and _change_batch >= 4, _change_sequence, null)) as sequences,
+                    count_if(_change_snapshot <> 'row' and _change_batch >= 4) as records,
+                    collect_set(if(_change_snapshot <> 'row' and _change_batch >= 4, _change_sequence, null)) as sequences,
                     collect_set(if(_change_batch < 4, _change_sequence, null)) as known_sequences,
-                    count_if(_change_error is null and _change_snapshot = 'row') as snapshot_rows,
+                    count_if(_change_snapshot = 'row') as snapshot_rows,
                     max_by(
                         struct(`status`, `total`, `placed_at`, `ratio`),
-                        if(_change_error is null and _change_snapshot = 'row', _change_sequence, null)
-                    ) as snapshot_row,
-                    bool_or(_change_snapshot = 'row') as is_in_snapshot
+                        if(_change_snapshot = 'row', _change_sequence, null)
+                    ) as snapshot_row
                 from reconcile_changes_da2f7fd25744
-                where (_change_error is null or _change_snapshot = 'row') and `id` is not null
+                where _change_error is null
                 group by `id`
             )
         ) as newest
@@ -730,7 +726,6 @@ select
     count_if(_change_is_merged) as merged,
     max(if(_change_is_merged, _change_batch, null)) as base_batch,
     (select count_if(_change_snapshot = 'row') from reconcile_changes_da2f7fd25744) as snapshot_rows,
-    (select count_if(_change_snapshot = 'row' and _change_error is not null) from reconcile_changes_da2f7fd25744) as snapshot_quarantined,
     count_if(_change_is_set_by_snapshot and _change_is_merged and not _change_was_live) as snapshot_inserted,
     count_if(_change_is_set_by_snapshot and _change_is_merged and _change_was_live) as snapshot_updated,
     count_if(_change_is_absent) as snapshot_deleted,
