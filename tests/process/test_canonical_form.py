@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 
@@ -11,7 +12,10 @@ from google.cloud.spanner_v1 import types
 from google.protobuf.struct_pb2 import ListValue, Value
 from mariadb import MariaDB
 from postgres import Postgres
-from reconcile_jobs.proofs.canonical_form import Field
+from reconcile_jobs.jdbc.mysql import MySQL as MySQLDatabase
+from reconcile_jobs.jdbc.postgresql import PostgreSQL as PostgreSQLDatabase
+from reconcile_jobs.proofs.canonical_form import Field, agreed, field_texts
+from reconcile_jobs.proofs.comparison import Table, compared
 from reconcile_jobs.proofs.dialects import MySQL, PostgreSQL, Spanner, SpannerPostgreSQL
 from spanner_emulator import Database, Emulator, json_value, plain
 
@@ -231,20 +235,80 @@ IN_POSTGRESQL = {
 }
 
 
-def test_postgresql():
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
     server = Postgres()
-    try:
-        check_postgresql(server.query)
-    finally:
-        server.stop()
+    yield server
+    server.stop()
 
 
-def test_mariadb():
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariaDB]:
     server = MariaDB()
-    try:
-        check_mysql(server.query)
-    finally:
-        server.stop()
+    yield server
+    server.stop()
+
+
+def test_postgresql(postgres: Postgres):
+    check_postgresql(postgres.query)
+
+
+def test_mariadb(mariadb: MariaDB):
+    check_mysql(mariadb.query)
+
+
+def check_both(of_postgresql: Callable[[str], str], of_mariadb: Callable[[str], list[list[str]]]) -> None:
+    """The same rows in two databases, and then some that are not."""
+    postgresql, mysql = PostgreSQLDatabase(), MySQLDatabase()
+    types = {
+        "id": (("integer",) * 2, ("int", "int", "10", "0")),
+        "no": (("text",) * 2, ("varchar", "varchar(40)", None, None)),
+        "total": (("numeric(12,3)",) * 2, ("decimal", "decimal(14,5)", "14", "5")),
+        "ratio": (("double precision",) * 2, ("double", "double", None, None)),
+        "at": (("timestamp without time zone",) * 2, ("datetime", "datetime(6)", None, None)),
+    }
+    models = ["int", "string", "decimal(14,5)", "double", "timestamp_ntz"]
+    columns = [postgresql.column(name, *catalog) for name, (catalog, _) in types.items()]
+    theirs = [mysql.column(name, *catalog) for name, (_, catalog) in types.items()]
+    ours = [agreed(column, model)[0] for column, model in zip(columns, models, strict=True)]
+    others = [agreed(column, model)[0] for column, model in zip(theirs, models, strict=True)]
+    chance = random.Random(30)
+    rows = [
+        f"({number}, 'é {number}', {number / 8}, {chance.uniform(-1, 1) * 10.0 ** chance.randint(-300, 300)!r}, "
+        f"'2026-01-01 00:00:00.{chance.randrange(10**6):06}')"
+        for number in range(1000)
+    ]
+    for run, dialect, fields, relation in (
+        (of_postgresql, PostgreSQL(), ours, "orders"),
+        (of_mariadb, MySQL(), others, "shop.orders"),
+    ):
+        shown = ", ".join(f"{dialect.quoted(field.name)} {field.source_type}" for field in fields)
+        run(f"CREATE TABLE {relation} ({shown})")
+        run(f"INSERT INTO {relation} VALUES {', '.join(rows)}")
+
+    def lines(query: str) -> list[list[str]]:
+        return [line.split("|") for line in of_postgresql(query).splitlines()]
+
+    source = Table(PostgreSQL(), "orders", ours[:2], ours, lines)
+    model = Table(MySQL(), "shop.orders", others[:2], others, of_mariadb)
+    found = compared(source, model)
+    assert found.is_equal and found.rows == (1000, 1000) and found.read == 0
+    of_mariadb("UPDATE shop.orders SET ratio = ratio * (1 + 3e-16) WHERE id = 5")
+    of_mariadb("UPDATE shop.orders SET at = at + INTERVAL 1 MICROSECOND WHERE id = 6")
+    of_mariadb("UPDATE shop.orders SET total = total + 0.00001 WHERE id = 7")
+    of_mariadb("DELETE FROM shop.orders WHERE id = 8")
+    of_mariadb("UPDATE shop.orders SET no = 'é 9 ' WHERE id = 9")
+    found = compared(source, model)
+    keys = [
+        sorted(field_texts(key, ["number", "text"]) for key in some)
+        for some in (found.different, found.missing, found.unexpected)
+    ]
+    assert keys == [[[str(n), f"é {n}"] for n in (5, 6, 7)], [["8", "é 8"], ["9", "é 9"]], [["9", "é 9 "]]]
+    assert found.rows == (1000, 999) and 5 <= found.read < 100
+
+
+def test_two_databases_are_compared(postgres: Postgres, mariadb: MariaDB):
+    check_both(postgres.query, mariadb.query)
 
 
 @pytest.fixture(scope="module")

@@ -1,1 +1,1 @@
-"""Proof by checksums: the canonical form of values, and the SQL that sums hashes of rows in buckets."""
+"""Proof by checksums: the canonical form of values, sums of hashes in buckets, and their comparison."""

@@ -13,6 +13,9 @@ __all__ = ["HALF", "Dialect"]
 # hold.
 HALF = 15
 
+# Oracle takes no longer list.
+_LONGEST_LIST = 1000
+
 
 class Dialect(ABC):
     """One database's SQL. Its expressions depend on the session only where `session` says what must be set."""
@@ -123,5 +126,7 @@ class Dialect(ABC):
         (length,) = {len(number) for number in within}
         if not all(set(number) <= set("0123456789abcdef") for number in within):
             raise ValueError("A bucket's number is hexadecimal digits in lower case.")
-        numbers = ", ".join(f"'{number}'" for number in within)
-        return f" WHERE {self.part('key_hash', 1, length)} IN ({numbers})"
+        part = self.part("key_hash", 1, length)
+        lists = [within[first : first + _LONGEST_LIST] for first in range(0, len(within), _LONGEST_LIST)]
+        shown = (", ".join(f"'{number}'" for number in some) for some in lists)
+        return f" WHERE {' OR '.join(f'{part} IN ({numbers})' for numbers in shown)}"
