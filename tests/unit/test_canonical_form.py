@@ -15,6 +15,7 @@ from reconcile_jobs.jdbc.postgresql import PostgreSQL as PostgreSQLDatabase
 from reconcile_jobs.jdbc.sqlserver import SQLServer as SQLServerDatabase
 from reconcile_jobs.proofs.canonical_form import GROUP, KINDS, Field, Unprovable, agreed, field_texts
 from reconcile_jobs.proofs.dialects import MySQL, Oracle, PostgreSQL, Spanner, SpannerPostgreSQL, Spark, SQLServer
+from reconcile_jobs.proofs.spanner_columns import spanner_column
 
 DIALECTS = {
     PostgreSQL: "postgres",
@@ -121,6 +122,22 @@ AGREED = [
     (OracleDatabase().column("c", "VARCHAR2", None, None), "string", "text"),
     (SQLServerDatabase().column("c", "money", "19", "4"), "decimal(19,4)", "number"),
     (SQLServerDatabase().column("c", "datetimeoffset", "34", "7"), "timestamp", "timestamp"),
+    (spanner_column("c", "INT64"), "bigint", "number"),
+    (spanner_column("c", "NUMERIC"), "decimal(38,9)", "number"),
+    (spanner_column("c", "PG_NUMERIC"), "decimal(38,9)", "number"),
+    (spanner_column("c", "PG_NUMERIC"), "string", None),
+    (spanner_column("c", "BOOL"), "boolean", "boolean"),
+    (spanner_column("c", "FLOAT32"), "float", "float"),
+    (spanner_column("c", "STRING"), "string", "text"),
+    (spanner_column("c", "BYTES"), "binary", "bytes"),
+    (spanner_column("c", "TIMESTAMP"), "timestamp", "timestamp"),
+    (spanner_column("c", "TIMESTAMP"), "string", None),
+    (spanner_column("c", "JSON"), "string", None),
+    (spanner_column("c", "PG_JSONB"), "string", None),
+    (spanner_column("c", "UUID"), "string", None),
+    (spanner_column("c", "PROTO"), "binary", None),
+    (spanner_column("c", "ENUM"), "bigint", None),
+    (spanner_column("c", "ARRAY<INT64>"), "array<bigint>", None),
 ]
 
 
