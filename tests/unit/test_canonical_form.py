@@ -314,6 +314,16 @@ def test_a_row_of_oracle_fits_into_its_texts():
 
 
 @pytest.mark.parametrize("kind", DIALECTS)
+def test_no_list_of_buckets_is_longer_than_oracle_takes(kind):
+    numbers = [f"{number:03x}" for number in range(2500)]
+    sql = kind().rows("t", [Field("id", "number")], [Field("id", "number")], numbers)
+    lists = [found.split(", ") for found in re.findall(r" IN \(([^)]*)\)", sql)]
+    assert [len(some) for some in lists] == [1000, 1000, 500]
+    assert [number.strip("'") for some in lists for number in some] == numbers
+    assert sql.count(" OR ") == 2
+
+
+@pytest.mark.parametrize("kind", DIALECTS)
 def test_what_is_no_number_of_a_bucket_does_not_reach_sql(kind):
     for numbers in (["ab", "x'"], ["AB"]):
         with pytest.raises(ValueError, match="hexadecimal digits in lower case"):
