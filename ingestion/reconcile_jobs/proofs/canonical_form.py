@@ -1,0 +1,114 @@
+"""The canonical form of values: which kind two columns share, and how rows of fields are written and read.
+
+docs/canonical_form.md is the specification. A dialect renders the same form as SQL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from reconcile_jobs.jdbc.database import Column
+
+__all__ = ["GROUP", "KINDS", "NULL", "VALUE", "Field", "Kind", "Unprovable", "agreed", "field_texts", "inexact"]
+
+Kind = Literal[
+    "number",
+    "boolean",
+    "float",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "text",
+    "text_digest",
+    "bytes",
+    "bytes_digest",
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+# What begins a field. Neither character can stand in the text of a value, so a row is the fields without separators.
+NULL, VALUE = "~", "="
+
+# So many fields of a row are hashed together. With digests in place of long texts a field has at most 65 characters,
+# and a VARCHAR2 of Oracle 4,000: a wider row is the hashes of its groups.
+GROUP = 50
+
+_WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
+
+
+class Unprovable(Exception):
+    """Two columns cannot be compared by checksums; the text says why."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column as one database has it.
+
+    `expression` has {} in place of the column's quoted name and gives the text that a snapshot reads, or the bytes.
+    """
+
+    name: str
+    kind: Kind
+    source_type: str = ""
+    expression: str = "{}"
+
+
+def inexact(dialect: str) -> str:
+    """Return what stands for a value that has no canonical form: no two databases agree on it."""
+    return f"!{dialect}"
+
+
+def agreed(source: Column, model_type: str, digests: bool = False) -> tuple[Field, Field]:
+    """Return a column of the source and the model's column of this type as fields of one kind.
+
+    With `digests`, texts and bytes are hashed by themselves. Raises Unprovable.
+    """
+    declared = model_type.strip().lower()
+    kind = _kind(source, re.sub(r"\(.*\)$", "", declared), digests)
+    return (
+        Field(source.name, kind, source.source_type, source.expression or "{}"),
+        Field(source.name, kind, declared),
+    )
+
+
+def _kind(source: Column, declared: str, digests: bool) -> Kind:
+    shown = f"the column {source.name} is {source.source_type} at the source"
+    if source.expression is None:
+        raise Unprovable(f"{shown}, which cannot be read")
+    given = re.sub(r"\(.*\)$", "", source.spark_type)
+    is_number = source.is_number or given in (*_WHOLE_NUMBERS, "decimal")
+    if declared in (*_WHOLE_NUMBERS, "decimal", "numeric", "dec") and (is_number or given == "boolean"):
+        return "number"
+    if declared == "boolean" and (given == "boolean" or is_number):
+        return "boolean"
+    if declared in ("float", "real", "double"):
+        if {"real": "float"}.get(declared, declared) != given:
+            raise Unprovable(f"{shown} and {declared} in the model, which may round it")
+        return "float"
+    if declared in ("date", "timestamp", "timestamp_ntz") and declared == given:
+        return declared  # type: ignore[return-value]
+    if declared in ("string", "varchar") and given == "string" and not is_number:
+        if source.form == "json":
+            raise Unprovable(f"{shown}: JSON has no canonical form")
+        if source.form is not None:
+            raise Unprovable(f"{shown}: a text of it has no canonical form")
+        return "text_digest" if digests else "text"
+    if declared == "binary" and given == "binary":
+        return "bytes_digest" if digests else "bytes"
+    raise Unprovable(f"{shown} and {declared} in the model, which have no canonical form in common")
+
+
+_FIELD = re.compile(r"~|=([^~=]*)")
+
+
+def field_texts(row: str, kinds: Sequence[Kind]) -> list[str | None]:
+    """Return the values of a row's canonical form, None for NULL; of the kind text, the text itself."""
+    found = list(_FIELD.finditer(row))
+    if "".join(match[0] for match in found) != row or len(found) != len(kinds):
+        raise ValueError(f"{row[:200]!r} is not the canonical form of {len(kinds)} fields.")
+    return [
+        bytes.fromhex(match[1]).decode() if kind == "text" and match[1] is not None else match[1]
+        for match, kind in zip(found, kinds, strict=True)
+    ]

@@ -1,0 +1,52 @@
+"""Spark writes the canonical form of every vector, and sums the hashes that plain Python does."""
+
+from __future__ import annotations
+
+import pytest
+from canonical_form import VECTORS, VectorTable
+from pyspark.sql import SparkSession
+from reconcile_jobs.proofs.dialects import Spark
+
+TYPES = {vector["type"]: vector["type"] for vector in VECTORS} | {
+    "varchar": "string",
+    "binary": "binary",
+    "varbinary": "binary",
+}
+OF_SPARK = VectorTable(Spark(), "bigint", TYPES, "spark", {})
+
+
+def literal(value: str | None, type_: str) -> str:
+    if value is None:
+        return f"CAST(NULL AS {type_})"
+    if type_ == "string":
+        return f"decode(unhex('{value.encode().hex()}'), 'UTF-8')"
+    if type_ == "binary":
+        return f"unhex('{value}')"
+    names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+    return f"CAST('{names.get(value, value)}' AS {type_})"
+
+
+@pytest.mark.parametrize("ansi", ["false", "true"])
+def test_spark_writes_every_vector(spark: SparkSession, ansi: str) -> None:
+    rows = (
+        ", ".join(literal(value, field.source_type) for field, value in zip(OF_SPARK.fields, row, strict=True))
+        for row in OF_SPARK.rows
+    )
+    names = ", ".join(OF_SPARK.dialect.quoted(field.name) for field in OF_SPARK.fields)
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    try:
+        spark.conf.set("spark.sql.ansi.enabled", ansi)
+        values = spark.sql(f"SELECT * FROM VALUES {', '.join(f'({row})' for row in rows)} AS vectors({names})")
+        # Rows, not constants that the optimizer computes.
+        values.localCheckpoint().createOrReplaceTempView("canonical_vectors")
+
+        def found(query: str) -> list[list[str]]:
+            return [list(row) for row in spark.sql(query).collect()]
+
+        OF_SPARK.check(found, "canonical_vectors")
+        outside = ["0000-12-31", "-0044-03-15", "+10000-01-01"]
+        kinds = {kind: [f"{kind} '{date}'" for date in outside] for kind in ("date", "timestamp", "timestamp_ntz")}
+        OF_SPARK.check_without_form(found, kinds)
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)
+        spark.catalog.dropTempView("canonical_vectors")

@@ -1,0 +1,325 @@
+"""Real databases write the canonical form of every vector, and sum the hashes that plain Python does."""
+
+from __future__ import annotations
+
+import random
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+
+import pytest
+from canonical_form import VectorTable
+from google.cloud.spanner_v1 import types
+from google.protobuf.struct_pb2 import ListValue, Value
+from mariadb import MariaDB
+from postgres import Postgres
+from reconcile_jobs.jdbc.mysql import MySQL as MySQLDatabase
+from reconcile_jobs.jdbc.postgresql import PostgreSQL as PostgreSQLDatabase
+from reconcile_jobs.proofs.canonical_form import Field, agreed, field_texts
+from reconcile_jobs.proofs.comparison import Table, compared
+from reconcile_jobs.proofs.dialects import MySQL, PostgreSQL, Spanner, SpannerPostgreSQL
+from spanner_emulator import Database, Emulator, json_value, plain
+
+OF_POSTGRESQL = VectorTable(
+    PostgreSQL(),
+    "bigint",
+    {
+        "smallint": "smallint",
+        "int": "integer",
+        "bigint": "bigint",
+        "decimal(20,0)": "numeric",
+        "decimal(38,0)": "numeric(38,0)",
+        "decimal(38,9)": "numeric(38,9)",
+        "decimal(38,38)": "numeric(38,38)",
+        "boolean": "boolean",
+        "double": "double precision",
+        "float": "real",
+        "date": "date",
+        "timestamp": "timestamp(6) with time zone",
+        "timestamp_ntz": "timestamp without time zone",
+        "string": "text",
+        "varchar": "character varying(300)",
+        "binary": "bytea",
+        "varbinary": "bytea",
+    },
+    "postgresql",
+    dict.fromkeys(("numeric", "numeric(38,0)", "numeric(38,9)", "numeric(38,38)", "text"), "{}::text")
+    | {"character varying(300)": "{}::text"},
+)
+
+OF_MYSQL = VectorTable(
+    MySQL(),
+    "bigint",
+    {
+        "smallint": "smallint",
+        "int": "int(11)",
+        "bigint": "bigint(20)",
+        "decimal(20,0)": "bigint(20) unsigned zerofill",
+        "decimal(38,0)": "decimal(38,0)",
+        "decimal(38,9)": "decimal(38,9)",
+        "decimal(38,38)": "decimal(38,38)",
+        "boolean": "bit(1)",
+        "double": "double",
+        "float": "float",
+        "date": "date",
+        "timestamp": "timestamp(6) NULL",
+        "timestamp_ntz": "datetime(6)",
+        "string": "longtext",
+        "varchar": "varchar(300)",
+        "binary": "longblob",
+        "varbinary": "varbinary(300)",
+    },
+    "mysql",
+    dict.fromkeys(
+        ("smallint", "int(11)", "bigint", "bigint(20)", "decimal(38,0)", "decimal(38,9)", "decimal(38,38)"),
+        "CAST({} AS CHAR)",
+    )
+    | dict.fromkeys(("bigint(20) unsigned zerofill", "bit(1)"), "CAST({} + 0 AS CHAR)"),
+)
+
+_OF_SPANNER = {
+    "smallint": "INT64",
+    "int": "INT64",
+    "bigint": "INT64",
+    "decimal(20,0)": "NUMERIC",
+    "decimal(38,0)": "NUMERIC",
+    "decimal(38,9)": "NUMERIC",
+    "decimal(38,38)": "NUMERIC",
+    "boolean": "BOOL",
+    "double": "FLOAT64",
+    "float": "FLOAT32",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "string": "STRING",
+    "varchar": "STRING",
+    "binary": "BYTES",
+    "varbinary": "BYTES",
+}
+OF_SPANNER = VectorTable(Spanner(), "INT64", _OF_SPANNER, "spanner", {}, odd="_")
+OF_SPANNER_POSTGRESQL = VectorTable(
+    SpannerPostgreSQL(),
+    "INT64",
+    {type_: kind for type_, kind in _OF_SPANNER.items() if not kind.startswith("FLOAT")},
+    "spanner_postgresql",
+    {},
+    odd="_",
+)
+
+
+def literal_of_postgresql(value: str | None, type_: str) -> str:
+    if value is None:
+        return "NULL"
+    if type_ in ("text", "character varying(300)"):
+        return rf"convert_from('\x{value.encode().hex()}', 'UTF8')"
+    if type_ == "bytea":
+        return rf"'\x{value}'"
+    return f"'{value}+00'" if "with time zone" in type_ else f"'{value}'::{type_}"
+
+
+def literal_of_mysql(value: str | None, type_: str) -> str:
+    if value is None:
+        return "NULL"
+    if type_ in ("longtext", "varchar(300)"):
+        return f"_utf8mb4 x'{value.encode().hex()}'"
+    if type_ in ("longblob", "varbinary(300)"):
+        return f"x'{value}'"
+    if type_ == "bit(1)":
+        return "b'1'" if value == "true" else "b'0'"
+    if value == "-0.0" and type_ == "float":
+        return "-1e-300"  # what it stores as minus zero
+    if type_ in ("double", "float"):
+        return value if "e" in value else f"{value}e0"
+    return f"'{value}'"
+
+
+def inserts(table: VectorTable, relation: str, literal: Callable[[str | None, str], str]) -> str:
+    rows = (
+        ", ".join(literal(value, field.source_type) for field, value in zip(table.fields, row, strict=True))
+        for row in table.rows
+    )
+    return f"INSERT INTO {relation} VALUES {', '.join(f'({row})' for row in rows)}"
+
+
+def declared(table: VectorTable) -> str:
+    return ", ".join(f"{table.dialect.quoted(field.name)} {field.source_type}" for field in table.fields)
+
+
+# A user's settings change no text.
+SETTINGS = (
+    "SET datestyle = 'SQL, DMY'; SET timezone = 'Asia/Kolkata'; SET bytea_output = 'escape'; "
+    "SET extra_float_digits = 0; SET intervalstyle = 'sql_standard'"
+)
+
+
+def check_postgresql(run: Callable[[str], str]) -> None:
+    run(f"CREATE TABLE vectors ({declared(OF_POSTGRESQL)})")
+    run(inserts(OF_POSTGRESQL, "vectors", literal_of_postgresql))
+
+    def rows(query: str) -> list[list[str]]:
+        # psql separates columns by what no canonical form holds.
+        lines = run(f"{SETTINGS}; {query}").splitlines()
+        return [line.split("|") for line in lines if line != "SET"]
+
+    OF_POSTGRESQL.check(rows, "vectors")
+    outside = ["infinity", "-infinity", "0001-12-30 BC", "10000-01-02"]
+    of_kind = {"date": "date", "timestamp": "timestamptz", "timestamp_ntz": "timestamp"}
+    without = {kind: [f"'{value}'::{type_}" for value in outside] for kind, type_ in of_kind.items()}
+    OF_POSTGRESQL.check_without_form(rows, without)
+
+
+def check_mysql(run: Callable[[str], list[list[str]]]) -> None:
+    before = "SET sql_mode = 'NO_ZERO_DATE'; SET time_zone = '+00:00'"
+    run(f"CREATE TABLE shop.vectors ({declared(OF_MYSQL)}) CHARACTER SET utf8mb4")
+    run(f"{before}; {inserts(OF_MYSQL, 'shop.vectors', literal_of_mysql)}")
+    (session,) = OF_MYSQL.dialect.session
+    for mode in ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH"):
+
+        def rows(query: str, mode: str = mode) -> list[list[str]]:
+            return run(f"SET sql_mode = '{mode}'; {session}; {query}")
+
+        OF_MYSQL.check(rows, "shop.vectors")
+        dates = ["0000-00-00", "2024-00-10", "2024-02-00"]
+        moments = [f"CAST('{date} 00:00:00' AS DATETIME(6))" for date in dates]
+        without = {"date": [f"CAST('{date}' AS DATE)" for date in dates], "timestamp_ntz": moments}
+        OF_MYSQL.check_without_form(rows, without)
+
+
+def inserted(table: str, columns: list[str], rows: list[list[Value]]) -> types.Mutation:
+    values = [ListValue(values=row) for row in rows]
+    return types.Mutation(insert=types.Mutation.Write(table=table, columns=columns, values=values))
+
+
+def check_spanner(database: Database, table: VectorTable) -> None:
+    kinds = {field.name: field.source_type for field in table.fields}
+
+    def sent(name: str, value: str | None) -> Value:
+        kind = kinds[name]
+        if value is not None and kind == "BOOL":
+            return json_value(value == "true")
+        if value is not None and kind == "BYTES":
+            return json_value(b64encode(bytes.fromhex(value)).decode())
+        if value is not None and kind.startswith("FLOAT"):
+            names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+            return json_value(names.get(value) or float(value))
+        return json_value(f"{value}Z" if value is not None and kind == "TIMESTAMP" else value)
+
+    values = [[sent(name, value) for name, value in zip(kinds, row, strict=True)] for row in table.rows]
+    database.commit(inserted("vectors", [*kinds], values))
+
+    def rows(query: str) -> list[list[str]]:
+        return [[plain(value) for value in row] for row in database.client.rows(query)]
+
+    table.check(rows, "vectors")
+    database.commit(inserted("fine", ["id", "c"], [[json_value("1"), json_value("2026-01-01T00:00:00.123456789Z")]]))
+    assert rows(f"SELECT {table.dialect.field(Field('c', 'timestamp'))} FROM fine") == [["=!spanner"]]
+
+
+def ddl_of_spanner(table: VectorTable, names: dict[str, str]) -> list[str]:
+    columns = ", ".join(f"{table.dialect.quoted(field.name)} {names[field.source_type]}" for field in table.fields)
+    key = table.dialect.quoted("id")
+    if isinstance(table.dialect, SpannerPostgreSQL):
+        fine = "CREATE TABLE fine (id bigint PRIMARY KEY, c timestamptz)"
+        return [f"CREATE TABLE vectors ({columns}, PRIMARY KEY ({key}))", fine]
+    fine = "CREATE TABLE fine (id INT64, c TIMESTAMP) PRIMARY KEY (id)"
+    return [f"CREATE TABLE vectors ({columns}) PRIMARY KEY ({key})", fine]
+
+
+IN_GOOGLESQL = {kind: kind for kind in _OF_SPANNER.values()} | {"STRING": "STRING(MAX)", "BYTES": "BYTES(MAX)"}
+IN_POSTGRESQL = {
+    "INT64": "bigint",
+    "NUMERIC": "numeric",
+    "BOOL": "boolean",
+    "DATE": "date",
+    "TIMESTAMP": "timestamptz",
+    "STRING": "varchar",
+    "BYTES": "bytea",
+}
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    server = Postgres()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariaDB]:
+    server = MariaDB()
+    yield server
+    server.stop()
+
+
+def test_postgresql(postgres: Postgres):
+    check_postgresql(postgres.query)
+
+
+def test_mariadb(mariadb: MariaDB):
+    check_mysql(mariadb.query)
+
+
+def check_both(of_postgresql: Callable[[str], str], of_mariadb: Callable[[str], list[list[str]]]) -> None:
+    """The same rows in two databases, and then some that are not."""
+    postgresql, mysql = PostgreSQLDatabase(), MySQLDatabase()
+    types = {
+        "id": (("integer",) * 2, ("int", "int", "10", "0")),
+        "no": (("text",) * 2, ("varchar", "varchar(40)", None, None)),
+        "total": (("numeric(12,3)",) * 2, ("decimal", "decimal(14,5)", "14", "5")),
+        "ratio": (("double precision",) * 2, ("double", "double", None, None)),
+        "at": (("timestamp without time zone",) * 2, ("datetime", "datetime(6)", None, None)),
+    }
+    models = ["int", "string", "decimal(14,5)", "double", "timestamp_ntz"]
+    columns = [postgresql.column(name, *catalog) for name, (catalog, _) in types.items()]
+    theirs = [mysql.column(name, *catalog) for name, (_, catalog) in types.items()]
+    ours = [agreed(column, model)[0] for column, model in zip(columns, models, strict=True)]
+    others = [agreed(column, model)[0] for column, model in zip(theirs, models, strict=True)]
+    chance = random.Random(30)
+    rows = [
+        f"({number}, 'é {number}', {number / 8}, {chance.uniform(-1, 1) * 10.0 ** chance.randint(-300, 300)!r}, "
+        f"'2026-01-01 00:00:00.{chance.randrange(10**6):06}')"
+        for number in range(1000)
+    ]
+    for run, dialect, fields, relation in (
+        (of_postgresql, PostgreSQL(), ours, "orders"),
+        (of_mariadb, MySQL(), others, "shop.orders"),
+    ):
+        shown = ", ".join(f"{dialect.quoted(field.name)} {field.source_type}" for field in fields)
+        run(f"CREATE TABLE {relation} ({shown})")
+        run(f"INSERT INTO {relation} VALUES {', '.join(rows)}")
+
+    def lines(query: str) -> list[list[str]]:
+        return [line.split("|") for line in of_postgresql(query).splitlines()]
+
+    source = Table(PostgreSQL(), "orders", ours[:2], ours, lines)
+    model = Table(MySQL(), "shop.orders", others[:2], others, of_mariadb)
+    found = compared(source, model)
+    assert found.is_equal and found.rows == (1000, 1000) and found.read == 0
+    of_mariadb("UPDATE shop.orders SET ratio = ratio * (1 + 3e-16) WHERE id = 5")
+    of_mariadb("UPDATE shop.orders SET at = at + INTERVAL 1 MICROSECOND WHERE id = 6")
+    of_mariadb("UPDATE shop.orders SET total = total + 0.00001 WHERE id = 7")
+    of_mariadb("DELETE FROM shop.orders WHERE id = 8")
+    of_mariadb("UPDATE shop.orders SET no = 'é 9 ' WHERE id = 9")
+    found = compared(source, model)
+    keys = [
+        sorted(field_texts(key, ["number", "text"]) for key in some)
+        for some in (found.different, found.missing, found.unexpected)
+    ]
+    assert keys == [[[str(n), f"é {n}"] for n in (5, 6, 7)], [["8", "é 8"], ["9", "é 9"]], [["9", "é 9 "]]]
+    assert found.rows == (1000, 999) and 5 <= found.read < 100
+
+
+def test_two_databases_are_compared(postgres: Postgres, mariadb: MariaDB):
+    check_both(postgres.query, mariadb.query)
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[Emulator]:
+    server = Emulator()
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize("table", [OF_SPANNER, OF_SPANNER_POSTGRESQL], ids=["googlesql", "postgresql"])
+def test_spanner(emulator: Emulator, table: VectorTable):
+    is_postgresql = table is OF_SPANNER_POSTGRESQL
+    ddl = ddl_of_spanner(table, IN_POSTGRESQL if is_postgresql else IN_GOOGLESQL)
+    check_spanner(emulator.database(f"vectors-{int(is_postgresql)}", is_postgresql, *ddl), table)
