@@ -521,7 +521,7 @@ class Spark(Dialect):
             case "number" | "boolean" if field.source_type == "boolean":
                 return f"IF({x}, '1', '0')"
             case "number" | "boolean":
-                return self._number(x, _places(field.source_type))
+                return self._number(x, field.source_type)
             case "float":
                 return self._float(f"CAST({x} AS DOUBLE)")
             case "date":
@@ -535,14 +535,17 @@ class Spark(Dialect):
             case "text_digest" | "bytes_digest":
                 return f"sha2({x}, 256)"
 
-    def _number(self, x: str, places: int) -> str:
+    def _number(self, x: str, type_: str) -> str:
         text = f"CAST({x} AS STRING)"
-        if not places:
+        if not _places(type_):
             return text
+        # Beside a whole number, Spark rounds decimal(38, 38) to fewer places before it compares.
+        zero = f"CAST(0 AS {type_})"
         digits = f"replace(regexp_extract({text}, '^-?([0-9.]+)E', 1), '.', '')"
         zeros = f"repeat('0', CAST(regexp_extract({text}, 'E-([0-9]+)$', 1) AS INT) - 1)"
-        plain = f"CASE WHEN {text} LIKE '%E%' THEN concat(IF({x} < 0, '-0.', '0.'), {zeros}, {digits}) ELSE {text} END"
-        return f"CASE WHEN {x} = 0 THEN '0' ELSE trim(TRAILING '.' FROM trim(TRAILING '0' FROM {plain})) END"
+        small = f"concat(IF({x} < {zero}, '-0.', '0.'), {zeros}, {digits})"
+        plain = f"CASE WHEN {text} LIKE '%E%' THEN {small} ELSE {text} END"
+        return f"CASE WHEN {x} = {zero} THEN '0' ELSE trim(TRAILING '.' FROM trim(TRAILING '0' FROM {plain})) END"
 
     def _float(self, x: str) -> str:
         exponent, digits = _bits(
