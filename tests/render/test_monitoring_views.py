@@ -152,3 +152,8 @@ def test_a_test_of_a_staging_table_asks_the_models_that_read_it_and_no_others(sh
 def test_a_line_about_a_run_has_five_names_and_counts_the_others(shop: Life, count: int, ends: str) -> None:
     said = shop.project.macros._first_five([f"n{number + 1}" for number in range(count)])
     assert said.split("; ")[-1] == ends and said.count(";") == min(count, 5) - 1
+
+
+def test_what_is_ignored_among_the_unrouted_does_not_take_records_without_an_object_with_it(shop: Life) -> None:
+    sql = shop.project.test("no_unrouted", Relation("lake", "shop_changes"), ignore=["shop.others"])
+    assert "where object is null or object not in ('shop.others')" in sql
