@@ -6,7 +6,7 @@ import pytest
 from plain_dbt import PACKAGE, PlainProject, Relation
 from recorder import Recorder
 from refusals import THINGS, thing
-from shapes import MYSQL, ORACLE, SPANNER, Life
+from shapes import MYSQL, ORACLE, SPANNER, STAGING, Life
 
 VIEWS = ["reconcile_drift", "reconcile_lag", "reconcile_quarantine", "reconcile_status", "reconcile_unrouted"]
 ANEW, NOTHING = dict.fromkeys(VIEWS, "MADE ANEW"), dict.fromkeys(VIEWS, "nothing new")
@@ -155,5 +155,5 @@ def test_a_line_about_a_run_has_five_names_and_counts_the_others(shop: Life, cou
 
 
 def test_what_is_ignored_among_the_unrouted_does_not_take_records_without_an_object_with_it(shop: Life) -> None:
-    sql = shop.project.test("no_unrouted", Relation("lake", "shop_changes"), ignore=["shop.others"])
+    sql = shop.project.test("no_unrouted", STAGING, ignore=["shop.others"])
     assert "where object is null or object not in ('shop.others')" in sql
