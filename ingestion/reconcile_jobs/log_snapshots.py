@@ -26,6 +26,7 @@ from reconcile_jobs.snapshot_differences import (
     OF_SNAPSHOT,
     SOURCE,
     Job,
+    has_no_key,
     key_of,
     moment_of,
     refuse_empty,
@@ -35,7 +36,7 @@ from reconcile_jobs.snapshot_differences import (
     refuse_other,
     snapshot_properties,
 )
-from reconcile_jobs.staging import SNAPSHOT, Staging, literal, quoted
+from reconcile_jobs.staging import SNAPSHOT, Staging, literal
 from reconcile_jobs.table_formats import format_of
 
 if TYPE_CHECKING:
@@ -248,11 +249,10 @@ class _Run:
         from pyspark.sql import functions as f
 
         job = self.job
-        no_key = " or ".join(f"{quoted(name)} is null" for name in cut.key)
         made = rows.select(
             f.expr(rows_as_json(rows, cut.key)).alias("key"),
             f.expr(f"concat('{{\"row\":', {rows_as_json(rows, list(cut.columns))}, '}}')").alias("record"),
-            f.expr(no_key).alias("has_no_key"),
+            f.expr(has_no_key(cut.key)).alias("has_no_key"),
         ).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             counted = made.selectExpr(

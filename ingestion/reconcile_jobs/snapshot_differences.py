@@ -38,6 +38,7 @@ __all__ = [
     "SOURCE",
     "Job",
     "Totals",
+    "has_no_key",
     "key_of",
     "moment_of",
     "refuse_empty",
@@ -165,7 +166,7 @@ class _Run:
         now = rows.select(
             f.expr(rows_as_json(rows, cut.key)).alias("key"),
             f.expr(rows_as_json(rows, names)).alias("row"),
-            f.expr(" or ".join(f"{quoted(name)} is null" for name in cut.key)).alias("has_no_key"),
+            f.expr(has_no_key(cut.key)).alias("has_no_key"),
         ).withColumn("digest", f.sha2("row", 256))
         staged = f"from_json(record, 'change string, key string, digest string', {JSON_LIMITS})"
         before = (
@@ -338,6 +339,11 @@ def refuse_other(
             f"This snapshot of {object_} has {' and '.join(what)}. Give --allow-new-columns to stage it; each row "
             "then counts as updated."
         )
+
+
+def has_no_key(key: Iterable[str]) -> str:
+    """Return the condition in SQL under which a row has no key: a part of it is NULL."""
+    return " or ".join(f"{quoted(name)} is null" for name in key)
 
 
 def refuse_keys(job: Job, key: list[str], without_key: int, copies: int, repeated: str | None) -> None:

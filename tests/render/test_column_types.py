@@ -12,8 +12,10 @@ from shapes import SPANNER, Life, Shape
 TYPES = {
     "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float", "dec": "decimal(10,0)",
     "numeric": "decimal(10,0)", "numeric(5)": "decimal(5,0)", "DECIMAL( 38 , 10 )": "decimal(38,10)",
+    "decimal(4,4)": "decimal(4,4)",
     "timestamp_ltz": "timestamp", "Double": "double", "float": "float", "character(3)": "varchar(3)",
     "array<real>": "array<float>", "map<string, long>": "map<string,bigint>",
+    "map<decimal(10,2), array<int>>": "map<decimal(10,2),array<int>>",
 }  # fmt: skip
 
 
@@ -21,6 +23,11 @@ TYPES = {
 def test_a_type_is_known_by_each_of_its_names(declared: str) -> None:
     macros = PlainProject(Recorder(), "demo").macros
     assert macros.column_type(declared)["label"] == TYPES[declared]
+
+
+@pytest.mark.parametrize("declared", ["decimal(4,5)", "decimal(0,0)", "decimal(39,0)", "map<decimal(10,2)>"])
+def test_a_type_that_spark_does_not_have_is_none(declared: str) -> None:
+    assert PlainProject(Recorder(), "demo").macros.column_type(declared) is None
 
 
 def test_of_spanner_the_text_null_is_null_in_arrays_and_in_no_other_column():

@@ -6,7 +6,7 @@ import pytest
 from plain_dbt import PACKAGE, PlainProject, Relation
 from recorder import Recorder
 from refusals import THINGS, thing
-from shapes import MYSQL, ORACLE, SPANNER, Life
+from shapes import MYSQL, ORACLE, SPANNER, STAGING, Life
 
 VIEWS = ["reconcile_drift", "reconcile_lag", "reconcile_quarantine", "reconcile_status", "reconcile_unrouted"]
 ANEW, NOTHING = dict.fromkeys(VIEWS, "MADE ANEW"), dict.fromkeys(VIEWS, "nothing new")
@@ -82,6 +82,12 @@ def test_a_new_model_is_in_the_view_when_its_first_run_ends(shop: Life, view: st
     assert shop.project.run(view) == {view: "nothing new"}
 
 
+def test_the_example_of_a_reason_has_its_key_however_the_model_spells_the_key(shop: Life) -> None:
+    """Names of columns have no case, and the record's are made small before they are compared."""
+    example = shop.project.macros._key_of_record(["ID", "Line No"])
+    assert "lower(name) in ('id', 'line no')" in example
+
+
 def test_of_a_model_that_was_rebuilt_the_status_has_what_its_last_account_applied(shop: Life) -> None:
     """A staging table that was made anew begins at batch 1, and the account of before had greater numbers."""
     shop.project.run("orders")
@@ -140,3 +146,14 @@ def test_a_test_of_a_staging_table_asks_the_models_that_read_it_and_no_others(sh
     for staging, model in (("shop_changes", "orders"), ("other_changes", "parts")):
         nodes = shop.project.macros.nodes_to_test(Relation("lake", staging))
         assert [node["name"] for node in nodes] == [model]
+
+
+@pytest.mark.parametrize(("count", "ends"), [(1, "n1"), (5, "n5"), (6, "n5 and 1 more"), (9, "n5 and 4 more")])
+def test_a_line_about_a_run_has_five_names_and_counts_the_others(shop: Life, count: int, ends: str) -> None:
+    said = shop.project.macros._first_five([f"n{number + 1}" for number in range(count)])
+    assert said.split("; ")[-1] == ends and said.count(";") == min(count, 5) - 1
+
+
+def test_what_is_ignored_among_the_unrouted_does_not_take_records_without_an_object_with_it(shop: Life) -> None:
+    sql = shop.project.test("no_unrouted", STAGING, ignore=["shop.others"])
+    assert "where object is null or object not in ('shop.others')" in sql

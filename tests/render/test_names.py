@@ -78,6 +78,14 @@ def test_names_that_are_like_them_are_taken(name: str) -> None:
     Life(thing(columns={**THINGS, name: "string"})).project.run("orders")
 
 
+@pytest.mark.parametrize("name", ["_file", "_FILE", "_Row_Id"])
+def test_names_that_iceberg_reserves_in_any_case_are_stored_under_another(name: str) -> None:
+    macros = Life(thing()).project.macros
+    assert macros.stored_column(f"`{name}`", "iceberg") == f"`_change{name}`"
+    assert macros.stored_column(f"`{name}`", "delta") == f"`{name}`"
+    assert macros.stored_column("`file`", "iceberg") == "`file`"
+
+
 def test_models_of_one_name_in_two_schemas_share_nothing() -> None:
     """What a run caches lies in the session, which has no schemas."""
     macros = Life(thing()).project.macros

@@ -175,6 +175,26 @@ def test_what_parity_cannot_be_asked_is_refused_in_sentences(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("recheck", "verdict", "rechecks", "again"),
+    [(2, "in_flight", 0, 1), (2, "in_flight", 1, 2), (2, "in_flight", 2, None), (2, "match", 1, None),
+     (0, "in_flight", 0, None)],
+)  # fmt: skip
+def test_rows_in_flight_are_compared_again_as_often_as_is_asked(
+    recheck: int, verdict: str, rechecks: int, again: int | None
+) -> None:
+    life = Life(thing(POSTGRESQL, COLUMNS))
+    life.warehouse.answers["select run_id, verdict, rechecks"] = {
+        "run_id": "a", "verdict": verdict, "rechecks": rechecks,
+    }  # fmt: skip
+    comparison = {
+        "recheck": recheck, "position": {"kind": "batch"}, "test": "t",
+        "model": Relation("demo", "orders"), "compare_to": SNAPSHOT,
+    }  # fmt: skip
+    found = life.project.macros.rows_in_flight(comparison)
+    assert (found and found["rechecks"]) == again
+
+
+@pytest.mark.parametrize(
     ("one", "other", "can_be"),
     [
         ("decimal(12,2)", "decimal(38,10)", True),

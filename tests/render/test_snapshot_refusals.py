@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from plain_dbt import Relation
 from refusals import PARITY, THINGS, Refusal, run, thing
 from shapes import MYSQL, ORACLE, POSTGRESQL, SNAPSHOT_BESIDE, STAGING, Life, Shape
 from snapshots import SNAPSHOT as OF_THE_SOURCE
@@ -66,6 +68,7 @@ def unreadable(life: Life) -> None:
     life.warehouse.answers["as unreadable, min(_change_error)"] = {"unreadable": 2, "reason": reason}
 
 
+AMOUNTS = {"id": "bigint", "amount": "decimal(12,2)"}
 ONLY = "only models of datastream_postgresql take snapshots beside a log so far; stage snapshots of this source into a "
 ONLY += "staging table of their own"
 REFUSED = [
@@ -113,6 +116,14 @@ REFUSED = [
         [BESIDE + "column id is double in the snapshot and bigint in the model, which loses digits or does not fit; "
          "take a snapshot with that type (--columns), and stage it",
          BESIDE + "the snapshot has no column name, which the model declares; take a snapshot with it, and stage that"],
+    ),
+    *(
+        Refusal(
+            run(living(beside(columns=AMOUNTS, snapshot={**OF_THINGS, "columns": {"id": "bigint", "amount": type}}))),
+            [BESIDE + f"column amount is {type} in the snapshot and decimal(12,2) in the model, which loses digits or "
+             "does not fit; take a snapshot with that type (--columns), and stage it"],
+        )
+        for type in ("string", "double", "bigint")
     ),
     Refusal(
         run(living(beside(), forgets)),
@@ -194,6 +205,42 @@ REFUSED += [
 @pytest.mark.parametrize("number", range(len(REFUSED)))
 def test_a_snapshot_that_a_model_cannot_take_is_refused(number: int) -> None:
     REFUSED[number].check()
+
+
+@pytest.mark.parametrize(
+    ("position", "contains"),
+    [
+        ("18642:18650:18644,18646", True), ("18644:18651:18644", True), ("18650:18650:", True),
+        # The end is the first id that the snapshot does not see, whatever became of it.
+        ("18650:18700:18650", True), ("18649:18700:18649", False), ("18642:18649:18644,18646", False),
+    ],
+)  # fmt: skip
+def test_a_position_contains_a_snapshot_if_it_sees_every_transaction_that_the_snapshot_sees(
+    position: str, contains: bool
+) -> None:
+    macros = Life(beside()).project.macros
+    snapshot = {"position_kind": "pg_snapshot", "position": "18642:18650:18644,18646"}
+    assert macros._contains_snapshot({"kind": "pg_snapshot", "value": position}, snapshot) is contains
+    assert macros._contains_snapshot({"kind": "batch", "value": position}, snapshot) is False
+
+
+def test_a_run_sees_the_snapshots_up_to_its_cut_and_that_of_its_cut() -> None:
+    """The statement is run as it is, by SQLite."""
+    asked = Life(beside()).project.macros._staged_snapshots(Relation("lake", "shop_changes"), 5)
+    with sqlite3.connect(":memory:") as database:
+        database.execute("attach ':memory:' as lake")
+        database.execute("create table lake.shop_changes (object, source, record, batch)")
+        rows = [("#snapshot", "snapshot", f"the snapshot of batch {batch}", batch) for batch in (4, 5, 6)]
+        rows += [("#snapshot", "datastream", "a record", 5), ("#snapshot of shop.orders", "snapshot", "a row", 5)]
+        database.executemany("insert into lake.shop_changes values (?, ?, ?, ?)", rows)
+        assert [batch for _, batch in database.execute(asked)] == [4, 5]
+
+
+def test_names_of_key_columns_have_no_case() -> None:
+    shape = beside(columns={"ID": "bigint", "name": "string"}, key="ID", snapshot={**OF_THINGS, "key": ["Id"]})
+    life = Life(shape)
+    assert life.statements("first run")
+    assert life.warehouse.properties["demo.orders__base"]["reconcile.snapshot_applied"] == "2 0000"
 
 
 def test_without_a_snapshot_a_model_asks_what_it_asked_before() -> None:

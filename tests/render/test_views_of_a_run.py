@@ -84,3 +84,14 @@ def test_zero_dates_of_all_columns_are_counted_together_and_said_one_by_one() ->
     assert sum(count for _, count in life.warehouse.zero_dates) == 3
     assert "\n    3 as zero_dates\n" in ledger
     assert said.endswith("zero dates that became NULL: 2 of born, 1 of seen")
+
+
+@pytest.mark.parametrize("always", [True, None])
+def test_a_model_that_is_always_rebuilt_is_asked_nothing_when_a_run_begins(always: bool | None) -> None:
+    """What it was built from is no place to go on from: it would be taken for a model without news."""
+    life = Life(SHAPES["mysql_composite_key"])
+    life.statements("first run")
+    life._nothing_new()
+    life.project.node("orders")["config"]["full_refresh"] = always
+    life.project.begin("run", ["orders"])
+    assert ("demo.orders" in life.project.graph["reconcile_known"]) == (always is None)

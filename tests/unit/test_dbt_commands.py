@@ -133,13 +133,18 @@ def test_dbts_session_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert session.Cursor is before
 
 
-def test_a_failure_of_a_statement_is_raised_as_dbts_own_with_the_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("method", "given"), [("execute", ["merge"]), ("fetchall", []), ("fetchone", [])])
+def test_a_failure_of_a_statement_is_raised_as_dbts_own_with_the_sentence(
+    monkeypatch: pytest.MonkeyPatch, method: str, given: list[str]
+) -> None:
+    """Of a statement that Spark runs when its rows are fetched, too."""
+
     def failing(*_: Any) -> None:
         raise java(("io.delta.exceptions.ConcurrentAppendException", CONFLICT))
 
-    monkeypatch.setattr(session.Cursor, "execute", failing)
+    monkeypatch.setattr(session.Cursor, method, failing)
     with dbt_commands._spark_in_sentences(), pytest.raises(DbtRuntimeError, match="Another run changed the same"):
-        session.Connection().cursor().execute("merge")
+        getattr(session.Connection().cursor(), method)(*given)
 
 
 class Console:

@@ -265,6 +265,16 @@ def test_paths_of_models_are_those_of_the_project(run: Run) -> None:
     assert code == 2 and re.search(r"dbt_project.yml is no YAML \(line 2: .*\): correct it", err)
 
 
+def test_yaml_is_read_from_files_of_either_ending(run: Run) -> None:
+    """Of two files that describe one model dbt takes neither."""
+    run()
+    for file in ("orders", "_sources"):
+        Path(f"models/shop/{file}.yml").rename(f"models/shop/{file}.yaml")
+    before = texts(Path("models"))
+    code, result, _, _ = run()
+    assert (code, result["status"]) == (0, "unchanged") and texts(Path("models")) == before
+
+
 BROKEN = {
     "no YAML": ("shop/a.yml", b"models: [\n", r"models/shop/a.yml is no YAML \(line 2: .*\): correct it, and run this"),
     "no UTF-8": ("shop/a.yml", b"\xff", r"a.yml cannot be read: it is not UTF-8. Nothing was written."),

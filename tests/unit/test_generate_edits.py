@@ -111,6 +111,12 @@ EDITS: dict[str, Callable[[Path], None]] = {
     "all in braces": as_whole("models: [{name: orders, columns: [{name: id, data_type: bigint}]}]"),
     "without columns": as_whole("models:\n  - name: orders\n    config:\n      tags: [a]   # of ours\n\n  - name: b\n"),
     "with columns of nothing": as_whole("models:\n  - name: orders\n    columns: []  # none\n    docs: {show: true}\n"),
+    **{
+        f"with columns that are {nothing or 'not said'}": as_whole(
+            f"models:\n  - name: orders\n    columns: {nothing}\n    docs: {{show: true}}\n"
+        )
+        for nothing in ("", "~", "null", "Null", "NULL")
+    },
     "an anchor and an alias": as_whole(
         "x: &text {data_type: string}\nmodels:\n  - name: orders\n    columns:\n      - {name: id, data_type: bigint}\n"
         "      - <<: *text\n        name: status\n      - name: note\n        <<: *text\n    meta: *text\n"
@@ -147,7 +153,8 @@ def test_what_people_do_survives(into: Path, edit: str) -> None:
     EDITS[edit](into)
     top = into.parent
     before = texts(top)
-    if edit not in ("all in braces", "without columns", "with columns of nothing", "an anchor and an alias"):
+    has_other_columns = edit in ("all in braces", "without columns", "an anchor and an alias")
+    if not has_other_columns and not edit.startswith("with columns"):
         assert planned(into, SECOND).files == {}, "nothing is new"
     plan = generated(into, NEWS)
     after = texts(top)
@@ -182,7 +189,8 @@ def _is_within(old: bytes, new: bytes) -> bool:
 
 def _is_replaced_empty(old: bytes, new: bytes) -> bool:
     # `columns: []  # none` becomes `columns:  # none` and lines.
-    return b" []" in old and _is_within(old.replace(b" []", b"", 1), new)
+    empty = (b" []", b" ~", b" null", b" Null", b" NULL")
+    return any(b"columns:" + none in old and _is_within(old.replace(none, b"", 1), new) for none in empty)
 
 
 def _read(text: bytes) -> dict[str, object]:

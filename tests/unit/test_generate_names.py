@@ -33,9 +33,13 @@ ODD = [
     "ÄÖ 李雷 🦆",
     "李雷", "顧客", "a" * 200, "0", "select", "null", "Yes", "no", "on", "~", "1e3", "2026-11-21",
     "%(a)s", "{% raw %}", "{# #}", "}}", RAISE, DROP, "a\nb", "a\r\nb", "a\u2028b\u0085c\u00a0d", "\ufeffa", "# a",
-    "a # b", "a: b", "a:", "[a", "{a", "a|b", ">", "con", "aux", "..", "/", "orders__base", "é",
+    "a # b", "a: b", "a:", "[a", "{a", "a|b", ">", "con", "aux", "..", "/", "orders__base",
+    "orders__row_deletes", "Orders__Range_Deletes", "é",
     "e\u0301", "null\u200b",
 ]  # fmt: skip
+# What is appended to the names of models.
+RELATIONS = Path(__file__).parents[2] / "macros" / "model" / "model_relations.sql"
+OF_THE_PACKAGE = tuple(re.findall(r"this\.identifier ~ '(\w+)'", RELATIONS.read_text()))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(ODD)
 
 
@@ -56,6 +60,12 @@ def test_a_value_of_yaml_is_the_text_in_one_line(text: str) -> None:
         assert len(document.splitlines()) == document.count("\n")
 
 
+@pytest.mark.parametrize("text", ["{# gone #}", "a {# b #} c", "{#", "#}", "{{ x }}", "{% raw %}", "}}", "%}"])
+def test_a_value_of_yaml_with_a_block_of_jinja_is_the_text_once_jinja_has_rendered_it(text: str) -> None:
+    """As dbt does it, by Jinja itself: it would leave out a comment without a word."""
+    assert Environment().from_string(yaml.safe_load(yaml_value(text))).render() == text
+
+
 @given(TEXTS)
 def test_a_comment_has_one_line_and_a_cell_no_block_of_jinja(text: str) -> None:
     assert yaml.safe_load(f"a: 1  # {commented(text)}\nb: 2\n") == {"a": 1, "b": 2}
@@ -68,8 +78,14 @@ def test_a_comment_has_one_line_and_a_cell_no_block_of_jinja(text: str) -> None:
 def test_a_models_name_is_safe_everywhere(text: str) -> None:
     name = safe_name(text)
     assert re.fullmatch(r"[a-z_][a-z0-9_]{0,120}", name) and re.search(r"[a-z]", name)
-    assert name not in ("con", "aux", "nul", "prn") and not name.endswith(("__base", "__changes", "__quarantine"))
+    assert name not in ("con", "aux", "nul", "prn") and not name.endswith(OF_THE_PACKAGE)
     assert safe_name(text) == name
+
+
+@pytest.mark.parametrize("ending", OF_THE_PACKAGE)
+def test_a_models_name_is_none_of_the_packages_own_relations_of_another_model(ending: str) -> None:
+    assert safe_name(f"Orders{ending}") == f"orders{ending}_"
+    assert {"__base", "__row_deletes"} <= {*OF_THE_PACKAGE}, "they are read from the macro"
 
 
 def test_names_that_have_no_letters_of_ascii_are_told_apart() -> None:

@@ -102,7 +102,8 @@ def test_what_a_declared_type_holds(data_type: str, written: tuple[str, ...], ex
 JOINED = [
     ("int", "bigint", "bigint"), ("tinyint", "smallint", "smallint"), ("float", "double", "double"),
     ("int", "decimal(20,0)", "decimal(20,0)"), ("bigint", "decimal(10,2)", "decimal(21,2)"),
-    ("decimal(10,2)", "decimal(8,4)", "decimal(12,4)"), ("decimal(38,0)", "decimal(38,10)", "string"),
+    ("decimal(10,2)", "decimal(8,4)", "decimal(12,4)"), ("decimal(28,0)", "decimal(30,10)", "decimal(38,10)"),
+    ("decimal(38,0)", "decimal(38,10)", "string"),
     ("date", "timestamp", "string"), ("double", "decimal(5,2)", "string"), ("binary", "string", "string"),
 ]  # fmt: skip
 
@@ -364,6 +365,10 @@ BAD_KEYS = {
     "a number": ("shop.orders: 7\n", "what stands at shop.orders is neither a key nor encodings"),
     "an unknown word": ("shop.orders: {keys: [id]}\n", "what stands at shop.orders is neither"),
     "nothing": ("shop.orders: {}\n", "what stands at shop.orders is neither"),
+    "an unknown word beside a key": (
+        "shop.orders: {key: [id], encoding: {a: hex}}\n",
+        "what stands at shop.orders is neither",
+    ),
     "an encoding": ("shop.orders: {encodings: {a: utf-8}}\n", "shop.orders has the encoding utf-8; the encodings are"),
 }
 
@@ -398,7 +403,9 @@ def test_a_file_of_keys_that_fits_no_record_is_refused(case: str) -> None:
 def test_the_order_and_the_parts_of_the_records_make_no_difference() -> None:
     records = [(change("orders", {"id": n, "x" * (n % 3 + 1): n}, uuid=str(n)), n) for n in range(12)]
     records += [(change("lines", {"id": n}), n) for n in range(3)]
+    records.append((change("twins", {"id": 1, "Name": "a", "NAME": "b"}), 1))
     whole = observed(records)
+    assert [refusal.reason for refusal in tables_of(whole)[1]] == ["two columns of one name"]
     for seed in range(10):
         random.Random(seed).shuffle(records)
         parts = [observed(records[:7]), observed(records[7:])]
@@ -450,6 +457,21 @@ def test_two_databases_with_tables_of_one_name_are_two_tables(tmp_path: Path) ->
     assert "table='DB1.SHOP.ORDERS'" in (tmp_path / "db1_orders.sql").read_text()
     assert planned(tmp_path, records, name="{database}_{table}").files == {}
     assert [refusal.reason for refusal in planned(tmp_path, [*records, nowhere]).refusals] == ["database unknown"]
+
+
+def test_an_object_of_two_tables_is_of_neither_alone(tmp_path: Path) -> None:
+    """A model that reads the object takes the records of both."""
+    records = [change("c", schema="a_b"), change("b_c", schema="a"), change("orders")]
+    tables, refusals = tables_of(observed(records))
+    assert refusals == []
+    assert {table.label: table.objects for table in tables} == {
+        "a.b_c": (), "a_b.c": (), "shop.orders": ("shop_orders",),
+    }  # fmt: skip
+    (tmp_path / "both.sql").write_text(
+        "{{ config(materialized='current_state', unique_key='id') }}\n"
+        "{{ reconcile.datastream_mysql(source('lake', 'shop_changes'), object='a_b_c') }}\n"
+    )
+    assert generated(tmp_path, records).written == ["b_c", "c", "orders"]
 
 
 def test_select_and_exclude_are_patterns_of_names(tmp_path: Path) -> None:

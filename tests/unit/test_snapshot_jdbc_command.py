@@ -14,7 +14,7 @@ import pytest
 import snapshot
 from py4j.protocol import Py4JJavaError
 from reconcile_jobs.exact_text import ExactText, reader_of
-from reconcile_jobs.jdbc.connection import Source, connected, read_properties, secret_properties
+from reconcile_jobs.jdbc.connection import Connection, Source, connected, read_properties, secret_properties
 from reconcile_jobs.jdbc.database import Column
 from reconcile_jobs.jdbc.harmless_properties import check_properties
 from reconcile_jobs.jdbc.kinds import database_of
@@ -69,6 +69,40 @@ def test_other_urls_are_refused():
         database_of("jdbc:mysql://h/shop")
 
 
+class Asked:
+    """A JDBC connection, its statement and the result of it, of rows that are given."""
+
+    def __init__(self, *rows):
+        self._rows, self._row, self.said = list(rows), None, {}
+
+    def getColumnCount(self):
+        return len(self._rows[0])
+
+    def setString(self, place, value):
+        self.said[place] = value
+
+    def next(self):
+        self._row = self._rows.pop(0) if self._rows else None
+        return self._row is not None
+
+    def getString(self, place):
+        return self._row[place - 1]
+
+    def close(self):
+        self.said["closed"] = True
+
+    def __getattr__(self, name):
+        return lambda *_: self
+
+
+def test_each_row_of_the_catalog_has_all_of_its_columns():
+    """JDBC counts columns and parameters from 1."""
+    asked = Asked(("id", "bigint", None), ("name", "text", "the name"))
+    found = Connection(Source(PostgreSQL(), "jdbc:postgresql://h/db", {}), asked).rows("select ?, ?", "shop", "orders")
+    assert found == [("id", "bigint", None), ("name", "text", "the name")]
+    assert asked.said == {1: "shop", 2: "orders", "closed": True}
+
+
 def test_secrets_do_not_show():
     secrets = {"user": "me", "password": CANARY, "trustStorePassword": "another canary"}
     source = Source(PostgreSQL(), f"jdbc:postgresql://h/{CANARY}", secrets)
@@ -106,6 +140,7 @@ def test_properties(tmp_path, monkeypatch):
         (CANARY, 0o600, "line 1: the line is not name=value"),
         (f"x=1\nURL={CANARY}", 0o600, "line 2: URL is not a property"),
         (f"sessionInitStatement={CANARY}", 0o600, "is not a property"),
+        (f"allowMultiQueries={CANARY}", 0o600, "line 1: allowMultiQueries is not a property"),
         (f" = {CANARY}", 0o600, "line 1: the line is not name=value"),
     ],
 )
