@@ -113,6 +113,7 @@ def _compiled(schema: bytes) -> tuple[bytes, Render, bool]:
         json.dumps(read, ensure_ascii=False).encode()
     except UnicodeEncodeError as problem:
         raise AvroError("its schema has a name with half of a surrogate pair, which is no character") from problem
+    read = _without_wrappers(read)
     compiler = _Compiler()
     wire, render = compiler.compile(read, "")
     types = _payload_types(read)
@@ -120,6 +121,27 @@ def _compiled(schema: bytes) -> tuple[bytes, Render, bool]:
         end = ',"avro_types":' + json.dumps(types, ensure_ascii=False, separators=(",", ":")) + "}"
         return json.dumps(wire).encode(), lambda value: render(value)[:-1] + end, compiler.is_recursive
     return json.dumps(wire).encode(), render, compiler.is_recursive
+
+
+def _without_wrappers(schema: Any) -> Any:
+    """Return a schema in which no object only wraps another type, as {"type": {"type": "long"}} does.
+
+    A label of such an object, a `logicalType` say, is ignored: Avro defines labels for the type itself.
+    """
+    if isinstance(schema, list):
+        return [_without_wrappers(branch) for branch in schema]
+    if not isinstance(schema, dict) or "type" not in schema:
+        return schema
+    kind = schema["type"]
+    if isinstance(kind, (dict, list)):
+        return _without_wrappers(kind)
+    if kind == "array":
+        return schema | {"items": _without_wrappers(schema["items"])}
+    if kind == "map":
+        return schema | {"values": _without_wrappers(schema["values"])}
+    if kind in ("record", "error"):
+        return schema | {"fields": [field | {"type": _without_wrappers(field["type"])} for field in schema["fields"]]}
+    return schema
 
 
 def _payload_types(schema: Any) -> dict[str, str]:
@@ -352,6 +374,8 @@ _PRIMITIVES: dict[str, Render] = {
 def _logical(schema: dict[str, Any]) -> Render | None:
     # None for a logical type that is unknown or does not fit its type: Avro says to read the type beneath.
     logical, kind = schema.get("logicalType"), schema["type"]
+    if not isinstance(logical, str):
+        return None
     if logical == "decimal" and kind in ("bytes", "fixed"):
         scale = schema.get("scale", 0)
         return _decimal(scale) if isinstance(scale, int) and scale >= 0 else None
@@ -362,7 +386,7 @@ def _logical(schema: dict[str, Any]) -> Render | None:
     if (kind, logical) == ("int", "date"):
         return lambda value: f'"{_day(value)}"'
     if (kind, logical) in _TIMES:
-        return _time(_TIMES[kind, str(logical)])
+        return _time(_TIMES[kind, logical])
     if kind == "long" and logical in _TIMESTAMPS:
         return _timestamp(*_TIMESTAMPS[logical])
     return None

@@ -142,6 +142,60 @@ def test_a_logical_type_that_is_unknown_is_read_as_the_type_beneath():
     assert labelled("int", {"type": "int", "logicalType": "timestamp-micros"}, 5) == ["5"]
 
 
+@pytest.mark.parametrize("label", [["timestamp-micros"], {"name": "timestamp-micros"}, 7, None], ids=repr)
+def test_a_logical_type_that_is_no_text_is_ignored(label: Any):
+    assert field({"type": "long", "logicalType": label}, 5) == ["5"]
+    assert field({"type": "fixed", "name": "f", "size": 2, "logicalType": label}, b"\x00\xff") == ['"AP8="']
+    assert field({"type": "array", "items": {"type": "int", "logicalType": label}}, [5]) == ["[5]"]
+
+
+# fastavro writes none of these schemas, so the bytes are written under the plain type.
+@pytest.mark.parametrize(
+    ("plain", "wrapped", "value", "text"),
+    [
+        ("long", {"type": MICROS}, 0, '"1970-01-01T00:00:00.000000Z"'),
+        ("long", {"type": {"type": MICROS}}, 0, '"1970-01-01T00:00:00.000000Z"'),
+        ("long", {"type": {"type": "long"}, "logicalType": "timestamp-micros"}, 0, "0"),
+        (["null", "long"], {"type": ["null", "long"]}, 5, "5"),
+        (["null", "long"], {"type": ["null", "long"]}, None, "null"),
+        (
+            ["null", "long"],
+            {"type": ["null", {"type": MICROS}], "logicalType": "date"},
+            0,
+            '"1970-01-01T00:00:00.000000Z"',
+        ),
+        (
+            ["null", "int", "string"],
+            [{"type": {"type": "null"}}, {"type": DATE}, {"type": {"type": "string"}}],
+            5,
+            '"1970-01-06"',
+        ),
+        (
+            ["null", "int", "string"],
+            [{"type": {"type": "null"}}, {"type": DATE}, {"type": {"type": "string"}}],
+            None,
+            "null",
+        ),
+        (
+            {"type": "array", "items": "int"},
+            {"type": {"type": "array", "items": {"type": DATE}}},
+            [5],
+            '["1970-01-06"]',
+        ),
+        (
+            {"type": "map", "values": "int"},
+            {"type": {"type": "map", "values": {"type": DATE}}},
+            {"a": 5},
+            '{"a":"1970-01-06"}',
+        ),
+        (record("inner", day="int"), {"type": record("inner", day={"type": DATE})}, {"day": 5}, '{"day":"1970-01-06"}'),
+    ],
+    ids=repr,
+)
+def test_a_type_in_an_object_of_its_own_is_read_as_the_type(plain: Any, wrapped: Any, value: Any, text: str):
+    assert labelled(plain, wrapped, value) == [text]
+
+
 def test_uuids_and_durations():
     value = uuid.UUID(int=5)
     assert field({"type": "string", "logicalType": "uuid"}, str(value)) == [f'"{value}"']
@@ -271,6 +325,17 @@ def test_what_json_does_not_tell_of_a_payload_is_told_beside_it():
         "again": "timestampTz", "list": "[]", "parts": "bytes[]", "documents": "json[]", "moments": "timestampTz[]",
         "fixed": "bytes",
     }  # fmt: skip
+
+
+def test_what_is_told_of_a_payload_is_told_of_a_type_in_an_object_too():
+    payload = record("payload", bytes=["null", "bytes"], document=["null", "string"])
+    wrapped = record("payload", bytes={"type": ["null", {"type": "bytes"}]}, document=["null", {"type": JSON}])
+    content = avro(record("event", payload=["null", payload]), {"payload": {"bytes": b"\xff", "document": "{}"}})
+    (line,) = json_records(with_schema(content, record("event", payload={"type": ["null", {"type": wrapped}]})))
+    assert json.loads(line) == {
+        "payload": {"bytes": "/w==", "document": "{}"},
+        "avro_types": {"bytes": "bytes", "document": "json"},
+    }
 
 
 def test_where_there_is_nothing_to_tell_nothing_is_told():
