@@ -103,7 +103,7 @@ are called after them. Names of models have lower-case letters, digits and _.
 _RESULT = """
   0  done, or nothing to do
   1  --check: a model is missing, or no longer fits the records; a sentence names each
-  2  usage or configuration: a file that is no YAML, a table that --keys names and no record is of
+  2  the command or the configuration is wrong: a file that is no YAML, a table that --keys names and no record is of
   4  a fault that a retry may cure
 
 Standard output is one line of JSON: written, unchanged, not_written by reason, columns_added, models_with_new_columns,

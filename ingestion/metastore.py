@@ -18,8 +18,8 @@ The environment names the metastore of conf/shared and conf/shared-iceberg: RECO
 is the directory of the tables. The database must exist, and the user must be allowed to create tables in it. You can
 run the command again: it leaves an existing metastore unchanged.
 
-Standard output is one line of JSON: created, version, seconds. Exit codes: 0 done; 2 usage or configuration; 4 a fault
-that a retry may cure.
+Standard output is one line of JSON: created, version, seconds. Exit codes: 0 done; 2 the command or the
+configuration is wrong; 4 a fault that a retry may cure.
 """
 
 # The version of the metastore's tables that Spark's own Hive client knows.

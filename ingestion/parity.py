@@ -20,9 +20,9 @@ difference. This job reads the newest row of each test, or the rows of one run. 
 
   0  every row in scope matches
   1  differences are confirmed: look at reconcile_parity_differences
-  2  usage or configuration, or there is no comparison yet
-  3  some rows cannot be decided: first repair the records in quarantine and the pending rows
-  4  some rows are in flight, and nothing is worse: test again later, or with a later snapshot
+  2  the command or the configuration is wrong, or there is no comparison yet
+  3  some rows are unprovable, none is confirmed: first repair the records in quarantine and the pending rows
+  4  some rows are in flight, none is confirmed or unprovable: test again later, or with a later snapshot
 
 Standard output is one line of JSON: comparisons, and the sums of their compared, matched, confirmed, unprovable and
 in_flight rows.

@@ -20,7 +20,7 @@ and SIGTERM end it within seconds: the statement that runs is cancelled, and wri
 
   0  dbt did everything
   1  models or tests failed; dbt has named them
-  2  usage or configuration
+  2  the command or the configuration is wrong
   4  it was asked to stop: run the same command again
 """
 

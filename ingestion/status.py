@@ -22,7 +22,7 @@ the view.
 
   0  nothing is wrong
   1  data are wrong or missing: records in quarantine, differences that parity confirmed, records without an object
-  2  usage or configuration
+  2  the command or the configuration is wrong
   3  somebody has to look: objects that no model reads, columns that are not as declared, pending rows, rows that parity
      cannot decide
   4  time may cure it: models that have not applied all of staging, rows in flight, no append within --appended-within

@@ -37,7 +37,8 @@ also dbt. unreadable counts records without an object; the job names the file an
 is null if the search for hidden files takes longer than the run.
 
 Exit codes: 0 done, also with unreadable records (--expect fail refuses them); 1 a file cannot be read or was written
-to, records are not as expected, or dbt failed; 2 usage or configuration; 4 a fault that a retry may cure.
+to, records are not as expected, or dbt failed; 2 the command or the configuration is wrong; 4 a fault that a
+retry may cure.
 """
 
 SPANNER_HELP = """
@@ -49,8 +50,8 @@ without credentials.
 Standard output is one line of JSON: windows, records, backfill_records, first_batch, last_batch, cut_time (every commit
 up to this time is in staging), seconds; with --expect also expectations, with --dbt also dbt.
 
-Exit codes: 0 done; 1 records are not as expected, or dbt failed; 2 usage or configuration; 4 a fault that a retry may
-cure.
+Exit codes: 0 done; 1 records are not as expected, or dbt failed; 2 the command or the configuration is wrong; 4 a
+fault that a retry may cure.
 """
 
 BIGTABLE_HELP = """
@@ -66,8 +67,8 @@ credentials.
 Standard output is one line of JSON: rounds, records, backfill_records, first_batch, last_batch, low_watermark, seconds;
 with --expect also expectations, with --dbt also dbt.
 
-Exit codes: 0 done; 1 records are not as expected, or dbt failed; 2 usage or configuration; 4 a fault that a retry may
-cure.
+Exit codes: 0 done; 1 records are not as expected, or dbt failed; 2 the command or the configuration is wrong; 4 a
+fault that a retry may cure.
 """
 
 TABLE_HELP = """
@@ -78,8 +79,8 @@ DELETE, an overwrite, a restore), or whose history since the last run is gone, i
 the whole table, and appends the records that staging does not have.
 
 Standard output is one line of JSON: tables (that had new rows), records, first_batch, last_batch, seconds. Exit codes:
-0 done; 1 a row is too long; 2 usage or configuration, or a table that was not only appended to; 4 a fault that a retry
-may cure.
+0 done; 1 a row is too long; 2 the command or the configuration is wrong, or a table was not only appended to; 4 a
+fault that a retry may cure.
 """
 
 SNAPSHOT_HELP = """
@@ -100,8 +101,8 @@ staging table holds the snapshots of many objects.
 Standard output is one line of JSON: rows, inserted, updated, deleted, unchanged, taken_at, first_batch, last_batch,
 seconds; beside a log: object, rows, position, taken_at, first_batch, last_batch, seconds; with --dbt also dbt.
 
-Exit codes: 0 done; 1 the snapshot is empty, a key is NULL or repeated, a row is too long, or dbt failed; 2 usage or
-configuration; 4 a fault that a retry may cure.
+Exit codes: 0 done; 1 the snapshot is empty, a key is NULL or repeated, a row is too long, or dbt failed; 2 the command
+or the configuration is wrong; 4 a fault that a retry may cure.
 """
 
 

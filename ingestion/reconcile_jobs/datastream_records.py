@@ -129,6 +129,7 @@ def _avro_rows(content: bytes, origin: str, longest: int, found: Accumulator[set
         long = if_long(record, longest, f"record {number}")
         rows.append(_note(long, origin, found) if long else record.encode())
         size += len(rows[-1])
+        # longest: the most bytes that one record may have. A batch ends with the record that takes it beyond this size.
         if len(rows) == _ARROW_ROWS or size > longest:
             yield _rows(rows, origin)
             rows, size = [], 0
@@ -141,7 +142,7 @@ _DATED = re.compile(r"/([^/]+)(?:/\d{2,4}){5}/[^/]+$")
 
 
 def object_of_path(path: str) -> str | None:
-    """Return the object after which Datastream names the directories of a file, None if it does not."""
+    """Return the object whose name a directory of the file has; None if the path is not as Datastream writes it."""
     found = _DATED.search(unquote(path))
     return found[1] if found else None
 

@@ -122,7 +122,7 @@ def _exact_number(text: str, precision: int, scale: int) -> Decimal:
     if number.adjusted() >= precision - scale and number:
         raise NotExact(f"has {number.adjusted() + 1} digits before the decimal point, and {precision - scale} fit")
     try:
-        return number.quantize(Decimal(1).scaleb(-scale), context=_contexts(precision))
+        return number.quantize(Decimal(1).scaleb(-scale), context=_context(precision))
     except Inexact:
         places = "no decimal places" if scale == 0 else f"{scale} decimal places"
         raise NotExact(f"would be rounded to {places}") from None
@@ -133,7 +133,7 @@ def _exact_number(text: str, precision: int, scale: int) -> Decimal:
 _CONTEXTS: dict[int, Context] = {}
 
 
-def _contexts(precision: int) -> Context:
+def _context(precision: int) -> Context:
     if precision not in _CONTEXTS:
         _CONTEXTS[precision] = Context(prec=precision, traps=[Inexact, InvalidOperation])
     return _CONTEXTS[precision]

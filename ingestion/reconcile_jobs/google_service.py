@@ -112,7 +112,7 @@ class GoogleService(ABC):
 
     @abstractmethod
     def explain(self, problem: grpc.RpcError) -> JobError:
-        """Return a failure that no attempt cures as one sentence: what is wrong, and what to do."""
+        """Return the error for a failure that a retry does not cure: one sentence, what is wrong and what to do."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,6 +1,6 @@
-{#- The name of the source macro that a staged record is for, as SQL over the columns of staging. NULL if the record is
-    for `source`, the source of the macro that reads it, or if nothing shows the macro. `of_event`: SQL for the source
-    of a Datastream event, if that is another one. -#}
+{#- For a record of another source, the name of the source macro that should read it, as SQL over the columns of staging.
+    NULL if the record is of `source`, the source of the macro that reads it, or if nothing shows the macro. `of_event`:
+    SQL for the source of a Datastream event, if that is another one. -#}
 {%- macro fitting_macro(source, of_event=none) -%}
 case source
             {%- for other, name in reconcile.source_macros().items() if other != source %}

@@ -22,15 +22,16 @@ lpad(hex({{ reached | join(' + ') }}), 4, '0')
 {%- endif -%}
 {%- endmacro %}
 
-{#- The position goes through the same SQL as a record's coordinates. -#}
+{#- Whether a record is at or after a position, as SQL. The same SQL makes sections of the position and of a record's
+    coordinates, so that their texts can be compared. -#}
 {%- macro _is_after_position(position, coordinates, log_began, next_log_began) -%}
-{%- set places = [] -%}
-{%- set bounds = [] -%}
+{%- set of_record = [] -%}
+{%- set of_position = [] -%}
 {%- for name, sections in coordinates.items() if name in position -%}
-  {%- do places.append(reconcile.identifier('section ' ~ name)) -%}
-  {%- do bounds.append(sections | replace('metadata.' ~ name, reconcile.literal(position[name]))) -%}
+  {%- do of_record.append(reconcile.identifier('section ' ~ name)) -%}
+  {%- do of_position.append(sections | replace('metadata.' ~ name, reconcile.literal(position[name]))) -%}
 {%- endfor -%}
-{%- set is_after = reconcile._joined_sections(places) ~ ' >= ' ~ reconcile._joined_sections(bounds) -%}
+{%- set is_after = reconcile._joined_sections(of_record) ~ ' >= ' ~ reconcile._joined_sections(of_position) -%}
 {{ 'changed_at >= ' ~ reconcile._moment_in_sql(next_log_began) ~ ' or ' if next_log_began -}}
 {{ 'changed_at >= ' ~ reconcile._moment_in_sql(log_began) ~ ' and ' if log_began -}}
 {{ is_after }}

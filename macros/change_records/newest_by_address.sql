@@ -160,12 +160,13 @@ select
     collect_set(_change_sequence) as sequences
     {%- endif %}
 from (
-    {{ reconcile._undone_records(reconcile._all_records(changes, columns, keys, known), undoing) | indent(4) }}
+    {{ reconcile._records_with_undoing(reconcile._all_records(changes, columns, keys, known), undoing) | indent(4) }}
 )
 group by {{ reconcile.key_columns(keys) }}
 {%- endmacro %}
 
-{#- The records that the fold reads: the checked ones, and those of the base table (`known`), if there are any. -#}
+{#- The records that the fold reads: those of `changes` that passed the checks and have a key, and the records of the
+    base table (`known`), if there are any. -#}
 {%- macro _all_records(changes, columns, unique_key, known) -%}
 select {{ reconcile._columns_by_address(columns) | join(', ') }}{{ ', null as _change_base' if known }}
 from {{ changes }}
@@ -176,9 +177,10 @@ union all
 {%- endif %}
 {%- endmacro %}
 
-{#- The records, and of each insert that its transaction undid the first batch with a keyless delete that did so,
-    `_change_undone_in`. Once undone, an insert stays undone, whatever comes: so any order of arrival gives the same. -#}
-{%- macro _undone_records(records, undoing) -%}
+{#- All records, with one more column, `_change_undone_in`: for an insert that its transaction undid, the first batch
+    with a keyless delete that undid it; otherwise NULL. Once undone, an insert stays undone, whatever comes: so any
+    order of arrival gives the same. -#}
+{%- macro _records_with_undoing(records, undoing) -%}
 {%- if undoing -%}
 select
     record.*,

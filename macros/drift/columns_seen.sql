@@ -20,8 +20,9 @@ partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile
 {%- endmacro %}
 
 {#- Compares the range's records with the records before them, and returns {statements, messages}: the statements that
-    write down what is new, none if nothing is, and what the run reports about it. A declared column that no record has
-    ever had ends the run: otherwise the column would silently be NULL. -#}
+    record what is new, an empty list if nothing is (a rebuild always replaces the rows); and the sentences that the run
+    reports about it. A declared column that no record has ever had ends the run: otherwise every row would have NULL
+    there, and nobody would notice. -#}
 {%- macro note_columns(relations, form, fields, range) -%}
   {%- if '_change_fields' not in fields -%}
     {{ return({'statements': [], 'messages': []}) }}

@@ -19,8 +19,8 @@
   {{ return(reconcile._known_purges(staging).values() | max | default(0, true)) }}
 {%- endmacro %}
 
-{#- {property: batch} for all objects. The staging table and the ledger both record a purge, because either may be lost
-    or restored. -#}
+{#- The last purged batch of every object that was purged, as {name of its table property (see `_purge_property`):
+    batch}. The staging table and the ledger both record a purge, because either may be lost or restored. -#}
 {%- macro _known_purges(staging) -%}
   {%- set known = {} -%}
   {%- if reconcile.existing_relation(reconcile.ledger()) -%}

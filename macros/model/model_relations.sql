@@ -1,4 +1,5 @@
-{#- The relations of a model. The caches are temporary views of the session, a set of them for each model. -#}
+{#- The relations of a model. The caches are temporary views of the session, a set of them for each model.
+    `fold_cache` has the fold of the range; of a history, the versions from `recomputed_versions`. -#}
 {%- macro model_relations(this) -%}
   {%- set this = reconcile.destination(this) -%}
   {%- set name = local_md5(reconcile.ledger_name(this))[:12] -%}

@@ -86,45 +86,45 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
     `form`, `inputs` and `as_of`: those of the model, as `model_settings` has them. -#}
 {%- macro complaints_of_snapshot(snapshot, form, inputs, as_of) -%}
   {%- set complaints = [] -%}
-  {%- set of_log = 'its staging table has a snapshot of ' ~ snapshot.object ~ ' beside the log (batch ' ~ snapshot.batch ~ '), and ' -%}
-  {%- set order = inputs.objects[snapshot.object] -%}
-  {%- set kind = 'pg_snapshot' if 'snapshots' in order else none -%}
+  {%- set beginning = 'its staging table has a snapshot of ' ~ snapshot.object ~ ' beside the log (batch ' ~ snapshot.batch ~ '), and ' -%}
+  {%- set properties = inputs.objects[snapshot.object] -%}
+  {%- set kind = 'pg_snapshot' if 'snapshots' in properties else none -%}
   {%- if form.materialized == 'history' -%}
-    {%- do complaints.append(of_log ~ 'a history cannot take snapshots yet; make it a current_state, or let the history read another staging table, without snapshots') -%}
+    {%- do complaints.append(beginning ~ 'a history cannot take snapshots yet; make it a current_state, or let the history read another staging table, without snapshots') -%}
   {%- endif -%}
   {%- if not kind -%}
-    {%- do complaints.append(of_log ~ 'only models of datastream_postgresql take snapshots beside a log so far; stage snapshots of this source into a staging table of their own') -%}
+    {%- do complaints.append(beginning ~ 'only models of datastream_postgresql take snapshots beside a log so far; stage snapshots of this source into a staging table of their own') -%}
   {%- elif snapshot.position_kind != kind -%}
-    {%- do complaints.append(of_log ~ 'its position is a ' ~ snapshot.position_kind ~ ', while the log of this model is compared with a ' ~ kind ~ '; take it with snapshot.py from the database of the log, and stage that') -%}
+    {%- do complaints.append(beginning ~ 'the position of the snapshot is a ' ~ snapshot.position_kind ~ ', but this model needs a ' ~ kind ~ '; take a snapshot of the database of the log with snapshot.py, and stage it') -%}
   {%- endif -%}
   {%- if form.partial_records -%}
-    {%- do complaints.append(of_log ~ 'a model with partial_records cannot take snapshots yet; say `meta: {partial_records: false}`, or read another staging table') -%}
+    {%- do complaints.append(beginning ~ 'a model with partial_records cannot take snapshots yet; say `meta: {partial_records: false}`, or read another staging table') -%}
   {%- endif -%}
   {%- if form.row_ids or form.keyless -%}
-    {%- do complaints.append(of_log ~ 'a model that knows rows by their addresses cannot take snapshots, which have none; say `meta: {row_ids: false}`') -%}
+    {%- do complaints.append(beginning ~ 'a model that knows rows by their addresses cannot take snapshots, which have none; say `meta: {row_ids: false}`') -%}
   {%- endif -%}
   {%- if as_of -%}
-    {%- do complaints.append(of_log ~ 'a run as of an earlier moment does not take snapshots into account yet; run without as_of') -%}
+    {%- do complaints.append(beginning ~ 'a run as of an earlier moment does not take snapshots into account yet; run without as_of') -%}
   {%- endif -%}
-  {%- if order.generations -%}
-    {%- do complaints.append(of_log ~ 'the model declares generations, across which a position says nothing; take the generations out, and stage a new snapshot, which comes after all of them') -%}
+  {%- if properties.generations -%}
+    {%- do complaints.append(beginning ~ 'the model declares generations, across which a position says nothing; take the generations out, and stage a new snapshot, which comes after all of them') -%}
   {%- endif -%}
   {%- set tables = [] -%}
-  {%- for name, properties in inputs.objects.items() -%}{%- do tables.extend((properties.tables or [name]) | map('string')) -%}{%- endfor -%}
+  {%- for name, object in inputs.objects.items() -%}{%- do tables.extend((object.tables or [name]) | map('string')) -%}{%- endfor -%}
   {%- if tables | unique | list | length > 1 -%}
-    {%- do complaints.append(of_log ~ 'the model reads several tables or objects, of which it is one; name one table in the source macro') -%}
+    {%- do complaints.append(beginning ~ 'the model reads several tables or objects, but the snapshot is of only one; name one table in the source macro') -%}
   {%- endif -%}
   {%- if snapshot.key | map('lower') | sort != form.unique_key | map('lower') | sort -%}
-    {%- do complaints.append(of_log ~ 'the key of the snapshot is ' ~ snapshot.key | join(', ') ~ ', while the unique_key of the model is ' ~ form.unique_key | join(', ') ~ '; name the same columns') -%}
+    {%- do complaints.append(beginning ~ 'the key of the snapshot is ' ~ snapshot.key | join(', ') ~ ', while the unique_key of the model is ' ~ form.unique_key | join(', ') ~ '; name the same columns') -%}
   {%- endif -%}
   {%- set types = {} -%}
   {%- for name, type in snapshot.columns.items() -%}{%- do types.update({name | lower: type}) -%}{%- endfor -%}
   {%- for column in form.columns -%}
     {%- set type = types.get(column.name | lower) -%}
     {%- if not type -%}
-      {%- do complaints.append(of_log ~ 'the snapshot has no column ' ~ column.name ~ ', which the model declares; take a snapshot with it, and stage that') -%}
+      {%- do complaints.append(beginning ~ 'the snapshot has no column ' ~ column.name ~ ', which the model declares; take a snapshot with it, and stage that') -%}
     {%- elif not reconcile._is_same_type(type, column.type.ddl) -%}
-      {%- do complaints.append(of_log ~ 'column ' ~ column.name ~ ' is ' ~ type ~ ' in the snapshot and ' ~ column.type.ddl ~ ' in the model, which loses digits or does not fit; take a snapshot with that type (--columns), and stage it') -%}
+      {%- do complaints.append(beginning ~ 'column ' ~ column.name ~ ' is ' ~ type ~ ' in the snapshot and ' ~ column.type.ddl ~ ' in the model, which loses digits or does not fit; take a snapshot with that type (--columns), and stage it') -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(complaints) }}

@@ -105,20 +105,20 @@
     their types by rounding. `names`: the columns that the test names; none for all columns of the model. `tolerances`:
     {column: tolerance, or a list of them}. -#}
 {%- macro compared_columns(relation, compare_to, keys, names, tolerances) -%}
-  {%- set complaints, sides, own, tolerated_of = [], [], [], {} -%}
+  {%- set complaints, types_of_sides, names_of_model, tolerated_of = [], [], [], {} -%}
   {%- for side in [relation, compare_to] -%}
     {%- set types = {} -%}
     {%- for column in adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(side) ~ ' where false') -%}
       {%- do types.update({column.name | lower: column.dtype}) -%}
-      {%- do own.append(column.name) if not sides -%}
+      {%- do names_of_model.append(column.name) if not types_of_sides -%}
     {%- endfor -%}
-    {%- do sides.append(types) -%}
+    {%- do types_of_sides.append(types) -%}
   {%- endfor -%}
   {%- for name, declared in tolerances.items() -%}{%- do tolerated_of.update({name | lower: declared}) -%}{%- endfor -%}
   {%- set columns, incomparable = [], [] -%}
   {%- set integers = ['tinyint', 'smallint', 'int', 'bigint'] -%}
-  {%- for name in (keys + (names or own)) | unique -%}
-    {%- set types = [sides[0].get(name | lower), sides[1].get(name | lower)] -%}
+  {%- for name in (keys + (names or names_of_model)) | unique -%}
+    {%- set types = [types_of_sides[0].get(name | lower), types_of_sides[1].get(name | lower)] -%}
     {%- for side, type in [(relation, types[0]), (compare_to, types[1])] if not type -%}
       {%- do complaints.append(reconcile.ledger_name(side) ~ ' has no column ' ~ name ~ '; name the columns to compare in `columns`') -%}
     {%- endfor -%}

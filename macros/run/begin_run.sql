@@ -52,7 +52,7 @@
   {%- endif -%}
   {%- set present = [] -%}
   {%- for node in reconcile.reconciled_nodes() -%}{%- do present.append(reconcile.ledger_name(reconcile.relation_of(node)) | lower) -%}{%- endfor -%}
-  {%- set schemas, staging, orders, snapshots, built = [], [], [], [], {} -%}
+  {%- set schemas, staging, orders, reads_postgresql, built = [], [], [], [], {} -%}
   {%- for node in reconcile.reconciled_nodes() if node.unique_id in selected_resources -%}
     {%- set inputs = reconcile.model_inputs(node) -%}
     {%- set destination = reconcile.destination(reconcile.relation_of(node)) -%}
@@ -65,7 +65,7 @@
     {%- do built.update({name: node.name}) -%}
     {%- do schemas.append(reconcile.qualified_schema(destination)) -%}
     {%- do staging.extend(inputs.relations | map('string') | list) -%}
-    {%- for object in inputs.objects.values() -%}{%- do orders.append(object.coordinates | join(', ') ~ (' of PostgreSQL' if 'snapshots' in object else '')) -%}{%- do snapshots.append('snapshots' in object) -%}{%- endfor -%}
+    {%- for object in inputs.objects.values() -%}{%- do orders.append(object.coordinates | join(', ') ~ (' of PostgreSQL' if 'snapshots' in object else '')) -%}{%- do reads_postgresql.append('snapshots' in object) -%}{%- endfor -%}
   {%- endfor -%}
   {%- if as_of.position == 'batch' and staging | unique | list | length > 1 -%}
     {{ exceptions.raise_compiler_error('as_of: {batch: ' ~ as_of.value ~ '} is a batch of one staging table, and the selected models read ' ~ staging | unique | sort | join(', ')
@@ -73,7 +73,7 @@
   {%- elif as_of.position == 'sequence' and orders | unique | list | length > 1 -%}
     {{ exceptions.raise_compiler_error('as_of: {sequence: ...} is a position in one order, and the selected models have several orders (' ~ orders | unique | sort | join('; ')
         ~ '); select models of one source with --select.') }}
-  {%- elif as_of.position == 'pg_snapshot' and false in snapshots -%}
+  {%- elif as_of.position == 'pg_snapshot' and false in reads_postgresql -%}
     {{ exceptions.raise_compiler_error('as_of: {pg_snapshot: ...} is a position of PostgreSQL, and a selected model reads another source; select models of PostgreSQL with --select.') }}
   {%- endif -%}
   {%- for schema in schemas | unique -%}

@@ -25,7 +25,7 @@ lateral view inline(array(
     {{ reconcile.parsed_record('snapshot string, taken_at string, change string, key string, row map<string, variant>, _corrupt_record string') }}
 )) difference
 {%- endset -%}
-{%- set placed -%}
+{%- set changes -%}
 select
     *,
     case when change in ('insert', 'update', 'delete') then change end as change_type,
@@ -35,7 +35,7 @@ from (
 {{ differences }}
 ) as differences
 {%- endset -%}
-{%- set checked = reconcile.typed_payload(placed, columns, 'cast(fields as array<string>)') -%}
+{%- set checked = reconcile.typed_payload(changes, columns, 'cast(fields as array<string>)') -%}
 {%- set judged -%}
 select
     *,

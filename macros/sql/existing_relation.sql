@@ -1,15 +1,16 @@
 {#- The relation of this name with its type, or none if there is none. dbt-spark finds no relation whose schema has a
-    catalog: of what Spark lists in `lake.raw`, dbt-spark notes the schema as `raw`. So Spark is asked here: once for a
-    schema and a run, as dbt does. -#}
+    catalog: for a table that Spark lists in `lake.raw`, its cache has the schema `raw`. So this macro asks Spark: once
+    for each schema in a run, as dbt does. -#}
 {%- macro existing_relation(relation) -%}
-  {%- if reconcile.catalog_of(relation) is none or reconcile.has_database(relation) -%}
+  {%- if reconcile.catalog_of(relation) is none or reconcile.catalog_is_database(relation) -%}
     {{ return(load_relation(relation)) }}
   {%- elif not execute -%}
     {{ return(none) }}
   {%- endif -%}
   {%- set name = relation.identifier | lower -%}
   {%- set type = reconcile._listed_in_schema(relation).get(name) -%}
-  {#- dbt build makes relations by materializations of its own, which a test may compare with. -#}
+  {#- In a dbt build, seeds and other materializations of dbt make relations too. A test may compare with one of them,
+      so a schema without the relation is listed again. -#}
   {%- if not type and flags.WHICH == 'build' and model.resource_type == 'test' -%}
     {%- do graph.reconcile_listed.pop(reconcile.schema_name(relation) | lower) -%}
     {%- set type = reconcile._listed_in_schema(relation).get(name) -%}
@@ -17,9 +18,10 @@
   {{ return(relation.incorporate(type=type) if type else none) }}
 {%- endmacro %}
 
-{#- Notes relations that a run has made, which dbt notes for itself where it finds them. -#}
+{#- Adds relations that the run has made to the list of their schema. dbt itself does so for relations that it can
+    find. -#}
 {%- macro note_relations(relations) -%}
-  {%- for relation in relations if reconcile.catalog_of(relation) is not none and not reconcile.has_database(relation) -%}
+  {%- for relation in relations if reconcile.catalog_of(relation) is not none and not reconcile.catalog_is_database(relation) -%}
     {%- do reconcile._listed_in_schema(relation).update({relation.identifier | lower: relation.type | string}) -%}
   {%- endfor -%}
 {%- endmacro %}

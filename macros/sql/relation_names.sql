@@ -8,14 +8,14 @@
 {#- The parts of a relation's name, not quoted: [schema, table] or [catalog, schema, table]. -#}
 {%- macro name_parts(relation) -%}
   {%- set schema = relation.schema | string -%}
-  {%- set parts = ([relation.database] if reconcile.has_database(relation) else []) + schema.split('.') + [relation.identifier] -%}
+  {%- set parts = ([relation.database] if reconcile.catalog_is_database(relation) else []) + schema.split('.') + [relation.identifier] -%}
   {%- do reconcile._refuse_name(parts, parts | join('.')) -%}
   {{ return(parts) }}
 {%- endmacro %}
 
 {#- Whether the adapter gives the catalog of a relation, or of a node, as its database. Old projects of dbt-spark name
     the schema there once more. -#}
-{%- macro has_database(relation) -%}
+{%- macro catalog_is_database(relation) -%}
   {{ return(true if relation.database and relation.database != relation.schema else false) }}
 {%- endmacro %}
 
@@ -98,7 +98,7 @@
 
 {#- The relation that a node makes, or that a source names. -#}
 {%- macro relation_of(node) -%}
-  {{ return(reconcile._relation(([node.database] if reconcile.has_database(node) else []) + (node.schema | string).split('.') + [node.get('identifier') or node.alias])) }}
+  {{ return(reconcile._relation(([node.database] if reconcile.catalog_is_database(node) else []) + (node.schema | string).split('.') + [node.get('identifier') or node.alias])) }}
 {%- endmacro %}
 
 {#- Whether a relation is the one that a node makes. -#}
@@ -112,7 +112,7 @@
   {%- set catalog = reconcile.catalog_of(relation) -%}
   {%- set moved = ([catalog] if catalog and parts | length == 2 else []) + parts -%}
   {%- do reconcile._refuse_name(moved, moved | join('.')) -%}
-  {%- if reconcile.has_database(relation) -%}
+  {%- if reconcile.catalog_is_database(relation) -%}
     {{ return(relation.incorporate(path={'database': moved[0], 'schema': moved[1]})) }}
   {%- endif -%}
   {{ return(relation.incorporate(path={'schema': moved[:-1] | join('.')})) }}

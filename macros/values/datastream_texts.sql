@@ -136,11 +136,11 @@ if(
 {#- A time of day, with or without an offset, with six digits after the second, as from Avro: a JSON file may leave out
     zeros. -#}
 {%- macro _text_of_time(text) -%}
-{%- set form = '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$' -%}
+{%- set pattern = '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$' -%}
 {%- set group = [] -%}
-{%- for number in range(8) -%}{%- do group.append('regexp_extract(' ~ text ~ ', ' ~ reconcile.literal(form) ~ ', ' ~ number ~ ')') -%}{%- endfor -%}
+{%- for number in range(8) -%}{%- do group.append('regexp_extract(' ~ text ~ ', ' ~ reconcile.literal(pattern) ~ ', ' ~ number ~ ')') -%}{%- endfor -%}
 if(
-            {{ text }} rlike {{ reconcile.literal(form) }},
+            {{ text }} rlike {{ reconcile.literal(pattern) }},
             concat({{ group[1] }}, ':', lpad({{ group[2] }}, 2, '0'), '.', rpad({{ group[3] }}, 6, '0'), case when {{ group[4] }} = 'Z' then '+00:00' when {{ group[5] }} = '' then '' else concat({{ group[5] }}, ':', lpad({{ group[6] }}, 2, '0'), if({{ group[7] }} in ('', '00'), '', concat(':', {{ group[7] }}))) end),
             null
         )

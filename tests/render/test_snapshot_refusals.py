@@ -85,8 +85,8 @@ REFUSED = [
     ),
     Refusal(
         run(living(beside(snapshot={**OF_THINGS, "position_kind": "scn"}))),
-        [BESIDE + "its position is a scn, while the log of this model is compared with a pg_snapshot; take it with "
-         "snapshot.py from the database of the log, and stage that"],
+        [BESIDE + "the position of the snapshot is a scn, but this model needs a pg_snapshot; take a snapshot of the "
+         "database of the log with snapshot.py, and stage it"],
     ),
     Refusal(
         run(living(beside(meta={"partial_records": True}))),
@@ -104,7 +104,8 @@ REFUSED = [
     ),
     Refusal(
         run(living(beside(table=["shop.orders", "old.orders"]))),
-        [BESIDE + "the model reads several tables or objects, of which it is one; name one table in the source macro"],
+        [BESIDE + "the model reads several tables or objects, but the snapshot is of only one; name one table in the "
+         "source macro"],
     ),
     Refusal(
         run(living(beside(snapshot={**OF_THINGS, "key": ["id", "name"]}))),

@@ -75,7 +75,7 @@ class Client(GoogleService):
         self.source = source
 
     def open(self, method: str, request: Any, response: Any, patience: float) -> Call:
-        """Start a streaming call, which is cancelled when a message is awaited for `patience` seconds.
+        """Start a streaming call. It is cancelled after a wait of `patience` seconds for one message.
 
         `request`, a protobuf message, gets the names of the table and of the app profile.
         """
@@ -114,7 +114,7 @@ class Client(GoogleService):
         return sorted(keys - {b""})
 
     def explain(self, problem: grpc.RpcError) -> JobError:
-        """Return a failure that no attempt cures as one sentence: what is wrong, and what to do."""
+        """Return the error for a failure that a retry does not cure: one sentence, what is wrong and what to do."""
         code, details, source = problem.code(), details_of(problem), self.source
         if without_credentials(problem):
             # Nothing of the details: what libraries say of credentials is not for a log.

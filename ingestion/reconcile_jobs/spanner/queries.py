@@ -122,11 +122,11 @@ class Client(GoogleService):
         return super().failed(problem, failures)
 
     def explain(self, problem: grpc.RpcError) -> JobError:
-        """Return a failure that no attempt cures as one sentence: what is wrong, and what to do."""
+        """Return the error for a failure that a retry does not cure: one sentence, what is wrong and what to do."""
         return explain(problem, self.database)
 
     def open(self, method: str, request: Any, patience: float) -> Call:
-        """Start a streaming call, which is cancelled when a message is awaited for `patience` seconds."""
+        """Start a streaming call. It is cancelled after a wait of `patience` seconds for one message."""
         return self.stream(f"{_SERVICE}/{method}", request, types.PartialResultSet, self._metadata(request), patience)
 
     def rows(self, sql: str, parameters: Mapping[str, str] | None = None) -> list[list[Any]]:
@@ -177,7 +177,7 @@ class Client(GoogleService):
 
 
 def text_value(text: str | None) -> Value:
-    """Return a text, or NULL, as a parameter; INT64 and TIMESTAMP are texts too."""
+    """Return a parameter's value, NULL for None. Spanner takes INT64 and TIMESTAMP values as text too."""
     return Value(null_value=0) if text is None else Value(string_value=text)
 
 
@@ -187,7 +187,7 @@ def _names_session(request: Any) -> bool:
 
 
 def explain(problem: grpc.RpcError, database: DatabaseName) -> JobError:
-    """Return a failure that no attempt cures as one sentence: what is wrong, and what to do."""
+    """Return the error for a failure that a retry does not cure: one sentence, what is wrong and what to do."""
     code, details = problem.code(), details_of(problem)
     if without_credentials(problem):
         # Nothing of the details: what libraries say of credentials is not for a log.

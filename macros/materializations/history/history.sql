@@ -6,8 +6,8 @@
     {%- set parsed = reconcile.parse_range(relations, settings, range) -%}
     {%- set keyless_count = reconcile.count_keyless_deletes(
           relations.changes_cache, form.keyless, form.unique_key) -%}
-    {%- set fold = reconcile.recomputed_versions(relations, form, range, keyless_count) -%}
-    {%- do reconcile.run_statements([reconcile.cached(relations.fold_cache, fold)]) -%}
+    {%- set versions = reconcile.recomputed_versions(relations, form, range, keyless_count) -%}
+    {%- do reconcile.run_statements([reconcile.cached(relations.fold_cache, versions)]) -%}
     {%- set counts = reconcile.one_row(
           reconcile.version_counts_with_keyless_deletes(relations, form.keyless, form.unique_key, range) if keyless_count
           else reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered, form.keyless)) -%}

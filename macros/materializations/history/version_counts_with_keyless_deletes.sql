@@ -9,9 +9,10 @@
       ['duplicate', 'superseded', 'pending', 'applied', 'deleted', 'tombstoned']) }}
 {%- endmacro %}
 
-{#- The counts of the keyless deletes of a range, each counted once for its place and sequence. `is_known`: an earlier
-    range has applied the delete. `ended`: how many versions it ends. `records_before`: how many records that it covers
-    are before it in the order. `known`: the table of the keyless deletes of earlier ranges, none if there are none. -#}
+{#- The counts of the keyless deletes of a range, each counted once for its place and sequence. `records`: how many
+    copies of the delete the range holds. `is_known`: an earlier range has applied the delete. `ended`: how many versions
+    it ends. `records_before`: how many records that it covers are before it in the order. `known`: the table of the
+    keyless deletes of earlier ranges, none if there are none. -#}
 {%- macro _ending_counts(relations, keyless, keys, known) -%}
 {%- set by_address = 'true' if keyless.kind == 'row_deletes' else 'false' -%}
 select
