@@ -570,7 +570,7 @@ def test_the_command_says_what_it_did_in_one_line(place: Place, tmp_path: Path):
     assert [row.origin for row in staged_by(place.spark, tmp_path) if row.object != CUT] == ["bigtable/backfill"]
 
 
-def wait_for(condition: Any, seconds: float = 120) -> None:
+def wait_for(condition: Any, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"

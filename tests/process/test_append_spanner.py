@@ -576,7 +576,7 @@ def test_a_backfill_that_is_stopped_in_the_middle_happens_once(
 # With an interval
 
 
-def wait_for(condition: Any, seconds: float = 120) -> None:
+def wait_for(condition: Any, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
