@@ -260,7 +260,8 @@ def arguments(
         "--key",
         type=_names,
         metavar="NAME,...",
-        help="the columns that identify a row, never NULL (default: those that the records of the log name)",
+        help="the columns that identify a row, never NULL; required for a table without a log (default beside a log: "
+        "those that its records name)",
     )
     snapshot.add_argument(
         "--object",
@@ -276,7 +277,8 @@ def arguments(
     snapshot.add_argument(
         "--at",
         metavar="TIME",
-        help="when the snapshot was taken, for example 2026-05-01T09:00:00Z (default: the time in its table)",
+        help="when the snapshot was taken, for example 2026-05-01T09:00:00Z; not beside a log (default: the time in "
+        "its table)",
     )
     snapshot.add_argument(
         "--allow-empty", action="store_true", help="accept a snapshot without rows, which deletes every row"

@@ -1,7 +1,8 @@
 {#- The newest record of each key among checked records, as a row of the base table, and the account of the key's
     records: `_change_records` is their number, `_change_sequences` the set of their sequences. Copies of one record
-    differ only in their batch. The earliest copy counts, so that a rebuild gives what the increments gave. A record
-    without a key is a keyless delete, and not a record of a row. -#}
+    have the same sequence and values; their batches may differ, and so may their ids and times. The copy of the
+    earliest batch counts, so that a rebuild gives what the increments gave. A record without a key is a keyless delete,
+    and not a record of a row. -#}
 {%- macro newest_records(changes, form) -%}
 {%- set keys = form.unique_key -%}
 select newest.*, records as _change_records, sequences as _change_sequences

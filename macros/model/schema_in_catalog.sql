@@ -1,6 +1,7 @@
 {#- The schema of a node with the catalog that its `meta: {catalog: lake}` names, for the `generate_schema_name` of a
     project of dbt-spark: `analytics` becomes `lake.analytics`. `ref`, the tests and the docs of dbt then have the same
-    name as this package. `schema`: with a catalog of its own only if the node is to be in it. -#}
+    name as this package. `schema` may begin with a catalog, as `ice.analytics` of a profile: a catalog that the node declares
+    replaces it. -#}
 {%- macro schema_in_catalog(schema, node) -%}
   {%- set catalog = reconcile.declared_catalog(node) if node else none -%}
   {{ return(catalog ~ '.' ~ schema.split('.')[-1] if catalog else schema) }}

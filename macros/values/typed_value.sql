@@ -101,6 +101,7 @@ case when {{ text }} rlike {{ reconcile.literal(usual) }} then try_cast({{ text 
 if(exists({{ list }}, x -> {{ reconcile._element_text('x') }} is not null and {{ element }} is null), null, transform({{ list }}, x -> {{ element }}))
 {%- endmacro %}
 
+{#- NULL if the types cannot hold one of the keys or values, or if two keys become equal. -#}
 {%- macro _map(field, type, round) -%}
 {%- set map = 'try_cast(' ~ reconcile._container(field) ~ ' as map<string, variant>)' -%}
 {%- set key = reconcile.typed_value('k', type.key, round) -%}

@@ -31,8 +31,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 # What begins a field. Neither character can stand in the text of a value, so a row is the fields without separators.
 NULL, VALUE = "~", "="
 
-# So many fields of a row are hashed together. With digests in place of long texts a field has at most 65 characters,
-# and a VARCHAR2 of Oracle 4,000: a wider row is the hashes of its groups.
+# The number of fields that are hashed together; a row of more fields is the hashes of its groups. A VARCHAR2 of Oracle
+# has 4,000 characters. With digests a field has at most 65; only texts and bytes of a key, which are never digests, may
+# be longer.
 GROUP = 50
 
 _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
