@@ -9,7 +9,7 @@ from typing import Protocol
 
 from reconcile_jobs.process.errors import Fault
 from reconcile_jobs.proofs.canonical_form import Field
-from reconcile_jobs.proofs.dialect import Dialect
+from reconcile_jobs.proofs.dialect import HALF, Dialect
 
 __all__ = ["Bucket", "Comparison", "Row", "Side", "Table", "compared"]
 
@@ -144,8 +144,7 @@ def _check_seen(within: Sequence[str], seen: set[str]) -> None:
 def _check_counted(within: Sequence[str], rows: Sequence[Row], buckets: Mapping[str, Bucket]) -> None:
     """Compare the rows that were read with the sums of the buckets that they were read for."""
     counted = sum(buckets[number].rows for number in within if number in buckets)
-    # The two halves of a hash, as the dialects number them.
-    sums = [sum(int(row.digest[first : first + 15], 16) for row in rows) for first in (0, 15)]
+    sums = [sum(int(row.digest[first : first + HALF], 16) for row in rows) for first in (0, HALF)]
     expected = [
         sum(getattr(buckets[number], half) for number in within if number in buckets) for half in ("first", "second")
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from reconcile_jobs.jdbc.database import Database
 from reconcile_jobs.proofs.canonical_form import GROUP, NULL, VALUE, Field, inexact
 
 __all__ = ["HALF", "Dialect"]
@@ -28,18 +29,22 @@ class Dialect(ABC):
     # What keeps a subquery from being merged, where its hashes would then be computed for each use of them.
     hint = ""
     fence = ""
+    # What writes a whole number as a text, with {} in its place.
+    text = "CAST({} AS CHAR)"
+    # The database whose snapshots quote identifiers as its proofs do.
+    database: Database
 
-    @abstractmethod
     def quoted(self, name: str) -> str:
         """Return an identifier as SQL, whatever it holds."""
+        return self.database.quoted(name)
 
     @abstractmethod
     def value(self, field: Field, x: str) -> str:
         """Return the canonical text of a value that is not NULL, given the column as SQL. Raises Unprovable."""
 
-    @abstractmethod
     def concatenated(self, parts: Sequence[str]) -> str:
-        """Return texts one after the other."""
+        """Return texts one after the other; none of them is NULL."""
+        return f"CONCAT({', '.join(parts)})"
 
     @abstractmethod
     def hashed(self, text: str) -> str:
@@ -49,13 +54,13 @@ class Dialect(ABC):
     def number(self, digits: str) -> str:
         """Return the whole number that so many (HALF) hexadecimal digits are."""
 
-    @abstractmethod
     def total(self, number: str) -> str:
         """Return the exact sum of such numbers, as a text."""
+        return self.text.format(f"SUM({number})")
 
     def count(self) -> str:
         """Return the number of rows, as a text."""
-        return "CAST(COUNT(*) AS CHAR)"
+        return self.text.format("COUNT(*)")
 
     def part(self, text: str, first: int, length: int) -> str:
         """Return some of a text's characters; the first is 1."""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from hashlib import sha256
 
-from reconcile_jobs.jdbc.database import Database
 from reconcile_jobs.jdbc.mysql import MySQL as MySQLDatabase
 from reconcile_jobs.jdbc.oracle import Oracle as OracleDatabase
 from reconcile_jobs.jdbc.postgresql import PostgreSQL as PostgreSQLDatabase
@@ -48,24 +47,28 @@ def _bits(a: str, *, floor_of_log2: str, power_of_two: str, least: str, greatest
     return f"({exponent} + 1022)", f"{a} / {power_of_two.format(exponent)} * 4503599627370496"
 
 
-class PostgreSQL(Dialect):
+class _LikePostgreSQL(Dialect):
+    """What PostgreSQL and Spanner's PostgreSQL write alike. The sum of a bigint is a numeric."""
+
+    text = "{}::text"
+    database = PostgreSQLDatabase()
+
+    def concatenated(self, parts: Sequence[str]) -> str:
+        """None of them is NULL."""
+        return f"({' || '.join(parts)})"
+
+
+class PostgreSQL(_LikePostgreSQL):
     """PostgreSQL 13 and later."""
 
     name = "postgresql"
     fence = " OFFSET 0"
-    _database: Database = PostgreSQLDatabase()
-
-    def quoted(self, name: str) -> str:
-        """As in snapshots."""
-        return self._database.quoted(name)
 
     def value(self, field: Field, x: str) -> str:
         """Bits of floats are there to be had; years are AD, and no infinities."""
         given = field.expression.replace("{}", x)
         match field.kind:
-            case "boolean" if field.source_type == "boolean":
-                return f"CASE WHEN {x} THEN '1' ELSE '0' END"
-            case "number" if field.source_type == "boolean":
+            case "number" | "boolean" if field.source_type == "boolean":
                 return f"CASE WHEN {x} THEN '1' ELSE '0' END"
             case "number" | "boolean":
                 if field.source_type in ("smallint", "integer", "bigint", "oid"):
@@ -93,10 +96,6 @@ class PostgreSQL(Dialect):
     def _moment(self, x: str) -> str:
         return f"to_char({x}, 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
 
-    def concatenated(self, parts: Sequence[str]) -> str:
-        """None of them is NULL."""
-        return f"({' || '.join(parts)})"
-
     def hashed(self, text: str) -> str:
         """Of ASCII, whatever the database's encoding is."""
         return f"encode(sha256(convert_to({text}, 'UTF8')), 'hex')"
@@ -105,25 +104,13 @@ class PostgreSQL(Dialect):
         """As bits."""
         return f"('x' || {digits})::bit(60)::bigint"
 
-    def total(self, number: str) -> str:
-        """The sum of a bigint is a numeric."""
-        return f"SUM({number})::text"
-
-    def count(self) -> str:
-        """As a text."""
-        return "COUNT(*)::text"
-
 
 class MySQL(Dialect):
     """MySQL 8.0.22 and later, MariaDB 10.5 and later."""
 
     name = "mysql"
     session = ("SET SESSION time_zone = '+00:00'",)
-    _database: Database = MySQLDatabase()
-
-    def quoted(self, name: str) -> str:
-        """As in snapshots."""
-        return self._database.quoted(name)
+    database = MySQLDatabase()
 
     def value(self, field: Field, x: str) -> str:
         """Bits of floats are computed; dates with zeros have no canonical form."""
@@ -166,10 +153,6 @@ class MySQL(Dialect):
         )
         return f"LOWER(LPAD(HEX({bits}), 16, '0'))"
 
-    def concatenated(self, parts: Sequence[str]) -> str:
-        """None of them is NULL."""
-        return f"CONCAT({', '.join(parts)})"
-
     def hashed(self, text: str) -> str:
         """Of ASCII, whatever the connection's character set is."""
         return f"SHA2({text}, 256)"
@@ -177,10 +160,6 @@ class MySQL(Dialect):
     def number(self, digits: str) -> str:
         """Through decimal digits."""
         return f"CAST(CONV({digits}, 16, 10) AS UNSIGNED)"
-
-    def total(self, number: str) -> str:
-        """The sum of whole numbers is a decimal."""
-        return f"CAST(SUM({number}) AS CHAR)"
 
 
 class Oracle(Dialect):
@@ -190,11 +169,8 @@ class Oracle(Dialect):
     session = ("ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,' NLS_CALENDAR = 'GREGORIAN'",)
     digests = True
     hint = "/*+ NO_MERGE */ "
-    _database: Database = OracleDatabase()
-
-    def quoted(self, name: str) -> str:
-        """As in snapshots."""
-        return self._database.quoted(name)
+    text = "TO_CHAR({}, 'TM9')"
+    database = OracleDatabase()
 
     def value(self, field: Field, x: str) -> str:
         """Bits of floats are there to be had; a text of no characters is NULL, but a CLOB of none is not."""
@@ -262,24 +238,12 @@ class Oracle(Dialect):
         """A NUMBER holds 38 digits."""
         return f"TO_NUMBER({digits}, '{'X' * 15}')"
 
-    def total(self, number: str) -> str:
-        """Of up to 10 ** 19 rows."""
-        return f"TO_CHAR(SUM({number}), 'TM9')"
-
-    def count(self) -> str:
-        """As a text."""
-        return "TO_CHAR(COUNT(*), 'TM9')"
-
 
 class SQLServer(Dialect):
     """SQL Server 2019 and later, which can write UTF-8."""
 
     name = "sqlserver"
-    _database: Database = SQLServerDatabase()
-
-    def quoted(self, name: str) -> str:
-        """As in snapshots."""
-        return self._database.quoted(name)
+    database = SQLServerDatabase()
 
     def value(self, field: Field, x: str) -> str:
         """Bits of floats are there to be had; a time may be finer than a microsecond."""
@@ -348,6 +312,7 @@ class Spanner(Dialect):
     """Spanner's GoogleSQL."""
 
     name = "spanner"
+    text = "CAST({} AS STRING)"
 
     def quoted(self, name: str) -> str:
         """In backticks, in which a backslash escapes."""
@@ -398,10 +363,6 @@ class Spanner(Dialect):
             f"'{_MINUS_INFINITY}') ELSE {text} END"
         )
 
-    def concatenated(self, parts: Sequence[str]) -> str:
-        """None of them is NULL."""
-        return f"CONCAT({', '.join(parts)})"
-
     def hashed(self, text: str) -> str:
         """As text."""
         return f"TO_HEX(SHA256({text}))"
@@ -412,22 +373,13 @@ class Spanner(Dialect):
 
     def total(self, number: str) -> str:
         """The sum of an INT64 would be an INT64."""
-        return f"CAST(SUM(CAST({number} AS NUMERIC)) AS STRING)"
-
-    def count(self) -> str:
-        """As a text."""
-        return "CAST(COUNT(*) AS STRING)"
+        return super().total(f"CAST({number} AS NUMERIC)")
 
 
-class SpannerPostgreSQL(Dialect):
+class SpannerPostgreSQL(_LikePostgreSQL):
     """Spanner's PostgreSQL, which has few of PostgreSQL's functions."""
 
     name = "spanner"
-    _database: Database = PostgreSQLDatabase()
-
-    def quoted(self, name: str) -> str:
-        """As in PostgreSQL."""
-        return self._database.quoted(name)
 
     def value(self, field: Field, x: str) -> str:
         """JSON has bytes in hexadecimal digits, which nothing else gives."""
@@ -480,10 +432,6 @@ class SpannerPostgreSQL(Dialect):
         # Nanoseconds are cut from the seconds of an epoch.
         return self.exact_if(f"{x} = date_trunc('microsecond', {x})", text)
 
-    def concatenated(self, parts: Sequence[str]) -> str:
-        """None of them is NULL."""
-        return f"({' || '.join(parts)})"
-
     def hashed(self, text: str) -> str:
         """Of its bytes."""
         return self._hex(f"sha256({text}::bytea)")
@@ -496,20 +444,13 @@ class SpannerPostgreSQL(Dialect):
         )
         return f"({' + '.join(values)})"
 
-    def total(self, number: str) -> str:
-        """The sum of a bigint is a numeric."""
-        return f"SUM({number})::text"
-
-    def count(self) -> str:
-        """As a text."""
-        return "COUNT(*)::text"
-
 
 class Spark(Dialect):
     """Spark SQL, for the tables and views of models."""
 
     name = "spark"
     session = ("SET TIME ZONE 'UTC'",)
+    text = "CAST({} AS STRING)"
 
     def quoted(self, name: str) -> str:
         """As everywhere in the jobs."""
@@ -571,10 +512,6 @@ class Spark(Dialect):
         text = f"replace(date_format({x}, 'yyyy-MM-dd HH:mm:ss.SSSSSS'), ' ', 'T')"
         return self.exact_if(self._years(x, kind), text)
 
-    def concatenated(self, parts: Sequence[str]) -> str:
-        """None of them is NULL."""
-        return f"concat({', '.join(parts)})"
-
     def hashed(self, text: str) -> str:
         """Of its bytes."""
         return f"sha2({text}, 256)"
@@ -582,11 +519,3 @@ class Spark(Dialect):
     def number(self, digits: str) -> str:
         """With room for the sum of 10 ** 19 rows."""
         return f"CAST(conv({digits}, 16, 10) AS DECIMAL(28,0))"
-
-    def total(self, number: str) -> str:
-        """As a text."""
-        return f"CAST(sum({number}) AS STRING)"
-
-    def count(self) -> str:
-        """As a text."""
-        return "CAST(count(*) AS STRING)"
