@@ -1,8 +1,9 @@
-"""A clock that a test moves: whoever waits by it waits for nothing."""
+"""A clock that a test moves: whoever waits by it waits for nothing. `wait_until` is for other processes."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from reconcile_jobs.process.clock import Clock
@@ -34,3 +35,11 @@ class MovedClock(Clock):
     def advance(self, seconds: float) -> None:
         """Let so many seconds pass at once."""
         self.ahead += seconds
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 300, poll: float = 0.3) -> None:
+    """Wait by the real clock until a condition holds, asked every `poll` seconds, and fail after `seconds`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(poll)

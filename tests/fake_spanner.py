@@ -7,7 +7,6 @@ and resumed by the rules of the protocol; faults are planted by partition and nu
 import json
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from dataclasses import dataclass, field
@@ -518,10 +517,3 @@ def _texts(*names: str) -> T.StructType:
 
 def _metadata(row_type: T.StructType) -> Any:
     return T.ResultSetMetadata.pb(T.ResultSetMetadata(row_type=row_type))
-
-
-def wait_until(condition: Any, seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)

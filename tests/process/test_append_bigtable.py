@@ -17,7 +17,7 @@ import grpc
 import plain_spark
 import pytest
 from bigtable_workload import Workload, check_changes, staged_by, submit
-from clocks import MovedClock
+from clocks import MovedClock, wait_until
 from fake_bigtable import FakeBigtable, Fault, set_cell
 from file_formats import failpoints_of_an_append, file_format
 from pyspark.sql import Row
@@ -570,13 +570,6 @@ def test_the_command_says_what_it_did_in_one_line(place: Place, tmp_path: Path):
     assert [row.origin for row in staged_by(place.spark, tmp_path) if row.object != CUT] == ["bigtable/backfill"]
 
 
-def wait_for(condition: Any, seconds: float = 300) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.3)
-
-
 @pytest.mark.skipif(file_format() == "iceberg", reason="the command is the same for both formats")
 @only_on_spark
 def test_a_signal_lets_the_round_end_and_the_command_say_what_it_did(place: Place, tmp_path: Path):
@@ -591,7 +584,7 @@ def test_a_signal_lets_the_round_end_and_the_command_say_what_it_did(place: Plac
 
     for number, key in enumerate("ab", 1):
         put(place.server, key)
-        wait_for(lambda: len(changes()) == number)  # noqa: B023
+        wait_until(lambda: len(changes()) == number)  # noqa: B023
     os.killpg(job.pid, signal.SIGTERM)
     out, err = job.communicate(timeout=120)
     assert (job.returncode, err) == (0, "")

@@ -15,6 +15,7 @@ from typing import Any
 import grpc
 import plain_spark
 import pytest
+from clocks import wait_until
 from fake_spanner import FakeSpanner, Fault
 from file_formats import failpoints_of_an_append, file_format, table_at
 from pyspark.sql import Row, SparkSession
@@ -576,25 +577,18 @@ def test_a_backfill_that_is_stopped_in_the_middle_happens_once(
 # With an interval
 
 
-def wait_for(condition: Any, seconds: float = 300) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.3)
-
-
 @in_matrix
 def test_with_an_interval_the_job_takes_what_comes_until_it_is_stopped(place: Any):
     stop, totals = threading.Event(), list[Totals]()
     job = threading.Thread(target=lambda: totals.append(place.append(every="1 seconds", stop=stop)))
     job.start()
-    wait_for(lambda: place.spark.catalog.tableExists(place.table) and place.rows() != [])
+    wait_until(lambda: place.spark.catalog.tableExists(place.table) and place.rows() != [])
     for number in range(3):
         place.server.commit("P0", place.server.now + 1, str(number))
         place.server.now += SECOND
-        wait_for(lambda: len(place.changes()) == number + 1)  # noqa: B023
+        wait_until(lambda: len(place.changes()) == number + 1)  # noqa: B023
     # Stopped in the middle of a batch, the job would not count what is brought again.
-    wait_for(lambda: " 3 records" in place.shown[-1])
+    wait_until(lambda: " 3 records" in place.shown[-1])
     stop.set()
     job.join(60)
     assert totals[0].records == 3
@@ -606,11 +600,11 @@ def test_an_interval_longer_than_a_window_leaves_nothing_behind(place: Any):
     stop = threading.Event()
     job = threading.Thread(target=lambda: place.append(start=START, window="10s", every="20 seconds", stop=stop))
     job.start()
-    wait_for(lambda: place.spark.catalog.tableExists(place.table) and place.rows() != [])
+    wait_until(lambda: place.spark.catalog.tableExists(place.table) and place.rows() != [])
     place.server.commit("P0", place.server.now + 195 * SECOND, "a")
     place.server.now += 200 * SECOND
     before = len(getattr(place.spark, "intervals", ()))
-    wait_for(lambda: place.keys() == ["a"], seconds=120)  # a window of 10 s every 20 s would take 400
+    wait_until(lambda: place.keys() == ["a"], seconds=120)  # a window of 10 s every 20 s would take 400
     if isinstance(place.spark, plain_spark.Session):
         assert sum(seconds > 0 for seconds in place.spark.intervals[before:]) < 10
     stop.set()

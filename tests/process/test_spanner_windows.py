@@ -10,8 +10,8 @@ from typing import Any
 import google.auth.credentials
 import grpc
 import pytest
-from clocks import MovedClock
-from fake_spanner import FakeSpanner, Fault, chunks, wait_until
+from clocks import MovedClock, wait_until
+from fake_spanner import FakeSpanner, Fault, chunks
 from google.api_core import grpc_helpers
 from google.auth.exceptions import RefreshError
 from google.auth.transport.grpc import AuthMetadataPlugin
@@ -467,7 +467,7 @@ def test_closing_takes_less_than_a_second_with_streams_that_hang():
 
         reader = threading.Thread(target=read)
         reader.start()
-        wait_until(lambda: len([q for q in server.queries if q.token]) == 20)
+        wait_until(lambda: len([q for q in server.queries if q.token]) == 20, seconds=10, poll=0.01)
         started = time.monotonic()
         client.close()
         reader.join(5)
