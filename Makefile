@@ -61,7 +61,14 @@ lint: setup
 	SPARK_SUBMIT_OPTS=-XX:TieredStopAtLevel=1 PYSPARK_SUBMIT_ARGS='--conf "spark.driver.extraJavaOptions=-Dderby.system.home=target/lint" --conf spark.sql.warehouse.dir=target/lint/warehouse pyspark-shell' sqlfluff lint --quiet models
 
 # The tests that need Spark; `make check` runs the others. ON_ICEBERG: the tests that depend on the table format.
-LEVELS := $(addprefix tests/,fold lifecycle process functional cluster)
+TABLES := $(addprefix tests/,lifecycle process functional cluster)
+# make test-delta HALF=1: the laws and one half of the other folds, as CI runs them. Both halves together are all folds.
+FOLDS := $(wildcard tests/fold/test_*.py)
+LAWS := $(patsubst %,tests/fold/test_%.py,laws keyless_laws capture ledger quarantine snapshots_beside_log)
+FIRST := $(patsubst %,tests/fold/test_%.py,append_tables bigtable canonical_form datastream_types generate log names parity spanner views zero_dates)
+HALF_1 := $(LAWS) $(FIRST)
+HALF_2 := $(filter-out $(FIRST),$(FOLDS))
+LEVELS := $(if $(HALF),$(HALF_$(HALF)),tests/fold) $(TABLES)
 ON_ICEBERG := tests/lifecycle $(addprefix tests/functional/test_,iceberg.py iceberg_staging.py file_formats.py)
 
 # An archive of loaded and verified Java classes, and a jar of the files that Spark reads from conf/ by class path; see tests/java/bin/java.

@@ -630,7 +630,8 @@ def copy_of(table: str) -> list[dict[str, str | None]]:
     ]
 
 
-@pytest.mark.parametrize("order", [pytest.param(o, marks=[] if "twice" in o else pytest.mark.soak) for o in ORDERS])
+@pytest.mark.soak
+@pytest.mark.parametrize("order", ORDERS)
 def test_the_capture_begins_in_the_middle_with_its_copy(memory: Memory, order: str) -> None:
     schema = f"middle_{list(ORDERS).index(order)}"
     project, staging = memory.project(schema), f"{schema}_lake.changes"
