@@ -286,7 +286,8 @@ def arguments(
     snapshot.add_argument(
         "--allow-new-columns",
         action="store_true",
-        help="accept a snapshot with more columns, or other types, than before; each row then counts as updated",
+        help="accept a snapshot with more columns, or other types, than before; a row of which a value is then written "
+        "differently counts as updated",
     )
     asked = vars(parser.parse_args(words))
     expected = _expected(asked)  # which still sees an interval that is dbt's

@@ -129,9 +129,10 @@ class _Run(AppendRun[Totals]):
         return self.totals
 
     def _ends(self, query: Any) -> bool:
+        """Return whether the query is to end, since the job was asked to stop."""
         self._name_hidden(self.hidden.found(0))
         if is_stopped := self.stop.is_set():
-            # Or its end would wait for that of the batch. An append is there whole or not at all.
+            # Otherwise the end of the query waits for the end of the batch. Cancelling is safe: an append is atomic.
             self.spark.sparkContext.cancelAllJobs()
         return is_stopped
 

@@ -178,7 +178,7 @@ class _Run:
             .where("newest.change <> 'delete'")
             .selectExpr("key as known_key", "newest.digest as known_digest")
         )
-        # Spark's JSON reader may write a text otherwise. Keys in staging went through it, so these do too.
+        # Spark's JSON reader may change how a text is written. Keys in staging passed through it, so these keys do too.
         now = now.withColumn(
             "key", f.expr(f"from_json(concat('{{\"key\":', key, '}}'), 'key string', {JSON_LIMITS}).key")
         )
@@ -336,8 +336,8 @@ def refuse_other(
         what = [f"new columns: {', '.join(new)}"] if new else []
         what += [f"other types than before: {', '.join(changed)}"] if changed else []
         raise UsageError(
-            f"This snapshot of {object_} has {' and '.join(what)}. Give --allow-new-columns to stage it; each row "
-            "then counts as updated."
+            f"This snapshot of {object_} has {' and '.join(what)}. Give --allow-new-columns to stage it. A row of "
+            "which a value is then written differently counts as updated."
         )
 
 

@@ -178,8 +178,8 @@ union all
 {%- endmacro %}
 
 {#- All records, with one more column, `_change_undone_in`: for an insert that its transaction undid, the first batch
-    with a keyless delete that undid it; otherwise NULL. Once undone, an insert stays undone, whatever comes: so any
-    order of arrival gives the same. -#}
+    with a keyless delete that undid it; otherwise NULL. An undone insert stays undone, whatever record comes later. So
+    the order of arrival does not change the result. `undoing`: see `newest_by_address`. -#}
 {%- macro _records_with_undoing(records, undoing) -%}
 {%- if undoing -%}
 select

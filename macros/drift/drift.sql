@@ -1,5 +1,5 @@
 {#- How the records of models differ from what the models declare: one row for each column that differs, and for each
-    key and schema that followed another. A column that a model names under `ignored_columns` has the finding `ignored`.
+    key or schema that replaced an earlier one. A column that a model names under `ignored_columns` has the finding `ignored`.
     `nodes`: the models' nodes. -#}
 {%- macro drift_of(nodes) -%}
 {%- if not nodes -%}

@@ -1,7 +1,7 @@
 {#- Fails if the log of a Datastream source seems to have begun anew without a generation that says so: all changes of
     some hour are later in time, but earlier in the log, than the place that an earlier hour had reached. The hour in
-    between is left out, since statements of one hour may be logged in the next. The order stays as it is declared: the
-    finding shows which time to add to `generations`, and the test changes nothing. -#}
+    between is left out, since statements of one hour may be logged in the next. The test does not change the order. The log
+    began anew at the time in the finding or earlier: find the exact time, and add it to `generations`. -#}
 {%- test log_is_one(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'log_is_one') -%}

@@ -1,5 +1,5 @@
 {#- Finds what is wrong with the accounts of models: ranges whose counts differ from what staging or the quarantine
-    holds, batches between two ranges that no range covers, batches in a base table without an account, and records of
+    holds, batches before a range that no range covers, batches that a base table has and the ledger does not, and records of
     staging that are in no batch. `nodes`: the models' nodes, none of them a `current_view`. Staging cannot confirm the
     counts of purged records; only the ledger still has them. A quarantine that was restored, or from which somebody
     deleted, is noticed nowhere else: its records are not delivered again. -#}
@@ -91,7 +91,8 @@ judged as (
     inner join kept using (relation, place)
 ),
 
--- what was applied without an account, and what no range ever has: the numbers of appends begin at 1
+-- batches that were applied without a row of the ledger, and records whose batch number is missing or less than 1, which
+-- no range can contain
 unaccounted as (
     select
         relation,

@@ -91,8 +91,8 @@ group by relation
 {%- endif %}
 {%- endmacro %}
 
-{#- The order of the ledger's rows of one relation. The clock orders only rows without a number, which an earlier
-    version wrote: a clock can be set back. -#}
+{#- The order of the ledger's rows of one relation: by `entry`. Rows that an earlier version wrote have no `entry`; they
+    come first, in the order of `recorded_at`. Newer rows do not use the clock, because a clock can be set back. -#}
 {%- macro ledger_order() -%}
 struct(coalesce(entry, 0) as entry, recorded_at)
 {%- endmacro %}

@@ -5,14 +5,16 @@
     The macros of this folder take the results under the same names: `settings` as `model_settings` gives it,
     `relations` as `model_relations`, `range` as `range_to_apply`. Later in the run `counts` is the account of the
     range, with the names of the ledger's columns, and `keyless_count` the number of keyless deletes in the range.
-    `settings.built` says what exists of the model: {name of a relation: a digest or property, none if it is missing}. -#}
+    `settings.built` says which relations exist: {name of a relation: the property from which it was built, none if the
+    relation is missing}, and two more properties of the base table, `tables` and `snapshot`. -#}
 {%- macro plan_run() -%}
   {%- set settings = reconcile.model_settings() -%}
   {%- set relations = reconcile.model_relations(this) -%}
   {%- set columns = reconcile.base_columns(settings.form) -%}
   {{ run_hooks([] if settings.as_of else pre_hooks) }}
   {%- set range = reconcile.range_to_apply(relations, settings, columns) -%}
-  {#- A rebuild makes the tables anew; but from a base snapshot it goes on with the table of keyless deletes. -#}
+  {#- A rebuild creates all tables again, so they need no upgrade. But a rebuild from a base snapshot keeps the table of
+      keyless deletes. -#}
   {%- do reconcile.run_statements(reconcile.get_upgrade_statements(relations, settings))
         if range.kind != 'rebuild' or range.known_keyless_deletes -%}
   {{ return({

@@ -1,9 +1,10 @@
 {#- A list of sentences: what a run reports about the records of its range, beside the counts of the ledger. `parsed`:
-    see `parse_range`. -#}
+    see `parse_range`. The macro also adds `zero_dates` to `counts`, so it comes before the ledger row is written. A
+    rebuild has no sentence about the order of the log, since no earlier record is there to compare with. -#}
 {%- macro record_messages(relations, settings, range, parsed, counts) -%}
-  {%- set of_log = reconcile.have_log(settings.inputs.objects) and range.kind != 'rebuild' and not settings.as_of -%}
+  {%- set checks_log_order = reconcile.have_log(settings.inputs.objects) and range.kind != 'rebuild' and not settings.as_of -%}
   {{ return(reconcile.repair_messages(range, counts) + parsed.messages
-      + (reconcile.log_messages(relations.fold_cache, settings.form, counts) if of_log else [])
+      + (reconcile.log_messages(relations.fold_cache, settings.form, counts) if checks_log_order else [])
       + reconcile.source_messages(parsed.facts, counts) + reconcile.zero_date_messages(relations, parsed.facts, counts)) }}
 {%- endmacro %}
 

@@ -96,7 +96,8 @@ from {{ reconcile.qualified(reconcile.parity_differences()) }}
 where run_id = {{ reconcile.literal(run_id) }} and {{ reconcile._is_of_comparison(comparison) }}
 {%- endmacro %}
 
-{#- The rows are inserted first, so that a run in `reconcile_parity` has all of its rows. `verdict`: the worst verdict
+{#- The differences are inserted first: if `reconcile_parity` has a run, `reconcile_parity_differences` has all differences
+    of the run. `verdict`: the worst verdict
     of a row. `started`: when the comparison began. -#}
 {%- macro get_parity_statements(comparison, versions, delivered, scope, counts, verdict, started) -%}
   {{ return(([reconcile._insert_differences(comparison)] if counts.compared != counts.matched else [])

@@ -66,7 +66,8 @@ if(
 {%- endmacro %}
 
 {#- For a column of text: JSON in one form, whatever form the file has, and each of Avro's records as the text that says
-    the same. Only `meta: {encoding: json}` distinguishes JSON that is neither an object nor a list from other text. -#}
+    the same. Only `meta: {encoding: json}` distinguishes JSON that is neither an object nor a list from other text. A
+    value without such a text gives NULL; a check of lost values then puts the record into quarantine. -#}
 {%- macro _text_of_any_kind(text, field, kind) -%}
 case
             when {{ kind }} is null or {{ kind }} = 'bytes' then case

@@ -269,7 +269,11 @@ class _Run(AppendRun[Totals]):
         return found
 
     def _append_if_worth_it(self, rows: DataFrame, cut: _Cut, until: int | None, may_be_last: bool) -> _Cut:
-        """Append a round unless it brought nothing new, and is not the last, and the one before is not long ago."""
+        """Append a round if it is worth a batch; otherwise append nothing and return the cut as it was.
+
+        A round is worth a batch if it has records or other partitions, if it may be the last round, or if the newest
+        append is `_SILENCE` seconds old.
+        """
         from pyspark import StorageLevel
 
         rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
@@ -282,7 +286,7 @@ class _Run(AppendRun[Totals]):
                 or may_be_last
                 or (until is not None and _reached(found, until))
                 or self.clock.seconds() - self.appended_at >= _SILENCE
-                # What a killed run had begun is ended, whatever it was worth: it has its number.
+                # A killed run began this append, which has a batch number: end it, even if the round has no records.
                 or self.staging.has_begun(self.begun.id, found.round)
             ):
                 return self._append(rows, found.round)

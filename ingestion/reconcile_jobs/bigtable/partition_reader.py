@@ -174,7 +174,8 @@ def read_partitions(
 ) -> Iterator[tuple[RowRange, list[Change]] | Finished]:
     """Yield the changes of partitions in portions, in order within each, and how far each was read. Raises JobError.
 
-    They are read at the same time, a hundred at most; those that come too late for the round's time yield nothing.
+    At most a hundred partitions are read at the same time. A partition whose turn comes after the deadline yields
+    nothing.
     """
     deadline = client.clock.seconds() + limits.seconds
     waiting: queue.SimpleQueue[Partition] = queue.SimpleQueue()

@@ -17,7 +17,7 @@ __all__ = ["Header", "header_of"]
 
 
 class Header(NamedTuple):
-    """The table that the first record of a file names, the source that the record shows, and the columns' types."""
+    """The table that the first record of a file names, and the columns' types."""
 
     place: Place
     columns: dict[str, Declaration]

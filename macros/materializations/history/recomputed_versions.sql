@@ -194,8 +194,10 @@ from (
 )
 {%- endmacro %}
 
-{#- A join of records, named `record`, with the keyless deletes that may name their rows, `_change_deletes`. `changes`: the
-    checked records of the range. `known`: the table of the keyless deletes of earlier ranges, none if there are none. -#}
+{#- A LEFT JOIN that adds to each record (alias `record`) the array `_change_deletes`: the keyless deletes of the record's
+    row address, or of its row key and family. Which of these deletes cover the row is decided later: see
+    `_ended_versions`. `changes`: the checked records of the range. `known`: the table of the keyless deletes of earlier
+    ranges, none if there are none. -#}
 {%- macro _join_of_keyless_deletes(changes, keyless, keys, known) -%}
 {%- set place, by_address = keyless.place, keyless.kind == 'row_deletes' -%}
 {%- set row = '_row_id as _change_row_id' if by_address

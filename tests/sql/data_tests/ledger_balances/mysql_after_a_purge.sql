@@ -66,7 +66,8 @@ judged as (
     inner join kept using (relation, place)
 ),
 
--- what was applied without an account, and what no range ever has: the numbers of appends begin at 1
+-- batches that were applied without a row of the ledger, and records whose batch number is missing or less than 1, which
+-- no range can contain
 unaccounted as (
     select
         relation,
