@@ -214,7 +214,7 @@ def test_what_is_no_complete_snapshot_of_this_log_is_refused(log: Log) -> None:
     log.load((1, "a"), **{"": "table", "position": "", "position_kind": ""})
     refused(log, UsageError, "has no position in a log", log.stage)
     log.load((1, "a"), position="4", position_kind="scn")
-    refused(log, UsageError, "is a scn, and only snapshots of PostgreSQL are staged beside a log so far", log.stage)
+    refused(log, UsageError, "is a scn, and only snapshots of PostgreSQL and MySQL are staged", log.stage)
     log.load((1, "a"), table="shop.others")
     refused(log, UsageError, "--object is missing: .* The log has shop_things", log.stage)
     log.load((1, "a"))
