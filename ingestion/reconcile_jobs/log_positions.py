@@ -42,7 +42,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Place:
-    """A place in the binary log of MySQL. Number of the file and offset are numbers: as text, 1000000 is before 999999."""
+    """A place in the binary log of MySQL: file and offset are numbers, as text 1000000 comes before 999999."""
 
     text: str
     name: str

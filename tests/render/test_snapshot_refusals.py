@@ -195,7 +195,7 @@ NOT_AFTER = (
     "is not known to lie at or after that of the snapshot beside the log, pg_snapshot 18642:18650:18644,18646, before "
     "which changes of shop.orders are not told apart; compare with a newer snapshot, or say `as_of: now`"
 )
-NOT_AFTER_IN_MYSQL = NOT_AFTER.replace("pg_snapshot 18642:18650:18644,18646", "binlog mysql-bin.999999:156500")
+NOT_AFTER_MYSQLS = NOT_AFTER.replace("pg_snapshot 18642:18650:18644,18646", "binlog mysql-bin.999999:156500")
 
 
 def compared(position: str, kind: str = "pg_snapshot", **said: Any) -> Callable[[], object]:
@@ -218,7 +218,9 @@ REFUSED += [
         for at in EARLIER
     ),
     *(
-        Refusal(compared(at, "binlog"), [f"binlog {at}, the position of lake.orders_source, {NOT_AFTER_IN_MYSQL}"], PARITY)
+        Refusal(
+            compared(at, "binlog"), [f"binlog {at}, the position of lake.orders_source, {NOT_AFTER_MYSQLS}"], PARITY
+        )
         for at in ("mysql-bin.999999:156499", "mysql-bin.000017:999999")
     ),
     Refusal(

@@ -105,7 +105,7 @@ class Last(NamedTuple):
         ("mysql-bin.000001", None, None),
         ("mysql-bin.000017", Last(17, None), None),
         ("mysql-bin.000017", Last(17, 1001), "has a change of shop_orders at mysql-bin.000017:1001, appended an hour"),
-        ("mysql-bin.1000000", Last(1000000, 4, "mysql-bin.1000000"), "at mysql-bin.1000000:4, appended an hour or more"),
+        ("mysql-bin.000018", Last(18, 4, "mysql-bin.000018"), "at mysql-bin.000018:4, appended an hour or more"),
         ("binlog.000017", Last(17, 900), "The records of shop_orders in lake.shop_changes are of binlog.000017, and"),
     ],
 )
