@@ -444,8 +444,8 @@ class Writer:
         """Return the file of each write's event, where the event begins in it, and where it ends."""
         found = []
         for file, *_ in self.mariadb.query("SHOW BINARY LOGS"):
-            for _, begins, event, _, ends, *_ in self.mariadb.query(f"SHOW BINLOG EVENTS IN '{file}'"):
-                kind, is_of_rows, _ = event.partition("_rows")
+            for _, begins, name, _, ends, *_ in self.mariadb.query(f"SHOW BINLOG EVENTS IN '{file}'"):
+                kind, is_of_rows, _ = name.partition("_rows")
                 if is_of_rows and (file, int(begins)) >= (self.file, int(self.begun)):
                     found.append((kind, file, int(begins), int(ends)))
         assert [kind for kind, *_ in found] == [write.kind for write in self.written]

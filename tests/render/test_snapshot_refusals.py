@@ -163,10 +163,15 @@ REFUSED = [
          "declare '...'), and a rebuild would have none of them; correct the types, or take the snapshot back and "
          "stage a new one"],
     ) for materialized in ("current_state", "current_view")),
-    Refusal(
-        run(built(beside(), None, purges={"shop.orders": 2})),
-        [f"{SNAPSHOT} of {STAGING} was taken before batch 2 was appended, which was purged, so that later changes "
-         "cannot be told from earlier ones; take a new snapshot, and stage that"],
+    *(
+        Refusal(
+            run(built(beside(source, snapshot), None, purges={"shop.orders": 2})),
+            [f"{SNAPSHOT} of {STAGING} perhaps lacks changes of batch 2, which was purged; take a new snapshot "
+             f"{after} or more after that batch was appended, and stage that"],
+        )
+        for source, snapshot, after in (
+            (POSTGRESQL, OF_THINGS, "an hour"), (MYSQL, OF_MYSQL, "a day and an hour"),
+        )
     ),
     Refusal(
         run(living(beside(meta={"base_snapshot": "lake.orders_kept"}), lambda life: (
