@@ -1,9 +1,9 @@
 {#- The newest snapshot beside the log, if the range has it: {snapshot, first}. `first` is the first batch that may hold
     changes that the snapshot does not contain: they were committed after the snapshot was taken, and so appended after
     it; or changes of which its position does not show whether it contains them, see `position_of_staged`. The clocks of
-    the source and of the appending job may differ by an hour. Of the batches from `first` on that
-    were applied before, these changes are read again, since the snapshot gives them another place in the order.
-    `snapshot`: the newest one, none if there is none. `kind`: that of the range. `base_snapshot`: see `purged_staging`. -#}
+    the source and of the appending job may differ by an hour. Of the batches from `first` on that were applied before,
+    these changes are read again, since the snapshot gives them another place in the order. `snapshot`: the newest one,
+    none if there is none. `kind`: that of the range. `base_snapshot`: see `purged_staging`. -#}
 {%- macro repair_of_range(inputs, snapshot, first, last, kind, base_snapshot) -%}
   {%- if not snapshot -%}{{ return(none) }}{%- endif -%}
   {%- set staging = inputs.relations[0] -%}

@@ -2,9 +2,9 @@
     names of its `metadata`, and its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable).
     `positions` are the coordinates that show a position of its log (see `validate_generations`). A source also adds its
     `transaction` and, if it has one, the `row_id` of a change: a delete with a `row_id` needs no payload. `snapshots`:
-    whether a snapshot of the source shows which transactions it saw: by that PostgreSQL is told, which has the same
-    `coordinates` as SQL Server. `source` is the source's own name (see
-    `source_of_event`). `zero_dates`: whether the source has zero dates.
+    whether a snapshot of the source shows which transactions it saw; this also tells PostgreSQL from SQL Server, whose
+    `coordinates` have the same name. `source` is the source's own name (see `source_of_event`). `zero_dates`: whether
+    the source has zero dates.
 
     The SELECT has no window function, no join and no aggregate: a filter on _change_batch must reach the scan of the
     staging table. Any other filter must not: Spark would put the whole parsing of a record into the filter, once for
