@@ -253,6 +253,25 @@ def test_a_snapshot_that_cannot_follow_the_one_before_it_is_refused(log: Log) ->
     assert log.stage().rows == 1
 
 
+def test_a_snapshot_of_another_binary_log_than_that_of_the_records_is_refused(log: Log) -> None:
+    """Of the server of the log, a snapshot contains what was appended long before it was taken."""
+    places = [("mysql-bin.999999", 900), ("mysql-bin.1000000", 4)]
+    log.append_changes(*(
+        event("mysql", {"id": 1, "name": "n1"}, "UPDATE-INSERT", metadata={"log_file": file, "log_position": place})
+        for file, place in places
+    ))  # fmt: skip
+    said: dict[str, Any] = {"position_kind": "binlog", "at": "2199-01-01T00:00:00Z"}
+    log.load((1, "a"), position="mysql-bin.999999:1000", **said)
+    refused(log, UsageError, "has a change of shop_things at mysql-bin.1000000:4, appended an hour or more", log.stage)
+    log.load((1, "a"), position="bin.2000000:4", **said)
+    refused(log, UsageError, "The records of shop_things in .* are of mysql-bin.*, and the snapshot is of", log.stage)
+    log.load((1, "a"), position="9:9:")
+    refused(log, UsageError, "No record of shop_things in .* is one of PostgreSQL, as the snapshot is", log.stage)
+    log.load((1, "a"), position="mysql-bin.1000000:4", **said)
+    assert log.stage().rows == 1
+    assert log.said[-1] == "shop_things: 1 rows at binlog mysql-bin.1000000:4"
+
+
 def test_a_copy_may_come_before_every_record_of_the_log(log: Log) -> None:
     log.load((1, "a"))
     totals = log.stage(beside_log=True, object="shop_things", key=("id",))
