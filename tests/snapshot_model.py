@@ -13,7 +13,7 @@ much later. Nothing is lost by that: every later change of such a row is in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 Values = str | None  # None: the row is deleted
@@ -200,3 +200,42 @@ class Database:
 
     def rows(self) -> Mapping[int, str]:
         return {key: values for key, values in self.committed.items() if values is not None}
+
+
+@dataclass
+class BinaryLog(Database):
+    """A database whose log gets the changes of a transaction when it is committed: MySQL's.
+
+    All changes of a transaction are at one place. That is where the transaction begins in the log, or where it ends,
+    which is where the next one begins; `named_by_end` says which, by the key. A reader does not know which. So a
+    snapshot that was taken between two transactions surely contains only what lies before the place between them.
+    """
+
+    named_by_end: Callable[[int], bool] = lambda key: False
+    place: int = 1
+
+    def tick(self) -> None:
+        """Let time pass. Transactions that are committed then are at another place."""
+        super().tick()
+        newest = self.changes[-1] if self.changes else None
+        if newest is not None and newest.place == self.place + self.named_by_end(newest.key):
+            self.place += 1
+
+    def change(self, transaction: int, key: int, values: Values) -> bool:
+        """Let a transaction change a row, unless another has it locked. The log does not have the change yet."""
+        if self.locked.get(key, transaction) != transaction or transaction in self.finished:
+            return False
+        self.locked[key] = transaction
+        self.open.setdefault(transaction, {})[key] = values
+        return True
+
+    def commit(self, transaction: int) -> None:
+        for key, values in self.open.get(transaction, {}).items():
+            self.changes.append(Change(key, self.place + self.named_by_end(key), transaction, values))
+        super().commit(transaction)
+
+    def snapshot(self, tells_transactions: bool = False) -> Snapshot:
+        """Take a snapshot at the present place: the end of the last transaction, the beginning of the next one."""
+        rows = tuple(sorted(self.rows().items()))
+        self.tick()
+        return Snapshot(self.place - 1, self.clock, rows)

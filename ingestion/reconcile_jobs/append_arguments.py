@@ -87,7 +87,8 @@ SNAPSHOT_HELP = """
 Beside a log, that is into the staging table to which append.py datastream appends: the job appends all rows of the
 snapshot, and its position in the log. The next run of a model begins from them, or repairs its rows, deletes included,
 where changes of the log were lost. So far, this is for PostgreSQL, whose snapshots tell the transactions that they
-see. Before any record of the log is there, say --beside-log, --object and --key.
+see, and for MySQL, whose snapshots tell their place in the binary log. Before any record of the log is there, say
+--beside-log, --object and --key.
 
 For a table without a log, for example a reference table or an export each night: the job compares the snapshot with the
 previous snapshot of the object in staging, and appends the differences. A new key is an insert, a row with other values

@@ -12,12 +12,12 @@ All of it is one commit, with one number of a batch. The log's own job goes on a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.cuts import Cuts, again_if_overtaken, checked_object
+from reconcile_jobs.log_positions import Place, Position, position_of
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import UsageError, in_sentences
 from reconcile_jobs.process.session import settings
@@ -117,11 +117,11 @@ class _Run:
         staging = Staging(self.spark, job.staging, SOURCE, beside=True)
         self._refuse_other_job()
         object_ = self._object_of(properties)
-        key = self._key(rows, object_)
+        key = self._key(rows, object_, position, moment)
         self.cuts = Cuts(self.spark, staging, SOURCE, CUT, beside=True)
         known = self.cuts.newest(object_)
         snapshot = properties[f"{OF_SNAPSHOT}.id"]
-        totals = Totals(object_, position=position, taken_at=moment)
+        totals = Totals(object_, position=position.text, taken_at=moment)
         if known is not None and known["snapshot"] == snapshot:
             self.say(f"this snapshot of {object_} is already in {job.staging}, and nothing was appended")
             return totals
@@ -132,8 +132,8 @@ class _Run:
         cut = _Cut(
             place=1 + (known["place"] if known else 0),
             snapshot=snapshot,
-            position_kind="pg_snapshot",
-            position=position,
+            position_kind=position.kind,
+            position=position.text,
             taken_at=moment,
             key=key,
             columns=dict(rows.dtypes),
@@ -145,7 +145,7 @@ class _Run:
         self._append(rows, cut, totals)
         return totals
 
-    def _position_of(self, properties: Mapping[str, str]) -> str:
+    def _position_of(self, properties: Mapping[str, str]) -> Position:
         """Return the position of the snapshot in the log. Raises UsageError where it has none that can be used."""
         kind, position = (properties.get(f"{OF_SNAPSHOT}.{name}") for name in ("position_kind", "position"))
         if not kind or not position:
@@ -153,16 +153,7 @@ class _Run:
                 f"{self.job.table} has no position in a log, so nothing says which changes it contains: take it from "
                 "the database with snapshot.py jdbc, or name the position with snapshot.py csv --pg-snapshot."
             )
-        if kind != "pg_snapshot":
-            raise UsageError(
-                f"The position of {self.job.table} is a {kind}, and only snapshots of PostgreSQL are staged beside a "
-                "log so far: stage it into a staging table of its own, whose models read it with the macro snapshots."
-            )
-        if not re.fullmatch(r"[0-9]+:[0-9]+:([0-9]+(,[0-9]+)*)?", position):
-            raise UsageError(
-                f"The position of {self.job.table}, {position!r}, is no pg_current_snapshot(): take it again."
-            )
-        return position
+        return position_of(kind, position, self.job.table)
 
     def _refuse_other_job(self) -> None:
         """Raise UsageError where the staging table is not that of a log of Datastream's."""
@@ -202,9 +193,9 @@ class _Run:
             )
         return str(found[0])
 
-    def _key(self, rows: DataFrame, object_: str) -> list[str]:
+    def _key(self, rows: DataFrame, object_: str, position: Position, moment: str) -> list[str]:
         """Return the key, which the newest record of the log names, as the table spells it. Raises UsageError."""
-        of_log = self._key_of_log(object_)
+        of_log = self._key_of_log(object_, position, moment)
         if self.job.key is None and not of_log:
             raise UsageError(
                 f"--key is missing: no record of {object_} in {self.job.staging} names the key of the table."
@@ -217,30 +208,68 @@ class _Run:
             )
         return key_of(rows, asked, self.job.table)
 
-    def _key_of_log(self, object_: str) -> Sequence[str]:
-        names = "source_metadata struct<primary_keys array<string>, replication_index array<string>, lsn string>"
+    def _key_of_log(self, object_: str, position: Position, moment: str) -> Sequence[str]:
+        fields = ["lsn string", *(f"{log}_{part} string" for log in ("log", "binlog") for part in ("file", "position"))]
+        names = f"primary_keys array<string>, replication_index array<string>, {', '.join(fields)}"
+        was_before = f"appended_at < to_timestamp({literal(moment)}) - interval '1 hour'"
+        number = "try_cast(regexp_extract(file, '([0-9]{1,18})$', 1) as bigint)"
+        place = f"struct({number} as file, try_cast(offset as bigint) as offset, file as name)"
         newest = (
             self.spark.table(self.job.staging.sql)
             .where(f"object = {literal(object_)} and source = 'datastream'")
-            .selectExpr("batch", f"from_json(record, '{names}').source_metadata as said")
-            .selectExpr("batch", "coalesce(said.primary_keys, said.replication_index) as key", "said.lsn")
-            .where("cardinality(key) > 0")
-            .selectExpr("max_by(key, batch) as key", "count(*) as records", "count_if(lsn like '%/%') as of_postgresql")
-            .collect()[0]
-        )
-        if newest.records and not newest.of_postgresql:
-            raise UsageError(
-                f"No record of {object_} in {self.job.staging} is one of PostgreSQL, as the snapshot is: take it from "
-                "the database of the log."
+            .selectExpr(
+                "batch", "appended_at",
+                f"from_json(record, 'read_method string, source_metadata struct<{names}>') as said",
             )
+            .selectExpr("batch", "appended_at", "said.read_method", "said.source_metadata.*")
+            .selectExpr(
+                "batch", "appended_at", "read_method", "lsn", "coalesce(primary_keys, replication_index) as key",
+                "coalesce(log_file, binlog_file) as file", "coalesce(log_position, binlog_position) as offset",
+            )
+            .where("cardinality(key) > 0")
+            .selectExpr(
+                "max_by(key, batch) as key", "count(*) as records", f"count_if({position.of_database}) as of_database",
+                "max_by(file, if(file is null, null, batch)) as file",
+                f"max(if({was_before} and {number} is not null, {place}, null)) as place",
+            )
+            .collect()[0]
+        )  # fmt: skip
+        if newest.records and not newest.of_database:
+            raise UsageError(
+                f"No record of {object_} in {self.job.staging} is one of {position.database}, as the snapshot is: take "
+                "it from the database of the log."
+            )
+        if isinstance(position, Place) and newest.file:
+            self._refuse_other_log(object_, position, newest.file, newest.place)
         return list(newest.key or ())
 
-    def _refuse_earlier(self, known: Mapping[str, Any], position: str, object_: str) -> None:
-        """Raise UsageError where the snapshot before it sees a transaction that this one does not see."""
-        before, now = _Seen.of(known["position"]), _Seen.of(position)
-        if not now.contains(before):
+    def _refuse_other_log(self, object_: str, position: Place, file: str, place: Any) -> None:
+        """Raise UsageError where the binary log of the snapshot is not that of the records.
+
+        `file`: that of the newest record. `place`: the last one, {file, offset, name}, of the records that were
+        appended before the snapshot was taken, which a snapshot of the log's server contains; None if there is none.
+        Clocks may differ by an hour.
+        """
+        if file.rstrip("0123456789") != position.name:
+            said = f"The records of {object_} in {self.job.staging} are of {file}"
+        elif place is not None and (place.file, place.offset or 0) > (position.file, position.offset):
+            said = (
+                f"{self.job.staging} has a change of {object_} at {place.name}:{place.offset}, appended an hour or "
+                "more before the snapshot was taken"
+            )
+        else:
+            return
+        raise UsageError(
+            f"{said}, and the snapshot is of {position.text}: it is of another server, or the binary log has begun "
+            "anew. Take it from the server of the log; for a log that has begun anew, stage into a new --staging."
+        )
+
+    def _refuse_earlier(self, known: Mapping[str, Any], position: Position, object_: str) -> None:
+        """Raise UsageError where this snapshot does not contain all that the snapshot before it contains."""
+        before = position_of(known["position_kind"], known["position"], self.job.table)
+        if not position.contains(before):
             raise UsageError(
-                f"This snapshot of {object_} at {position} does not contain the one at {known['position']} that "
+                f"This snapshot of {object_} at {position.text} does not contain the one at {before.text} that "
                 f"{self.job.staging} has: it is of an earlier moment, or of another server. Take a new one."
             )
 
@@ -278,21 +307,4 @@ class _Run:
                 f"{job.staging} has no records of a log yet: if the log has another name for {totals.object}, no model "
                 "will see this snapshot. Then take it back, and stage it with --object as the log names the table."
             )
-        self.say(f"{totals.object}: {totals.rows:,} rows at pg_snapshot {cut.position}")
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """The transactions that a snapshot of PostgreSQL sees: all before `end` but those that were open."""
-
-    end: int
-    open: frozenset[int]
-
-    @classmethod
-    def of(cls, position: str) -> _Seen:
-        _, end, open_ = position.split(":")
-        return cls(int(end), frozenset(int(id_) for id_ in open_.split(",") if id_))
-
-    def contains(self, other: _Seen) -> bool:
-        """Return whether every transaction that the other one sees is seen here."""
-        return self.end >= other.end and not any(id_ < other.end and id_ not in other.open for id_ in self.open)
+        self.say(f"{totals.object}: {totals.rows:,} rows at {cut.position_kind} {cut.position}")

@@ -2,11 +2,17 @@
     later than the position) or `uncertain`. `position`: {kind, value, taken_at, from, to}, as `position_of_snapshot` and
     `position_of_staged` give it. `_change_place` is a copy of `_change_sequence` (see `records_as_of`). A backfill row
     shows the row at the time when it was read. So a backfill row that was read after the position is uncertain. A
-    staged snapshot contains those up to `position.contains_backfills_until`, see `position_of_staged`.
+    staged snapshot contains those up to `position.contains_backfills_until`, see `position_of_staged`. Where the model
+    has a snapshot beside its log, `position.contains_snapshot` is the id of that snapshot: its rows, and what it
+    contains, lie before the position.
 
     PostgreSQL's log has 32 bits of a transaction's id. Once the server has had half of these ids, the id of a very old
     transaction may be that of a later one. But a transaction that a position does not see is committed after the
-    position; so a change that was committed a day or more before it is included, whatever its id. -#}
+    position; so a change that was committed a day or more before it is included, whatever its id.
+
+    MySQL's snapshot lies between two places of its binary log. The very place may be the end of a change that it
+    contains, or the beginning of the first one that it does not contain, so such a change is uncertain. A staged
+    snapshot contains it if its time is before `position.from`. -#}
 {%- macro side_of(position, inputs) -%}
 {%- set backfill = "split_part(_change_place, '/', 2) = '0'" -%}
 {%- set generations = inputs.objects.values() | map(attribute='generations', default=[]) | select | list -%}
@@ -32,7 +38,7 @@
   {#- In Spanner's sequences section 2 is 0 for a change, and 1 for a backfill row. -#}
   {%- set after = backfill ~ ' and left(_change_place, 16) > ' ~ bound -%}
 {%- else -%}
-  {%- set bound = reconcile._coordinates_of(position) if not generations else none -%}
+  {%- set bound = reconcile.coordinates_of(position) if not generations else none -%}
   {%- set place = "array_join(slice(split(_change_place, '/'), 3, " ~ (bound or '').split('/') | length ~ "), '/')" -%}
   {%- set early, late = '_change_time < ' ~ position.from, 'not ' ~ backfill ~ ' and _change_time > ' ~ position.to -%}
   {%- if not bound -%}
@@ -40,18 +46,22 @@
   {%- elif position.kind == 'scn' -%}
     {%- set before, after = early, 'not ' ~ backfill ~ ' and ' ~ place ~ ' > ' ~ reconcile.literal(bound) -%}
   {%- elif position.kind == 'binlog' -%}
-    {%- set before = 'if(' ~ backfill ~ ', ' ~ early ~ ', ' ~ place ~ ' < ' ~ reconcile.literal(bound) ~ ')' -%}
-    {%- set after = 'not ' ~ backfill ~ ' and ' ~ place ~ ' > ' ~ reconcile.literal(bound) -%}
+    {%- set bound = reconcile.literal(bound) -%}
+    {%- set before = 'if(' ~ backfill ~ ', ' ~ early ~ ', ' ~ place ~ ' < ' ~ bound ~ ')' if not position.contains_backfills_until
+          else 'if(' ~ backfill ~ ', _change_time <= ' ~ position.contains_backfills_until ~ ', ' ~ place ~ ' < ' ~ bound ~ ' or ' ~ place ~ ' = ' ~ bound ~ ' and ' ~ early ~ ')' -%}
+    {%- set after = 'not ' ~ backfill ~ ' and ' ~ place ~ ' > ' ~ bound -%}
   {%- else -%}
     {%- set before = early ~ ' or not ' ~ backfill ~ ' and ' ~ place ~ ' <= ' ~ reconcile.literal(bound) -%}
     {%- set after = late -%}
   {%- endif -%}
 {%- endif -%}
-case when {{ before }} then 'before' when {{ after }} then 'after' else 'uncertain' end
+{%- set contained = "_change_id = " ~ reconcile.literal(position.contains_snapshot) ~ " or left(_change_place, 1) = '-' or " if position.contains_snapshot -%}
+case when {{ contained }}{{ before }} then 'before' when {{ after }} then 'after' else 'uncertain' end
 {%- endmacro %}
 
-{#- A position of the log as text, in the form of its sections of `_change_sequence`. -#}
-{%- macro _coordinates_of(position) -%}
+{#- A position of the log as text, in the form of its sections of `_change_sequence`: {kind, value}. The order of such
+    texts is the order of the numbers in them. -#}
+{%- macro coordinates_of(position) -%}
   {%- set sections = [] -%}
   {%- if position.kind == 'scn' -%}
     {%- do sections.append('%016X' % (position.value | int)) -%}

@@ -1,8 +1,9 @@
 {#- The newest snapshot beside the log, if the range has it: {snapshot, first}. `first` is the first batch that may hold
     changes that the snapshot does not contain: they were committed after the snapshot was taken, and so appended after
-    it. The clocks of the source and of the appending job may differ by an hour. Of the batches from `first` on that
-    were applied before, these changes are read again, since the snapshot gives them another place in the order.
-    `snapshot`: the newest one, none if there is none. `kind`: that of the range. `base_snapshot`: see `purged_staging`. -#}
+    it; or changes of which its position does not show whether it contains them, see `position_of_staged`. The clocks of
+    the source and of the appending job may differ by an hour. Of the batches from `first` on that were applied before,
+    these changes are read again, since the snapshot gives them another place in the order. `snapshot`: the newest one,
+    none if there is none. `kind`: that of the range. `base_snapshot`: see `purged_staging`. -#}
 {%- macro repair_of_range(inputs, snapshot, first, last, kind, base_snapshot) -%}
   {%- if not snapshot -%}{{ return(none) }}{%- endif -%}
   {%- set staging = inputs.relations[0] -%}
@@ -15,8 +16,8 @@
         'select min(batch) from ' ~ reconcile.qualified(staging) ~ ' where appended_at >= ' ~ (position.from or position.taken_at) ~ " - interval '1 hour'")[0][0] | int(first) -%}
   {%- set purged = reconcile.last_purged(inputs) -%}
   {%- if begun <= purged -%}
-    {%- do reconcile.raise_complaints(['the snapshot of ' ~ snapshot.object ~ ' in batch ' ~ snapshot.batch ~ ' of ' ~ reconcile.ledger_name(staging) ~ ' was taken before batch ' ~ purged
-          ~ ' was appended, which was purged, so that later changes cannot be told from earlier ones; take a new snapshot, and stage that']) -%}
+    {%- do reconcile.raise_complaints(['the snapshot of ' ~ snapshot.object ~ ' in batch ' ~ snapshot.batch ~ ' of ' ~ reconcile.ledger_name(staging) ~ ' perhaps lacks changes of batch ' ~ purged
+          ~ ', which was purged; take a new snapshot ' ~ ('a day and an hour' if position.from else 'an hour') ~ ' or more after that batch was appended, and stage that']) -%}
   {%- endif -%}
   {{ return({'snapshot': snapshot, 'first': [begun, first] | min}) }}
 {%- endmacro %}

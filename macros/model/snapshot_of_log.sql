@@ -58,18 +58,28 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
   {{ return(none) }}
 {%- endmacro %}
 
+{#- The kind of the positions at which a model takes snapshots beside its log; none if it takes none. `properties`: what
+    orders the records of the object, as `model_inputs` has it. A kind shows for every change whether a snapshot contains
+    it: by its transaction, or by its place in the log, but for a change at the very place. -#}
+{%- macro kind_of_snapshots(properties) -%}
+  {{ return('pg_snapshot' if 'snapshots' in properties else 'binlog' if properties.coordinates == ['log_file', 'log_position'] else none) }}
+{%- endmacro %}
+
 {#- The position of a staged snapshot, as `side_of` takes it. The clock that stamps a backfill row may be fast, and the
     query of a backfill may have begun before the snapshot was taken. So the snapshot also contains the backfill rows
     that were read up to `uncertainty` after it: a change of such a row that is later than the snapshot is in the log
-    too, and its transaction decides. -#}
+    too, and its transaction or its place decides.
+
+    `from`: the earliest time of a change of which the place does not show whether the snapshot contains it. Of MySQL,
+    the time is that of the statement. So a transaction may be open for a day. -#}
 {%- macro position_of_staged(snapshot) -%}
   {%- set taken_at = reconcile.moment_of_snapshot(snapshot) -%}
   {%- set exact = snapshot.position_kind == 'pg_snapshot' -%}
   {%- set interval = "interval '" ~ snapshot.uncertainty ~ "'" -%}
   {{ return({
       'kind': snapshot.position_kind, 'value': snapshot.position, 'label': snapshot.position_kind ~ ' ' ~ snapshot.position, 'taken_at': taken_at,
-      'contains_backfills_until': taken_at ~ ' + ' ~ interval if exact else none,
-      'from': none if exact else taken_at ~ ' - ' ~ interval, 'to': none if exact else taken_at ~ ' + ' ~ interval}) }}
+      'contains_backfills_until': taken_at ~ ' + ' ~ interval,
+      'from': none if exact else taken_at ~ ' - ' ~ ("interval '1 day'" if snapshot.position_kind == 'binlog' else interval), 'to': none if exact else taken_at ~ ' + ' ~ interval}) }}
 {%- endmacro %}
 
 {#- When a snapshot was taken, as SQL. -#}
@@ -88,12 +98,12 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
   {%- set complaints = [] -%}
   {%- set beginning = 'its staging table has a snapshot of ' ~ snapshot.object ~ ' beside the log (batch ' ~ snapshot.batch ~ '), and ' -%}
   {%- set properties = inputs.objects[snapshot.object] -%}
-  {%- set kind = 'pg_snapshot' if 'snapshots' in properties else none -%}
+  {%- set kind = reconcile.kind_of_snapshots(properties) -%}
   {%- if form.materialized == 'history' -%}
     {%- do complaints.append(beginning ~ 'a history cannot take snapshots yet; make it a current_state, or let the history read another staging table, without snapshots') -%}
   {%- endif -%}
   {%- if not kind -%}
-    {%- do complaints.append(beginning ~ 'only models of datastream_postgresql take snapshots beside a log so far; stage snapshots of this source into a staging table of their own') -%}
+    {%- do complaints.append(beginning ~ 'only models of datastream_postgresql and datastream_mysql take snapshots beside a log so far; stage snapshots of this source into a staging table of their own') -%}
   {%- elif snapshot.position_kind != kind -%}
     {%- do complaints.append(beginning ~ 'the position of the snapshot is a ' ~ snapshot.position_kind ~ ', but this model needs a ' ~ kind ~ '; take a snapshot of the database of the log with snapshot.py, and stage it') -%}
   {%- endif -%}

@@ -84,9 +84,10 @@
   {%- endif -%}
   {%- if comparison.inputs.objects and reconcile.existing_relation(comparison.inputs.relations[0]) -%}
     {%- set newest = reconcile.newest_snapshots(comparison.inputs.relations[0]) -%}
-    {%- for object in comparison.inputs.objects if object in newest and not reconcile._contains_snapshot(comparison.position, newest[object]) -%}
+    {%- for object in comparison.inputs.objects if object in newest -%}
+      {%- do comparison.position.update({'contains_snapshot': newest[object].snapshot}) -%}
       {%- do complaints.append(position_text ~ ' is not known to lie at or after that of the snapshot beside the log, ' ~ newest[object].position_kind ~ ' ' ~ newest[object].position
-            ~ ', before which changes of ' ~ object ~ ' are not told apart; compare with a newer snapshot, or say `as_of: now`') -%}
+            ~ ', before which changes of ' ~ object ~ ' are not told apart; compare with a newer snapshot, or say `as_of: now`') if not reconcile._contains_snapshot(comparison.position, newest[object]) -%}
     {%- endfor -%}
   {%- endif -%}
   {%- set coordinates = [] -%}
@@ -172,7 +173,12 @@
 
 {#- Whether a position includes all that a snapshot beside the log contains. -#}
 {%- macro _contains_snapshot(position, snapshot) -%}
-  {%- if position.kind != 'pg_snapshot' or snapshot.position_kind != 'pg_snapshot' -%}{{ return(false) }}{%- endif -%}
+  {%- if position.kind != snapshot.position_kind -%}{{ return(false) }}{%- endif -%}
+  {%- if position.kind == 'binlog' -%}
+    {{ return(reconcile.coordinates_of(position) >= reconcile.coordinates_of({'kind': 'binlog', 'value': snapshot.position})) }}
+  {%- elif position.kind != 'pg_snapshot' -%}
+    {{ return(false) }}
+  {%- endif -%}
   {%- set xmax = snapshot.position.split(':')[1] | int -%}
   {%- set was_open = snapshot.position.split(':')[2].split(',') -%}
   {%- for id in position.value.split(':')[2].split(',') if id and id | int < xmax and id not in was_open -%}{{ return(false) }}{%- endfor -%}

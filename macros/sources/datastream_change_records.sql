@@ -2,8 +2,9 @@
     names of its `metadata`, and its `coordinates` in their order (name -> SQL for sections of hex, NULL if unreadable).
     `positions` are the coordinates that show a position of its log (see `validate_generations`). A source also adds its
     `transaction` and, if it has one, the `row_id` of a change: a delete with a `row_id` needs no payload. `snapshots`:
-    whether a snapshot of the source shows which transactions it saw. `source` is the source's own name (see
-    `source_of_event`). `zero_dates`: whether the source has zero dates.
+    whether a snapshot of the source shows which transactions it saw; this also tells PostgreSQL from SQL Server, whose
+    `coordinates` have the same name. `source` is the source's own name (see `source_of_event`). `zero_dates`: whether
+    the source has zero dates.
 
     The SELECT has no window function, no join and no aggregate: a filter on _change_batch must reach the scan of the
     staging table. Any other filter must not: Spark would put the whole parsing of a record into the filter, once for
@@ -128,14 +129,15 @@ from (
 {{ judged }}
 ) as judged
 {%- endset -%}
-{%- set snapshot = reconcile.snapshot_of_log(relation, objects) if snapshots else none -%}
+{%- set snapshot = reconcile.snapshot_of_log(relation, objects) if reconcile.kind_of_snapshots(order) else none -%}
 {%- if not snapshot -%}
 {{ changes }}
 {%- else -%}
 {{ reconcile.records_beside_snapshot(
       changes, snapshot, relation, columns,
       ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_transaction', '_change_batch', '_change_columns', '_change_error']
-      + (['_change_table'] if not table else []) + ['_change_fields', '_change_key', '_change_schema', '_change_macro', '_change_record', '_change_origin']) }}
+      + (['_change_table'] if not table else []) + ['_change_fields', '_change_key', '_change_schema', '_change_macro']
+      + (['_change_zero_dates'] if columns | selectattr('zero_date') | list else []) + ['_change_record', '_change_origin']) }}
 {%- endif -%}
 {%- endmacro %}
 

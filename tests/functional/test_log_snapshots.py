@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
+import re
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from datastream import event
 from file_formats import failpoints_of_an_append, file_format
+from mariadb import MariaDB
 from plain_dbt import PlainProject, Relation
 from process.spark_warehouse import SparkWarehouse
 from pyspark.sql import SparkSession
+from reconcile_jobs.jdbc.connection import Source
+from reconcile_jobs.jdbc.mysql import MySQL
 from reconcile_jobs.log_snapshots import Totals
 from reconcile_jobs.process import failpoints
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import DataError, Fault, UsageError
 from reconcile_jobs.snapshot_job import Job, run
-from reconcile_jobs.snapshots import snapshot_table
+from reconcile_jobs.snapshots import snapshot_jdbc, snapshot_table
 from reconcile_jobs.staging import RAW_ROWS, Staging, TableName
 
 DEATHS = [
@@ -214,7 +220,7 @@ def test_what_is_no_complete_snapshot_of_this_log_is_refused(log: Log) -> None:
     log.load((1, "a"), **{"": "table", "position": "", "position_kind": ""})
     refused(log, UsageError, "has no position in a log", log.stage)
     log.load((1, "a"), position="4", position_kind="scn")
-    refused(log, UsageError, "is a scn, and only snapshots of PostgreSQL are staged beside a log so far", log.stage)
+    refused(log, UsageError, "is a scn, and only snapshots of PostgreSQL and MySQL are staged", log.stage)
     log.load((1, "a"), table="shop.others")
     refused(log, UsageError, "--object is missing: .* The log has shop_things", log.stage)
     log.load((1, "a"))
@@ -245,6 +251,25 @@ def test_a_snapshot_that_cannot_follow_the_one_before_it_is_refused(log: Log) ->
     refused(log, UsageError, "lacks the column name, which", log.stage)
     log.load((1, "b"), position="10:14:10,13", at=later)
     assert log.stage().rows == 1
+
+
+def test_a_snapshot_of_another_binary_log_than_that_of_the_records_is_refused(log: Log) -> None:
+    """Of the server of the log, a snapshot contains what was appended long before it was taken."""
+    places = [("mysql-bin.999999", 900), ("mysql-bin.1000000", 4)]
+    log.append_changes(*(
+        event("mysql", {"id": 1, "name": "n1"}, "UPDATE-INSERT", metadata={"log_file": file, "log_position": place})
+        for file, place in places
+    ))  # fmt: skip
+    said: dict[str, Any] = {"position_kind": "binlog", "at": "2199-01-01T00:00:00Z"}
+    log.load((1, "a"), position="mysql-bin.999999:1000", **said)
+    refused(log, UsageError, "has a change of shop_things at mysql-bin.1000000:4, appended an hour or more", log.stage)
+    log.load((1, "a"), position="bin.2000000:4", **said)
+    refused(log, UsageError, "The records of shop_things in .* are of mysql-bin.*, and the snapshot is of", log.stage)
+    log.load((1, "a"), position="9:9:")
+    refused(log, UsageError, "No record of shop_things in .* is one of PostgreSQL, as the snapshot is", log.stage)
+    log.load((1, "a"), position="mysql-bin.1000000:4", **said)
+    assert log.stage().rows == 1
+    assert log.said[-1] == "shop_things: 1 rows at binlog mysql-bin.1000000:4"
 
 
 def test_a_copy_may_come_before_every_record_of_the_log(log: Log) -> None:
@@ -378,4 +403,163 @@ def test_a_repair_from_end_to_end(log: Log, fresh: bool) -> None:
     project.run("things", full_refresh=True)
     assert rows() == after
     assert failing("ledger_balances") == []
+    log.spark.sql(f"drop schema {schema} cascade")
+
+
+# --- a real MariaDB --------------------------------------------------------------------------------------------------
+
+
+class Write(NamedTuple):
+    """A statement that changes one row, and so gives one event of the binary log."""
+
+    kind: str
+    id: int
+    name: str | None
+
+    @property
+    def sql(self) -> str:
+        if self.kind == "Delete":
+            return f"DELETE FROM shop.things WHERE id = {self.id}"
+        if self.kind == "Update":
+            return f"UPDATE shop.things SET name = '{self.name}' WHERE id = {self.id}"
+        return f"INSERT INTO shop.things VALUES ({self.id}, '{self.name}', {born(self.id)[0]})"
+
+
+def born(id_: int) -> tuple[str, str]:
+    """Return a date in SQL and in a record; some are zero dates."""
+    return ("0", "0000-00-00") if id_ % 5 == 0 else ("'2026-11-21'", "2026-11-21T00:00:00.000000Z")
+
+
+class Writer:
+    """Writes small transactions into a table of MariaDB, one after the other, and knows what it has written."""
+
+    def __init__(self, mariadb: MariaDB) -> None:
+        self.mariadb, self.chance, self.numbers = mariadb, random.Random(1), itertools.count()
+        self.names: dict[int, str] = {}
+        self.written: list[Write] = []
+        mariadb.query("CREATE TABLE shop.things (id bigint PRIMARY KEY, name varchar(20), born date NULL)")
+        [[self.file, self.begun, *_]] = mariadb.query("SHOW MASTER STATUS")
+
+    def write(self, transactions: int) -> None:
+        sql = ["SET sql_mode = ''"]
+        for _ in range(transactions):
+            writes = [self._next() for _ in range(self.chance.randint(1, 3))]
+            sql += ["START TRANSACTION", *(write.sql for write in writes), "COMMIT"]
+        self.mariadb.query("; ".join(sql))
+
+    def _next(self) -> Write:
+        id_, name = self.chance.randrange(60), f"v{next(self.numbers)}"
+        write = Write("Write", id_, name)
+        if id_ in self.names:
+            write = Write("Delete", id_, None) if self.chance.random() < 0.3 else Write("Update", id_, name)
+        if write.name is None:
+            del self.names[id_]
+        else:
+            self.names[id_] = write.name
+        self.written.append(write)
+        return write
+
+    def places(self) -> list[tuple[str, int, int]]:
+        """Return the file of each write's event, where the event begins in it, and where it ends."""
+        found = []
+        for file, *_ in self.mariadb.query("SHOW BINARY LOGS"):
+            for _, begins, name, _, ends, *_ in self.mariadb.query(f"SHOW BINLOG EVENTS IN '{file}'"):
+                kind, is_of_rows, _ = name.partition("_rows")
+                if is_of_rows and (file, int(begins)) >= (self.file, int(self.begun)):
+                    found.append((kind, file, int(begins), int(ends)))
+        assert [kind for kind, *_ in found] == [write.kind for write in self.written]
+        return [(file, begins, ends) for _, file, begins, ends in found]
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariaDB]:
+    server = MariaDB()
+    yield server
+    server.stop()
+
+
+def test_a_table_of_a_real_mariadb_is_repaired_while_it_is_written(log: Log, mariadb: MariaDB) -> None:
+    """A third of what the snapshot contains is lost, and the rest comes in any order."""
+    warehouse, schema, writer = SparkWarehouse(log.spark), f"{SCHEMA}_mysql", Writer(mariadb)
+    log.spark.sql(f"drop schema if exists {schema} cascade")
+    log.spark.sparkContext.setLogLevel("OFF")  # as in the job
+    properties = {"user": mariadb.user, "password": mariadb.password}
+    source = Source(MySQL(), f"jdbc:mariadb://127.0.0.1:{mariadb.port}/shop", properties)
+    writer.write(20)
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            writer.write(10)
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        snapshot = snapshot_jdbc.load_jdbc(
+            log.spark, source, "shop.things", log.table, columns="id, name, born date zero_date_is_null"
+        )
+    finally:
+        stop.set()
+        writing.join()
+    mariadb.query("FLUSH BINARY LOGS")
+    writer.write(20)
+
+    chance = random.Random(2)
+    file, _, place = snapshot.position.rpartition(":")
+    records, lost, later = list[str](), 0, 0
+    for written, (of, begins, ends) in zip(writer.written, writer.places(), strict=True):
+        later += of == file and begins >= int(place)
+        if (of, ends) <= (file, int(place)) and chance.random() < 0.3:
+            lost += 1
+            continue
+        # Whether Datastream names an event by its beginning or by its end does not matter.
+        said = {"log_file": of, "log_position": begins if written.id % 2 else ends}
+        payload = {"id": written.id, "name": written.name, "born": born(written.id)[1]}
+        kind = {"Write": "INSERT", "Update": "UPDATE-INSERT", "Delete": "DELETE"}[written.kind]
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        records.append(event("mysql", payload, kind, metadata=said, source_timestamp=now))
+    assert lost
+    assert later, "the snapshot was taken amid the changes of a file"
+    chance.shuffle(records)
+    half = len(records) // 2
+
+    project = PlainProject(warehouse, schema, file_format=file_format())
+    project.source(SCHEMA, log.staging.parts[-1])
+    project.model(
+        "things",
+        "{{ config(materialized='current_state', unique_key='id') }}\n"
+        f"{{{{ reconcile.datastream_mysql(source('lake', '{log.staging.parts[-1]}'), 'shop_things') }}}}",
+        {
+            "id": "bigint",
+            "name": "string",
+            "born": {"data_type": "date", "config": {"meta": {"zero_date": "null"}}},
+        },
+    )
+    expected = {
+        int(id_): (name, None if day == "0000-00-00" else day)
+        for id_, name, day in mariadb.query("SELECT id, name, born FROM shop.things")
+    }
+
+    def rows() -> dict[int, tuple[str, str | None]]:
+        found = warehouse.table(f"{schema}.things").collect()
+        return {row.id: (row.name, row.born and str(row.born)) for row in found}
+
+    def failing(test: str, **arguments: Any) -> list[Any]:
+        return warehouse.sql(project.test(test, "things", **arguments)).collect()
+
+    log.append_changes(*records[:half])
+    project.run("things")
+    assert log.stage().position == snapshot.position
+    log.append_changes(*records[half:])
+    said = project.run("things")["things"]
+    # Nothing is in doubt: no event of a row begins or ends where a transaction does.
+    repaired = rf"; repaired at binlog {re.escape(snapshot.position)}: \d+ inserted, \d+ updated, \d+ deleted(;|$)"
+    assert re.search(repaired, said), said
+    assert rows() == expected
+    assert failing("ledger_balances") == []
+    assert failing("parity", compare_to=Relation(*log.table.parts), key="id") == []
+    assert project.run("things")["things"] == "nothing new"
+    project.run("things", full_refresh=True)
+    assert rows() == expected
+    assert failing("parity", compare_to=Relation(*log.table.parts), key="id") == []
     log.spark.sql(f"drop schema {schema} cascade")

@@ -50,6 +50,10 @@ SNAPSHOT_BESIDE = {
     "position": "18642:18650:18644,18646", "taken_at": "2026-11-21T11:33:13.215524000Z", "uncertainty": "1 hour",
     "key": ["id"], "columns": ORDERS, "rows": 1875, "batch": 5,
 }  # fmt: skip
+BESIDE_MYSQL = {
+    **SNAPSHOT_BESIDE, "position_kind": "binlog", "position": "mysql-bin.999999:156500",
+    "columns": {name: said if isinstance(said, str) else said["data_type"] for name, said in ZERO_DATES.items()},
+}  # fmt: skip
 OWN_SELECT = """select 1L as id, 'one' as name, 'insert' as _change_type, '1' as _change_sequence, '1' as _change_id,
     timestamp'2026-01-01' as _change_time, 1L as _change_batch, cast(null as array<string>) as _change_columns,
     cast(null as string) as _change_error"""
@@ -147,6 +151,7 @@ SHAPES = {
     "mysql_view_after_a_purge": Shape(
         MYSQL, materialized="current_view", meta={"base_snapshot": "lake.orders_kept"}, phases=("after a purge",)
     ),
+    "mysql_beside_a_snapshot": Shape(MYSQL, ZERO_DATES, snapshot=BESIDE_MYSQL),
     "mysql_as_of_a_batch": Shape(MYSQL, as_of={"batch": 2}, phases=PHASES_AS_OF),
     "mysql_as_of_an_append": Shape(MYSQL, as_of={"appended_at": "2026-11-21 12:00:00+00"}, phases=("first run",)),
     "oracle_as_of_a_sequence": Shape(

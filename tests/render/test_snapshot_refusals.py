@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from plain_dbt import Relation
 from refusals import PARITY, THINGS, Refusal, run, thing
-from shapes import MYSQL, ORACLE, POSTGRESQL, SNAPSHOT_BESIDE, STAGING, Life, Shape
+from shapes import BESIDE_MYSQL, MYSQL, ORACLE, POSTGRESQL, SNAPSHOT_BESIDE, SQLSERVER, STAGING, Life, Shape
 from snapshots import SNAPSHOT as OF_THE_SOURCE
 from snapshots import beside_a_snapshot, taken
 
 OF_THINGS = {**SNAPSHOT_BESIDE, "columns": THINGS}
+OF_MYSQL = {**BESIDE_MYSQL, "columns": THINGS}
 BESIDE = "its staging table has a snapshot of shop.orders beside the log (batch 5), and "
 SNAPSHOT = "the snapshot of shop.orders in batch 5"
 REBUILD = "rebuild with `dbt run --full-refresh --select orders`"
@@ -69,15 +70,15 @@ def unreadable(life: Life) -> None:
 
 
 AMOUNTS = {"id": "bigint", "amount": "decimal(12,2)"}
-ONLY = "only models of datastream_postgresql take snapshots beside a log so far; stage snapshots of this source into a "
-ONLY += "staging table of their own"
+ONLY = "only models of datastream_postgresql and datastream_mysql take snapshots beside a log so far; stage snapshots "
+ONLY += "of this source into a staging table of their own"
 REFUSED = [
     Refusal(
         run(living(beside(materialized="history"))),
         [BESIDE + "a history cannot take snapshots yet; make it a current_state, or let the history read another "
          "staging table, without snapshots"],
     ),
-    Refusal(run(living(beside(MYSQL))), [BESIDE + ONLY]),
+    Refusal(run(living(beside(SQLSERVER))), [BESIDE + ONLY]),
     Refusal(
         run(living(beside(ORACLE))),
         [BESIDE + ONLY, BESIDE + "a model that knows rows by their addresses cannot take snapshots, which have none; "
@@ -87,6 +88,26 @@ REFUSED = [
         run(living(beside(snapshot={**OF_THINGS, "position_kind": "scn"}))),
         [BESIDE + "the position of the snapshot is a scn, but this model needs a pg_snapshot; take a snapshot of the "
          "database of the log with snapshot.py, and stage it"],
+    ),
+    *(
+        Refusal(
+            run(living(beside(source, snapshot))),
+            [BESIDE + f"the position of the snapshot is a {kind}, but this model needs a {needed}; take a snapshot of "
+             "the database of the log with snapshot.py, and stage it"],
+        )
+        for source, snapshot, kind, needed in (
+            (MYSQL, OF_THINGS, "pg_snapshot", "binlog"), (POSTGRESQL, OF_MYSQL, "binlog", "pg_snapshot"),
+        )
+    ),
+    Refusal(
+        run(living(beside(MYSQL, OF_MYSQL, materialized="history"))),
+        [BESIDE + "a history cannot take snapshots yet; make it a current_state, or let the history read another "
+         "staging table, without snapshots"],
+    ),
+    Refusal(
+        run(living(beside(MYSQL, OF_MYSQL, arguments=", generations=['2026-11-21 00:00:00+00']"))),
+        [BESIDE + "the model declares generations, across which a position says nothing; take the generations out, "
+         "and stage a new snapshot, which comes after all of them"],
     ),
     Refusal(
         run(living(beside(meta={"partial_records": True}))),
@@ -142,10 +163,15 @@ REFUSED = [
          "declare '...'), and a rebuild would have none of them; correct the types, or take the snapshot back and "
          "stage a new one"],
     ) for materialized in ("current_state", "current_view")),
-    Refusal(
-        run(built(beside(), None, purges={"shop.orders": 2})),
-        [f"{SNAPSHOT} of {STAGING} was taken before batch 2 was appended, which was purged, so that later changes "
-         "cannot be told from earlier ones; take a new snapshot, and stage that"],
+    *(
+        Refusal(
+            run(built(beside(source, snapshot), None, purges={"shop.orders": 2})),
+            [f"{SNAPSHOT} of {STAGING} perhaps lacks changes of batch 2, which was purged; take a new snapshot "
+             f"{after} or more after that batch was appended, and stage that"],
+        )
+        for source, snapshot, after in (
+            (POSTGRESQL, OF_THINGS, "an hour"), (MYSQL, OF_MYSQL, "a day and an hour"),
+        )
     ),
     Refusal(
         run(living(beside(meta={"base_snapshot": "lake.orders_kept"}), lambda life: (
@@ -174,15 +200,16 @@ NOT_AFTER = (
     "is not known to lie at or after that of the snapshot beside the log, pg_snapshot 18642:18650:18644,18646, before "
     "which changes of shop.orders are not told apart; compare with a newer snapshot, or say `as_of: now`"
 )
+NOT_AFTER_MYSQLS = NOT_AFTER.replace("pg_snapshot 18642:18650:18644,18646", "binlog mysql-bin.999999:156500")
 
 
-def compared(position: str, **said: Any) -> Callable[[], object]:
+def compared(position: str, kind: str = "pg_snapshot", **said: Any) -> Callable[[], object]:
     """Return what compares a model beside whose log a snapshot is, with a snapshot at that position."""
 
     def act() -> None:
-        snapshot = {**OF_THINGS, "columns": PARITY_COLUMNS}
-        shape = beside(columns=PARITY_COLUMNS, snapshot=snapshot)
-        life = beside_a_snapshot(shape, taken("pg_snapshot", position))
+        source, of_source = (MYSQL, OF_MYSQL) if kind == "binlog" else (POSTGRESQL, OF_THINGS)
+        shape = beside(source, {**of_source, "columns": PARITY_COLUMNS}, columns=PARITY_COLUMNS)
+        life = beside_a_snapshot(shape, taken(kind, position))
         life.project.test("parity", "orders", compare_to=OF_THE_SOURCE, key="id", **said)
 
     return act
@@ -194,6 +221,12 @@ REFUSED += [
     *(
         Refusal(compared(at), [f"pg_snapshot {at}, the position of lake.orders_source, {NOT_AFTER}"], PARITY)
         for at in EARLIER
+    ),
+    *(
+        Refusal(
+            compared(at, "binlog"), [f"binlog {at}, the position of lake.orders_source, {NOT_AFTER_MYSQLS}"], PARITY
+        )
+        for at in ("mysql-bin.999999:156499", "mysql-bin.000017:999999")
     ),
     Refusal(
         compared("9:9:", as_of={"batch": 2}),
@@ -223,6 +256,45 @@ def test_a_position_contains_a_snapshot_if_it_sees_every_transaction_that_the_sn
     snapshot = {"position_kind": "pg_snapshot", "position": "18642:18650:18644,18646"}
     assert macros._contains_snapshot({"kind": "pg_snapshot", "value": position}, snapshot) is contains
     assert macros._contains_snapshot({"kind": "batch", "value": position}, snapshot) is False
+
+
+@pytest.mark.parametrize(
+    ("position", "contains"),
+    [
+        ("mysql-bin.999999:156500", True), ("mysql-bin.999999:156499", False), ("mysql-bin.999999:99999", False),
+        ("mysql-bin.1000000:4", True), ("mysql-bin.000017:999999", False),
+    ],
+)  # fmt: skip
+def test_a_place_of_a_binary_log_contains_a_snapshot_at_it_or_before_it(position: str, contains: bool) -> None:
+    macros = Life(beside(MYSQL, OF_MYSQL)).project.macros
+    snapshot = {"position_kind": "binlog", "position": "mysql-bin.999999:156500"}
+    assert macros._contains_snapshot({"kind": "binlog", "value": position}, snapshot) is contains
+    assert macros._contains_snapshot({"kind": "pg_snapshot", "value": "9:9:"}, snapshot) is False
+
+
+def test_models_take_snapshots_by_what_orders_their_records() -> None:
+    """The properties of a model are not those of before the snapshots: their digest is in tables that exist."""
+    macros = Life(beside()).project.macros
+    kinds = {
+        source: [macros.kind_of_snapshots(order) for order in orders_of(source)]
+        for source in (POSTGRESQL, MYSQL, ORACLE, SQLSERVER)
+    }
+    assert kinds == {POSTGRESQL: ["pg_snapshot"], MYSQL: ["binlog"], ORACLE: [None], SQLSERVER: [None]}
+    assert orders_of(MYSQL) == [{"coordinates": ["log_file", "log_position"], "generations": []}]
+
+
+def orders_of(source: str) -> list[Any]:
+    life = Life(thing(source))
+    node = life.project.node("orders")
+    return list(life.project.macros.model_inputs(node)["objects"].values())
+
+
+def test_the_rows_of_a_snapshot_beside_the_log_lie_before_a_position_that_contains_it() -> None:
+    macros = Life(beside(MYSQL, OF_MYSQL)).project.macros
+    position = {"kind": "binlog", "value": "mysql-bin.1000000:4", "from": "f", "to": "t", "contains_snapshot": "s'1"}
+    assert macros.side_of(position, {"objects": {}}).startswith(
+        r"case when _change_id = 's\'1' or left(_change_place, 1) = '-' or if(split_part(_change_place, '/', 2) = '0', "
+    )
 
 
 def test_a_run_sees_the_snapshots_up_to_its_cut_and_that_of_its_cut() -> None:

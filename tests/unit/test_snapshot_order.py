@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from reconcile_jobs.log_snapshots import _Run, _Seen
+from reconcile_jobs.log_positions import Place, Seen, position_of
+from reconcile_jobs.log_snapshots import _Run
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.snapshot_differences import has_no_key
@@ -28,14 +29,96 @@ from reconcile_jobs.snapshot_differences import has_no_key
 def test_a_snapshot_is_later_if_it_sees_every_transaction_that_the_earlier_one_sees(
     earlier: str, later: str, contains: bool
 ) -> None:
-    assert _Seen.of(later).contains(_Seen.of(earlier)) == contains
-    job: Any = type("Job", (), {"staging": "lake.shop_changes"})
-    run = _Run(None, job, Caller())  # type: ignore[arg-type]
+    is_later("pg_snapshot", earlier, later, contains)
+
+
+def run_of_job() -> _Run:
+    job: Any = type("Job", (), {"staging": "lake.shop_changes", "table": "lake.orders_source"})
+    return _Run(None, job, Caller())  # type: ignore[arg-type]
+
+
+def is_later(kind: str, earlier: str, later: str, contains: bool) -> None:
+    position = position_of(kind, later, "lake.orders_source")
+    assert position.contains(position_of(kind, earlier, "lake.orders_source")) == contains
+    known, run = {"position_kind": kind, "position": earlier}, run_of_job()
     if contains:
-        run._refuse_earlier({"position": earlier}, later, "shop_orders")
+        run._refuse_earlier(known, position, "shop_orders")
         return
     with pytest.raises(UsageError, match=f"shop_orders at {later} does not contain the one at {earlier} that lake"):
-        run._refuse_earlier({"position": earlier}, later, "shop_orders")
+        run._refuse_earlier(known, position, "shop_orders")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "contains"),
+    [
+        ("mysql-bin.000017:4", "mysql-bin.000017:4", True),  # nothing was committed in between
+        ("mysql-bin.000017:900", "mysql-bin.000017:1000", True),
+        ("mysql-bin.000017:1000", "mysql-bin.000017:900", False),
+        ("mysql-bin.000017:1000", "mysql-bin.000018:4", True),
+        ("mysql-bin.999999:4", "mysql-bin.1000000:4", True),
+        ("mysql-bin.1000000:4", "mysql-bin.999999:4", False),
+        ("mysql-bin.000017:4", "bin.000018:4", False),  # of another server
+    ],
+)
+def test_a_snapshot_of_mysql_is_later_if_its_place_in_the_binary_log_is(
+    earlier: str, later: str, contains: bool
+) -> None:
+    is_later("binlog", earlier, later, contains)
+
+
+def test_positions_of_two_databases_are_in_no_order() -> None:
+    seen, place = Seen.of("9:9:"), Place.of("mysql-bin.000017:4")
+    assert seen is not None and place is not None
+    assert not seen.contains(place)
+    assert not place.contains(seen)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        ("pg_snapshot", "9:9", "'9:9', is no pg_current_snapshot"),
+        ("scn", "4", "is a scn, and only snapshots of PostgreSQL and MySQL are staged beside a log so far"),
+        *(
+            ("binlog", text, rf"'{text}', is no place in a binary log, as mysql-bin.000017:4 is \(a GTID")
+            for text in ("3E11FA47-71CA-11E1-9E33-C80AA9429562:23", "0-1-100", ":0", "mysql-bin.000017", "bin.17:4-9")
+        ),
+    ],
+)
+def test_what_is_no_position_in_a_log_is_refused(kind: str, text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=f"The position of lake.orders_source.*{said}"):
+        position_of(kind, text, "lake.orders_source")
+
+
+class Last(NamedTuple):
+    """A place in a binary log, as a query returns it."""
+
+    file: int
+    offset: int | None
+    name: str = "mysql-bin.000017"
+
+
+@pytest.mark.parametrize(
+    ("file", "place", "said"),
+    [
+        ("mysql-bin.000099", Last(17, 900), None),
+        ("mysql-bin.000017", Last(17, 1000), None),
+        ("mysql-bin.000001", None, None),
+        ("mysql-bin.000017", Last(17, None), None),
+        ("mysql-bin.000017", Last(17, 1001), "has a change of shop_orders at mysql-bin.000017:1001, appended an hour"),
+        ("mysql-bin.000018", Last(18, 4, "mysql-bin.000018"), "at mysql-bin.000018:4, appended an hour or more"),
+        ("binlog.000017", Last(17, 900), "The records of shop_orders in lake.shop_changes are of binlog.000017, and"),
+    ],
+)
+def test_a_snapshot_of_another_binary_log_than_that_of_the_records_is_refused(
+    file: str, place: Last | None, said: str | None
+) -> None:
+    position = Place.of("mysql-bin.000017:1000")
+    assert position is not None
+    if said is None:
+        run_of_job()._refuse_other_log("shop_orders", position, file, place)
+        return
+    with pytest.raises(UsageError, match=f"{said}.* the snapshot is of mysql-bin.000017:1000: it is of another server"):
+        run_of_job()._refuse_other_log("shop_orders", position, file, place)
 
 
 def test_a_row_has_no_key_if_any_part_of_it_is_null() -> None:
