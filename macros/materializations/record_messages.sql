@@ -2,7 +2,7 @@
     see `parse_range`. -#}
 {%- macro record_messages(relations, settings, range, parsed, counts) -%}
   {%- set of_log = reconcile.have_log(settings.inputs.objects) and range.kind != 'rebuild' and not settings.as_of -%}
-  {{ return(reconcile.repair_messages(range, counts) + parsed.messages
+  {{ return(reconcile.added_messages(range.added) + reconcile.repair_messages(range, counts) + parsed.messages
       + (reconcile.log_messages(relations.fold_cache, settings.form, counts) if of_log else [])
       + reconcile.source_messages(parsed.facts, counts) + reconcile.zero_date_messages(relations, parsed.facts, counts)) }}
 {%- endmacro %}
