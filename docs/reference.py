@@ -65,8 +65,8 @@ COLUMN_META = {
     "infinity_is_null": "`true`: PostgreSQL's infinity becomes NULL (for `timestamp` and `timestamp_ntz`)",
     "zero_date": "`'null'`: MySQL's zero dates become NULL (for `date`, `timestamp` and `timestamp_ntz`), and the run "
     "counts them",
-    "added": "`true`: the column may be added to a model that is built. The next run fills it from all records in staging: "
-    "see [Add a column](../types.md#add-a-column)",
+    "added": "`true`: the column may be added to a model that is built. The next run fills it from all records in "
+    "staging: see [Add a column](../types.md#add-a-column)",
 }
 VARIABLES = {
     "as_of": "a position, for example `{batch: 17}`. `dbt run` builds the models as they were at this position, in a "

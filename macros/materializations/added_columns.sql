@@ -21,20 +21,20 @@
     staging no longer has all records that the base table was made from. `added`: as `added_columns` gives them. -#}
 {%- macro refuse_added_columns(relations, settings, added) -%}
   {%- set inputs = settings.inputs -%}
-  {%- set is_added = 'column ' ~ added | map(attribute='name') | join(', ') ~ ' is new, and ' ~ reconcile.ledger_name(relations.base) ~ ' gets it from all records in staging' -%}
+  {%- set beginning = 'column ' ~ added | map(attribute='name') | join(', ') ~ ' is new, and ' ~ reconcile.ledger_name(relations.base) ~ ' gets it from all records in staging' -%}
   {%- set purged = reconcile.purged_through(inputs.relations[0], inputs.objects) if inputs.objects else {} -%}
   {%- set complaints = [] -%}
   {%- if config.get('full_refresh') is false -%}
-    {%- do complaints.append(is_added ~ ', as a full refresh does, which `full_refresh: false` in its config forbids; remove that for one run, or leave the column out') -%}
+    {%- do complaints.append(beginning ~ ', as a full refresh does, which `full_refresh: false` in its config forbids; remove that for one run, or leave the column out') -%}
   {%- endif -%}
   {%- for object, batch in purged.items() -%}
-    {%- do complaints.append(is_added ~ ', but the records of ' ~ object ~ ' up to batch ' ~ batch ~ ' were purged from ' ~ reconcile.ledger_name(inputs.relations[0])
+    {%- do complaints.append(beginning ~ ', but the records of ' ~ object ~ ' up to batch ' ~ batch ~ ' were purged from ' ~ reconcile.ledger_name(inputs.relations[0])
           ~ '; declare a copy of the base table that has the column, as `meta: {base_snapshot: schema.table}`, and rebuild with `' ~ reconcile._rebuild_command() ~ '`, or leave the column out') -%}
   {%- endfor -%}
   {%- set lost = run_query(reconcile.lost_records(relations, inputs, sql)) if not purged else [] -%}
   {%- if lost | length -%}
     {%- set first, last, delivered, staged = lost[0].values() -%}
-    {%- do complaints.append(is_added ~ ', but ' ~ (reconcile.ledger_name(inputs.relations[0]) if inputs.objects else 'its SELECT') ~ ' has ' ~ staged ~ ' of the ' ~ delivered ~ ' records that were delivered in batches ' ~ first ~ ' to ' ~ last
+    {%- do complaints.append(beginning ~ ', but ' ~ (reconcile.ledger_name(inputs.relations[0]) if inputs.objects else 'its SELECT') ~ ' has ' ~ staged | int ~ ' of the ' ~ delivered | int ~ ' records that were delivered in batches ' ~ first ~ ' to ' ~ last
           ~ ', and rows would be lost; restore the records, or leave the column out (`' ~ reconcile._rebuild_command() ~ '` builds the table from what is left)') -%}
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}

@@ -15,26 +15,29 @@ group by object;
 
 show tblproperties `lake`.`shop_changes`;
 
-select account.first_batch, account.last_batch, account.delivered, coalesce(sum(staged.records), 0) as staged
+select first_batch, last_batch, delivered, records as staged
 from (
-    select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+    select account.first_batch, account.last_batch, account.delivered, coalesce(sum(staged.records), 0) as records
     from (
-        select kind, first_batch, last_batch, delivered, struct(coalesce(entry, 0) as entry, recorded_at) as place
-        from `demo`.`reconcile_ledger`
-        where relation = 'demo.orders' and kind not in ('purge', 'snapshot')
-    )
-) as account
-left join (
-    select batch, count(*) as records
-    from `lake`.`shop_changes`
-    where object = 'shop.orders'
-    group by batch
-) as staged
-    on staged.batch between account.first_batch and account.last_batch
-where account.rebuilt is null or account.place >= account.rebuilt
-group by account.place, account.first_batch, account.last_batch, account.delivered
-having coalesce(sum(staged.records), 0) < account.delivered
-order by account.first_batch
+        select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+        from (
+            select kind, first_batch, last_batch, delivered, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            from `demo`.`reconcile_ledger`
+            where relation = 'demo.orders' and kind <> 'snapshot'
+        )
+    ) as account
+    left join (
+        select batch, count(*) as records
+        from `lake`.`shop_changes`
+        where object = 'shop.orders'
+        group by batch
+    ) as staged
+        on staged.batch between account.first_batch and account.last_batch
+    where account.rebuilt is null or account.place >= account.rebuilt
+    group by account.place, account.first_batch, account.last_batch, account.delivered
+)
+where records < delivered
+order by first_batch
 limit 1;
 
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 5;
