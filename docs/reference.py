@@ -169,7 +169,7 @@ def _meta() -> str:
             _table(["option", "meaning"], checked("meta of a model", MODEL_META, _options("model_settings"))),
             "## `meta` of a column",
             "Under `config: {meta: {...}}` of a column in the model's YAML. [Types](../types.md) has the details. "
-            "After you change an option, rebuild the model with `--full-refresh`.",
+            "After you change an option, rebuild the model with `--full-refresh`. Only `added` may come and go.",
             _table(["option", "meaning"], checked("meta of a column", COLUMN_META, _options("declared_columns"))),
         ]
     )
