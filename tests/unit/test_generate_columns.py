@@ -54,7 +54,7 @@ def test_only_lines_of_new_columns_are_added_and_each_is_said(tmp_path: Path) ->
                 f"      - name: {name}",
                 f"        data_type: string  {untold}",
                 f"        {MARK}",
-            )  # fmt: skip
+            )
         ]
     }
     assert plan.added == ["orders: 3 columns added: note string, paid_at string, size string"]
