@@ -65,6 +65,8 @@ COLUMN_META = {
     "infinity_is_null": "`true`: PostgreSQL's infinity becomes NULL (for `timestamp` and `timestamp_ntz`)",
     "zero_date": "`'null'`: MySQL's zero dates become NULL (for `date`, `timestamp` and `timestamp_ntz`), and the run "
     "counts them",
+    "added": "`true`: the column may be added to a model that is built. The next run fills it from all records in "
+    "staging: see [Add a column](../types.md#add-a-column)",
 }
 VARIABLES = {
     "as_of": "a position, for example `{batch: 17}`. `dbt run` builds the models as they were at this position, in a "
@@ -167,7 +169,7 @@ def _meta() -> str:
             _table(["option", "meaning"], checked("meta of a model", MODEL_META, _options("model_settings"))),
             "## `meta` of a column",
             "Under `config: {meta: {...}}` of a column in the model's YAML. [Types](../types.md) has the details. "
-            "After you change an option, rebuild the model with `--full-refresh`.",
+            "After you change an option, rebuild the model with `--full-refresh`. Only `added` may come and go.",
             _table(["option", "meaning"], checked("meta of a column", COLUMN_META, _options("declared_columns"))),
         ]
     )

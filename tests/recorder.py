@@ -31,7 +31,8 @@ class Recorder:
     `objects`: those that staging has, all of `source`; `meant`: the source macro that its records are for.
     `catalogs`: the settings of catalogs with a name, as `lake` and `lake.type`.
     `notes`: what they say that is new, as `_summary_of_notes` has it. `reasons`: why a data test fails, as
-    `_commonest_reasons` has it. `zero_dates`: how many of them became NULL, by column.
+    `_commonest_reasons` has it. `zero_dates`: how many of them became NULL, by column. `lost`: the first range whose
+    records staging no longer has, as `lost_records` gives it.
     """
 
     staged: int | None = 3
@@ -44,6 +45,7 @@ class Recorder:
     notes: tuple[tuple[str, str, bool, bool, bool], ...] = ()
     reasons: tuple[tuple[str, str, int, int, int, str | None, int], ...] = ()
     zero_dates: tuple[tuple[str, int], ...] = ()
+    lost: tuple[tuple[int, int, int, int], ...] = ()
     ledger: tuple[int, int] = (0, 0)
     base_batch: int | None = 0
     last_appended_at: int | None = None
@@ -173,6 +175,8 @@ class Recorder:
         if asked.startswith("show tables in "):
             *schema, name = (quoted or text for quoted, text in re.findall("`([^`]*)`|'([^']*)'", asked))
             return Rows(("tableName",), [(name,)] if ".".join([*schema, name]) in self.relations else [])
+        if asked.startswith("select first_batch, last_batch, delivered, records as staged"):
+            return Rows(("first_batch", "last_batch", "delivered", "staged"), self.lost)
         if asked.startswith("select distinct object, source from"):
             return Rows(("object", "source"), [(name, self.source) for name in self.objects])
         if asked.startswith("select\n    ") and re.search(r" as (fitting_macro|tables|zero_dates)\nfrom ", asked):

@@ -1,5 +1,5 @@
 {#- Which batches this run applies: {kind, first, last, delivered, has_records, repair, base_batch, ledger_batch,
-    snapshot, known_keyless_deletes, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
+    snapshot, known_keyless_deletes, added, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
     (all batches). `delivered`: how many change records staging has in these batches. The base table shows which batches
     were applied. The ledger only adds that trailing batches left no trace in the base table. To read too many batches
     is harmless; to read too few is not. `columns` are the columns of the base table. If staging was purged, a rebuild
@@ -7,7 +7,8 @@
     select from; none without such deletes, and none for a rebuild: it reads all records, those deletes among them, and
     makes their table anew. But a rebuild from a base snapshot needs the table: staging was purged, and only the table
     still has the deletes of the purged batches. `repair`: see `repair_of_range`; none if the range has no new
-    snapshot beside the log. -#}
+    snapshot beside the log. `added`: the names of columns that the base table gets, see `added_columns`: then the range
+    is all batches, as for a rebuild. -#}
 {%- macro range_to_apply(relations, settings, columns) -%}
   {%- set last = reconcile.batch_as_of(settings) if settings.as_of and not flags.EMPTY else reconcile._cut(settings.inputs, settings.form.row_ids, settings.form.keyless) -%}
   {%- if settings.as_of or should_full_refresh() or not settings.built.base -%}
@@ -17,16 +18,22 @@
     {%- set kind = 'rebuild' -%}
     {%- set applied = {'base_batch': reconcile.largest_batch(purged.snapshot) if purged.snapshot else 0} -%}
   {%- else -%}
-    {%- do reconcile._refuse_changed_declaration(relations, settings.built.base, settings.declaration) -%}
+    {%- set added = reconcile.added_columns(relations, settings) -%}
+    {%- do reconcile._refuse_changed_declaration(relations, settings.built.base, settings.declaration, added) -%}
     {%- do reconcile._refuse_missing_quarantine(relations, settings.built) -%}
     {%- set applied = reconcile.applied_batches(relations) -%}
     {%- set known_batches = [applied.base_batch, applied.ledger_batch] -%}
     {%- do reconcile._refuse_reset_staging(relations, settings.inputs, last, known_batches | max) -%}
     {%- do reconcile._refuse_replaced_batches(relations, settings.inputs, applied) -%}
     {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else known_batches | min) + 1 -%}
-    {%- do reconcile.refuse_purged_range(relations, settings.inputs, first, applied) -%}
+    {%- do reconcile.refuse_added_columns(relations, settings, added) if added and not flags.EMPTY
+          else reconcile.refuse_purged_range(relations, settings.inputs, first, applied) -%}
     {%- do reconcile.refuse_lost_snapshot(relations, settings.inputs, settings.built.snapshot, settings.snapshot, first) -%}
     {%- set kind = 'replay' if first <= known_batches | max else 'apply' -%}
+    {#- An empty run has nothing to fill the columns with. -#}
+    {%- if added and not flags.EMPTY -%}
+      {%- set first, kind, applied = 1, 'rebuild', {'base_batch': 0} -%}
+    {%- endif -%}
   {%- endif -%}
   {%- set known = reconcile.known_of(relations.live) -%}
   {%- set delivered = known.delivered if known and kind != 'rebuild' and (first, last) == (known.first, known.last)
@@ -48,6 +55,7 @@
       'snapshot': purged.snapshot if purged else none,
       'known_keyless_deletes': reconcile.stored_keyless_deletes(relations, settings.form.keyless, settings.form.file_format)
           if settings.built[settings.form.keyless.kind] and (kind != 'rebuild' or purged.snapshot) else none,
+      'added': added | map(attribute='name') | list if added and kind == 'rebuild' else [],
       'started': modules.datetime.datetime.now()}) }}
 {%- endmacro %}
 
@@ -114,22 +122,25 @@
   {%- endfor -%}
 {%- endmacro %}
 
-{#- `of_base`: the declaration with which the base table was built, in JSON; `of_model`: that of the model now. -#}
-{%- macro _refuse_changed_declaration(relations, of_base, of_model) -%}
+{#- `of_base`: the declaration with which the base table was built, in JSON; `of_model`: that of the model now. `added`:
+    see `added_columns`; the base table gets them if all of them are marked. -#}
+{%- macro _refuse_changed_declaration(relations, of_base, of_model, added) -%}
   {%- set built = fromjson(of_base) -%}
   {%- set declared = fromjson(of_model) -%}
+  {%- set unmarked = added | rejectattr('added') | map(attribute='name') | list -%}
   {%- set aspect_labels = {
       'columns': 'columns', 'unique_key': 'unique_key', 'sources': 'source macros, objects or generations',
       'staging': 'staging table', 'sequence': 'form of the order', 'partial_records': 'partial_records',
       'row_ids': 'row_ids', 'range_deletes': 'range_deletes', 'materialized': 'materialization'} -%}
   {%- set changed = [] -%}
-  {%- for aspect in aspect_labels if declared.get(aspect) != built.get(aspect) -%}
+  {%- for aspect in aspect_labels if declared.get(aspect) != built.get(aspect) and not (aspect == 'columns' and added and not unmarked) -%}
     {%- do changed.append(aspect_labels[aspect]) -%}
   {%- endfor -%}
   {%- if changed -%}
     {%- do reconcile.raise_complaints([
           reconcile.ledger_name(relations.base) ~ ' was built with other ' ~ changed | join(' and other ')
-          ~ '; rebuild it with `' ~ reconcile._rebuild_command() ~ '`']) -%}
+          ~ '; rebuild it with `' ~ reconcile._rebuild_command() ~ '`'
+          ~ (', or write `meta: {added: true}` for the new column ' ~ unmarked | join(', ') if unmarked and changed == ['columns'] else '')]) -%}
   {%- endif -%}
 {%- endmacro %}
 

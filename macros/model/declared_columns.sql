@@ -1,5 +1,5 @@
-{#- The columns that a model declares: [{name, type, round, encoding, infinity_is_null, zero_date}], with the type as
-    `column_type` reads it. `columns` replaces the YAML in dbt's unit tests, which do not see the YAML. -#}
+{#- The columns that a model declares: [{name, type, round, encoding, infinity_is_null, zero_date, added}], with the
+    type as `column_type` reads it. `columns` replaces the YAML in dbt's unit tests, which do not see the YAML. -#}
 {%- macro declared_columns(columns=none) -%}
   {%- if columns is none -%}
     {%- set columns = model.columns.values() | list -%}
@@ -23,7 +23,7 @@
     {%- if type -%}{%- do complaints.extend(reconcile._complaints_of_reading(column.name, type, meta)) -%}{%- endif -%}
     {%- do names.append(column.name | lower) -%}
     {%- do declared.append({'name': column.name, 'type': type, 'round': meta.get('round', false), 'encoding': meta.get('encoding'), 'infinity_is_null': meta.get('infinity_is_null', false),
-          'zero_date': meta.get('zero_date') == 'null'}) -%}
+          'zero_date': meta.get('zero_date') == 'null', 'added': meta.get('added', false)}) -%}
   {%- endfor -%}
   {%- if not columns -%}
     {%- do complaints.append("no columns are declared; add `columns: [{name: id, data_type: bigint}, ...]` to the model's YAML") -%}
@@ -44,13 +44,16 @@
   {%- if 'round' in meta and meta.round is not boolean -%}
     {%- do complaints.append("column " ~ name ~ ": round is '" ~ meta.round ~ "'; write true or false") -%}
   {%- endif -%}
+  {%- if 'added' in meta and meta.added is not boolean -%}
+    {%- do complaints.append("column " ~ name ~ ": added is '" ~ meta.added ~ "'; write true or false") -%}
+  {%- endif -%}
   {%- if 'infinity_is_null' in meta and (meta.infinity_is_null is not boolean or type.name not in ['timestamp', 'timestamp_ntz']) -%}
     {%- do complaints.append("column " ~ name ~ ": infinity_is_null must be true or false, and applies only to timestamp and timestamp_ntz; a string column keeps infinity as text") -%}
   {%- endif -%}
   {%- if 'zero_date' in meta and (meta.zero_date != 'null' or type.name not in ['date', 'timestamp', 'timestamp_ntz']) -%}
     {%- do complaints.append("column " ~ name ~ ": zero_date must be 'null', in quotation marks, and applies only to date, timestamp and timestamp_ntz; a string column keeps a zero date as text") -%}
   {%- endif -%}
-  {%- set options = ['round', 'encoding', 'infinity_is_null', 'zero_date'] -%}
+  {%- set options = ['round', 'encoding', 'infinity_is_null', 'zero_date', 'added'] -%}
   {%- for option in meta if option not in options -%}
     {%- set nearest = reconcile.nearest_name(option, options) -%}
     {%- do complaints.append("column " ~ name ~ ": its meta has " ~ option ~ ", which is not an option of this package; write " ~ nearest ~ ", or rename the entry if it is your own") if nearest -%}

@@ -148,12 +148,8 @@
 {#- A digest of each thing from which the rows of the base table follow. They are digests because Spark shows `*****`
     for table properties that contain words such as url or token. -#}
 {%- macro _declaration(form, inputs) -%}
-  {%- set types = {} -%}
-  {%- for column in form.columns -%}
-    {%- do types.update({column.name: column.type.label ~ (', rounded' if column.round else '') ~ (', ' ~ column.encoding if column.encoding else '') ~ (', infinity is null' if column.infinity_is_null else '') ~ (', zero date is null' if column.zero_date else '')}) -%}
-  {%- endfor -%}
   {%- set aspects = {
-      'columns': types, 'unique_key': form.unique_key | sort, 'sources': inputs.objects,
+      'unique_key': form.unique_key | sort, 'sources': inputs.objects,
       'staging': reconcile.ledger_name(inputs.relations[0]) if inputs.objects else none, 'sequence': reconcile.sequence_version(inputs)} -%}
   {%- if form.materialized != 'current_state' -%}
     {%- do aspects.update({'materialized': form.materialized}) -%}
@@ -171,7 +167,7 @@
     {#- 2: the second form of the columns of `columns_of_transaction`. -#}
     {%- do aspects.update({'transactions': 2}) -%}
   {%- endif -%}
-  {%- set digests = {} -%}
+  {%- set digests = {'columns': reconcile.digest_of_columns(form.columns)} -%}
   {%- for aspect, value in aspects.items() -%}
     {%- do digests.update({aspect: local_md5(tojson(value, sort_keys=true))}) -%}
   {%- endfor -%}

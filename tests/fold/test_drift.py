@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
+import yaml
 from datastream import Staged, event
 from memory import Memory, MemoryProject
 from plain_dbt import CompilerError
@@ -143,12 +144,13 @@ def test_the_line_to_paste_declares_the_column(memory: Memory) -> None:
     stream = Stream(memory, records([[{**WHOLE, **more}]]))
     stream.run(1)
     stream.project.run("reconcile_drift")
+    types = {"n": "bigint", "d": "string", "t": "string", "b": "boolean", "o": "variant", 'say \\"so\\"': "bigint"}
+    marked = "config: {meta: {added: true}}"
     lines = {row.name: row.yaml for row in memory.rows(f"{stream.schema}.reconcile_drift")}
     assert lines == {
-        "n": '- {name: "n", data_type: bigint}', "d": '- {name: "d", data_type: string}',
-        "t": '- {name: "t", data_type: string}', "b": '- {name: "b", data_type: boolean}',
-        "o": '- {name: "o", data_type: variant}', 'say "so"': '- {name: "say \\"so\\"", data_type: bigint}',
-    }  # fmt: skip
+        name.replace("\\", ""): f'- {{name: "{name}", data_type: {type_}, {marked}}}' for name, type_ in types.items()
+    }
+    assert all(yaml.safe_load(line)[0]["config"] == {"meta": {"added": True}} for line in lines.values())
 
 
 def test_a_column_that_no_record_ever_had_ends_the_run(memory: Memory) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +137,10 @@ SHAPES = {
     "mysql_events": Shape(MYSQL, key="_change_id", phases=EVERY_PHASE),
     "mysql_zero_dates": Shape(MYSQL, ZERO_DATES),
     "mysql_fresh": Shape(MYSQL, meta={"fresh": True}),
+    "mysql_added_column": Shape(
+        MYSQL, {**ORDERS, "ratio": {"data_type": "double", "config": {"meta": {"added": True}}}},
+        phases=("added column",),
+    ),
     "mysql_history": Shape(MYSQL, LINES, ["order_id", "line"], "history", {"fold_unchanged": False}),
     "mysql_documented": Shape(
         MYSQL, phases=("first run",),
@@ -276,6 +280,7 @@ class Life:
         prepare: dict[str, Callable[[], None]] = {
             "first run": lambda: None, "nothing new": self._nothing_new, "increment": self._increment,
             "replay": self._replay, "after a purge": self._purge, "rebuild": self._rebuild,
+            "added column": self._added_column,
         }  # fmt: skip
         prepare[phase]()
         self.project.begin("run", ["orders"], full_refresh=phase == "rebuild")
@@ -318,6 +323,23 @@ class Life:
         """Of fewer records than there were: none of them a delete without a key."""
         self._knows(5)
         self.warehouse.keyless_deletes, self.warehouse.counts = 0, {"applied": 100, "inserted": 100}
+
+    def _added_column(self) -> None:
+        """The model was built without the columns that are marked, and new batches have come."""
+        marked = [name for name, said in self.shape.columns.items() if not isinstance(said, str)]
+        self.was_built_with({name: said for name, said in self.shape.columns.items() if name not in marked})
+        self._increment()
+
+    def was_built_with(self, columns: Mapping[str, Any], **said: Any) -> None:
+        """Let the relations of the model be there, as a first run made them when it declared these columns.
+
+        `said`: what else was otherwise of its shape.
+        """
+        first, w = Life(replace(self.shape, columns=columns, **said)), self.warehouse
+        first.statements("first run")
+        w.relations |= first.warehouse.relations
+        w.properties |= first.warehouse.properties
+        w.column_types["__base` where false"] = change_columns(columns)
 
     def _purge(self) -> None:
         self.warehouse.purges = {self.shape.object: 2}

@@ -23,6 +23,7 @@ RAISE = "{{ exceptions.raise_compiler_error('evaluated') }}"
 ODD = ["a'b\"c`d", RAISE, "{% raw %}", "李雷 Ö", "</script>", "- x: y # z", "null"]
 LATER: dict[str, Any] = {"id": 1, "status": "new", "note": None, "paid_at": "2026-11-21T10:00:00Z", "size": 3}
 FIRST = [change(), change("lines", key=[])]
+MARK = "config: {meta: {added: true}}"
 
 
 def added(into: Path, records: list[Any], **options: Any) -> Plan:
@@ -49,7 +50,11 @@ def test_only_lines_of_new_columns_are_added_and_each_is_said(tmp_path: Path) ->
         "orders.yml": [
             line
             for name in ("note", "paid_at", "size")
-            for line in (f"      - name: {name}", f"        data_type: string  {untold}")
+            for line in (
+                f"      - name: {name}",
+                f"        data_type: string  {untold}",
+                f"        {MARK}",
+            )
         ]
     }
     assert plan.added == ["orders: 3 columns added: note string, paid_at string, size string"]
@@ -64,6 +69,17 @@ def test_only_lines_of_new_columns_are_added_and_each_is_said(tmp_path: Path) ->
     assert (again.files, again.added, again.unchanged) == ({}, [], ["orders"])
     assert again.summary_of_columns() == "0 columns added to 0 models, 1 unchanged"
     assert (tmp_path / "_not_generated.md").read_bytes() == before and "unknown" not in str(texts(tmp_path))
+
+
+def test_a_new_column_of_a_model_that_is_there_is_marked_and_those_of_a_new_model_are_not(tmp_path: Path) -> None:
+    """The model may be built: then its next run fills the column. Without --columns too."""
+    generated(tmp_path, FIRST)
+    assert "added" not in str(texts(tmp_path))
+    news = [*FIRST, change(payload={**LATER, "doc": {"a": 1}}), change("new", {"id": 1}, ["id"])]
+    generated(tmp_path, news)
+    assert (tmp_path / "orders.yml").read_text().count(MARK) == 3
+    assert (tmp_path / "orders.yml").read_text().count("config: {meta: {encoding: json, added: true}}") == 1
+    assert "added" not in (tmp_path / "new.yml").read_text()
 
 
 def test_the_order_and_the_parts_of_batches_make_no_difference(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_what_people_do_survives(into: Path, edit: str) -> None:
     assert columns[: len(of_before)] == of_before
     added = {column["name"]: column for column in columns[len(of_before) :]}
     assert added.pop("{{ 'size: \\x7b\\x23\\x7d' }}") == {
-        "name": "{{ 'size: \\x7b\\x23\\x7d' }}", "data_type": "bigint"
+        "name": "{{ 'size: \\x7b\\x23\\x7d' }}", "data_type": "bigint", "config": {"meta": {"added": True}}
     }  # fmt: skip
     assert generated(into, NEWS).files == {}, "a further run changes nothing"
     assert texts(top) == after

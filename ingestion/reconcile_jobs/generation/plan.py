@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from reconcile_jobs.generation.declarations import Declaration, holds
@@ -172,6 +172,8 @@ def _update(project: Project, model: Model, table: Table, settings: Settings, pl
         plan.unchanged.append(model.name)
         return
     names = ", ".join(column.name for column in new)
+    # The model may be built: then its next run fills the columns.
+    new = [replace(column, added=True) for column in new]
     try:
         plan.files[path] = document.with_columns(model.name, new)
     except NotEditable as problem:

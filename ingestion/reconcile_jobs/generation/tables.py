@@ -37,6 +37,8 @@ class Column:
     values: Values = field(default_factory=Values, compare=False)
     # What the source itself says of the type, if every value that came is of it: the order of the batches has no part.
     own: Declaration | None = field(default=None, compare=False)
+    # Whether the column gets the mark by which a model that is built takes it.
+    added: bool = False
 
     def of_the_source(self) -> Column:
         """Return the column with the type that the source says, or as a string, which holds every value."""

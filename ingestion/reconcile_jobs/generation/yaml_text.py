@@ -19,9 +19,7 @@ def column_lines(column: Column) -> list[str]:
     lines = [f"name: {yaml_value(column.name)}", f"data_type: {yaml_value(declaration.data_type)}{witness}"]
     if column.description:
         lines.append(f"description: {yaml_value(column.description)}")
-    if declaration.encoding:
-        lines.append(f"config: {{meta: {{encoding: {declaration.encoding}}}}}")
-    return lines
+    return [*lines, *_config_of(column)]
 
 
 def column_in_braces(column: Column) -> str:
@@ -30,9 +28,14 @@ def column_in_braces(column: Column) -> str:
     parts = [f"name: {_in_braces(column.name)}", f"data_type: {_in_braces(declaration.data_type)}"]
     if column.description:
         parts.append(f"description: {_in_braces(column.description)}")
-    if declaration.encoding:
-        parts.append(f"config: {{meta: {{encoding: {declaration.encoding}}}}}")
-    return f"{{{', '.join(parts)}}}"
+    return f"{{{', '.join([*parts, *_config_of(column)])}}}"
+
+
+def _config_of(column: Column) -> list[str]:
+    """Return the options of a column in one line; no line if it has none."""
+    encoding = [f"encoding: {column.declaration.encoding}"] if column.declaration.encoding else []
+    options = ", ".join([*encoding, *(["added: true"] if column.added else [])])
+    return [f"config: {{meta: {{{options}}}}}"] if options else []
 
 
 def _in_braces(text: str) -> str:

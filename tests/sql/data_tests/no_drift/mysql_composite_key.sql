@@ -46,7 +46,7 @@ from (
             array_join(transform(observed_forms, entry -> concat(entry.form, ' as ', entry.spelled, ' since batch ', entry.since)), ', ') as forms,
             if(not is_declared, concat(
                 '- {name: "', replace(replace(spelled, '\\', '\\\\'), '"', '\\"'), '", data_type: ',
-                case when is_changed then 'string' when observed_forms[0].form = 'whole number' then 'bigint' when observed_forms[0].form = 'boolean' then 'boolean' when observed_forms[0].form = 'json' then 'variant' else 'string' end, '}'
+                case when is_changed then 'string' when observed_forms[0].form = 'whole number' then 'bigint' when observed_forms[0].form = 'boolean' then 'boolean' when observed_forms[0].form = 'json' then 'variant' else 'string' end, ', config: {meta: {added: true}}}'
             ), null) as yaml
         from judged
         union all

@@ -1,0 +1,38 @@
+{#- A SELECT of {first_batch, last_batch, delivered, staged}: the first range of a model's account, since its last rebuild,
+    of which staging has fewer records than the ledger counted when the range was applied. No row if staging has them
+    all. `inputs`: as `model_inputs` gives them. `sql`: the model's SELECT, whose records are counted if the model reads
+    no staging table by a source macro of this package. -#}
+{%- macro lost_records(relations, inputs, sql) -%}
+select first_batch, last_batch, delivered, records as staged
+from (
+    select account.first_batch, account.last_batch, account.delivered, coalesce(sum(staged.records), 0) as records
+    from (
+        select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+        from (
+            select kind, first_batch, last_batch, delivered, {{ reconcile.ledger_order() }} as place
+            from {{ reconcile.qualified(reconcile.ledger()) }}
+            where relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} and kind <> 'snapshot'
+        )
+    ) as account
+    left join (
+        {%- if inputs.objects %}
+        select batch, {{ reconcile.delivered_records(inputs.objects) | indent(8) }} as records
+        from {{ reconcile.qualified(inputs.relations[0]) }}
+        where {{ reconcile.is_of_objects(inputs.objects) }}
+        group by batch
+        {%- else %}
+        select _change_batch as batch, count(*) as records
+        from (
+{{ sql }}
+        )
+        group by _change_batch
+        {%- endif %}
+    ) as staged
+        on staged.batch between account.first_batch and account.last_batch
+    where account.rebuilt is null or account.place >= account.rebuilt
+    group by account.place, account.first_batch, account.last_batch, account.delivered
+)
+where records < delivered
+order by first_batch
+limit 1
+{%- endmacro %}

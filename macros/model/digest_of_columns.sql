@@ -1,0 +1,9 @@
+{#- A digest of columns as a model declares them: names, types, and the options by which their values are read. The order
+    of the columns is no part of it, nor whether one was added later. -#}
+{%- macro digest_of_columns(columns) -%}
+  {%- set types = {} -%}
+  {%- for column in columns -%}
+    {%- do types.update({column.name: column.type.label ~ (', rounded' if column.round else '') ~ (', ' ~ column.encoding if column.encoding else '') ~ (', infinity is null' if column.infinity_is_null else '') ~ (', zero date is null' if column.zero_date else '')}) -%}
+  {%- endfor -%}
+  {{ return(local_md5(tojson(types, sort_keys=true))) }}
+{%- endmacro %}
