@@ -15,7 +15,7 @@
     {%- set first = purged.batch + 1 -%}
     {%- set last = [last, purged.batch] | max -%}
     {%- set kind = 'rebuild' -%}
-    {%- set applied = {'base_batch': reconcile.largest_batch(purged.snapshot) if purged.snapshot else 0} -%}
+    {%- set applied = {'base_batch': purged.base_batch} -%}
   {%- else -%}
     {%- do reconcile._refuse_changed_declaration(relations, settings.built.base, settings.declaration) -%}
     {%- do reconcile._refuse_missing_quarantine(relations, settings.built) -%}

@@ -7,6 +7,14 @@ show tblproperties `lake`.`shop_changes`;
 
 show tblproperties `lake`.`orders_kept`;
 
+select max(_change_batch) from `lake`.`orders_kept` where _change_batch >= 0;
+
+select max(_change_batch) from `lake`.`orders_kept`;
+
+select coalesce(min(if(relation = 'demo.orders', base_batch, null)), min(base_batch)) as base_batch
+from `demo`.`reconcile_ledger`
+where object = 'shop.orders' and kind not in ('purge', 'snapshot') and last_batch >= 2;
+
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,
