@@ -25,12 +25,12 @@
   {%- endif -%}
   {%- set snapshot = reconcile._base_snapshot(kept, settings, columns, purge_sentence) -%}
   {%- set base_batch = reconcile.largest_batch(snapshot) -%}
-  {%- do reconcile._refuse_early_snapshot(kept, base_batch, settings.inputs.objects, last.batch, purge_sentence) -%}
   {%- if settings.as_of and base_batch > upto -%}
     {%- do reconcile.raise_complaints([purge_sentence ~ ', and its base snapshot ' ~ kept.name ~ ' is newer than ' ~ settings.as_of.label ~ '; set as_of to a later batch, or declare an older copy']) -%}
   {%- elif settings.form.keyless and (settings.as_of or not settings.built.base) -%}
     {%- do reconcile.raise_complaints([purge_sentence ~ ', and a base snapshot does not show which of its rows a delete without a key has removed; rebuild the model where its base table exists' ~ (', or set `meta: {row_ids: false}` if the source writes no such deletes' if settings.form.keyless.kind == 'row_deletes' else '')]) -%}
   {%- endif -%}
+  {%- do reconcile._refuse_early_snapshot(kept, base_batch, settings, last.batch, purge_sentence) -%}
   {{ return({'batch': last.batch, 'snapshot': snapshot, 'base_batch': base_batch}) }}
 {%- endmacro %}
 
@@ -55,9 +55,11 @@ the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcil
     been applied to it; `ingestion/maintain.py` sets this property. Of a copy that somebody made by hand, the ledger
     shows it: it says the largest batch that the base table had when the purged batch had been applied. A model that is
     not yet built begins with the copy of another model of the same objects. So the rows of those models count if the
-    ledger has none of the model itself, and the smallest of their batches counts. `base_batch`: the largest batch of the copy.
-    `purged`: the last purged batch. -#}
-{%- macro _refuse_early_snapshot(kept, base_batch, objects, purged, purge_sentence) -%}
+    ledger has none of the model itself, and the smallest of their batches counts. This holds as long as every change of
+    the base table brings a row of a later batch. In a history, a copy of a record may change a version, and a delete
+    without a key changes rows of earlier batches; there only the property counts. `base_batch`: the largest batch of
+    the copy. `purged`: the last purged batch. -#}
+{%- macro _refuse_early_snapshot(kept, base_batch, settings, purged, purge_sentence) -%}
   {%- set said = kept.properties.get('reconcile.base_snapshot') -%}
   {%- set later_copy = 'name a later copy, or remove base_snapshot from its meta if ingestion/maintain.py has kept a copy' -%}
   {%- if said == '' -%}
@@ -67,7 +69,8 @@ the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcil
       {%- do reconcile.raise_complaints(['its base snapshot ' ~ kept.name ~ ' is of batch ' ~ said ~ ', and ' ~ purge_sentence ~ '; ' ~ later_copy]) -%}
     {%- endif -%}
   {%- else -%}
-    {%- set found = run_query(reconcile._batch_when_applied(objects, purged)) -%}
+    {%- set is_shown = not settings.form.keyless and settings.form.materialized != 'history' -%}
+    {%- set found = run_query(reconcile._batch_when_applied(settings.inputs.objects, purged)) if is_shown else [] -%}
     {%- set needed = found[0][0] if found else none -%}
     {%- if needed is none -%}
       {%- do reconcile.raise_complaints(['nothing shows that batch ' ~ purged ~ ' had been applied to its base snapshot ' ~ kept.name ~ ', and ' ~ purge_sentence

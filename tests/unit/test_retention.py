@@ -128,7 +128,7 @@ def test_of_many_lives_a_purge_goes_as_far_as_it_may_and_no_further():
         assert batch <= aged, seed
         assert all(needs > batch for needs in needed), f"{seed}: a model needs what is purged"
         if batch < aged:
-            assert batch == 0 and unknown or batch + 1 in needed, f"{seed}: more could be purged"
+            assert (batch == 0 and unknown) or batch + 1 in needed, f"{seed}: more could be purged"
             assert min(one.batch for one in kept_back) == batch
         else:
             assert not kept_back, f"{seed}: nothing keeps the purge back"
