@@ -75,8 +75,8 @@ VARIABLES = {
     "reconcile_broadcast_records": "up to this number of records, Spark broadcasts the records of a range to the base "
     "table. They must fit in memory",
     "reconcile_register_models": "with `false`, runs do not register their models with staging tables, for example "
-    "because dbt may not write there. [`maintain.py`](../operations/maintenance.md) then does not know these models: do "
-    "not purge such a staging table with it",
+    "because dbt may not write there. [`maintain.py`](../operations/maintenance.md) then does not know these models: "
+    "do not purge such a staging table with it",
     "reconcile_stalled_after": "`reconcile_lag` reports a watermark as stalled if it has not moved for this time",
 }
 ENVIRONMENT = {

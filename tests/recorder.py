@@ -155,8 +155,8 @@ class Recorder:
             names = self._names_in(f"{listed[2]}.{listed[3]}", listed[1])
             return Rows(("namespace", "name", "isTemporary"), [(listed[3], name, False) for name in names])
         if " as staging, relation, max_by(" in asked:
-            asked_of = re.findall("'([^']*)' as staging", asked)
-            rows = [(staging, model, reader) for (staging, model), reader in self.readers.items() if staging in asked_of]
+            of = re.findall("'([^']*)' as staging", asked)
+            rows = [(staging, model, reader) for (staging, model), reader in self.readers.items() if staging in of]
             return Rows(("staging", "relation", "reader"), rows)
         if asked.startswith("select coalesce(min(if(last_batch >= "):
             return Rows(("base_batch",), [] if self.applied_at_purge is None else [(self.applied_at_purge,)])

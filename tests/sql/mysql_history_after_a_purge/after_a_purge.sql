@@ -11,10 +11,6 @@ select max(_change_batch) from `lake`.`orders_kept` where _change_batch >= 0;
 
 select max(_change_batch) from `lake`.`orders_kept`;
 
-select coalesce(min(if(relation = 'demo.orders', base_batch, null)), min(base_batch)) as base_batch
-from `demo`.`reconcile_ledger`
-where object = 'shop.orders' and kind not in ('purge', 'snapshot') and last_batch >= 2;
-
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 3 and 3;
 
 drop view if exists reconcile_notes_da2f7fd25744;

@@ -11,9 +11,12 @@ select max(_change_batch) from `lake`.`orders_kept` where _change_batch >= 0;
 
 select max(_change_batch) from `lake`.`orders_kept`;
 
-select coalesce(min(if(relation = 'demo.orders', base_batch, null)), min(base_batch)) as base_batch
+select coalesce(min(if(last_batch >= 2, base_batch, null)), max_by(base_batch, last_batch)) as base_batch
 from `demo`.`reconcile_ledger`
-where object = 'shop.orders' and kind not in ('purge', 'snapshot') and last_batch >= 2;
+where object = 'shop.orders' and kind not in ('purge', 'snapshot')
+group by relation
+order by relation = 'demo.orders' desc, base_batch
+limit 1;
 
 select
     count_if(_change_error is null) as readable,
