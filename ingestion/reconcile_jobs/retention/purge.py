@@ -108,7 +108,7 @@ class Purge:
             self._say(f"A purge up to batch {begun.batch:,} has begun and not ended; without --dry-run it is ended.")
         elif begun is not None:
             self._end(begun)
-        plan = self._plan(self._last_purged())
+        plan = self._plan(_last_purged(self._tables.properties()))
         records = sum(plan.objects.values())
         result = Result(plan.batch if records else 0, records, len(plan.readers), plan.kept_back)
         result.kept_objects = plan.kept_objects
@@ -138,10 +138,6 @@ class Purge:
         base_batches = {reader: account.base_batch for reader, account in accounts if account is not None}
         return _Plan(batch, objects, kept_back, kept_objects(readers, staged), readers, base_batches)
 
-    def _last_purged(self) -> int:
-        marks = (int(batch) for name, batch in self._tables.properties().items() if name.startswith(_PURGED))
-        return max(marks, default=0)
-
     # --- the copies ---
 
     def _keep_copy(self, reader: Reader, plan: _Plan) -> None:
@@ -167,7 +163,8 @@ class Purge:
 
     def _purge(self, plan: _Plan) -> None:
         """Write what says that the records are purged, and delete them. Raises Fault if the plan no longer holds."""
-        properties, purged = self._tables.properties(), self._last_purged()
+        properties = self._tables.properties()
+        purged = _last_purged(properties)
         before = {of: int(properties.get(_mark(of)) or 0) for of in plan.objects}
         ledgers = sorted({(reader.ledger, reader.staging) for reader in plan.readers})
         begun = _Begun(str(uuid.uuid4()), plan.batch, before, ledgers)
@@ -210,6 +207,11 @@ class Purge:
         for ledger, staging in begun.ledgers:
             self._tables.take_back_purge(named(ledger), staging, begun.id)
         self._tables.keep({_BEGUN: "", **{_mark(of): str(batch) for of, batch in begun.before.items()}})
+
+
+def _last_purged(properties: dict[str, str]) -> int:
+    """Return the last batch from which records of any object were purged, 0 if none were."""
+    return max((int(batch) for name, batch in properties.items() if name.startswith(_PURGED)), default=0)
 
 
 def _mark(object_: str) -> str:
