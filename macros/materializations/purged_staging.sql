@@ -83,11 +83,16 @@ the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcil
 
 {#- A model to which no record came since its last range has applied all batches up to the purged one. -#}
 {%- macro _batch_when_applied(objects, purged) -%}
-select coalesce(min(if(last_batch >= {{ purged }}, base_batch, null)), max_by(base_batch, last_batch)) as base_batch
-from {{ reconcile.qualified(reconcile.ledger()) }}
-where object = {{ reconcile.literal(objects | join(', ')) }} and kind not in ('purge', 'snapshot')
-group by relation
-order by relation = {{ reconcile.literal(reconcile.ledger_name(reconcile.relation_of(model))) }} desc, base_batch
+select base_batch
+from (
+    select
+        relation = {{ reconcile.literal(reconcile.ledger_name(reconcile.relation_of(model))) }} as is_own,
+        coalesce(min(if(last_batch >= {{ purged }}, base_batch, null)), max_by(base_batch, last_batch)) as base_batch
+    from {{ reconcile.qualified(reconcile.ledger()) }}
+    where object = {{ reconcile.literal(objects | join(', ')) }} and kind not in ('purge', 'snapshot')
+    group by relation
+)
+order by is_own desc, base_batch
 limit 1
 {%- endmacro %}
 
