@@ -114,8 +114,8 @@ def cut_changed_by_hand(table: TableName, cut: str, which: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Return a text as an SQL literal."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """Return a text as an SQL literal. Spark would replace ${...} by a variable, in literals as well."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{") + "'"
 
 
 def raw_rows(records: Sequence[str], objects: Sequence[str], origins: Sequence[str], *, longest: int) -> pa.RecordBatch:
