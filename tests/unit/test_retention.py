@@ -426,6 +426,32 @@ def test_a_purge_that_other_commits_always_overtake_leaves_all_and_the_same_comm
     world.check_purged_up_to(3)
 
 
+def test_two_purges_at_once_never_delete_without_a_mark():
+    """One whole purge comes in between any two steps of another; one of them may be refused."""
+    world = World()
+    purge(world)
+    refused = 0
+    for place in range(1, world.asked + 2):
+        world = World()
+
+        def meets(asked: int, world: World = world, place: int = place) -> None:
+            if asked == place:
+                world.meets = lambda asked: None
+                purge(world)
+
+        world.meets = meets
+        try:
+            purge(world)
+        except Fault as problem:
+            assert re.search("Another purge of|has changed since this command began", str(problem))
+            refused += 1
+        for name in ("orders", "lines"):
+            assert world.count([name], 3) or int(world.texts.get(f"purged.{md5(name)}", 0)) == 3, place
+        purge(world)
+        world.check_purged_up_to(3)
+    assert refused
+
+
 # --- beside runs ------------------------------------------------------------------------------------------------------
 
 

@@ -168,21 +168,25 @@ class Purge:
         before = {of: int(properties.get(_mark(of)) or 0) for of in plan.objects}
         ledgers = sorted({(reader.ledger, reader.staging) for reader in plan.readers})
         begun = _Begun(str(uuid.uuid4()), plan.batch, before, ledgers)
-        self._tables.keep({_BEGUN: begun.text(), **{_mark(of): str(max(plan.batch, n)) for of, n in before.items()}})
-        for ledger, staging in ledgers:
-            self._tables.write_purge(named(ledger), staging, list(before), plan.batch, begun.id)
+        self._tables.keep({_BEGUN: begun.text(), **_marks(begun, properties)})
+        self._write_into_ledgers(begun)
         for attempt in range(_ATTEMPTS):
             # A model that was registered before the marks, a base table that was restored before them, and a snapshot
             # beside the log are seen here. Whatever comes later sees the marks.
             now = self._plan(purged)
-            if now.batch < plan.batch or not before.keys() <= now.objects.keys():
-                self._take_back(begun)
+            if self._begun() != begun:
                 raise Fault(
-                    f"What may be purged of {self._staging} has changed since this command began, and nothing was "
-                    "purged: run the same command again."
+                    f"Another purge of {self._staging} has begun at this moment, and this one has deleted nothing: "
+                    "run the same command again when the other one has ended."
+                )
+            if now.batch < plan.batch or not before.keys() <= now.objects.keys():
+                self._end(begun)
+                raise Fault(
+                    f"What may be purged of {self._staging} has changed since this command began, and this command has "
+                    "deleted nothing: run it again."
                 )
             if self._tables.delete(list(before), plan.batch):
-                self._tables.keep({_BEGUN: ""})
+                self._finish(begun)
                 return
             self._clock.wait(threading.Event(), 1 + attempt)
         raise Fault(
@@ -190,23 +194,45 @@ class Purge:
             "purged: run the same command again."
         )
 
+    def _finish(self, begun: _Begun) -> None:
+        """Note that all records of a purge are deleted."""
+        if self._begun() == begun:
+            self._tables.keep({_BEGUN: ""})
+        else:
+            # Another job has taken this one for killed, and its marks back, just before the delete.
+            self._tables.keep(_marks(begun, self._tables.properties()))
+            self._write_into_ledgers(begun)
+
+    def _write_into_ledgers(self, begun: _Begun) -> None:
+        for ledger, staging in begun.ledgers:
+            self._tables.write_purge(named(ledger), staging, list(begun.before), begun.batch, begun.id)
+
     def _begun(self) -> _Begun | None:
         text = self._tables.properties().get(_BEGUN)
         return _Begun.read(text, self._staging) if text else None
 
     def _end(self, begun: _Begun) -> None:
-        """End a purge that was killed: its records are all there, or they are all gone."""
+        """End a purge that does not go on: its records are all there, or they are all gone."""
         if self._tables.records(list(begun.before), begun.batch):
             self._take_back(begun)
+            if not self._tables.records(list(begun.before), begun.batch):
+                # It was not killed.
+                self._finish(begun)
         else:
             self._tables.keep({_BEGUN: ""})
-            self._say(f"A purge up to batch {begun.batch:,} had begun earlier; all of its records are deleted.")
+            self._say(f"All records of a purge up to batch {begun.batch:,} that had begun earlier are deleted.")
 
     def _take_back(self, begun: _Begun) -> None:
         """Take back what says that records were purged, of which none was deleted."""
         for ledger, staging in begun.ledgers:
             self._tables.take_back_purge(named(ledger), staging, begun.id)
         self._tables.keep({_BEGUN: "", **{_mark(of): str(batch) for of, batch in begun.before.items()}})
+
+
+def _marks(begun: _Begun, properties: dict[str, str]) -> dict[str, str]:
+    """Return the properties that say what a purge deletes. `properties`: those that are there."""
+    known = {of: int(properties.get(_mark(of)) or 0) for of in begun.before}
+    return {_mark(of): str(max(begun.batch, batch)) for of, batch in known.items()}
 
 
 def _last_purged(properties: dict[str, str]) -> int:
