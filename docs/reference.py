@@ -45,7 +45,8 @@ MODEL_META = {
     "`false`)",
     "fold_unchanged": "for a `history`: `false` also shows versions that change no declared column (default: `true`)",
     "base_snapshot": "`schema.table` or `catalog.schema.table`, a copy of the model's base table. A rebuild "
-    "starts from this copy if records of the model were purged from staging",
+    "starts from this copy if records of the model were purged from staging (default: the copy that "
+    "[`maintain.py`](../operations/maintenance.md) keeps)",
     "ignored_columns": "a list of column names. The test `no_drift` ignores these columns, and a run accepts a "
     "declared column that no record has ever had",
     "buckets": "for Iceberg: the number of buckets of the base table, by its first key column. A MERGE then does not "
@@ -75,6 +76,9 @@ VARIABLES = {
     "with `none`, the name of the model's own schema followed by `_as_of`",
     "reconcile_broadcast_records": "up to this number of records, Spark broadcasts the records of a range to the base "
     "table. They must fit in memory",
+    "reconcile_register_models": "with `false`, runs do not register their models with staging tables, for example "
+    "because dbt may not write there. [`maintain.py`](../operations/maintenance.md) then does not know these models: "
+    "do not purge such a staging table with it",
     "reconcile_stalled_after": "`reconcile_lag` reports a watermark as stalled if it has not moved for this time",
 }
 ENVIRONMENT = {
@@ -124,6 +128,11 @@ MODEL_RELATIONS = [
         "orders__quarantine",
         "table, of a `current_view` a view: what could not be applied. `record`, `_change_error`, "
         "`_change_id`, `_change_batch`, `origin`",
+    ),
+    (
+        "orders__snapshot",
+        "table, made by `maintain.py` before a purge: a copy of the base table, with the same columns, from which a "
+        "rebuild starts",
     ),
     (
         "orders__row_deletes",
@@ -352,6 +361,7 @@ def _commands() -> str:
         ("generate", ["datastream", "spanner", "bigtable"]),
         ("parity", []),
         ("status", []),
+        ("maintain", []),
         ("metastore", []),
         ("run_dbt", []),
     ]:

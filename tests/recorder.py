@@ -12,6 +12,7 @@ from plain_dbt import Column, Rows
 _NAME = r"((?:`[^`]+`\.){1,2})`([^`]+)`"
 _MADE = re.compile(rf"create (?:or replace )?(table|view) (?:if not exists )?{_NAME}")
 _PROPERTY = re.compile(r"'((?:[^'\\]|\\.)*)' = '((?:[^'\\]|\\.)*)'")
+_REGISTERED = re.compile(r"'([^']*)' as relation,\s*'([^']*)' as materialized,\s*'([^']*)' as objects")
 _COUNTS = (
     "delivered", "quarantined", "duplicate", "superseded", "pending", "applied", "inserted", "updated", "deleted",
     "tombstoned", "new_keys", "merged", "base_batch",
@@ -30,6 +31,8 @@ class Recorder:
     `columns_of`: a SELECT's columns, by a part of its text. `tables`: those that the changes of a run name.
     `objects`: those that staging has, all of `source`; `meant`: the source macro that its records are for.
     `catalogs`: the settings of catalogs with a name, as `lake` and `lake.type`.
+    `readers`: what is registered, by staging table and model. `applied_at_purge`: the largest batch that the base table
+    had when what was purged had been applied, as the ledger has it.
     `notes`: what they say that is new, as `_summary_of_notes` has it. `reasons`: why a data test fails, as
     `_commonest_reasons` has it. `zero_dates`: how many of them became NULL, by column. `lost`: the first range whose
     records staging no longer has, as `lost_records` gives it.
@@ -52,6 +55,8 @@ class Recorder:
     appended_at: dict[int, int | None] = field(default_factory=dict)
     as_of_batch: int | None = 2
     purges: dict[str, int] = field(default_factory=dict)
+    applied_at_purge: int | None = 0
+    readers: dict[tuple[str, str], str] = field(default_factory=dict)
     answers: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     extensions: str = "io.delta.sql.DeltaSparkSessionExtension"
@@ -80,6 +85,12 @@ class Recorder:
             self.properties[f"{altered[1]}{altered[2]}".replace("`", "")].update(properties_of(sql))
             return Rows()
         if sql.startswith("drop view if exists"):
+            return Rows()
+        registered = re.match(rf"insert into {_NAME} by name\n", sql)
+        if registered and registered[2].endswith("__readers"):
+            staging = f"{registered[1]}{registered[2]}".replace("`", "").removesuffix("__readers")
+            for model, materialized, objects in _REGISTERED.findall(sql):
+                self.readers[staging, model] = f"{materialized} {objects}"
             return Rows()
         return self._answer(sql)
 
@@ -145,6 +156,12 @@ class Recorder:
         if listed:
             names = self._names_in(f"{listed[2]}.{listed[3]}", listed[1])
             return Rows(("namespace", "name", "isTemporary"), [(listed[3], name, False) for name in names])
+        if " as staging, relation, max_by(" in asked:
+            of = re.findall("'([^']*)' as staging", asked)
+            rows = [(staging, model, reader) for (staging, model), reader in self.readers.items() if staging in of]
+            return Rows(("staging", "relation", "reader"), rows)
+        if asked.startswith("select base_batch\n"):
+            return Rows(("base_batch",), [] if self.applied_at_purge is None else [(self.applied_at_purge,)])
         if "kind = 'purge'" in asked:
             return Rows(("object", "batch"), self.purges.items())
         if asked.startswith("select\n    coalesce(max(last_batch), 0) as ledger_batch"):

@@ -32,6 +32,7 @@ __all__ = [
     "changed_by_hand",
     "cut_changed_by_hand",
     "keep",
+    "keep_all",
     "kept",
     "quoted",
     "raw_rows",
@@ -113,8 +114,8 @@ def cut_changed_by_hand(table: TableName, cut: str, which: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Return a text as an SQL literal."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """Return a text as an SQL literal. Spark would replace ${...} by a variable, in literals as well."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{") + "'"
 
 
 def raw_rows(records: Sequence[str], objects: Sequence[str], origins: Sequence[str], *, longest: int) -> pa.RecordBatch:
@@ -552,6 +553,11 @@ def kept(spark: SparkSession, table: TableName) -> dict[str, str]:
 def keep(spark: SparkSession, table: TableName, name: str, value: str) -> None:
     """Keep a text with a staging table that somebody else appends to."""
     _set_properties(spark, table, {f"reconcile.{name}": value})
+
+
+def keep_all(spark: SparkSession, table: TableName, texts: dict[str, str]) -> None:
+    """Keep several texts with a staging table that somebody else appends to, all of them in one commit."""
+    _set_properties(spark, table, {f"reconcile.{name}": value for name, value in texts.items()})
 
 
 def _set_properties(spark: SparkSession, table: TableName, properties: dict[str, str]) -> None:

@@ -14,6 +14,17 @@
   {{ return(reconcile.purged_through(inputs.relations[0], inputs.objects).values() | max | default(0, true) if inputs.objects else 0) }}
 {%- endmacro %}
 
+{#- The same as `purged_through`, of purges that go to this batch or a later one, as the staging table alone says it.
+    The property of a purge is written before its records are deleted. So records that were read before this question
+    are whole if the answer is empty. -#}
+{%- macro purged_from(staging, objects, batch) -%}
+  {%- set properties, purged = reconcile.table_properties(staging), {} -%}
+  {%- for object in objects if properties.get(reconcile._purge_property(object), 0) | int >= batch -%}
+    {%- do purged.update({object: properties[reconcile._purge_property(object)] | int}) -%}
+  {%- endfor -%}
+  {{ return(purged) }}
+{%- endmacro %}
+
 {#- The last purged batch of any object of a staging table; 0 if nothing was purged. -#}
 {%- macro purged_of_any_object(staging) -%}
   {{ return(reconcile._known_purges(staging).values() | max | default(0, true)) }}

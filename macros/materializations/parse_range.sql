@@ -3,6 +3,7 @@
     the records, see `facts_of_changes`, and what the run reports about their columns, a list of sentences. -#}
 {%- macro parse_range(relations, settings, range) -%}
   {%- do reconcile.run_statements(reconcile._get_changes_statements(relations, settings, range)) -%}
+  {%- do reconcile.refuse_purge_meanwhile(settings.inputs, range) -%}
   {%- do reconcile.refuse_unreadable_rows(relations.changes_cache, range.repair.snapshot) if range.repair -%}
   {%- set facts = reconcile.facts_of_changes(relations.changes_cache, settings.fields, settings.inputs.objects) -%}
   {%- do reconcile.refuse_other_source(settings.inputs, facts) if not range.base_batch -%}

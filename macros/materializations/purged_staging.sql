@@ -1,8 +1,9 @@
-{#- {batch, snapshot}, for a reader of staging from its beginning. Staging still has the records after `batch`;
-    `snapshot` is the relation that holds the rows as of `batch`. They are 0 and none if nothing was purged. After a
-    purge, a model without a base snapshot is refused, and so is a base snapshot that is not a copy of a base table.
-    `columns`: the columns of the base table, as SQL. `upto`: the last batch that is read. At an earlier moment, the
-    snapshot must be older than the moment, and only its batches can show that. -#}
+{#- {batch, snapshot, base_batch}, for a reader of staging from its beginning. Staging still has the records after
+    `batch`; `snapshot` is the relation that holds the rows as of `batch`, and `base_batch` the largest batch of these
+    rows. They are 0, none and 0 if nothing was purged. After a purge, a model without a base snapshot is refused, and so
+    is a base snapshot that is not a copy of a base table, or that lacks what was purged. `columns`: the columns of the
+    base table, as SQL. `upto`: the last batch that is read. At an earlier moment, the snapshot must be older than the
+    moment, and only its batches can show that. -#}
 {%- macro purged_staging(settings, columns, upto) -%}
   {%- set last = {'object': none, 'batch': 0} -%}
   {%- if settings.inputs.objects -%}
@@ -12,31 +13,106 @@
     {%- endfor -%}
   {%- endif -%}
   {%- if not last.batch -%}
-    {{ return({'batch': 0, 'snapshot': none}) }}
+    {{ return({'batch': 0, 'snapshot': none, 'base_batch': 0}) }}
   {%- endif -%}
-  {%- set purge_sentence = 'the records of ' ~ last.object ~ ' up to batch ' ~ last.batch ~ ' were purged from '
-        ~ reconcile.ledger_name(staging) -%}
+  {%- set purge_sentence = reconcile._purge_sentence(last.object, last.batch, staging) -%}
   {%- if settings.as_of and (settings.as_of.position not in ['batch', 'appended_at'] or upto < last.batch) -%}
     {%- do reconcile.raise_complaints([purge_sentence ~ ', so the rows as of ' ~ settings.as_of.label ~ ' cannot be built; set as_of to batch ' ~ last.batch ~ ' or a later batch']) -%}
-  {%- elif not settings.base_snapshot -%}
+  {%- endif -%}
+  {%- set kept = reconcile._kept_copy(settings.base_snapshot) -%}
+  {%- if not kept -%}
     {%- do reconcile.raise_complaints([purge_sentence ~ ', but a rebuild needs them; declare a copy of the base table to which they had been applied, as `meta: {base_snapshot: schema.table}`']) -%}
   {%- endif -%}
-  {%- set snapshot = reconcile._base_snapshot(settings, columns, purge_sentence) -%}
-  {%- if settings.as_of and reconcile.largest_batch(snapshot) > upto -%}
-    {%- do reconcile.raise_complaints([purge_sentence ~ ', and its base snapshot ' ~ settings.base_snapshot ~ ' is newer than ' ~ settings.as_of.label ~ '; set as_of to a later batch, or declare an older copy']) -%}
+  {%- set snapshot = reconcile._base_snapshot(kept, settings, columns, purge_sentence) -%}
+  {%- set base_batch = reconcile.largest_batch(snapshot) -%}
+  {%- if settings.as_of and base_batch > upto -%}
+    {%- do reconcile.raise_complaints([purge_sentence ~ ', and its base snapshot ' ~ kept.name ~ ' is newer than ' ~ settings.as_of.label ~ '; set as_of to a later batch, or declare an older copy']) -%}
   {%- elif settings.form.keyless and (settings.as_of or not settings.built.base) -%}
     {%- do reconcile.raise_complaints([purge_sentence ~ ', and a base snapshot does not show which of its rows a delete without a key has removed; rebuild the model where its base table exists' ~ (', or set `meta: {row_ids: false}` if the source writes no such deletes' if settings.form.keyless.kind == 'row_deletes' else '')]) -%}
   {%- endif -%}
-  {{ return({'batch': last.batch, 'snapshot': snapshot}) }}
+  {%- do reconcile._refuse_early_snapshot(kept, base_batch, settings, last.batch, purge_sentence) -%}
+  {{ return({'batch': last.batch, 'snapshot': snapshot, 'base_batch': base_batch}) }}
 {%- endmacro %}
 
-{#- The relation of the base snapshot, once it is checked. `columns`: the columns of the base table, as SQL.
-    `purge_sentence`: what was purged, as the beginning of a complaint. -#}
-{%- macro _base_snapshot(settings, columns, purge_sentence) -%}
-  {%- set snapshot = reconcile.existing_relation(reconcile.relation_of_name(settings.base_snapshot)) -%}
+{%- macro _purge_sentence(object, batch, staging) -%}
+the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcile.ledger_name(staging) }}
+{%- endmacro %}
+
+{#- The copy of a base table with which a rebuild begins: {name, relation, properties}. It is the declared copy, or else
+    the copy that `ingestion/maintain.py` keeps beside the model; none if there is neither. `relation` is none if the
+    declared copy does not exist. -#}
+{%- macro _kept_copy(declared) -%}
+  {%- set of_model = reconcile.relation_of(model) -%}
+  {%- set wanted = reconcile.relation_of_name(declared) if declared
+        else of_model.incorporate(path={'identifier': of_model.identifier ~ '__snapshot'}, type='table') -%}
+  {%- set relation = reconcile.existing_relation(wanted) -%}
+  {%- set properties = reconcile.table_properties(relation) if relation else {} -%}
+  {%- if not declared and 'reconcile.base_snapshot' not in properties -%}{{ return(none) }}{%- endif -%}
+  {{ return({'name': declared or reconcile.ledger_name(wanted), 'relation': relation, 'properties': properties}) }}
+{%- endmacro %}
+
+{#- A copy of before the purge lacks rows, which no record shows any more. The property of the copy says which batches had
+    been applied to it; `ingestion/maintain.py` sets this property. Of a copy that somebody made by hand, the ledger
+    shows it: it says the largest batch that the base table had when the purged batch had been applied. A model that is
+    not yet built begins with the copy of another model of the same objects. So the rows of those models count if the
+    ledger has none of the model itself, and the smallest of their batches counts. This holds as long as every change of
+    the base table brings a row of a later batch. In a history, a copy of a record may change a version, and a delete
+    without a key changes rows of earlier batches; there only the property counts. `base_batch`: the largest batch of
+    the copy. `purged`: the last purged batch. -#}
+{%- macro _refuse_early_snapshot(kept, base_batch, settings, purged, purge_sentence) -%}
+  {%- set said = kept.properties.get('reconcile.base_snapshot') -%}
+  {%- set later_copy = 'name a later copy, or remove base_snapshot from its meta if ingestion/maintain.py has kept a copy' -%}
+  {%- if said == '' -%}
+    {%- do reconcile.raise_complaints(['its base snapshot ' ~ kept.name ~ ' is not finished, and ' ~ purge_sentence ~ '; run ingestion/maintain.py again, and then this command']) -%}
+  {%- elif said is not none -%}
+    {%- if said | int < purged -%}
+      {%- do reconcile.raise_complaints(['its base snapshot ' ~ kept.name ~ ' is of batch ' ~ said ~ ', and ' ~ purge_sentence ~ '; ' ~ later_copy]) -%}
+    {%- endif -%}
+  {%- else -%}
+    {%- set is_shown = not settings.form.keyless and settings.form.materialized != 'history' -%}
+    {%- set found = run_query(reconcile._batch_when_applied(settings.inputs.objects, purged)) if is_shown else [] -%}
+    {%- set needed = found[0][0] if found else none -%}
+    {%- if needed is none -%}
+      {%- do reconcile.raise_complaints(['nothing shows that batch ' ~ purged ~ ' had been applied to its base snapshot ' ~ kept.name ~ ', and ' ~ purge_sentence
+            ~ "; if it had been, run `alter table " ~ kept.name ~ " set tblproperties ('reconcile.base_snapshot' = '" ~ purged ~ "')`"]) -%}
+    {%- elif base_batch < needed -%}
+      {%- do reconcile.raise_complaints(['its base snapshot ' ~ kept.name ~ ' ends with batch ' ~ base_batch ~ ', and ' ~ purge_sentence ~ ' when the base table had batch ' ~ needed ~ '; ' ~ later_copy]) -%}
+    {%- endif -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- A model to which no record came since its last range has applied all batches up to the purged one. -#}
+{%- macro _batch_when_applied(objects, purged) -%}
+select base_batch
+from (
+    select
+        relation = {{ reconcile.literal(reconcile.ledger_name(reconcile.relation_of(model))) }} as is_own,
+        coalesce(min(if(last_batch >= {{ purged }}, base_batch, null)), max_by(base_batch, last_batch)) as base_batch
+    from {{ reconcile.qualified(reconcile.ledger()) }}
+    where object = {{ reconcile.literal(objects | join(', ')) }} and kind not in ('purge', 'snapshot')
+    group by relation
+)
+order by is_own desc, base_batch
+limit 1
+{%- endmacro %}
+
+{#- A rebuild reads staging after it has asked what was purged, and a purge may come in between. So the rebuild asks once
+    more when it has its records, before it writes anything. -#}
+{%- macro refuse_purge_meanwhile(inputs, range) -%}
+  {%- if range.kind == 'rebuild' and inputs.objects -%}
+    {%- for object, batch in reconcile.purged_from(inputs.relations[0], inputs.objects, range.first).items() -%}
+      {%- do reconcile.raise_complaints([reconcile._purge_sentence(object, batch, inputs.relations[0]) ~ ' while this run read them; run the same command again, which begins with a base snapshot']) -%}
+    {%- endfor -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- The relation of the base snapshot, once it is checked. `kept`: see `_kept_copy`. `columns`: the columns of the base
+    table, as SQL. `purge_sentence`: what was purged, as the beginning of a complaint. -#}
+{%- macro _base_snapshot(kept, settings, columns, purge_sentence) -%}
+  {%- set snapshot, name = kept.relation, kept.name -%}
   {%- set complaints = [] -%}
   {%- if not snapshot -%}
-    {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' does not exist, and ' ~ purge_sentence ~ '; name a copy of the base table to which these records had been applied') -%}
+    {%- do complaints.append('its base snapshot ' ~ name ~ ' does not exist, and ' ~ purge_sentence ~ '; name a copy of the base table to which these records had been applied') -%}
   {%- else -%}
     {%- set types = {
           '_change_sequence': 'string', '_change_time': 'timestamp', '_change_batch': 'bigint', '_deleted': 'boolean',
@@ -56,18 +132,17 @@
       {%- set stored = reconcile.stored_column(column, settings.form.file_format) -%}
       {%- set type = reconcile.stored_type(types.get(column, snapshot_types.get(stored)), settings.form.file_format) -%}
       {%- if stored not in snapshot_types -%}
-        {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' has no column ' ~ stored ~ '; name a copy of the whole base table'
+        {%- do complaints.append('its base snapshot ' ~ name ~ ' has no column ' ~ stored ~ '; name a copy of the whole base table'
               ~ (', or add the column to a copy that an earlier version made' if column in reconcile.columns_of_transaction(settings.form) else '')) -%}
       {%- elif snapshot_types[stored] != type -%}
-        {%- do complaints.append('column ' ~ stored ~ ' of its base snapshot ' ~ settings.base_snapshot ~ ' has the type ' ~ snapshot_types[stored] ~ ', and the base table needs ' ~ type ~ '; create the copy again with this type') -%}
+        {%- do complaints.append('column ' ~ stored ~ ' of its base snapshot ' ~ name ~ ' has the type ' ~ snapshot_types[stored] ~ ', and the base table needs ' ~ type ~ '; create the copy again with this type') -%}
       {%- endif -%}
     {%- endfor -%}
   {%- endif -%}
-  {%- set built = fromjson(reconcile.table_properties(snapshot).get('reconcile.declaration', '{}')) if snapshot
-        else {} -%}
+  {%- set built = fromjson(kept.properties.get('reconcile.declaration', '{}')) -%}
   {%- for aspect, declared in fromjson(settings.declaration).items()
         if built and aspect in ['unique_key', 'sources', 'sequence'] and built.get(aspect) != declared -%}
-    {%- do complaints.append('its base snapshot ' ~ settings.base_snapshot ~ ' was built with another ' ~ aspect ~ ', so its rows cannot be compared with new records; name a copy of a base table that has the ' ~ aspect ~ ' of the model') -%}
+    {%- do complaints.append('its base snapshot ' ~ name ~ ' was built with another ' ~ aspect ~ ', so its rows cannot be compared with new records; name a copy of a base table that has the ' ~ aspect ~ ' of the model') -%}
   {%- endfor -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return(snapshot) }}

@@ -16,7 +16,7 @@
     {%- set first = purged.batch + 1 -%}
     {%- set last = [last, purged.batch] | max -%}
     {%- set kind = 'rebuild' -%}
-    {%- set applied = {'base_batch': reconcile.largest_batch(purged.snapshot) if purged.snapshot else 0} -%}
+    {%- set applied = {'base_batch': purged.base_batch} -%}
   {%- else -%}
     {%- set added = reconcile.added_columns(relations, settings) -%}
     {%- do reconcile._refuse_changed_declaration(relations, settings.built.base, settings.declaration, added) -%}

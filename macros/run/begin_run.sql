@@ -1,7 +1,7 @@
 {#- Runs before every `dbt run`, `dbt build` and `dbt test`, in every project that installs the package. The macro
     checks the Spark session and makes the ledger. It takes the cut: the last batch of each staging table, at which all
-    models of this run stop. It also makes the tables of results, which tests in several threads would otherwise make at
-    the same time. -#}
+    models of this run stop, and registers the models with these tables. It also makes the tables of results, which tests
+    in several threads would otherwise make at the same time. -#}
 {%- macro begin_run() -%}
   {%- do graph.update({'reconcile_listed': {}, 'reconcile_settings_of_catalogs': {}}) if execute -%}
   {%- if execute and flags.WHICH in ['test', 'build'] and reconcile.has_parity_tests() -%}
@@ -21,6 +21,9 @@
       {%- endfor -%}
     {%- endfor -%}
     {%- do graph.update({'reconcile_cuts': cuts, 'reconcile_appended_at': {}}) -%}
+    {%- if not reconcile.as_of() and not flags.EMPTY and var('reconcile_register_models', true) -%}
+      {%- do reconcile.register_models(cuts) -%}
+    {%- endif -%}
     {%- do graph.update({'reconcile_snapshots': reconcile.snapshots_in_staging(cuts)}) -%}
     {%- do graph.update({'reconcile_known': reconcile.known_at_start(cuts)}) -%}
     {%- if reconcile.as_of() -%}{%- do reconcile._begin_as_of() -%}{%- endif -%}

@@ -195,6 +195,9 @@ def test_a_run_begins_with_the_sql_that_was_reviewed(accept_goldens: bool) -> No
             life.warehouse.statements.clear()
             life.project.begin(which)
             files[f"{name}_{which}.sql"] = ";\n\n".join(normalized(life.warehouse.statements)) + "\n"
+    life.warehouse.statements.clear()
+    life.project.macros.register_models({STAGING: 3})
+    files["registered.sql"] = ";\n\n".join(normalized(life.warehouse.statements)) + "\n"
     files["known_at_start.sql"] = _asked_of_built_models()
     built = Life(SHAPES["oracle"])
     built.statements("first run")

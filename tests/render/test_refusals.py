@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -812,15 +813,22 @@ def purged(
     columns: dict[str, str | None] | None = None,
     built_with: str = "{}",
     base_batch: int = 0,
+    of_batch: str | None = None,
+    applied_at_purge: int | None = 0,
 ) -> Callable[[], Life]:
-    """Return a model whose staging table was purged up to batch 2; `columns`: other types of those that were kept."""
+    """Return a model whose staging table was purged up to batch 2; `columns`: other types of those that were kept.
+
+    `of_batch`: the batch that the copy says it has; `applied_at_purge`: see the recorder.
+    """
 
     def living() -> Life:
         life = Life(shape)
         warehouse = life.warehouse
         warehouse.purges, warehouse.base_batch = {shape.object: 2, "shop.others": 9}, base_batch
+        warehouse.applied_at_purge = applied_at_purge
         if kept:
-            warehouse.has("lake.orders_kept", reconcile__declaration=built_with)
+            said = {} if of_batch is None else {"reconcile__base_snapshot": of_batch}
+            warehouse.has("lake.orders_kept", reconcile__declaration=built_with, **said)
         there = {**warehouse.column_types["orders_kept"], **(columns or {})}
         warehouse.column_types["orders_kept"] = {name: type for name, type in there.items() if type}
         return life
@@ -830,6 +838,37 @@ def purged(
 
 def with_snapshot(**said: Any) -> Shape:
     return thing(meta=SNAPSHOT, **said)
+
+
+def refreshed_addresses() -> Life:
+    """Return a model of rows with addresses that is built, so that its deletes without a key are there."""
+    life = purged(thing(ORACLE, meta=SNAPSHOT), columns={"_row_id": "string", **ADDRESSES})()
+    purges, life.warehouse.purges = life.warehouse.purges, {}
+    life.project.run("orders")
+    life.warehouse.purges = purges
+    return life
+
+
+LATER_COPY = "name a later copy, or remove base_snapshot from its meta if ingestion/maintain.py has kept a copy"
+
+
+def purged_meanwhile(**said: Any) -> Callable[[], Life]:
+    """Return a model whose records are purged up to batch 3 just before a run reads them."""
+
+    def living() -> Life:
+        life = Life(thing(**said))
+        query = life.warehouse.query
+
+        def meanwhile(sql: str) -> Any:
+            if sql.startswith("cache table reconcile_changes"):
+                mark = f"reconcile.purged.{hashlib.md5(b'shop.orders').hexdigest()}"
+                life.warehouse.properties[STAGING][mark] = "3"
+            return query(sql)
+
+        life.project.context["run_query"] = meanwhile
+        return life
+
+    return living
 
 
 def without_quarantine(shape: Shape) -> Callable[[], Life]:
@@ -1027,6 +1066,44 @@ STAGED: dict[str, Refusal] = {
         run(purged(with_snapshot(materialized="history"), columns={"valid_from": None})),
         [f"{KEPT} has no column valid_from; name a copy of the whole base table"],
     ),
+    **{
+        f"a base snapshot of before the purge, of a {materialized}": Refusal(
+            run(purged(with_snapshot(materialized=materialized), of_batch="1")),
+            [f"{KEPT} is of batch 1, and {PURGED}; {LATER_COPY}"],
+        )
+        for materialized in ("current_state", "history", "current_view")
+    },
+    "a base snapshot that ends too early, as the ledger shows": Refusal(
+        run(purged(with_snapshot(), base_batch=1, applied_at_purge=2)),
+        [f"{KEPT} ends with batch 1, and {PURGED} when the base table had batch 2; {LATER_COPY}"],
+    ),
+    "a base snapshot of which nothing shows what it has": Refusal(
+        run(purged(with_snapshot(), base_batch=9, applied_at_purge=None)),
+        [f"nothing shows that batch 2 had been applied to {KEPT}, and {PURGED}; if it had been, run `alter table "
+         "lake.orders_kept set tblproperties ('reconcile.base_snapshot' = '2')`"],
+    ),
+    **{
+        f"a base snapshot of which the ledger cannot show it: {name}": Refusal(
+            run(living, full_refresh=True),
+            [f"nothing shows that batch 2 had been applied to {KEPT}, and {PURGED}; if it had been, run `alter table "
+             "lake.orders_kept set tblproperties ('reconcile.base_snapshot' = '2')`"],
+        )
+        for name, living in (
+            ("a history", purged(with_snapshot(materialized="history"))), ("rows with addresses", refreshed_addresses)
+        )
+    },
+    "a base snapshot that is not finished": Refusal(
+        run(purged(with_snapshot(), of_batch="")),
+        [f"{KEPT} is not finished, and {PURGED}; run ingestion/maintain.py again, and then this command"],
+    ),
+    **{
+        f"purged while a {materialized} is built": Refusal(
+            run(purged_meanwhile(materialized=materialized)),
+            [f"{PURGED.replace('batch 2', 'batch 3')} while this run read them; run the same command again, which "
+             "begins with a base snapshot"],
+        )
+        for materialized in ("current_state", "history")
+    },
     "a base snapshot of another model": Refusal(
         run(purged(with_snapshot(), built_with='{"unique_key": "1", "sources": "2", "sequence": "3", "columns": "4"}')),
         [f"{KEPT} was built with another {aspect}, so its rows cannot be compared with new records; "
@@ -1084,9 +1161,111 @@ def test_a_table_without_a_record_yet_is_no_mistake() -> None:
 
 @pytest.mark.parametrize("materialized", ["current_state", "history", "current_view"])
 def test_a_model_is_built_from_its_base_snapshot(materialized: str) -> None:
-    life = purged(with_snapshot(materialized=materialized))()
+    life = purged(with_snapshot(materialized=materialized), of_batch="2" if materialized == "history" else None)()
     life.project.run("orders")
     assert any("from `lake`.`orders_kept`" in sql for sql in life.warehouse.statements if "create" in sql)
+
+
+def with_kept_copy(shape: Shape, **properties: str) -> Life:
+    """Return a model that declares no base snapshot, beside which there is a table of that name."""
+    life = purged(shape, kept=False)()
+    life.warehouse.has("demo.orders__snapshot", **properties)
+    life.warehouse.column_types["orders__snapshot"] = life.warehouse.column_types["orders_kept"]
+    return life
+
+
+@pytest.mark.parametrize("materialized", ["current_state", "history", "current_view"])
+def test_the_copy_that_the_job_keeps_is_a_base_snapshot_without_a_word_in_the_model(materialized: str) -> None:
+    life = with_kept_copy(thing(materialized=materialized), reconcile__base_snapshot="2")
+    life.project.run("orders")
+    assert any("from `demo`.`orders__snapshot`" in sql for sql in life.warehouse.statements if "create" in sql)
+    assert not any("kind not in ('purge', 'snapshot')" in sql for sql in life.warehouse.statements), "it says itself"
+
+
+def test_a_table_of_the_name_of_the_copy_that_the_job_has_not_made_is_none() -> None:
+    Refusal(run(lambda: with_kept_copy(thing())), [UNDECLARED]).check()
+
+
+def test_the_copy_that_the_job_keeps_is_refused_where_it_is_of_before_the_purge() -> None:
+    living = partial(with_kept_copy, thing(), reconcile__base_snapshot="1")
+    says = f"its base snapshot demo.orders__snapshot is of batch 1, and {PURGED}; {LATER_COPY}"
+    Refusal(run(living), [says]).check()
+
+
+def test_a_purge_that_was_there_before_the_run_is_no_purge_meanwhile() -> None:
+    life = purged(with_snapshot(), of_batch="2")()
+    mark = f"reconcile.purged.{hashlib.md5(b'shop.orders').hexdigest()}"
+    life.warehouse.properties[STAGING][mark] = "2"
+    life.project.run("orders")
+    assert any("create or replace table `demo`.`orders__base`" in sql for sql in life.warehouse.statements)
+
+
+# --- the readers of staging -------------------------------------------------------------------------------------------
+
+READERS = "`lake`.`shop_changes__readers`"
+
+
+def registering(life: Life) -> list[str]:
+    """Return what the start of a run asks of the readers, and writes."""
+    life.warehouse.statements.clear()
+    life.project.begin("run")
+    return [" ".join(sql.split()) for sql in life.warehouse.statements if READERS in sql]
+
+
+def test_models_register_once_and_again_where_they_read_something_else() -> None:
+    life = Life(thing())
+    create, insert = registering(life)
+    assert create.startswith(f"create table if not exists {READERS} ( staging string")
+    assert insert == (
+        f"insert into {READERS} by name select 'lake.shop_changes' as staging, 'demo.reconcile_ledger' as ledger, "
+        "'demo.orders' as relation, 'current_state' as materialized, '[\"shop.orders\"]' as objects, "
+        "current_timestamp() as registered_at"
+    )
+    (asked,) = registering(life)
+    assert asked == (
+        "select 'lake.shop_changes' as staging, relation, max_by(concat(materialized, ' ', objects), registered_at) as "
+        f"reader from {READERS} where ledger = 'demo.reconcile_ledger' group by relation"
+    )
+    # Another model, whether or not this run selects it; what was registered is not written again.
+    life.project.model("past", thing(materialized="history", object="shop.past").sql, THINGS)
+    _, _, insert = registering(life)
+    assert "'demo.past' as relation, 'history' as materialized" in insert and "demo.orders" not in insert
+    # Of a model that has become another one the newest row counts.
+    life.project.model("past", thing(materialized="history", object="shop.older").sql, THINGS)
+    assert '["shop.older"]' in registering(life)[-1]
+    assert len(registering(life)) == 1
+
+
+def test_a_model_without_a_source_macro_registers_without_objects() -> None:
+    life = Life(thing())
+    life.project.model("own", own().sql + " from {{ source('lake', 'shop_changes') }}", THINGS)
+    assert "'demo.own' as relation, 'current_state' as materialized, '[]' as objects" in registering(life)[-1]
+
+
+@pytest.mark.parametrize(
+    "living",
+    [
+        lambda: Life(thing(as_of={"batch": 2})),
+        lambda: without_registration(),
+        lambda: with_view_as_staging(),
+    ],
+    ids=["at an earlier moment", "by the variable", "of a view"],
+)
+def test_nothing_is_registered(living: Callable[[], Life]) -> None:
+    assert registering(living()) == []
+
+
+def without_registration() -> Life:
+    life = Life(thing())
+    life.project.variables["reconcile_register_models"] = False
+    return life
+
+
+def with_view_as_staging() -> Life:
+    life = Life(thing())
+    life.warehouse.relations[STAGING] = "view"
+    life.warehouse.answers["where object = '#snapshot' and source"] = {}
+    return life
 
 
 def test_a_column_that_only_the_base_snapshot_has_had_is_no_reason_to_refuse() -> None:

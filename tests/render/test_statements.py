@@ -17,7 +17,9 @@ SHAPES = {
     "addresses": "oracle/increment",
     "view": "mysql_view/nothing_new",
 }
-OF_A_RUN = ["begin_run/mysql_composite_key_run", "begin_run/known_at_start", "end_run/unread"]
+OF_A_RUN = [
+    "begin_run/mysql_composite_key_run", "begin_run/registered", "begin_run/known_at_start", "end_run/unread",
+]  # fmt: skip
 
 
 def statements(name: str) -> list[str]:

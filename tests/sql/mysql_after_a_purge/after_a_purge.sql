@@ -11,6 +11,18 @@ select max(_change_batch) from `lake`.`orders_kept` where _change_batch >= 0;
 
 select max(_change_batch) from `lake`.`orders_kept`;
 
+select base_batch
+from (
+    select
+        relation = 'demo.orders' as is_own,
+        coalesce(min(if(last_batch >= 2, base_batch, null)), max_by(base_batch, last_batch)) as base_batch
+    from `demo`.`reconcile_ledger`
+    where object = 'shop.orders' and kind not in ('purge', 'snapshot')
+    group by relation
+)
+order by is_own desc, base_batch
+limit 1;
+
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 3 and 3;
 
 drop view if exists reconcile_notes_da2f7fd25744;
@@ -67,6 +79,8 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+show tblproperties `lake`.`shop_changes`;
 
 select
     count_if(_change_error is null) as readable,

@@ -7,6 +7,22 @@ show tblproperties `lake`.`shop_changes`;
 
 show tblproperties `lake`.`orders_kept`;
 
+select max(_change_batch) from `lake`.`orders_kept` where _change_batch >= 0;
+
+select max(_change_batch) from `lake`.`orders_kept`;
+
+select base_batch
+from (
+    select
+        relation = 'demo.orders' as is_own,
+        coalesce(min(if(last_batch >= 2, base_batch, null)), max_by(base_batch, last_batch)) as base_batch
+    from `demo`.`reconcile_ledger`
+    where object = 'shop.orders' and kind not in ('purge', 'snapshot')
+    group by relation
+)
+order by is_own desc, base_batch
+limit 1;
+
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,

@@ -70,6 +70,8 @@ where _change_batch <= 2 and coalesce(_change_time <= to_timestamp('2026-11-21 1
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_105c54038153' is not null;
 
+show tblproperties `lake`.`shop_changes`;
+
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,

@@ -1,0 +1,110 @@
+"""Keep a staging table in order: `spark-submit maintain.py --help`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from datetime import timedelta
+from typing import Any
+
+from reconcile_jobs.process import session
+from reconcile_jobs.process.command_line import Parser
+from reconcile_jobs.process.console import Console
+from reconcile_jobs.retention.plan import KeptBack
+from reconcile_jobs.retention.purge import Purge, Result
+from reconcile_jobs.retention.tables import Tables
+from reconcile_jobs.staging import TableName
+
+_EPILOG = """
+The job deletes (purges) records from a staging table that are older than --keep, up to the last batch that all
+registered models have applied. Models register when their project runs: `dbt run` writes them into the table
+<staging>__readers. The job asks the ledger and the base table of each model what was applied. It names the models that
+keep the purge back.
+
+Before the purge the job copies the base table of each model to <model>__snapshot. Later rebuilds begin with this copy.
+Rows of the object #cut, records of objects that no model reads, and records of snapshots stay.
+
+If the job ends early, run the same command again. Standard output is one line of JSON: staging, purged_up_to (null:
+nothing was purged), records, models, kept_back_by, snapshots, dry_run.
+"""
+
+
+def main(words: list[str], console: Console) -> None:
+    """Purge the staging table, and say what was purged and what was kept back. Raises JobError."""
+    parser = Parser(prog="maintain.py", description=__doc__, epilog=_EPILOG)
+    parser.add_argument(
+        "--staging",
+        required=True,
+        metavar="SCHEMA.TABLE",
+        help="the staging table; also CATALOG.SCHEMA.TABLE",
+    )
+    parser.add_argument(
+        "--keep",
+        required=True,
+        type=age,
+        metavar="30d",
+        help="the age up to which all records stay, by appended_at: 30d, 12h, 30m or 90s",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be purged")
+    options = parser.parse_args(words)
+    staging = TableName.parse(options.staging)
+    tables = Tables(session.start(f"maintain {staging}"), staging)
+    result = Purge(tables, staging, options.keep, console.say).run(options.dry_run)
+    for sentence in sentences(str(staging), result, options.dry_run):
+        console.say(sentence)
+    console.result(
+        {
+            "staging": str(staging),
+            "purged_up_to": result.batch or None,
+            "records": result.records,
+            "models": result.models,
+            "kept_back_by": [_as_json(one) for one in result.kept_back],
+            "snapshots": result.snapshots,
+            "dry_run": options.dry_run,
+        }
+    )
+
+
+def age(text: str) -> timedelta:
+    """Return a length of time, given as 30d, 12h, 30m or 90s. For argparse's `type`."""
+    found = re.fullmatch(r"([0-9]{1,6})([dhms])", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text} is not an age; write 30d, 12h, 30m or 90s")
+    unit = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}[found[2]]
+    return timedelta(**{unit: int(found[1])})
+
+
+def sentences(staging: str, result: Result, dry_run: bool) -> list[str]:
+    """Return what a purge came to: what went, which models kept it back, and which old records stay."""
+    said = []
+    if result.batch:
+        done = "would be purged" if dry_run else "purged"
+        said.append(
+            f"{staging}: {done} up to batch {result.batch:,} ({_counted(result.records, 'record')}, applied by all "
+            f"{_counted(result.models, 'model')} that need them)."
+        )
+    else:
+        said.append(f"{staging}: nothing to purge.")
+    if result.kept_back:
+        kept = ", ".join(f"{one.reader.relation} ({one.why})" for one in result.kept_back)
+        said.append(f"{_counted(len(result.kept_back), 'model')} kept the purge back: {kept}.")
+    for why, objects in result.kept_objects.items():
+        records = _counted(sum(of.records for of in objects), "old record")
+        names = ", ".join(of.name or "without an object" for of in objects[:5])
+        more = f" and {len(objects) - 5:,} more" if len(objects) > 5 else ""
+        said.append(f"{records} stay, since {why}: {names}{more}.")
+    return said
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _as_json(one: KeptBack) -> dict[str, Any]:
+    return {"relation": one.reader.relation, "ledger": one.reader.ledger, "batch": one.batch, "why": one.why}
+
+
+if __name__ == "__main__":
+    console = Console("maintain")
+    sys.exit(console.exit_code(lambda: main(sys.argv[1:], console)))

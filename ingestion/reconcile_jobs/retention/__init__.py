@@ -1,0 +1,1 @@
+"""How long staging is kept: what may be purged of it, and the purge."""

@@ -1,0 +1,149 @@
+"""How far a staging table may be purged: not past what a registered model has not applied, nor past what is young."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Account", "KeptBack", "Reader", "StagedObject", "batch_to_purge", "kept_objects", "purged_objects"]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A model that is registered with the staging table, by its name in its ledger.
+
+    `staging`: the name of the staging table in that ledger. `objects`: those that the model reads; none if it is a
+    SELECT of its own, which may read all of them.
+    """
+
+    staging: str
+    ledger: str
+    relation: str
+    materialized: str
+    objects: tuple[str, ...]
+
+    @property
+    def has_base(self) -> bool:
+        """Whether the model keeps its rows in a base table."""
+        return self.materialized != "current_view"
+
+
+@dataclass(frozen=True)
+class Account:
+    """What the ledger and the base table of a model say: the last batch of each, and what the ledger had of the base.
+
+    `waits_for`: the first batch after the applied ones with records of the model's objects, None if there is none.
+    `problem`: why the account says nothing about the batches that staging has, None if it does.
+    """
+
+    ledger_batch: int
+    ledger_base_batch: int
+    base_batch: int
+    waits_for: int | None = None
+    problem: str | None = None
+
+    @property
+    def applied(self) -> int:
+        """The last batch that the model's next run takes for applied: see macros/materializations/range_to_apply.sql.
+
+        The ledger counts if it was written after the present state of the base table. A base table that was restored,
+        or that a killed run has merged into, counts as the smaller of both.
+        """
+        if self.base_batch == self.ledger_base_batch:
+            return self.ledger_batch
+        return min(self.base_batch, self.ledger_batch)
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether the base table was set back to before the last range of the ledger."""
+        return self.base_batch < self.ledger_base_batch
+
+
+@dataclass(frozen=True)
+class KeptBack:
+    """A model that needs records after a batch, and why."""
+
+    reader: Reader
+    batch: int
+    why: str
+
+
+@dataclass(frozen=True)
+class StagedObject:
+    """What staging has of an object up to the batch that may be purged.
+
+    `is_snapshot`: whether its records are of snapshots, with which the next append compares. `has_snapshot`: whether
+    there is a snapshot of it beside the log.
+    """
+
+    name: str | None
+    records: int
+    is_snapshot: bool = False
+    has_snapshot: bool = False
+
+
+def batch_to_purge(aged: int, readers: Iterable[tuple[Reader, Account | None]]) -> tuple[int, list[KeptBack]]:
+    """Return the last batch that may be purged, 0 for none, and the models that keep back what is old enough.
+
+    `aged`: the last batch of which all records, and all of the batches before it, are old enough. An account is None
+    if the model has no base table, or its ledger has nothing about it.
+    """
+    held = [_held(reader, account) for reader, account in readers]
+    kept_back = sorted(
+        (one for one in held if one is not None and one.batch < aged), key=lambda one: (one.batch, one.reader.relation)
+    )
+    return max(0, min([aged, *(one.batch for one in kept_back)])), kept_back
+
+
+def _held(reader: Reader, account: Account | None) -> KeptBack | None:
+    """Return the last batch that a model does not need any more; None if it needs no record that staging has."""
+    if not reader.has_base:
+        return KeptBack(reader, 0, "a current_view, which reads all of staging")
+    if not reader.objects:
+        return KeptBack(reader, 0, "without a source macro, so its objects are not known")
+    if account is None:
+        return KeptBack(reader, 0, "never run")
+    if account.problem:
+        return KeptBack(reader, 0, account.problem)
+    if account.waits_for is None:
+        return None
+    batch = account.waits_for - 1
+    return KeptBack(reader, batch, f"{'set back to' if account.is_restored else 'behind at'} {batch:,}")
+
+
+def purged_objects(readers: Iterable[Reader], staged: Iterable[StagedObject]) -> list[StagedObject]:
+    """Return the objects of which records are to be deleted."""
+    read = _read(readers)
+    return [of for of in staged if of.records and not _why_kept(of, read)]
+
+
+def kept_objects(readers: Iterable[Reader], staged: Sequence[StagedObject]) -> dict[str, list[StagedObject]]:
+    """Return the objects of which old records stay, by the reason; rows of the jobs themselves are left out."""
+    kept: dict[str, list[StagedObject]] = {}
+    read = _read(readers)
+    for of in staged:
+        why = _why_kept(of, read)
+        if of.records and why and not _is_of_jobs(of):
+            kept.setdefault(why, []).append(of)
+    return kept
+
+
+def _read(readers: Iterable[Reader]) -> set[str]:
+    return {name for reader in readers for name in reader.objects}
+
+
+def _is_of_jobs(of: StagedObject) -> bool:
+    """Whether these rows are no records, but say how far a job has read, or are of snapshots beside the log."""
+    return of.name is not None and of.name.startswith("#")
+
+
+def _why_kept(of: StagedObject, read: set[str]) -> str | None:
+    if _is_of_jobs(of):
+        return "rows of the append jobs"
+    if of.name not in read:
+        return "no model reads them"
+    if of.is_snapshot:
+        return "the next snapshot is compared with them"
+    if of.has_snapshot:
+        return "a snapshot beside the log begins among them"
+    return None

@@ -1,0 +1,335 @@
+"""What a purge asks of a staging table, its readers, their ledgers and base tables, and what it writes there."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from reconcile_jobs.process.errors import Fault, UsageError, causes
+from reconcile_jobs.retention.plan import Account, Reader, StagedObject
+from reconcile_jobs.staging import TableName, keep_all, kept, literal, quoted
+from reconcile_jobs.table_formats import format_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Tables", "accounts_sql", "beside", "named"]
+
+# A property of the copy of a base table: the batch up to which everything had been applied to it; empty until the copy
+# is finished. macros/materializations/purged_staging.sql reads it.
+_BASE_SNAPSHOT = "reconcile.base_snapshot"
+
+# What a table's format says where another commit came in between, and how often a statement is tried.
+_CONFLICT = re.compile(r"Concurrent|MetadataChanged|ProtocolChanged|CommitFailed|ValidationException")
+_ATTEMPTS = 5
+
+# Names of columns that Parquet cannot hold: see macros/table_formats/format_properties.sql.
+_ODD_NAME = re.compile(r"[ ,;{}()\n\t=]")
+
+# What follows this is the object of which a snapshot stands beside the log.
+_ROWS_OF_SNAPSHOT = "#snapshot of "
+
+
+def named(relation: str) -> TableName:
+    """Return a table by its name in a ledger, where no part holds a dot."""
+    return TableName(tuple(relation.split(".")))
+
+
+def beside(table: TableName, suffix: str) -> TableName:
+    """Return the table that stands beside another one, as `orders__base` beside `orders`."""
+    return TableName((*table.parts[:-1], f"{table.parts[-1]}__{suffix}"))
+
+
+def accounts_sql(ledger: TableName, relations: Sequence[str]) -> str:
+    """Return the query for what a ledger has of models, as macros/ledger/ledger.sql has it (`_accounts`)."""
+    return f"""select
+    relation,
+    coalesce(max(last_batch), 0) as ledger_batch,
+    coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+    coalesce(max(place.entry), 0) as entry,
+    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+from (
+    select *, max(if(kind = 'rebuild', place, null)) over (partition by relation) as rebuilt
+    from (
+        select relation, kind, last_batch, base_batch, last_appended_at,
+            struct(coalesce(entry, 0) as entry, recorded_at) as place
+        from {ledger.sql}
+        where relation in ({", ".join(map(literal, relations))})
+    )
+)
+where rebuilt is null or place >= rebuilt
+group by relation"""
+
+
+class Tables:
+    """The tables of one purge. Each question reads them as they are at that moment."""
+
+    def __init__(self, spark: SparkSession, staging: TableName) -> None:
+        """Open the staging table. Raises UsageError if it is none."""
+        self._spark, self._staging = spark, staging
+        if not self._has(staging):
+            raise UsageError(f"The staging table {staging} does not exist: correct --staging.")
+        if not {"record", "object", "batch", "appended_at"} <= set(spark.table(staging.sql).columns):
+            raise UsageError(f"The table {staging} is not a staging table: correct --staging.")
+
+    # --- what is asked ---
+
+    def properties(self) -> dict[str, str]:
+        """Return what is kept with the staging table, see `staging.kept`."""
+        return kept(self._spark, self._staging)
+
+    def readers(self) -> list[Reader]:
+        """Return the registered models, of each its newest registration."""
+        table = beside(self._staging, "readers")
+        if not self._has(table):
+            return []
+        rows = self._rows(
+            "SELECT ledger, relation, max_by(struct(staging, materialized, objects), registered_at) AS reader "
+            f"FROM {table.sql} GROUP BY ledger, relation ORDER BY ledger, relation"
+        )
+        return [
+            Reader(
+                row.reader.staging, row.ledger, row.relation, row.reader.materialized,
+                tuple(json.loads(row.reader.objects)),
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    def aged(self, before_micros: int) -> int:
+        """Return the last batch that is older than a moment, as all batches before it are; 0 if there is none.
+
+        `before_micros`: the moment, in microseconds since 1970.
+        """
+        table, moment = self._staging.sql, f"timestamp_micros({before_micros})"
+        young = self._rows(f"SELECT min(batch) AS batch FROM {table} WHERE appended_at >= {moment}")[0].batch
+        if young is not None:
+            return int(young) - 1
+        return int(self._rows(f"SELECT max(batch) AS batch FROM {table}")[0].batch or 0)
+
+    def staged(self, batch: int) -> list[StagedObject]:
+        """Return the objects of which staging has records up to a batch, and how many of each."""
+        rows = self._rows(
+            f"SELECT object, source, count_if(batch <= {batch}) AS records FROM {self._staging.sql} "
+            f"WHERE batch <= {batch} OR object LIKE '{_ROWS_OF_SNAPSHOT}%' GROUP BY object, source ORDER BY object"
+        )
+        beside_log = {
+            row.object.removeprefix(_ROWS_OF_SNAPSHOT)
+            for row in rows
+            if row.source == "snapshot" and row.object is not None and row.object.startswith(_ROWS_OF_SNAPSHOT)
+        }
+        objects: dict[str | None, StagedObject] = {}
+        for row in rows:
+            known = objects.get(row.object, StagedObject(row.object, 0, has_snapshot=row.object in beside_log))
+            objects[row.object] = replace(
+                known, records=known.records + row.records, is_snapshot=known.is_snapshot or row.source == "snapshot"
+            )
+        return list(objects.values())
+
+    def records(self, objects: Sequence[str], batch: int) -> int:
+        """Return how many records of these objects staging has up to a batch."""
+        return int(self._rows(f"SELECT count(*) AS n FROM {self._staging.sql} WHERE {_up_to(objects, batch)}")[0].n)
+
+    def accounts(self, readers: Iterable[Reader], purged: int) -> list[tuple[Reader, Account | None]]:
+        """Return the readers with their accounts, see `plan.Account`; None if a model was never run.
+
+        `purged`: the last batch from which records of any object were purged before.
+        """
+        of_ledgers: dict[str, list[Reader]] = defaultdict(list)
+        for reader in readers:
+            of_ledgers[reader.ledger].append(reader)
+        found: list[tuple[Reader, Account | None]] = []
+        appended_at: dict[Reader, tuple[int, int]] = {}
+        for name, of_ledger in of_ledgers.items():
+            if not self._has(named(name)):
+                gone = Account(0, 0, 0, problem=f"its ledger {name} is not in this session")
+                found += [(reader, gone) for reader in of_ledger]
+                continue
+            known = {r.relation: r for r in self._rows(accounts_sql(named(name), [r.relation for r in of_ledger]))}
+            for reader in of_ledger:
+                row, base = known.get(reader.relation), beside(named(reader.relation), "base")
+                if row is None or not reader.has_base or not self._has(base):
+                    found.append((reader, None))
+                    continue
+                base_batch = self._largest_batch(base, row.ledger_base_batch)
+                found.append((reader, Account(row.ledger_batch, row.ledger_base_batch, base_batch)))
+                if row.last_appended_at is not None:
+                    appended_at[reader] = row.ledger_batch, row.last_appended_at
+        return self._with_staging(found, appended_at, purged)
+
+    def _with_staging(
+        self,
+        found: list[tuple[Reader, Account | None]],
+        appended_at: Mapping[Reader, tuple[int, int]],
+        purged: int,
+    ) -> list[tuple[Reader, Account | None]]:
+        """Return the accounts with what staging says: whether it still has what was applied, and what was not."""
+        times = self._append_times({batch for batch, _ in appended_at.values()})
+        waits_for = self._first_records(
+            {reader: account.applied for reader, account in found if account and not account.problem and reader.objects}
+        )
+        with_staging: list[tuple[Reader, Account | None]] = []
+        for reader, account in found:
+            if account is None or account.problem:
+                with_staging.append((reader, account))
+                continue
+            problem = None
+            if reader in appended_at:
+                batch, at = appended_at[reader]
+                # As macros/materializations/range_to_apply.sql notices it (`_refuse_replaced_batches`).
+                if times.get(batch) not in (None, at) or (batch not in times and purged < batch):
+                    problem = f"its last batch, {batch:,}, is not in staging any more"
+            with_staging.append((reader, replace(account, waits_for=waits_for.get(reader), problem=problem)))
+        return with_staging
+
+    def _append_times(self, batches: Iterable[int]) -> dict[int, int]:
+        wanted = sorted(batches)
+        if not wanted:
+            return {}
+        rows = self._rows(
+            f"SELECT batch, unix_micros(max(appended_at)) AS at FROM {self._staging.sql} "
+            f"WHERE batch IN ({', '.join(map(str, wanted))}) GROUP BY batch"
+        )
+        return {row.batch: row.at for row in rows}
+
+    def _first_records(self, applied: Mapping[Reader, int]) -> dict[Reader, int | None]:
+        """Return for each reader the first batch after those applied that has records of its objects."""
+        readers = list(applied)
+        if not readers:
+            return {}
+        rows = self._rows(
+            " UNION ALL ".join(
+                f"SELECT {place} AS place, min(batch) AS batch FROM {self._staging.sql} "
+                f"WHERE {_of(reader.objects)} AND batch > {applied[reader]}"
+                for place, reader in enumerate(readers)
+            )
+        )
+        return {readers[row.place]: row.batch for row in rows}
+
+    def _largest_batch(self, base: TableName, known: int) -> int:
+        """Return the largest batch of a base table; files of before `known` are only read if it was restored."""
+        query = f"SELECT max(_change_batch) AS batch FROM {base.sql}"
+        found = self._rows(f"{query} WHERE _change_batch >= {known}")[0].batch
+        return int(found if found is not None else self._rows(query)[0].batch or 0)
+
+    def copied_batch(self, copy: TableName) -> int | None:
+        """Return the batch that a copy of a base table has; 0 if it is not finished, None if there is no such table.
+
+        Raises UsageError for a table that is no copy of this job.
+        """
+        if not self._has(copy):
+            return None
+        batch = format_of(self._spark, copy.catalog).properties(self._spark, copy.sql).get(_BASE_SNAPSHOT)
+        if batch is None:
+            raise UsageError(
+                f"{copy} exists, and this job has not made it: rename it, so that the copy of the model's base table "
+                "can have this name. Nothing was purged."
+            )
+        return int(batch or 0)
+
+    def has_keyless_deletes(self, base: TableName) -> bool:
+        """Return whether deletes that name no key are kept beside a base table, and so not in a copy of it."""
+        return not {"_change_contenders", "cell_time"}.isdisjoint(self._spark.table(base.sql).columns)
+
+    # --- what is written ---
+
+    def keep(self, texts: dict[str, str]) -> None:
+        """Keep texts with the staging table, all of them in one commit. Raises Fault."""
+        self._patiently(lambda: keep_all(self._spark, self._staging, texts))
+
+    def copy(self, base: TableName, copy: TableName) -> int:
+        """Copy a base table, in one commit, as a copy that is not finished; return the largest batch of its rows."""
+        table_format, schema = format_of(self._spark, copy.catalog), self._spark.table(base.sql).schema
+        properties = {_BASE_SNAPSHOT: ""}
+        of_base = format_of(self._spark, base.catalog).properties(self._spark, base.sql)
+        if declaration := of_base.get("reconcile.declaration"):
+            properties["reconcile.declaration"] = declaration
+        if version := table_format.staging_properties.get("format-version"):
+            properties["format-version"] = version
+        if "timestamp_ntz" in schema.simpleString():
+            properties |= table_format.timestamps_ntz
+        if any(_ODD_NAME.search(name) for name in schema.fieldNames()):
+            properties |= table_format.any_names
+        pairs = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
+        self._execute(
+            f"CREATE OR REPLACE TABLE {copy.sql} USING {table_format.name} TBLPROPERTIES ({pairs}) "
+            f"AS SELECT * FROM {base.sql}"
+        )
+        return self._largest_batch(copy, 0)
+
+    def finish_copy(self, copy: TableName, batch: int) -> None:
+        """Let a copy say that everything up to a batch had been applied to it."""
+        self._execute(f"ALTER TABLE {copy.sql} SET TBLPROPERTIES ({literal(_BASE_SNAPSHOT)} = '{batch}')")
+
+    def write_purge(self, ledger: TableName, staging: str, objects: Sequence[str], batch: int, id_: str) -> None:
+        """Write the purge into a ledger, as macros/ledger/purged_through.sql does for one object.
+
+        `staging`: the name of the staging table in this ledger. `id_`: that of this purge.
+        """
+        self._execute(
+            f"INSERT INTO {ledger.sql} BY NAME "
+            f"SELECT {literal(staging)} AS relation, object, 'purge' AS kind, CAST(1 AS bigint) AS first_batch, "
+            f"CAST({batch} AS bigint) AS last_batch, {literal(id_)} AS invocation_id, "
+            f"current_timestamp() AS recorded_at "
+            f"FROM (SELECT explode(array({', '.join(map(literal, objects))})) AS object)"
+        )
+
+    def take_back_purge(self, ledger: TableName, staging: str, id_: str) -> None:
+        """Delete from a ledger, if it is there, what a purge has written."""
+        if self._has(ledger):
+            self._execute(
+                f"DELETE FROM {ledger.sql} WHERE relation = {literal(staging)} AND kind = 'purge' "
+                f"AND invocation_id = {literal(id_)}"
+            )
+
+    def delete(self, objects: Sequence[str], batch: int) -> bool:
+        """Delete the records of objects up to a batch in one commit; return False if another commit came first."""
+        try:
+            self._spark.sql(f"DELETE FROM {self._staging.sql} WHERE {_up_to(objects, batch)}")
+        except Exception as problem:
+            if not _is_conflict(problem):
+                raise
+            return False
+        return True
+
+    def _execute(self, sql: str) -> None:
+        self._patiently(lambda: self._spark.sql(sql))
+
+    def _patiently(self, act: Callable[[], object]) -> None:
+        """Do what can be done again, where other commits come in between. Raises Fault."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                act()
+                return
+            except Exception as problem:
+                if not _is_conflict(problem):
+                    raise
+                if attempt + 1 == _ATTEMPTS:
+                    raise Fault(
+                        f"Other processes changed a table each time that the purge of {self._staging} wrote to it: run "
+                        "the same command again, which goes on from there."
+                    ) from problem
+                time.sleep(1 + attempt)
+
+    def _has(self, table: TableName) -> bool:
+        return bool(self._spark.catalog.tableExists(table.sql))
+
+    def _rows(self, sql: str) -> list[Any]:
+        return self._spark.sql(sql).collect()
+
+
+def _of(objects: Sequence[str]) -> str:
+    return f"{quoted('object')} IN ({', '.join(map(literal, objects))})"
+
+
+def _up_to(objects: Sequence[str], batch: int) -> str:
+    """Return the condition for the records of objects up to a batch, as SQL."""
+    return f"{_of(objects)} AND batch <= {batch}"
+
+
+def _is_conflict(problem: Exception) -> bool:
+    return any(_CONFLICT.search(f"{kind} {message}") for kind, message in causes(problem))

@@ -1,0 +1,286 @@
+"""A purge by the job on real tables: what is gone, what says so, and what models come to afterwards; no dbt."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from datastream import Staged, event
+from file_formats import file_format
+from plain_dbt import CompilerError, PlainProject, Rows
+from process.spark_warehouse import SparkWarehouse
+from pyspark.sql import SparkSession
+from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.retention.purge import Purge, Result
+from reconcile_jobs.retention.tables import Tables
+from reconcile_jobs.staging import TableName
+from tables import restore, versions
+
+CALL = "reconcile.datastream_postgresql(source('lake', 'changes'), object='shop.things')"
+COLUMNS = {"id": "bigint", "name": "string"}
+
+
+class Later:
+    """A clock of a time at which all that a test stages is old."""
+
+    def now(self) -> int:
+        return 4_000_000_000_000_000_000
+
+    def wait(self, *_: Any) -> bool:
+        return False
+
+
+class Watched(SparkWarehouse):
+    """Lets something happen before the first statement that begins with a text."""
+
+    meets: tuple[str, Callable[[], object]] | None = None
+
+    def query(self, sql: str) -> Rows:
+        if self.meets and sql.strip().startswith(self.meets[0]):
+            (_, then), self.meets = self.meets, None
+            then()
+        return super().query(sql)
+
+
+class Shop:
+    """A staging table, and two projects of it: `shop` with a model and its history, `sales` with a model."""
+
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        self.spark, self.batch, self.place = spark, 0, 0
+        self.staging = TableName((f"{name}_lake", "changes"))
+        self.warehouse = Watched(spark)
+        self.projects = {part: self._project(f"{name}_{part}") for part in ("shop", "sales")}
+        self.models: dict[str, list[str]] = {part: [] for part in self.projects}
+        self._model("shop", "things", "current_state")
+        self._model("shop", "past", "history")
+        self._model("sales", "things", "current_state")
+
+    def _project(self, schema: str) -> PlainProject:
+        project = PlainProject(self.warehouse, schema, file_format=file_format())
+        project.source(self.staging.schema, "changes")
+        return project
+
+    def _model(self, project: str, name: str, materialized: str) -> None:
+        config = f"{{{{ config(materialized='{materialized}', unique_key='id') }}}}"
+        self.projects[project].model(name, f"{config}\n{{{{ {CALL} }}}}", COLUMNS)
+        self.models[project].append(name)
+
+    def append(self, **names: str | None) -> None:
+        """Stage a batch: a name for the key behind the first letter; none deletes. And a record that no model reads."""
+        self.batch += 1
+        staged = []
+        for key, name in names.items():
+            self.place += 1
+            text = event(
+                "postgresql", {"id": int(key[1:]), "name": name}, "UPDATE" if name else "DELETE",
+                metadata={"lsn": f"0/{self.place:X}"},
+            )  # fmt: skip
+            staged.append(Staged(text, "shop.things", self.batch))
+        staged += [Staged("{}", "shop.unread", self.batch), Staged("{}", "#cut", self.batch, source="spanner")]
+        self.warehouse.stage(f"{self.staging.schema}.changes", staged)
+
+    def run(self, project: str, *names: str, full_refresh: bool = False) -> None:
+        self.projects[project].context["invocation_id"] = str(uuid.uuid4())
+        self.projects[project].run(*(names or self.models[project]), full_refresh=full_refresh)
+
+    def rows(self, project: str, name: str) -> list[tuple[Any, ...]]:
+        """Return all that a base table holds."""
+        base = self.spark.table(f"{self.projects[project].schema}.{name}__base")
+        return sorted(map(tuple, base.select(*sorted(base.columns)).collect()), key=str)
+
+    def live(self, project: str) -> list[tuple[Any, ...]]:
+        return sorted(map(tuple, self.spark.table(f"{self.projects[project].schema}.things").collect()))
+
+    def staged(self) -> dict[str, list[int]]:
+        """Return the batches that staging has of each object."""
+        found: dict[str, list[int]] = {}
+        for row in self.spark.table(self.staging.sql).select("object", "batch").distinct().orderBy("batch").collect():
+            found.setdefault(row.object, []).append(row.batch)
+        return found
+
+    def purged(self) -> dict[str, int]:
+        """Return what each ledger says of a purge of the models' object."""
+        found = {}
+        for name, project in self.projects.items():
+            rows = self.spark.table(f"{project.schema}.reconcile_ledger").where("kind = 'purge'")
+            found[name] = rows.where(f"relation = '{self.staging}' and object = 'shop.things'").selectExpr(
+                "max(last_batch)"
+            ).collect()[0][0]  # fmt: skip
+        return found
+
+    def purge(self, tables: Tables | None = None, dry_run: bool = False) -> Result:
+        said: list[str] = []
+        clock: Any = Later()
+        tables = tables or Tables(self.spark, self.staging)
+        return Purge(tables, self.staging, timedelta(days=30), said.append, clock).run(dry_run)
+
+
+@pytest.fixture
+def shop(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Shop]:
+    yield Shop(spark, f"maintained{abs(hash(request.node.name)) % 10**8}")
+
+
+def test_a_purge_goes_as_far_as_the_slowest_model_and_full_refreshes_are_as_before(shop: Shop) -> None:
+    shop.append(k1="one", k2="two", k3="three")
+    with pytest.raises(UsageError, match=r"No model is registered with .*: run `dbt run`"):
+        shop.purge()
+    shop.run("shop", "things")
+    # The history of this project is registered by the run of another model, and was never run.
+    result = shop.purge()
+    assert (result.batch, [(one.why, one.batch) for one in result.kept_back]) == (0, [("never run", 0)])
+    shop.run("shop", "past")
+    shop.run("sales", "things")
+    shop.append(k2=None, k3="drei")
+    shop.append(k4="four")
+    shop.run("shop", "things", "past")
+    before = shop.staged()
+
+    # A model of another project is behind.
+    result = shop.purge(dry_run=True)
+    assert shop.staged() == before
+    assert (result.batch, result.records, result.models) == (1, 3, 3)
+    assert shop.purge() == result
+    assert [(one.reader.relation, one.why) for one in result.kept_back] == [
+        (f"{shop.projects['sales'].schema}.things", "behind at 1")
+    ]
+    whole = [1, 2, 3]
+    assert shop.staged() == {"shop.things": [2, 3], "shop.unread": whole, "#cut": whole}
+    assert shop.purged() == {"shop": 1, "sales": 1}
+
+    # It catches up, and nothing keeps the purge back.
+    shop.run("sales", "things")
+    result = shop.purge()
+    assert (result.batch, result.kept_back) == (3, [])
+    assert shop.staged() == {"shop.unread": whole, "#cut": whole}
+    assert shop.purged() == {"shop": 3, "sales": 3}
+
+    # What comes now is applied; and rebuilds begin with the copies, without a word in the models.
+    shop.append(k1="uno", k5="five")
+    for project in shop.projects:
+        shop.run(project)
+    models = [("shop", "things"), ("shop", "past"), ("sales", "things")]
+    rows = {model: shop.rows(*model) for model in models}
+    for project in shop.projects:
+        shop.run(project, full_refresh=True)
+    assert {model: shop.rows(*model) for model in models} == rows
+    assert shop.live("shop") == shop.live("sales") == [(1, "uno"), (3, "drei"), (4, "four"), (5, "five")]
+    for project, name in models:
+        assert shop.warehouse.sql(shop.projects[project].test("ledger_balances", name)).collect() == []
+
+
+@pytest.mark.soak
+def test_a_base_table_that_was_restored_counts_as_what_it_was_set_back_to(shop: Shop) -> None:
+    base = f"{shop.projects['shop'].schema}.things__base"
+    shop.append(k1="one")
+    shop.run("shop")
+    first = versions(shop.spark, base)[-1]
+    for name in ("two", "three"):
+        shop.append(k1=name)
+        shop.run("shop")
+    shop.run("sales")
+    restore(shop.spark, base, first)
+    result = shop.purge()
+    assert [(one.why, one.batch) for one in result.kept_back] == [("set back to 1", 1)]
+    assert shop.staged()["shop.things"] == [2, 3]
+    shop.run("shop")
+    assert shop.live("shop") == [(1, "three")]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["things", "past"])
+def test_a_full_refresh_beside_a_purge_is_refused_and_the_next_one_is_right(shop: Shop, name: str) -> None:
+    shop.append(k1="one", k2="two")
+    for project in shop.projects:
+        shop.run(project)
+    rows = shop.rows("shop", name)
+    # The purge comes just before the refresh reads its records.
+    shop.warehouse.meets = ("cache table reconcile_changes", shop.purge)
+    with pytest.raises(
+        CompilerError, match=r"were purged from .* while this run read them; run the same command again"
+    ):
+        shop.run("shop", name, full_refresh=True)
+    assert "shop.things" not in shop.staged()
+    assert shop.rows("shop", name) == rows, "nothing was written"
+    shop.run("shop", name, full_refresh=True)
+    assert shop.rows("shop", name) == rows
+
+
+@pytest.mark.soak
+def test_a_copy_of_before_the_purge_is_refused(shop: Shop) -> None:
+    """A copy that somebody made by hand, of which the ledger shows that it is too old, and the job's own."""
+    schema = shop.projects["shop"].schema
+    shop.append(k1="one")
+    for project in shop.projects:
+        shop.run(project)
+    by_hand = f"create table {schema}.early using {file_format()} as select * from {schema}.things__base"
+    shop.spark.sql(by_hand)
+    shop.append(k1="two")
+    for project in shop.projects:
+        shop.run(project)
+    shop.purge()
+    config = f"materialized='current_state', unique_key='id', meta={{'base_snapshot': '{schema}.early'}}"
+    model = f"{{{{ config({config}) }}}}\n{{{{ {CALL} }}}}"
+    shop.projects["shop"].model("things", model, COLUMNS)
+    with pytest.raises(CompilerError, match=r"ends with batch 1, and .* when the base table had batch 2; name a"):
+        shop.run("shop", "things", full_refresh=True)
+    shop.spark.sql(by_hand.replace("create table", "create or replace table"))
+    shop.run("shop", "things", full_refresh=True)
+    assert shop.live("shop") == [(1, "two")]
+
+
+class Dying(Tables):
+    """Tables of a job that is killed before or after one of its statements that write."""
+
+    def __init__(self, spark: SparkSession, staging: TableName, place: float) -> None:
+        super().__init__(spark, staging)
+        self.place, self.written = place, 0
+
+    def dies(self, act: Callable[[], Any]) -> Any:
+        self.written += 1
+        if self.written == self.place:
+            raise Killed
+        done = act()
+        if self.written + 0.5 == self.place:
+            raise Killed
+        return done
+
+    def _execute(self, sql: str) -> None:
+        self.dies(lambda: super(Dying, self)._execute(sql))
+
+    def keep(self, texts: dict[str, str]) -> None:
+        self.dies(lambda: super(Dying, self).keep(texts))
+
+    def delete(self, objects: Any, batch: int) -> bool:
+        return bool(self.dies(lambda: super(Dying, self).delete(objects, batch)))
+
+
+class Killed(BaseException):
+    """The job was killed."""
+
+
+@pytest.mark.soak
+def test_killed_at_each_statement_the_same_command_ends_the_purge(shop: Shop) -> None:
+    """Before one, after the next: a unit test has both of each."""
+    ended = False
+    for number in range(1, 20):
+        shop.append(k1=f"name {number}", **{f"k{number + 1}": "new"})
+        for project in shop.projects:
+            shop.run(project)
+        try:
+            shop.purge(Dying(shop.spark, shop.staging, number + 0.5 * (number % 2)))
+            ended = True
+        except Killed:
+            shop.purge()
+        assert "shop.things" not in shop.staged()
+        assert shop.purged() == {"shop": shop.batch, "sales": shop.batch}
+        if ended:
+            break
+    assert ended and number > 10, "this killed nothing"
+    models = [(project, name) for project, names in shop.models.items() for name in names]
+    rows = [shop.rows(*model) for model in models]
+    for project in shop.projects:
+        shop.run(project, full_refresh=True)
+    assert [shop.rows(*model) for model in models] == rows
