@@ -97,6 +97,8 @@ from (
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
 
+show tblproperties `lake`.`shop_changes`;
+
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,

@@ -225,6 +225,8 @@ lateral view inline(array(
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
 
+show tblproperties `lake`.`shop_changes`;
+
 select count(*) as unreadable, min(_change_error) as reason from reconcile_changes_da2f7fd25744 where _change_snapshot = 'row' and _change_error is not null;
 
 select
