@@ -6,6 +6,7 @@ import re
 
 import pytest
 from plain_dbt import PlainProject
+from reconcile_jobs.proofs.canonical_form import _ALIASES as ALIASES
 from recorder import Recorder
 from shapes import SPANNER, Life, Shape
 
@@ -23,6 +24,16 @@ TYPES = {
 def test_a_type_is_known_by_each_of_its_names(declared: str) -> None:
     macros = PlainProject(Recorder(), "demo").macros
     assert macros.column_type(declared)["label"] == TYPES[declared]
+
+
+def test_the_proofs_know_a_type_by_the_same_names() -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    for alias, name in ALIASES.items():
+        declared = f"{alias}(3)" if name == "string" else alias
+        assert macros.column_type(declared)["name"] == name
+    assert {re.sub(r"\(.*", "", declared) for declared in TYPES if "<" not in declared} - {*ALIASES} == {
+        "DECIMAL", "decimal", "Double", "float",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("declared", ["decimal(4,5)", "decimal(0,0)", "decimal(39,0)", "map<decimal(10,2)>"])

@@ -89,7 +89,8 @@ HELD = [
     ("decimal(38,10)", ("1" * 28 + "." + "1" * 10,), True), ("decimal(38,10)", ("0." + "1" * 11,), False),
     ("boolean", ("0", "1", "true"), True), ("boolean", ("2",), False), ("boolean", ("-1",), False),
     ("double", ("1.5", "1"), True), ("double", ("true",), False), ("date", ("20",), False), ("date", ('"x"',), True),
-    ("timestamp", ("true",), False), ("binary", ("1",), False), ("string", ("{}", "1", "true"), True),
+    ("timestamp", ("true",), False), ("timestamp_ltz", ("1",), False),
+    ("binary", ("1",), False), ("string", ("{}", "1", "true"), True),
     ("array<int>", ("[]",), True), ("DECIMAL( 5 , 2 )", ("1000",), False), ("varchar(3)", ("1",), True),
 ]  # fmt: skip
 
