@@ -111,6 +111,11 @@ def test_secrets_do_not_show():
     # What is short would blot out half of any sentence; the name of the user helps, in whatever case it is written.
     short = Source(PostgreSQL(), "jdbc:postgresql://h/", {"ssl": "yes", "USER": "somebody", "sslmode": "full"})
     assert short.without_secrets("yes, somebody: full") == "yes, somebody: ***"
+    # A secret may begin as another does, or hold it.
+    nested = {"password": "lake", "sslpassword": "lake-2026-secret", "trustStorePassword": "my lake-2026-secret"}
+    for properties in (nested, dict(reversed(nested.items()))):
+        both = Source(PostgreSQL(), "jdbc:postgresql://h/", properties)
+        assert both.without_secrets("lake, lake-2026-secret, my lake-2026-secret") == "***, ***, ***"
 
 
 def properties_file(root: Path, text: str, mode: int = 0o600) -> Path:
