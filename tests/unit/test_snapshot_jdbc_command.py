@@ -473,6 +473,13 @@ def test_a_connection_is_without_autocommit_and_undone_and_closed_in_the_end():
     ]  # fmt: skip
 
 
+def test_a_connection_that_cannot_be_undone_is_closed_all_the_same():
+    driver = Java(fails=("rollback", "close"))
+    with connected(Spark(driver), SOURCE):
+        pass
+    assert driver.done[-2:] == ["rollback", "close"]
+
+
 @pytest.mark.parametrize("fails", ["execute", "executeQuery"])
 def test_a_statement_that_fails_is_closed_and_explained(fails, monkeypatch):
     monkeypatch.setattr("reconcile_jobs.jdbc.connection.causes", lambda problem: iter([("a.b.Broken", "lost.\nat x")]))

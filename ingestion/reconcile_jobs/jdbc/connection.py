@@ -153,9 +153,10 @@ def connected(spark: SparkSession, source: Source) -> Iterator[Connection]:
             connection.setAutoCommit(False)
         yield Connection(source, connection)
     finally:
-        with suppress(Py4JJavaError):  # the connection may be lost, and whoever used it has reported that
-            connection.rollback()
-            connection.close()
+        # The connection may be lost, and whoever used it has reported that. One that cannot be undone is still closed.
+        for undo in (connection.rollback, connection.close):
+            with suppress(Py4JJavaError):
+                undo()
 
 
 @contextmanager
