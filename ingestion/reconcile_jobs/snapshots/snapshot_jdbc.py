@@ -297,25 +297,33 @@ def _targets(
         )
     complaints: list[str] = []
 
-    def find(name: str) -> Column | None:
+    def find(name: str, option: str) -> Column | None:
         exact = [column for column in known if column.name == name]
         close = [column for column in known if column.name.lower() == name.lower()]
         if len(exact or close) != 1:
-            complaints.append(f"{shown} has {'no' if not close else 'more than one'} column {name}")
+            number = "no" if not close else "more than one"
+            complaints.append(f"{shown} has {number} column {name}: write {option} as in the database")
         return next(iter(exact or close), None)
 
     targets: list[Target] = []
     for name, declared in named_columns(asked) if asked is not None else [(column.name, None) for column in known]:
-        column = find(name)
+        column = find(name, "--columns")
         if column is None:
             continue
-        if any(name.lower() == target.name.lower() for target in targets):
+        same = next((target.name for target in targets if target.name.lower() == name.lower()), None)
+        if same is not None and asked is None:
             complaints.append(
-                f"--columns has the column {name} more than once (upper and lower case count as the same)"
+                f"{shown} has two columns {same} and {name}, whose names differ in case only, and Spark ignores case: "
+                "name the columns to read in --columns"
+            )
+        elif same is not None:
+            complaints.append(
+                f"--columns has the column {name} more than once (upper and lower case count as the same): name it once"
             )
         elif column.expression is None:
             complaints.append(
-                f"the column {column.name} is {column.source_type}, which the job cannot read exactly as text"
+                f"the column {column.name} is {column.source_type}, which the job cannot read exactly as text: leave "
+                "it out, by naming the others in --columns"
             )
         else:
             target = _target(name, column, declared)
@@ -323,18 +331,19 @@ def _targets(
                 targets.append(target)
             else:
                 complaints.append(target)
-    partition_column = find(partitions.column) if partitions else None
+    partition_column = find(partitions.column, "--partition-column") if partitions else None
     if partition_column and not partition_column.is_number:
         complaints.append(
-            f"--partition-column {partition_column.name} is {partition_column.source_type}, and must be a number"
+            f"--partition-column {partition_column.name} is {partition_column.source_type}, and must be a number: name "
+            "another column, or leave out --partition-column and --partitions"
         )
     if complaints:
-        raise UsageError(f"{'; '.join(complaints)}. Name the columns to read in --columns.")
+        raise UsageError(f"{'; '.join(complaints)}.")
     return targets, partition_column
 
 
 def _target(name: str, column: Column, declared: str | None) -> Target | str:
-    """Return how a column is read as the type that is declared, or why it cannot be."""
+    """Return how a column is read as the type that is declared, or why it cannot be and what to do."""
     kind, *nulls_clause = re.split(rf"\s+({'|'.join(_NULLS)})$", declared or column.spark_type)
     nulls, nullable_types = _NULLS[nulls_clause[0]] if nulls_clause else (None, ())
     subject = f"the column {column.name} is {column.source_type}"
@@ -342,7 +351,7 @@ def _target(name: str, column: Column, declared: str | None) -> Target | str:
     assert found is not None
     dimensions = found[1].lower().count("array")
     if found[3].count(">") != dimensions:
-        return f"{declared}, the type of the column {column.name}, is not a type of Spark"
+        return f"{declared}, the type of the column {column.name}, is not a type of Spark: declare {column.spark_type}"
     is_list = column.spark_type.startswith("array")
     chosen = "array" if dimensions else found[2].lower()
     text = _VARIANT if chosen == "variant" else reader_of_type(found[2])
@@ -351,11 +360,17 @@ def _target(name: str, column: Column, declared: str | None) -> Target | str:
         if chosen == "binary":
             return Target(name, column, None)
     elif column.spark_type == "binary":
-        return Target(name, column, None) if chosen == "binary" else f"{subject}, and can only become binary"
+        if chosen == "binary":
+            return Target(name, column, None)
+        return f"{subject}, and can only become binary: declare binary"
     elif is_list != (dimensions > 0):
-        return f"{subject}, and can become {'only an array or string' if is_list else 'no array'}"
+        possible = "only an array or string" if is_list else "no array"
+        return f"{subject}, and can become {possible}: declare {column.spark_type}"
     if text is None:
-        return f"{declared}, the type of the column {column.name}, is not a scalar type of Spark"
+        return (
+            f"{declared}, the type of the column {column.name}, is not a scalar type of Spark: declare "
+            f"{column.spark_type}"
+        )
     if chosen == "variant" and column.form != "json":
         return f"{subject}, and only JSON can become variant: declare string"
     if text.arrow_type == "string" and column.spark_type.removeprefix("array<").rstrip(">") in ("float", "double"):
@@ -363,6 +378,7 @@ def _target(name: str, column: Column, declared: str | None) -> Target | str:
     if nulls and (dimensions or text.type_name not in nullable_types):
         return (
             f"{nulls_clause[0]} applies only to {' and '.join(nullable_types)}, and the column {column.name} is {kind}"
+            f": leave out {nulls_clause[0]}"
         )
     return Target(name, column, text, _form(column, text), dimensions, nulls)
 
