@@ -388,6 +388,14 @@ UNFIT_ANSWERS = {
 }  # fmt: skip
 
 
+def test_a_column_of_bytes_whose_encoding_nothing_tells_is_listed_among_the_columns() -> None:
+    """In the order of the records, from which the name is to be copied."""
+    record = change(lsn="0/1", log_position=None, read_method="cdc", payload={"id": 1, "Photo": "x", "area": 2})
+    records = [record | {"avro_types": {"Photo": "bytes"}}, record]
+    with pytest.raises(UsageError, match=r"shop\.orders has no column uid; its columns are id, Photo, area\.$"):
+        tables_of(observed(records), answers={"shop.orders": Answer(("uid",))})
+
+
 @pytest.mark.parametrize("case", UNFIT_ANSWERS)
 def test_a_file_of_keys_that_fits_no_record_is_refused(case: str) -> None:
     answers, said = UNFIT_ANSWERS[case]
