@@ -51,8 +51,11 @@ _NULLS = {
 }
 
 # Whether JSON lost digits as a variant: see _may_have_rounded in macros/values/datastream_texts.sql.
+_NUMBERS = r"(?:^|[:\\[,])\\s*(-?[0-9](?:[0-9.]*+[eE][-+0-9]+|[0-9.]{{38,}}))"
+_DIGITS = "trim('0' from translate(substring_index(upper(%s), 'E', 1), '+-. ', ''))"
 _ROUNDED = (
-    "(schema_of_variant(try_parse_json({0})) like '%DOUBLE%' and {0} rlike r'(^|[:\\[,])\\s*-?[0-9][0-9.]{{17}}')"
+    f"(schema_of_variant(try_parse_json({{0}})) rlike 'DOUBLE|VARIANT' and exists(regexp_extract_all({{0}}, "
+    f"'{_NUMBERS}'), number -> not ({_DIGITS % 'number'} <=> {_DIGITS % 'to_json(try_parse_json(number))'})))"
 )
 # In one form, as a model has it; what a model refuses stays the text that it is.
 _JSON_AS_TEXT = f"coalesce(if({_ROUNDED}, null, to_json(try_parse_json({{0}}))), {{0}})"
@@ -261,7 +264,9 @@ def _value(target: Target, text: str) -> Any:
 
 def _read_variant(text: str) -> str:
     if text.startswith(_NO_VARIANT):
-        raise NotExact("is JSON that a variant cannot hold: it has a name twice, or a number with too many digits")
+        raise NotExact(
+            "is JSON that a variant cannot hold: it has a name twice, or a number that a variant would round"
+        )
     return text
 
 

@@ -312,7 +312,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '16e1f7ce5215ac0b14408c02348df1bc')
+tblproperties ('reconcile.definition' = '1920420f3311626e71e18ed0ab1d6d4d')
 as
 
 {the SELECT of mysql_every_type/change_records.sql};

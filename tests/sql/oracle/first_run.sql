@@ -432,7 +432,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '904f05f24f942f8648846d0408380af7')
+tblproperties ('reconcile.definition' = '20c42d653492896f51e710c28781b0be')
 as
 
 {the SELECT of oracle/change_records.sql};

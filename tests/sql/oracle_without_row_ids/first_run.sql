@@ -287,7 +287,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '218955c7f56abda54d0b88bd78c1d084')
+tblproperties ('reconcile.definition' = 'a657c497dd08b9ba0175a1bbbce999e2')
 as
 
 {the SELECT of oracle/change_records.sql};

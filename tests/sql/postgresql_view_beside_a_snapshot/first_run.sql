@@ -419,7 +419,7 @@ lateral view inline(array(
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '6989ede8eef4b22896317574ad41d448')
+tblproperties ('reconcile.definition' = 'fb42878a293aa8194077719ebd1ac584')
 as
 
 select

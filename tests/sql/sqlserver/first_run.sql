@@ -287,7 +287,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '4551d3cc25da99bb25b9b04e8efdb84e')
+tblproperties ('reconcile.definition' = '3eeb8fcf14c2d3ecf5ca5830a294fe77')
 as
 
 {the SELECT of sqlserver/change_records.sql};

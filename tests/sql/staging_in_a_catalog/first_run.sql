@@ -287,7 +287,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '2efef3933c0b5e0e443f1372632e7517')
+tblproperties ('reconcile.definition' = '7f1bdfd72967b8719d45c222ac2e6776')
 as
 
 {the SELECT of staging_in_a_catalog/change_records.sql};
