@@ -139,15 +139,17 @@ def test_ignored_columns_are_shown_as_ignored_and_fail_no_test(memory: Memory) -
 
 
 def test_the_line_to_paste_declares_the_column(memory: Memory) -> None:
-    more = {"n": 1, "d": 1.5, "t": "x", "b": True, "o": {"x": 1}, 'say "so"': 1}
-    stream = Stream(memory, records([[{**WHOLE, **more}]]))
+    more = {"n": 1, "d": 1.5, "t": "x", "b": True, "o": {"x": 1}, 'say "so"': 1, "m": [1], "w": 1}
+    stream = Stream(memory, records([[{**WHOLE, **more}, {**WHOLE, **more, "id": 2, "m": "x", "w": "x"}]]))
     stream.run(1)
     stream.project.run("reconcile_drift")
     lines = {row.name: row.yaml for row in memory.rows(f"{stream.schema}.reconcile_drift")}
     assert lines == {
         "n": '- {name: "n", data_type: bigint}', "d": '- {name: "d", data_type: string}',
         "t": '- {name: "t", data_type: string}', "b": '- {name: "b", data_type: boolean}',
-        "o": '- {name: "o", data_type: variant}', 'say "so"': '- {name: "say \\"so\\"", data_type: bigint}',
+        "o": '- {name: "o", data_type: string, config: {meta: {encoding: json}}}',
+        "m": '- {name: "m", data_type: string, config: {meta: {encoding: json}}}',
+        "w": '- {name: "w", data_type: string}', 'say "so"': '- {name: "say \\"so\\"", data_type: bigint}',
     }  # fmt: skip
 
 
