@@ -463,7 +463,7 @@ drop view if exists reconcile_fold_fbcf77ffe001;
 drop view if exists reconcile_changes_fbcf77ffe001;
 
 create view if not exists `ice`.`demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '7afa7f2cbba6748ac94d9cb3660e1412')
+tblproperties ('reconcile.definition' = 'dac7c848c509cc7c5b36f99ebac0cbfb')
 as
 
 {the SELECT of models_in_a_catalog/change_records.sql};

@@ -312,7 +312,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '1920420f3311626e71e18ed0ab1d6d4d')
+tblproperties ('reconcile.definition' = 'bc1b56394a069ea6837f15c6e40361cd')
 as
 
 {the SELECT of mysql_every_type/change_records.sql};

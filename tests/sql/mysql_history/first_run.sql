@@ -324,7 +324,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '880b60fc67629081d9646cf0304a406b')
+tblproperties ('reconcile.definition' = '4cabe12146e18e8b57fb58a07456a7c7')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

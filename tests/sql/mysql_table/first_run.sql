@@ -286,7 +286,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b85d5e1b878b65877de44052e8886f9b')
+tblproperties ('reconcile.definition' = '9f1191579160eda258828fc85be99e1e')
 as
 
 {the SELECT of mysql_table/change_records.sql};

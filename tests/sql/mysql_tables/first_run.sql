@@ -286,7 +286,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '21e33a579063e7bf9b71336459eefe4a')
+tblproperties ('reconcile.definition' = '189c0985fc0e8e556ea9c3e23bbef18a')
 as
 
 {the SELECT of mysql_tables/change_records.sql};

@@ -71,7 +71,7 @@ select
                                 when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null and get_json_object(texts[i], '$') is not null and cardinality(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one'
                                 when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
                                 when texts[i] like '%"nestedArray":%' then 'declare an array, for example array<string>'
-                                when texts[i] like '{"srid":%' then 'declare variant'
+                                when texts[i] like '{"srid":%' then 'declare variant, or keep string with `meta: {encoding: json}`'
                             end
                             when i in (2) then case
                                 when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat(

@@ -384,7 +384,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '1437acc251139bd7dd6999b98f99e7ae')
+tblproperties ('reconcile.definition' = '65026e41ce0e59864374d48858717e1e')
 as
 
 {the SELECT of oracle/change_records.sql};

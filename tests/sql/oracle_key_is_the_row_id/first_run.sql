@@ -289,7 +289,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '29a40e56faed3eb74de2aa58678be840')
+tblproperties ('reconcile.definition' = '938d4b5e368b7e19d46f7e49cfe26064')
 as
 
 {the SELECT of oracle_key_is_the_row_id/change_records.sql};

@@ -287,7 +287,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'a657c497dd08b9ba0175a1bbbce999e2')
+tblproperties ('reconcile.definition' = '6d270d138ec8bc73bda51f19196319cc')
 as
 
 {the SELECT of oracle/change_records.sql};

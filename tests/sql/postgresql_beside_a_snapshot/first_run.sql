@@ -595,7 +595,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '0944123b1d42fd10e9c53dced60ae4f0')
+tblproperties ('reconcile.definition' = 'e017a50b3f67c6fdda0de22dd9529300')
 as
 
 select

@@ -287,7 +287,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '7f1bdfd72967b8719d45c222ac2e6776')
+tblproperties ('reconcile.definition' = '98978f669841725c7c60a8963fbd31be')
 as
 
 {the SELECT of staging_in_a_catalog/change_records.sql};
