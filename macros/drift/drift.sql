@@ -47,14 +47,12 @@ found as (
         case when not is_declared then first_batch when cardinality(missing) > 0 then array_min(missing.batch) else element_at(observed_forms, -1).since end as since_batch,
         case when not is_declared then records when cardinality(missing) > 0 then aggregate(missing.records, 0L, (sum, number) -> sum + number) else element_at(observed_forms, -1).records end as records,
         array_join(transform(observed_forms, entry -> concat(entry.form, ' as ', entry.spelled, ' since batch ', entry.since)), ', ') as forms,
-        if(not is_declared, concat(
-            '- {name: "', replace(replace(spelled, '\\', '\\\\'), '"', '\\"'), '", data_type: ',
-            case when is_changed then 'string' when observed_forms[0].form = 'whole number' then 'bigint' when observed_forms[0].form = 'boolean' then 'boolean' when observed_forms[0].form = 'json' then 'variant' else 'string' end, ', config: {meta: {added: true}}}'
-        ), null) as yaml
+        if(not is_declared, spelled, null) as undeclared,
+        case when exists(observed_forms, entry -> entry.form = 'json') then 'json' when is_changed then 'string' when observed_forms[0].form = 'whole number' then 'bigint' when observed_forms[0].form = 'boolean' then 'boolean' else 'string' end as data_type
     from judged
     union all
     -- of a key or schema that the source takes up again, the newest return counts
-    select relation, kind, name, last_batch, if(kind = 'key', 'changed key', 'changed schema'), last_batch, records, null, null
+    select relation, kind, name, last_batch, if(kind = 'key', 'changed key', 'changed schema'), last_batch, records, null, null, null
     from (
         select *, row_number() over (partition by relation, kind order by since, name) as place
         from observations
@@ -63,7 +61,9 @@ found as (
     where place > 1 or cardinality(batches) > 1
 )
 
-select relation, object, kind, name, if(kind = 'column' and array_contains(ignored, name), 'ignored', finding) as finding, since_batch, last_batch, records, forms, yaml
+select
+    relation, object, kind, name, if(kind = 'column' and array_contains(ignored, name), 'ignored', finding) as finding, since_batch, last_batch, records, forms,
+    concat('- {name: "', replace(replace(undeclared, '\\', '\\\\'), '"', '\\"'), '", data_type: ', if(data_type = 'json', json_type, concat(data_type, ', config: {meta: {added: true}}')), '}') as yaml
 from found
 inner join models using (relation)
 where finding is not null
@@ -73,7 +73,18 @@ where finding is not null
 {%- macro _models_of_drift(nodes) -%}
 {%- for node in nodes %}
 {%- set ignored = reconcile.ignored_columns(node) %}
-select {{ reconcile.literal(reconcile.ledger_name(reconcile.relation_of(node))) }} as relation, {{ reconcile.literal(reconcile.model_inputs(node).objects | join(', ')) }} as object, {{ reconcile._array_of_texts(ignored) if ignored else 'cast(array() as array<string>)' }} as ignored
+select {{ reconcile.literal(reconcile.ledger_name(reconcile.relation_of(node))) }} as relation, {{ reconcile.literal(reconcile.model_inputs(node).objects | join(', ')) }} as object, {{ reconcile._array_of_texts(ignored) if ignored else 'cast(array() as array<string>)' }} as ignored, {{ reconcile.literal(reconcile._json_type(node)) }} as json_type
 {{ 'union all' if not loop.last }}
 {%- endfor -%}
+{%- endmacro %}
+
+{#- The type and the meta, as YAML, that a model declares for an added column of JSON which is no text. For Datastream it is the one that generate.py
+    writes, which tables of every format hold. Only Datastream's macros take `encoding`; for others a variant holds the
+    JSON, which an Iceberg table cannot have. -#}
+{%- macro _json_type(node) -%}
+{%- if reconcile.model_inputs(node).objects.values() | selectattr('carries', 'undefined') | list -%}
+string, config: {meta: {encoding: json, added: true}}
+{%- else -%}
+{{ 'string' if reconcile.file_format(node) == 'iceberg' else 'variant' }}, config: {meta: {added: true}}
+{%- endif -%}
 {%- endmacro %}

@@ -120,7 +120,7 @@ case
     when get(kinds, i) = 'json' and {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.fix_for_a_name_twice()) }}
     when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
     when texts[i] like '%"nestedArray":%' then 'declare an array, for example array<string>'
-    when texts[i] like '{"srid":%' then 'declare variant'
+    when texts[i] like '{"srid":%' then 'declare variant, or keep string with `meta: {encoding: json}`'
 end
 {%- endif -%}
 {%- endmacro %}

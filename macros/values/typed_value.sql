@@ -53,12 +53,12 @@ if(left({{ text }}, 1) in ('{', '[') and schema_of_variant({{ field }}) <> 'STRI
 {{ 'if(schema_of_variant(' ~ field ~ ") = 'STRING', " ~ bytes ~ ', null)' if field else bytes }}
 {%- endmacro %}
 
-{#- JSON that Avro has as a text is parsed. A number of more digits than a variant keeps is refused, as in
-    `_canonical_json`. A null in the record is NULL: only a text of its own can hold a JSON null that differs from no
-    value. -#}
+{#- JSON that Avro has as a text is parsed. A number that a variant does not keep is refused, as in `_canonical_json`: by
+    the record, since the text of an object is what the variant prints. A null in the record is NULL: only a text of its
+    own can hold a JSON null that differs from no value. -#}
 {%- macro _variant(text, field, kind) -%}
 {%- set json = 'if(' ~ kind ~ " = 'json', try_parse_json(" ~ text ~ '), ' ~ field ~ ')' if kind else field -%}
-if({{ text }} is null or {{ reconcile._may_have_rounded(json, 'if(' ~ kind ~ " = 'json', " ~ text ~ ', record)' if kind else text) }}, null, {{ json }})
+if({{ text }} is null or {{ reconcile._may_have_rounded(json, 'if(' ~ kind ~ " = 'json', " ~ text ~ ', record)' if kind else 'record') }}, null, {{ json }})
 {%- endmacro %}
 
 {#- A plain number with no more fraction digits than the scale, as nearly all are, cannot have been rounded. -#}

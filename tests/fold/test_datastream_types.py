@@ -487,6 +487,40 @@ CASES = [
         '{"a":12345678901234567890123456789012345678}',
     ),
     *(
+        Case(f"JSON with {what}, {said}", column, JSON, text, Digits(text), refused())
+        for said, column in (("as text", "string"), ("declared", AS_JSON), ("as a variant", "variant"))
+        for what, text in (
+            ("an exponent and 16 digits", '{"a": 9007199254740993e0}'),
+            ("an exponent and 17 digits", '{"a": {"b": [1, 12345678901234567E-3]}}'),
+            ("an exponent beyond a double's", '{"a": 1e400}'),
+            ("an exponent below a double's", '{"a": -1e-400}'),
+            ("an exponent beyond a double's in a list of several types", '[1e400, "a"]'),
+            ("too many digits among values of several types", f'[{{"b": {"1" * 39}}}, {{"b": "x"}}]'),
+            ("too many places", f"[0.{'1' * 39}]"),
+            ("more digits than a number of text may have", f'{{"a": {"1" * 2000}}}'),
+        )
+    ),
+    *(
+        Case(f"JSON with {what}, {said}", column, JSON, text, Digits(text), shows)
+        for said, column in (("as text", "string"), ("declared", AS_JSON), ("as a variant", "variant"))
+        for what, text, shows in (
+            ("a small exponent", '{"a": [1e5, -1.2500E-3, "x"]}', '{"a":[100000.0,-0.00125,"x"]}'),
+            ("the largest double", '{"a": 1.7976931348623157e308}', '{"a":1.7976931348623157E308}'),
+            ("a zero with an exponent", '{"a": 0e400, "b": 0.0E-7}', '{"a":0.0,"b":0.0}'),
+            (
+                "digits beside an exponent",
+                '{"a": 1e5, "b": 0.1234567890123456}',
+                '{"a":100000.0,"b":0.1234567890123456}',
+            ),
+            (
+                "38 digits beside an exponent",
+                f'{{"a": 1e5, "b": {"1" * 38}, "c": {"1" * 37}.1, "d": 0.{"1" * 38}}}',
+                f'{{"a":100000.0,"b":{"1" * 38},"c":{"1" * 37}.1,"d":0.{"1" * 38}}}',
+            ),
+            ("39 digits that a double keeps", f'{{"a": 1{"0" * 38}}}', '{"a":1.0E38}'),
+        )
+    ),
+    *(
         Case(
             f"JSON with a name twice, {said}",
             column,
@@ -683,7 +717,15 @@ CASES = [
         GEOMETRY,
         {"value": b"\0", "srid": 0, "type": "POINT"},
         ABSENT,
-        refused("a string; declare variant"),
+        refused("a string; declare variant, or keep string with `meta: {encoding: json}`"),
+    ),
+    Case(
+        "GEOMETRY in a text, declared",
+        AS_JSON,
+        GEOMETRY,
+        {"value": b"\0", "srid": 0, "type": "POINT"},
+        {"srid": 0, "type": "POINT", "value": "AA=="},
+        '{"srid":0,"type":"POINT","value":"AA=="}',
     ),
     Case("infinity", "timestamp", MICROS, 9223372036825200000, ABSENT, refused("infinity_is_null")),
     Case("infinity as NULL", meta("timestamp", infinity_is_null=True), MICROS, -9223372036832400000, ABSENT, None),
@@ -974,6 +1016,10 @@ BUGS = [
     Bug("moments with an offset stay records", TEXTS,
         {"'$.timestamp', 'string'), text)": "'$.moment', 'string'), text)"}, "TIMESTAMP_TZ"),
     Bug("JSON stays as Avro has it", TEXTS, {"null, to_json({{ json }}))": "null, {{ source }})"}, "JSON"),
+    Bug("exponents lose no digits", TEXTS, {"[0-9.]*+[eE][-+0-9]+|": ""},
+        "JSON with an exponent and 16 digits, as text"),
+    Bug("values of several types hide a double", TEXTS, {"'DOUBLE|VARIANT'": "'DOUBLE'"},
+        "JSON with an exponent beyond a double's in a list of several types, as text"),
     Bug("a time of MySQL loses its sign", TEXTS, {"if({{ micros }} < 0, '-', '')": "''"}, "TIME_INTERVAL, least"),
     Bug("a part of an interval that is too long is nothing", TEXTS,
         {"""as decimal(20,0))"}) -%}""": """as int)"}) -%}"""}, "INTERVAL of P3000000000M"),

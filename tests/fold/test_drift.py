@@ -140,17 +140,21 @@ def test_ignored_columns_are_shown_as_ignored_and_fail_no_test(memory: Memory) -
 
 
 def test_the_line_to_paste_declares_the_column(memory: Memory) -> None:
-    more = {"n": 1, "d": 1.5, "t": "x", "b": True, "o": {"x": 1}, 'say "so"': 1}
-    stream = Stream(memory, records([[{**WHOLE, **more}]]))
+    more = {"n": 1, "d": 1.5, "t": "x", "b": True, "o": {"x": 1}, 'say "so"': 1, "m": [1], "w": 1}
+    stream = Stream(memory, records([[{**WHOLE, **more}, {**WHOLE, **more, "id": 2, "m": "x", "w": "x"}]]))
     stream.run(1)
     stream.project.run("reconcile_drift")
-    types = {"n": "bigint", "d": "string", "t": "string", "b": "boolean", "o": "variant", 'say \\"so\\"': "bigint"}
-    marked = "config: {meta: {added: true}}"
+    types = {"n": "bigint", "d": "string", "t": "string", "b": "boolean", "w": "string", 'say \\"so\\"': "bigint"}
     lines = {row.name: row.yaml for row in memory.rows(f"{stream.schema}.reconcile_drift")}
     assert lines == {
-        name.replace("\\", ""): f'- {{name: "{name}", data_type: {type_}, {marked}}}' for name, type_ in types.items()
+        **{
+            name.replace("\\", ""): f'- {{name: "{name}", data_type: {type_}, config: {{meta: {{added: true}}}}}}'
+            for name, type_ in types.items()
+        },
+        "o": '- {name: "o", data_type: string, config: {meta: {encoding: json, added: true}}}',
+        "m": '- {name: "m", data_type: string, config: {meta: {encoding: json, added: true}}}',
     }
-    assert all(yaml.safe_load(line)[0]["config"] == {"meta": {"added": True}} for line in lines.values())
+    assert all(yaml.safe_load(line)[0]["config"]["meta"]["added"] for line in lines.values())
 
 
 def test_a_column_that_no_record_ever_had_ends_the_run(memory: Memory) -> None:

@@ -420,7 +420,7 @@ def test_a_value_of_another_depth_or_a_variant_that_loses_digits_is_refused_in_a
         list(typed_rows([batch], [variant]))
     assert str(refused.value) == (
         'Column c, json: "{\\"a\\": 1, \\"a\\": 2}" is JSON that a variant cannot hold: it has a name twice, or '
-        "a number with too many digits, and the type of the column is variant. Nothing was written; declare a "
+        "a number that a variant would round, and the type of the column is variant. Nothing was written; declare a "
         "type that holds the value in --columns, for example string."
     )
 
@@ -546,7 +546,7 @@ def test_odd_names_and_rows_without_the_partitions_column(spark, postgres, load)
     )
     load('"Odd.Schema"."a ""b"" {}"', columns='"select", "x y"', partitions=Partitions("select", 5), into="lake.`odd`")
     assert rows_of(spark, "lake.odd") == [(-5, "minus"), (3, "three"), (None, "n")]
-    with pytest.raises(UsageError, match=r"has the column \w+ more than once"):
+    with pytest.raises(UsageError, match="has two columns C and c, whose names differ in case only"):
         load('"Odd.Schema"."a ""b"" {}"')
     load('"Odd.Schema"."a ""b"" {}"', columns="c, select")
     assert spark.table("lake.loaded").columns == ["c", "select"]
@@ -562,7 +562,8 @@ NOT_EXACT = [
     ("date", "'infinity'", None, '"infinity" is not of the form'),
     ("integer[]", "'{{1}}'", None, "does not have the 1 dimension of array<int>"),
     ("json", '\'{"a": 1, "a": 1}\'', "v variant", "a variant cannot hold: it has a name twice"),
-    ("json", "'[0.1234567890123456789012345678901234567890]'", "v variant", "or a number with too many digits"),
+    ("json", "'[0.1234567890123456789012345678901234567890]'", "v variant", "or a number that a variant would round"),
+    ("json", "'[9007199254740993e0]'", "v variant", "or a number that a variant would round"),
     ("date", "'0044-03-15 BC'", None, "is not of the form"),
     ("timestamptz", "'-infinity'", None, "is not of the form"),
     ("timestamp", "'20000-01-01'", None, "is not of the form"),
@@ -618,7 +619,7 @@ def test_refusals_are_sentences(spark, postgres, load, source):
     assert '"absent" does not exist' in refused(UsageError, source.url.replace("/postgres", "/absent"))
     assert "has no table public.Absent" in refused(UsageError, table='public."Absent"')
     assert "cannot read an earlier position" in refused(UsageError, at="1:1:")
-    assert "no column x; " in refused(UsageError, columns="x, note blob")
+    assert "no column x: write --columns as in the database; " in refused(UsageError, columns="x, note blob")
     assert ("blob, the type of the column note, is not a scalar type of Spark") in refused(
         UsageError, columns=("note blob")
     )

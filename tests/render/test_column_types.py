@@ -6,6 +6,8 @@ import re
 
 import pytest
 from plain_dbt import PlainProject
+from reconcile_jobs.proofs.canonical_form import _ALIASES as ALIASES
+from reconcile_jobs.snapshots.snapshot_jdbc import _ROUNDED
 from recorder import Recorder
 from shapes import SPANNER, Life, Shape
 
@@ -25,9 +27,33 @@ def test_a_type_is_known_by_each_of_its_names(declared: str) -> None:
     assert macros.column_type(declared)["label"] == TYPES[declared]
 
 
+def test_the_proofs_know_a_type_by_the_same_names() -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    for alias, name in ALIASES.items():
+        declared = f"{alias}(3)" if name == "string" else alias
+        assert macros.column_type(declared)["name"] == name
+    assert {re.sub(r"\(.*", "", declared) for declared in TYPES if "<" not in declared} - {*ALIASES} == {
+        "DECIMAL", "decimal", "Double", "float",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("declared", ["decimal(4,5)", "decimal(0,0)", "decimal(39,0)", "map<decimal(10,2)>"])
 def test_a_type_that_spark_does_not_have_is_none(declared: str) -> None:
     assert PlainProject(Recorder(), "demo").macros.column_type(declared) is None
+
+
+def test_whether_a_variant_lost_digits_is_judged_by_what_was_delivered() -> None:
+    """The text of an object in the record is what the variant prints, in which a rounded number looks exact."""
+    macros = PlainProject(Recorder(), "demo").macros
+    variant = macros.column_type("variant")
+    assert "regexp_extract_all(record, " in macros.typed_value("texts[0]", variant, False, "fields[0]")
+    of_avro = macros.typed_value("texts[0]", variant, False, "fields[0]", "kinds[0]")
+    assert "regexp_extract_all(if(kinds[0] = 'json', texts[0], record), " in of_avro
+
+
+def test_a_snapshot_refuses_the_numbers_in_json_that_a_model_refuses() -> None:
+    sql = str(PlainProject(Recorder(), "demo").macros._may_have_rounded("try_parse_json(c0)", "c0"))
+    assert _ROUNDED.format("c0") == f"({sql})"
 
 
 def test_of_spanner_the_text_null_is_null_in_arrays_and_in_no_other_column():

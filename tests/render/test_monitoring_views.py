@@ -6,7 +6,7 @@ import pytest
 from plain_dbt import PACKAGE, PlainProject, Relation
 from recorder import Recorder
 from refusals import THINGS, thing
-from shapes import MYSQL, ORACLE, SPANNER, STAGING, Life
+from shapes import MYSQL, ORACLE, SNAPSHOTS, SPANNER, STAGING, Life, Shape
 
 VIEWS = ["reconcile_drift", "reconcile_lag", "reconcile_quarantine", "reconcile_status", "reconcile_unrouted"]
 ANEW, NOTHING = dict.fromkeys(VIEWS, "MADE ANEW"), dict.fromkeys(VIEWS, "nothing new")
@@ -60,6 +60,20 @@ def test_an_object_that_one_model_takes_whole_has_no_table_that_no_model_reads(s
         read = shop.project.macros.staging_read()["lake.shop_changes"]
         with_tables = {name: said["tables"] for name, said in read["objects"].items()}
         assert with_tables == {"shop_parts": [], "shop.parts": [[None, "shop", "parts"]]}
+
+
+@pytest.mark.parametrize(
+    ("shape", "declared"),
+    [
+        (thing(), "string, config: {meta: {encoding: json}}"),
+        (thing(file_format="iceberg"), "string, config: {meta: {encoding: json}}"),
+        (thing(SNAPSHOTS), "variant"),
+        (thing(SNAPSHOTS, file_format="iceberg"), "string"),
+    ],
+)
+def test_json_is_proposed_as_a_type_that_the_models_own_tables_hold(shape: Shape, declared: str) -> None:
+    """Of Datastream, which alone takes `encoding`, as generate.py does."""
+    assert f"'{declared}' as json_type" in Life(shape).project.compile("reconcile_drift")
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,18 @@ AGREED = [
     (of_postgresql("double precision"), "double", "float"),
     (of_postgresql("real"), "float", "float"),
     (of_postgresql("real"), "double", None),
+    *(
+        (of_postgresql("integer"), alias, "number")
+        for alias in ("byte", "short", "integer", "long", "dec", "numeric(10)", "decimal (10,2)", "Dec ( 10 , 2 ) ")
+    ),
+    (of_postgresql("real"), "real", "float"),
+    (of_postgresql("timestamp(3) with time zone"), "timestamp_ltz", "timestamp"),
+    (of_postgresql("timestamp without time zone"), "timestamp_ltz", None),
+    *(
+        (of_postgresql("text"), of_text, "text")
+        for of_text in ("char(3)", "character(3)", "varchar (3)", "Character ( 3 )")
+    ),
+    (of_postgresql("numeric"), "char(3)", None),
     (of_postgresql("numeric"), "double", None),
     (of_postgresql("numeric"), "string", None),
     (of_postgresql("date"), "date", "date"),
@@ -149,7 +161,7 @@ def test_which_columns_are_compared(column, model_type, kind):
         return
     ours, theirs = agreed(column, model_type)
     assert (ours.kind, theirs.kind) == (kind, kind)
-    assert (ours.source_type, theirs.source_type) == (column.source_type, model_type.lower())
+    assert (ours.source_type, theirs.source_type) == (column.source_type, model_type.strip().lower())
     digests = {"text": "text_digest", "bytes": "bytes_digest"}
     assert agreed(column, model_type, digests=True)[0].kind == digests.get(kind, kind)
 

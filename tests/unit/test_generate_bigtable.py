@@ -278,18 +278,19 @@ def test_a_column_that_a_view_ignores_does_not_come_back(tmp_path: Path, ignored
     assert planned(tmp_path, seen(KIND, TOTAL, HITS)).columns_added == 1
 
 
-def test_cells_that_do_not_fit_what_somebody_declared_are_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("whole_number", ["bigint", "long"])
+def test_cells_that_do_not_fit_what_somebody_declared_are_said(tmp_path: Path, whole_number: str) -> None:
     generated(tmp_path, seen(KIND, HITS))
     file = tmp_path / "events.sql"
-    whole = "'data_type': 'bigint', 'encoding': 'big_endian'"
+    whole = f"'data_type': '{whole_number}', 'encoding': 'big_endian'"
     file.write_text(file.read_text().replace("'data_type': 'binary', 'encoding': 'raw'", whole))
     assert planned(tmp_path, seen(KIND, HITS)).misfits == []
     found = seen(KIND, HITS, set_cell("e", b"kind", 1, b"\xff"), set_cell("stats", b"hits", 1, b"7"))
     assert planned(tmp_path, found).misfits == [
         "events: kind is declared string with the encoding text, and cells of e:kind came that are none; declare "
         "binary with the encoding raw.",
-        "events: hits is declared bigint with the encoding big_endian, and cells of stats:hits came that are none; "
-        "declare binary with the encoding raw.",
+        f"events: hits is declared {whole_number} with the encoding big_endian, and cells of stats:hits came that are "
+        "none; declare binary with the encoding raw.",
     ]
 
 

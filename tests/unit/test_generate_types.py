@@ -89,7 +89,8 @@ HELD = [
     ("decimal(38,10)", ("1" * 28 + "." + "1" * 10,), True), ("decimal(38,10)", ("0." + "1" * 11,), False),
     ("boolean", ("0", "1", "true"), True), ("boolean", ("2",), False), ("boolean", ("-1",), False),
     ("double", ("1.5", "1"), True), ("double", ("true",), False), ("date", ("20",), False), ("date", ('"x"',), True),
-    ("timestamp", ("true",), False), ("binary", ("1",), False), ("string", ("{}", "1", "true"), True),
+    ("timestamp", ("true",), False), ("timestamp_ltz", ("1",), False),
+    ("binary", ("1",), False), ("string", ("{}", "1", "true"), True),
     ("array<int>", ("[]",), True), ("DECIMAL( 5 , 2 )", ("1000",), False), ("varchar(3)", ("1",), True),
 ]  # fmt: skip
 
@@ -385,6 +386,14 @@ UNFIT_ANSWERS = {
     "an unknown column": ({"shop.orders": Answer(("uid",))}, "no column uid; its columns are id, status"),
     "an unknown encoded column": ({"shop.orders": Answer((), {"a": "hex"})}, "shop.orders has no column a, whose"),
 }  # fmt: skip
+
+
+def test_a_column_of_bytes_whose_encoding_nothing_tells_is_listed_among_the_columns() -> None:
+    """In the order of the records, from which the name is to be copied."""
+    record = change(lsn="0/1", log_position=None, read_method="cdc", payload={"id": 1, "Photo": "x", "area": 2})
+    records = [record | {"avro_types": {"Photo": "bytes"}}, record]
+    with pytest.raises(UsageError, match=r"shop\.orders has no column uid; its columns are id, Photo, area\.$"):
+        tables_of(observed(records), answers={"shop.orders": Answer(("uid",))})
 
 
 @pytest.mark.parametrize("case", UNFIT_ANSWERS)

@@ -13,16 +13,18 @@ import pyarrow as pa
 import pytest
 import snapshot
 from py4j.protocol import Py4JJavaError
+from pyspark.sql import types as T
 from reconcile_jobs.exact_text import ExactText, reader_of
 from reconcile_jobs.jdbc.connection import Connection, Source, connected, read_properties, secret_properties
-from reconcile_jobs.jdbc.database import Column
+from reconcile_jobs.jdbc.database import Column, Table
 from reconcile_jobs.jdbc.harmless_properties import check_properties
 from reconcile_jobs.jdbc.kinds import database_of
 from reconcile_jobs.jdbc.mysql import MySQL
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
 from reconcile_jobs.process.errors import DataError, Fault, UsageError
+from reconcile_jobs.snapshots import snapshot_jdbc
 from reconcile_jobs.snapshots.snapshot_jdbc import _NULLS as NULLS
-from reconcile_jobs.snapshots.snapshot_jdbc import Target, named_columns, predicates, typed_rows
+from reconcile_jobs.snapshots.snapshot_jdbc import Partitions, Target, named_columns, predicates, typed_rows
 from reconcile_jobs.snapshots.snapshot_jdbc import _one_position as told_position
 from reconcile_jobs.staging import TableName
 
@@ -111,6 +113,11 @@ def test_secrets_do_not_show():
     # What is short would blot out half of any sentence; the name of the user helps, in whatever case it is written.
     short = Source(PostgreSQL(), "jdbc:postgresql://h/", {"ssl": "yes", "USER": "somebody", "sslmode": "full"})
     assert short.without_secrets("yes, somebody: full") == "yes, somebody: ***"
+    # A secret may begin as another does, or hold it.
+    nested = {"password": "lake", "sslpassword": "lake-2026-secret", "trustStorePassword": "my lake-2026-secret"}
+    for properties in (nested, dict(reversed(nested.items()))):
+        both = Source(PostgreSQL(), "jdbc:postgresql://h/", properties)
+        assert both.without_secrets("lake, lake-2026-secret, my lake-2026-secret") == "***, ***, ***"
 
 
 def properties_file(root: Path, text: str, mode: int = 0o600) -> Path:
@@ -272,6 +279,95 @@ def test_named_columns():
 def test_what_is_no_list_of_columns(text):
     with pytest.raises(UsageError, match="--columns"):
         named_columns(text)
+
+
+READ_ELSEWHERE = "leave it out, by naming the others in --columns"
+REFUSED_COLUMNS = {
+    "the column of the ranges alone": (
+        None,
+        "note",
+        "--partition-column note is text, and must be a number: name another column, or leave out --partition-column "
+        "and --partitions",
+    ),
+    "no such column of the ranges": (
+        "id",
+        "nr",
+        "shop.orders has no column nr: write --partition-column as in the database",
+    ),
+    "no such column": ("nr, id", "id", "shop.orders has no column nr: write --columns as in the database"),
+    "one of several": ("ID", "id", "shop.orders has more than one column ID: write --columns as in the database"),
+    "a column twice": (
+        "id, iD bigint",
+        "id",
+        "--columns has the column iD more than once (upper and lower case count as the same): name it once",
+    ),
+    "a column and no way to read it": (
+        "id, doc",
+        "id",
+        f"the column doc is xml, which the job cannot read exactly as text: {READ_ELSEWHERE}",
+    ),
+    "two complaints": (
+        "doc",
+        "note",
+        f"the column doc is xml, which the job cannot read exactly as text: {READ_ELSEWHERE}; --partition-column note "
+        "is text, and must be a number: name another column, or leave out --partition-column and --partitions",
+    ),
+    "bytes": ("photo string", "id", "the column photo is bytea, and can only become binary: declare binary"),
+    "a list": (
+        "days int",
+        "id",
+        "the column days is date[], and can become only an array or string: declare array<date>",
+    ),
+    "no list": ("id array<int>", "id", "the column id is bigint, and can become no array: declare bigint"),
+    "no type": (
+        "days array<int>>",
+        "id",
+        "array<int>>, the type of the column days, is not a type of Spark: declare array<date>",
+    ),
+    "no scalar type": (
+        "id blob",
+        "id",
+        "blob, the type of the column id, is not a scalar type of Spark: declare bigint",
+    ),
+    "NULLs of another type": (
+        "note string infinity_is_null",
+        "id",
+        "infinity_is_null applies only to timestamp and timestamp_ntz, and the column note is string: leave out "
+        "infinity_is_null",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_COLUMNS)
+def test_each_complaint_about_columns_has_its_own_advice(monkeypatch, case):
+    # Spark's parser of types needs a session.
+    types = {"bigint": T.LongType(), "string": T.StringType(), "int": T.IntegerType(), "date": T.DateType()}
+    known = {name: reader_of(of) for name, of in types.items()}
+    monkeypatch.setattr(snapshot_jdbc, "reader_of_type", known.get)
+    columns = [
+        *(PostgreSQL().column(name, of, of) for name, of in (("id", "bigint"), ("note", "text"), ("photo", "bytea"))),
+        PostgreSQL().column("days", "date[]", "date[]"),
+        Column("doc", "xml", None),
+        *([PostgreSQL().column("Id", "bigint", "bigint")] if case == "one of several" else []),
+    ]
+    asked, partition_column, complaint = REFUSED_COLUMNS[case]
+    if asked is None:
+        columns = columns[:2]
+    partitions = Partitions(partition_column, 2)
+    with pytest.raises(UsageError) as told:
+        snapshot_jdbc._targets(PostgreSQL(), Table("shop", "orders"), columns, asked, partitions)
+    assert str(told.value) == f"{complaint}."
+
+
+def test_of_names_that_differ_in_case_alone_one_is_to_be_chosen(monkeypatch):
+    monkeypatch.setattr(snapshot_jdbc, "reader_of_type", lambda kind: reader_of(T.LongType()))
+    columns = [PostgreSQL().column(name, "bigint", "bigint") for name in ("id", "ID")]
+    with pytest.raises(UsageError) as told:
+        snapshot_jdbc._targets(PostgreSQL(), Table("shop", "orders"), columns, None, None)
+    assert str(told.value) == (
+        "shop.orders has two columns id and ID, whose names differ in case only, and Spark ignores case: name the "
+        "columns to read in --columns."
+    )
 
 
 def test_each_row_is_in_one_partition():
@@ -466,6 +562,13 @@ def test_a_connection_is_without_autocommit_and_undone_and_closed_in_the_end():
         ("prepareStatement", "SELECT ?, ?"), ("setString", 1, "p"), ("setString", 2, "q"), "executeQuery",
         "getMetaData", "getColumnCount", "close", "rollback", "close",
     ]  # fmt: skip
+
+
+def test_a_connection_that_cannot_be_undone_is_closed_all_the_same():
+    driver = Java(fails=("rollback", "close"))
+    with connected(Spark(driver), SOURCE):
+        pass
+    assert driver.done[-2:] == ["rollback", "close"]
 
 
 @pytest.mark.parametrize("fails", ["execute", "executeQuery"])

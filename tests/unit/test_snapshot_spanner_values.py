@@ -107,10 +107,17 @@ def test_numeric_of_postgresql_is_text_which_has_all_of_its_digits_and_nan(witho
     ]  # fmt: skip
 
 
+def test_a_type_that_spark_does_not_have_is_refused_with_one_that_it_has(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(snapshot_spanner, "reader_of_type", lambda said: None)
+    with pytest.raises(UsageError) as told:
+        fields_of(kind_of("INT64"), asked="blob")
+    assert str(told.value) == "the column c0 is INT64, and cannot become blob: declare bigint."
+
+
 def test_what_cannot_become_a_column_is_named_at_once(without_spark: None):
     with pytest.raises(UsageError) as told:
         fields_of(kind_of("STRUCT"), kind_of("ARRAY", array_element_type=kind_of("INT64")), asked="string")
     assert str(told.value) == (
-        "the column c0 is STRUCT, and cannot become string; the column c1 is ARRAY<INT64>, and its type cannot be "
-        "chosen. Name the columns to read in --columns."
+        "the column c0 is STRUCT, which the job cannot read: leave it out, by naming the others in --columns; the "
+        "column c1 is ARRAY<INT64>, and its type cannot be chosen: name it without a type in --columns."
     )

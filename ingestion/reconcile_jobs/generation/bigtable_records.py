@@ -62,7 +62,7 @@ class Cell:
         """Whether every value that came is of an encoding, as far as its bytes tell."""
         if encoding == "text":
             return not any(form.startswith("bytes") for form in self.forms)
-        return not (encoding == "big_endian" and data_type == "bigint") or all(
+        return not (encoding == "big_endian" and data_type in ("bigint", "long")) or all(
             form.endswith(" of 8") for form in self.forms
         )
 

@@ -175,7 +175,7 @@ def holds(declared: Declaration, values: Values) -> bool:
         return forms <= {"whole number", "boolean", "text"} and _fits(values, Decimal(2), 0, least=0)
     if data_type in ("float", "real", "double"):
         return forms <= {"whole number", "number", "text"}
-    if data_type in ("date", "timestamp", "timestamp_ntz"):
+    if data_type in ("date", "timestamp", "timestamp_ltz", "timestamp_ntz"):
         return forms <= {"text", "json"}
     if data_type == "binary":
         return forms <= {"text"}

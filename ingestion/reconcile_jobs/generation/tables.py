@@ -237,13 +237,12 @@ def _refusal(table: Table, observed: Observed, answer: Answer) -> Refusal | None
             f"The key has the column {', '.join(undeclarable)}, and no model can declare a column of this name. Rename "
             "it at the source, or name another key with `--keys`.",
         )
-    known = {name.lower() for name in (*(column.name for column in table.columns), *table.unsettled)}
+    spelled = {*(column.name for column in table.columns), *table.unsettled}
+    known = {name.lower() for name in spelled}
     if missing := [name for name in table.key if name.lower() not in known and name not in _OF_THE_PACKAGE]:
         if answer.key:
-            raise UsageError(
-                f"--keys: {label} has no column {', '.join(missing)}; its columns are "
-                f"{', '.join(column.name for column in table.columns)}."
-            )
+            columns = ", ".join(name for name in observed.ordered() if name in spelled)
+            raise UsageError(f"--keys: {label} has no column {', '.join(missing)}; its columns are {columns}.")
         return Refusal(
             label,
             "key not in the records",

@@ -41,10 +41,14 @@ class Source:
         return type(known)(self.without_secrets(str(known))) if known else None
 
     def without_secrets(self, text: str) -> str:
-        """Return a text in which every property but the user's name is blotted out."""
-        for name, value in self.properties.items():
-            if name.lower() != "user" and len(value) > 3:
-                text = text.replace(value, "***")
+        """Return a text in which the values of the properties are blotted out.
+
+        The user's name stays, and so does a value of up to three characters, which would blot out parts of other words.
+        """
+        values = {value for name, value in self.properties.items() if name.lower() != "user" and len(value) > 3}
+        # The longest first: a value may be a part of another, whose rest would show.
+        for value in sorted(values, key=len, reverse=True):
+            text = text.replace(value, "***")
         return text
 
 
@@ -149,9 +153,10 @@ def connected(spark: SparkSession, source: Source) -> Iterator[Connection]:
             connection.setAutoCommit(False)
         yield Connection(source, connection)
     finally:
-        with suppress(Py4JJavaError):  # the connection may be lost, and whoever used it has reported that
-            connection.rollback()
-            connection.close()
+        # The connection may be lost, and whoever used it has reported that. One that cannot be undone is still closed.
+        for undo in (connection.rollback, connection.close):
+            with suppress(Py4JJavaError):
+                undo()
 
 
 @contextmanager

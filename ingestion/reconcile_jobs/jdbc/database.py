@@ -38,9 +38,10 @@ class Column:
     """A column of a table, how it is selected and what it becomes.
 
     `expression` has {} in place of the column's quoted name. It gives the value's exact text, or its bytes if
-    `spark_type` is binary; None if there is no such text. `is_number`: the column can be cut into ranges. `form`: how a
-    model has the value as a string, one of TEXT_FORMS or json. `otherwise`: the expressions for other declared types
-    than `spark_type` (binary, string or array); an array is a JSON list whose elements are texts or lists.
+    `spark_type` is binary; None if there is no such text. `is_number`: the values are exact numbers, so the column can
+    be cut into ranges and compared as a number. `form`: how a model has the value as a string, one of TEXT_FORMS or
+    json. `otherwise`: the expressions for other declared types than `spark_type` (binary, string or array); an array is
+    a JSON list whose elements are texts or lists.
     """
 
     name: str

@@ -38,6 +38,22 @@ GROUP = 50
 
 _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
+# The names of a type that a model may declare beside Spark's own: see macros/values/column_type.sql. Characters of a
+# limited number are a text.
+_ALIASES = {
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "dec": "decimal",
+    "numeric": "decimal",
+    "timestamp_ltz": "timestamp",
+    "char": "string",
+    "character": "string",
+    "varchar": "string",
+}
+
 
 class Unprovable(Exception):
     """Two columns cannot be compared by checksums; the text says why."""
@@ -67,7 +83,7 @@ def agreed(source: Column, model_type: str, digests: bool = False) -> tuple[Fiel
     With `digests`, texts and bytes are hashed by themselves. Raises Unprovable.
     """
     declared = model_type.strip().lower()
-    kind = _kind(source, re.sub(r"\(.*\)$", "", declared), digests)
+    kind = _kind(source, re.sub(r"\s*\(.*\)$", "", declared), digests)
     return (
         Field(source.name, kind, source.source_type, source.expression or "{}"),
         Field(source.name, kind, declared),
@@ -75,28 +91,33 @@ def agreed(source: Column, model_type: str, digests: bool = False) -> tuple[Fiel
 
 
 def _kind(source: Column, declared: str, digests: bool) -> Kind:
+    """Return the kind that a source column and a declared type (lower case, without parentheses) share.
+
+    Raises Unprovable.
+    """
     shown = f"the column {source.name} is {source.source_type} at the source"
     if source.expression is None:
         raise Unprovable(f"{shown}, which cannot be read")
     given = re.sub(r"\(.*\)$", "", source.spark_type)
+    wanted = _ALIASES.get(declared, declared)
     is_number = source.is_number or given in (*_WHOLE_NUMBERS, "decimal")
-    if declared in (*_WHOLE_NUMBERS, "decimal", "numeric", "dec") and (is_number or given == "boolean"):
+    if wanted in (*_WHOLE_NUMBERS, "decimal") and (is_number or given == "boolean"):
         return "number"
-    if declared == "boolean" and (given == "boolean" or is_number):
+    if wanted == "boolean" and (given == "boolean" or is_number):
         return "boolean"
-    if declared in ("float", "real", "double"):
-        if {"real": "float"}.get(declared, declared) != given:
+    if wanted in ("float", "double"):
+        if wanted != given:
             raise Unprovable(f"{shown} and {declared} in the model, which may round it")
         return "float"
-    if declared in ("date", "timestamp", "timestamp_ntz") and declared == given:
-        return declared  # type: ignore[return-value]
-    if declared in ("string", "varchar") and given == "string" and not is_number:
+    if wanted in ("date", "timestamp", "timestamp_ntz") and wanted == given:
+        return wanted  # type: ignore[return-value]
+    if wanted == "string" and given == "string" and not is_number:
         if source.form == "json":
             raise Unprovable(f"{shown}: JSON has no canonical form")
         if source.form is not None:
             raise Unprovable(f"{shown}: a text of it has no canonical form")
         return "text_digest" if digests else "text"
-    if declared == "binary" and given == "binary":
+    if wanted == "binary" and given == "binary":
         return "bytes_digest" if digests else "bytes"
     raise Unprovable(f"{shown} and {declared} in the model, which have no canonical form in common")
 

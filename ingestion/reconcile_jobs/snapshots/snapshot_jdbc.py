@@ -51,8 +51,11 @@ _NULLS = {
 }
 
 # Whether JSON lost digits as a variant: see _may_have_rounded in macros/values/datastream_texts.sql.
+_NUMBERS = r"(?:^|[:\\[,])\\s*(-?[0-9](?:[0-9.]*+[eE][-+0-9]+|[0-9.]{{38,}}))"
+_DIGITS = "trim('0' from translate(substring_index(upper(%s), 'E', 1), '+-. ', ''))"
 _ROUNDED = (
-    "(schema_of_variant(try_parse_json({0})) like '%DOUBLE%' and {0} rlike r'(^|[:\\[,])\\s*-?[0-9][0-9.]{{17}}')"
+    f"(schema_of_variant(try_parse_json({{0}})) rlike 'DOUBLE|VARIANT' and exists(regexp_extract_all({{0}}, "
+    f"'{_NUMBERS}'), number -> not ({_DIGITS % 'number'} <=> {_DIGITS % 'to_json(try_parse_json(number))'})))"
 )
 # In one form, as a model has it; what a model refuses stays the text that it is.
 _JSON_AS_TEXT = f"coalesce(if({_ROUNDED}, null, to_json(try_parse_json({{0}}))), {{0}})"
@@ -261,7 +264,9 @@ def _value(target: Target, text: str) -> Any:
 
 def _read_variant(text: str) -> str:
     if text.startswith(_NO_VARIANT):
-        raise NotExact("is JSON that a variant cannot hold: it has a name twice, or a number with too many digits")
+        raise NotExact(
+            "is JSON that a variant cannot hold: it has a name twice, or a number that a variant would round"
+        )
     return text
 
 
@@ -297,25 +302,33 @@ def _targets(
         )
     complaints: list[str] = []
 
-    def find(name: str) -> Column | None:
+    def find(name: str, option: str) -> Column | None:
         exact = [column for column in known if column.name == name]
         close = [column for column in known if column.name.lower() == name.lower()]
         if len(exact or close) != 1:
-            complaints.append(f"{shown} has {'no' if not close else 'more than one'} column {name}")
+            number = "no" if not close else "more than one"
+            complaints.append(f"{shown} has {number} column {name}: write {option} as in the database")
         return next(iter(exact or close), None)
 
     targets: list[Target] = []
     for name, declared in named_columns(asked) if asked is not None else [(column.name, None) for column in known]:
-        column = find(name)
+        column = find(name, "--columns")
         if column is None:
             continue
-        if any(name.lower() == target.name.lower() for target in targets):
+        same = next((target.name for target in targets if target.name.lower() == name.lower()), None)
+        if same is not None and asked is None:
             complaints.append(
-                f"--columns has the column {name} more than once (upper and lower case count as the same)"
+                f"{shown} has two columns {same} and {name}, whose names differ in case only, and Spark ignores case: "
+                "name the columns to read in --columns"
+            )
+        elif same is not None:
+            complaints.append(
+                f"--columns has the column {name} more than once (upper and lower case count as the same): name it once"
             )
         elif column.expression is None:
             complaints.append(
-                f"the column {column.name} is {column.source_type}, which the job cannot read exactly as text"
+                f"the column {column.name} is {column.source_type}, which the job cannot read exactly as text: leave "
+                "it out, by naming the others in --columns"
             )
         else:
             target = _target(name, column, declared)
@@ -323,18 +336,19 @@ def _targets(
                 targets.append(target)
             else:
                 complaints.append(target)
-    partition_column = find(partitions.column) if partitions else None
+    partition_column = find(partitions.column, "--partition-column") if partitions else None
     if partition_column and not partition_column.is_number:
         complaints.append(
-            f"--partition-column {partition_column.name} is {partition_column.source_type}, and must be a number"
+            f"--partition-column {partition_column.name} is {partition_column.source_type}, and must be a number: name "
+            "another column, or leave out --partition-column and --partitions"
         )
     if complaints:
-        raise UsageError(f"{'; '.join(complaints)}. Name the columns to read in --columns.")
+        raise UsageError(f"{'; '.join(complaints)}.")
     return targets, partition_column
 
 
 def _target(name: str, column: Column, declared: str | None) -> Target | str:
-    """Return how a column is read as the type that is declared, or why it cannot be."""
+    """Return how a column is read as the type that is declared, or why it cannot be and what to do."""
     kind, *nulls_clause = re.split(rf"\s+({'|'.join(_NULLS)})$", declared or column.spark_type)
     nulls, nullable_types = _NULLS[nulls_clause[0]] if nulls_clause else (None, ())
     subject = f"the column {column.name} is {column.source_type}"
@@ -342,7 +356,7 @@ def _target(name: str, column: Column, declared: str | None) -> Target | str:
     assert found is not None
     dimensions = found[1].lower().count("array")
     if found[3].count(">") != dimensions:
-        return f"{declared}, the type of the column {column.name}, is not a type of Spark"
+        return f"{declared}, the type of the column {column.name}, is not a type of Spark: declare {column.spark_type}"
     is_list = column.spark_type.startswith("array")
     chosen = "array" if dimensions else found[2].lower()
     text = _VARIANT if chosen == "variant" else reader_of_type(found[2])
@@ -351,11 +365,17 @@ def _target(name: str, column: Column, declared: str | None) -> Target | str:
         if chosen == "binary":
             return Target(name, column, None)
     elif column.spark_type == "binary":
-        return Target(name, column, None) if chosen == "binary" else f"{subject}, and can only become binary"
+        if chosen == "binary":
+            return Target(name, column, None)
+        return f"{subject}, and can only become binary: declare binary"
     elif is_list != (dimensions > 0):
-        return f"{subject}, and can become {'only an array or string' if is_list else 'no array'}"
+        possible = "only an array or string" if is_list else "no array"
+        return f"{subject}, and can become {possible}: declare {column.spark_type}"
     if text is None:
-        return f"{declared}, the type of the column {column.name}, is not a scalar type of Spark"
+        return (
+            f"{declared}, the type of the column {column.name}, is not a scalar type of Spark: declare "
+            f"{column.spark_type}"
+        )
     if chosen == "variant" and column.form != "json":
         return f"{subject}, and only JSON can become variant: declare string"
     if text.arrow_type == "string" and column.spark_type.removeprefix("array<").rstrip(">") in ("float", "double"):
@@ -363,6 +383,7 @@ def _target(name: str, column: Column, declared: str | None) -> Target | str:
     if nulls and (dimensions or text.type_name not in nullable_types):
         return (
             f"{nulls_clause[0]} applies only to {' and '.join(nullable_types)}, and the column {column.name} is {kind}"
+            f": leave out {nulls_clause[0]}"
         )
     return Target(name, column, text, _form(column, text), dimensions, nulls)
 

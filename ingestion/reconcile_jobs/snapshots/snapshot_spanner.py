@@ -191,12 +191,15 @@ def _fields(client: Client, table: Table, declared: list[str | None]) -> list[Fi
         usual = "string" if is_pg_numeric else SPARK_TYPES.get(code)
         shown = f"ARRAY<{code}>" if is_array else code
         text = reader_of_type(asked or usual) if usual else None
-        if text is None:
-            complaints.append(f"the column {column.name} is {shown}, and cannot become {asked or 'one of the table'}")
-        elif asked and (is_array or usual == "binary") and text.type_name != usual:
-            complaints.append(f"the column {column.name} is {shown}, and its type cannot be chosen")
+        subject = f"the column {column.name} is {shown}"
+        if usual is None:
+            complaints.append(f"{subject}, which the job cannot read: leave it out, by naming the others in --columns")
+        elif asked and (is_array or usual == "binary") and (text is None or text.type_name != usual):
+            complaints.append(f"{subject}, and its type cannot be chosen: name it without a type in --columns")
+        elif text is None:
+            complaints.append(f"{subject}, and cannot become {asked}: declare {usual}")
         else:
             fields.append(Field(column.name, shown, text, is_array, usual == "binary"))
     if complaints:
-        raise UsageError(f"{'; '.join(complaints)}. Name the columns to read in --columns.")
+        raise UsageError(f"{'; '.join(complaints)}.")
     return fields

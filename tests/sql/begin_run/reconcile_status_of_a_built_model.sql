@@ -132,7 +132,7 @@ select
 from (
     select * from (with models as (
         
-        select 'demo.orders' as relation, 'shop.orders' as object, cast(array() as array<string>) as ignored
+        select 'demo.orders' as relation, 'shop.orders' as object, cast(array() as array<string>) as ignored, 'string, config: {meta: {encoding: json, added: true}}' as json_type
 
     ),
 
@@ -174,14 +174,12 @@ from (
             case when not is_declared then first_batch when cardinality(missing) > 0 then array_min(missing.batch) else element_at(observed_forms, -1).since end as since_batch,
             case when not is_declared then records when cardinality(missing) > 0 then aggregate(missing.records, 0L, (sum, number) -> sum + number) else element_at(observed_forms, -1).records end as records,
             array_join(transform(observed_forms, entry -> concat(entry.form, ' as ', entry.spelled, ' since batch ', entry.since)), ', ') as forms,
-            if(not is_declared, concat(
-                '- {name: "', replace(replace(spelled, '\\', '\\\\'), '"', '\\"'), '", data_type: ',
-                case when is_changed then 'string' when observed_forms[0].form = 'whole number' then 'bigint' when observed_forms[0].form = 'boolean' then 'boolean' when observed_forms[0].form = 'json' then 'variant' else 'string' end, ', config: {meta: {added: true}}}'
-            ), null) as yaml
+            if(not is_declared, spelled, null) as undeclared,
+            case when exists(observed_forms, entry -> entry.form = 'json') then 'json' when is_changed then 'string' when observed_forms[0].form = 'whole number' then 'bigint' when observed_forms[0].form = 'boolean' then 'boolean' else 'string' end as data_type
         from judged
         union all
         -- of a key or schema that the source takes up again, the newest return counts
-        select relation, kind, name, last_batch, if(kind = 'key', 'changed key', 'changed schema'), last_batch, records, null, null
+        select relation, kind, name, last_batch, if(kind = 'key', 'changed key', 'changed schema'), last_batch, records, null, null, null
         from (
             select *, row_number() over (partition by relation, kind order by since, name) as place
             from observations
@@ -190,7 +188,9 @@ from (
         where place > 1 or cardinality(batches) > 1
     )
 
-    select relation, object, kind, name, if(kind = 'column' and array_contains(ignored, name), 'ignored', finding) as finding, since_batch, last_batch, records, forms, yaml
+    select
+        relation, object, kind, name, if(kind = 'column' and array_contains(ignored, name), 'ignored', finding) as finding, since_batch, last_batch, records, forms,
+        concat('- {name: "', replace(replace(undeclared, '\\', '\\\\'), '"', '\\"'), '", data_type: ', if(data_type = 'json', json_type, concat(data_type, ', config: {meta: {added: true}}')), '}') as yaml
     from found
     inner join models using (relation)
     where finding is not null) where finding <> 'ignored'

@@ -324,7 +324,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create or replace view `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '2819e6222e3a4143809396cb77f1e200')
+tblproperties ('reconcile.definition' = '9d6641a2dff70e5d53ba86e34ec154d6')
 as
 
 {the SELECT of mysql_events/change_records.sql};

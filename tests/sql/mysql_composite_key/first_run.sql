@@ -288,7 +288,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '3e1a9de98f5408d3891a99f0e7e84e49')
+tblproperties ('reconcile.definition' = 'f3d4e8cd9d09e0b30062fab1f52de02f')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

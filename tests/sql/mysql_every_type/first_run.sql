@@ -314,7 +314,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '16e1f7ce5215ac0b14408c02348df1bc')
+tblproperties ('reconcile.definition' = 'bc1b56394a069ea6837f15c6e40361cd')
 as
 
 {the SELECT of mysql_every_type/change_records.sql};

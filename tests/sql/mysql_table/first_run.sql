@@ -288,7 +288,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '1d9183400d2c1ae9465c5735d03bc60c')
+tblproperties ('reconcile.definition' = '9f1191579160eda258828fc85be99e1e')
 as
 
 {the SELECT of mysql_table/change_records.sql};

@@ -288,7 +288,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '98e6db9a9b6b1e25cad58d160035c03c')
+tblproperties ('reconcile.definition' = '189c0985fc0e8e556ea9c3e23bbef18a')
 as
 
 {the SELECT of mysql_tables/change_records.sql};

@@ -33,7 +33,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'ec35513b3606ac11d0f72ed3b8e13509')
+tblproperties ('reconcile.definition' = '3e8cd27dc92cc6ff3846f54788dc5767')
 as
 
 {the SELECT of mysql_events/change_records.sql};

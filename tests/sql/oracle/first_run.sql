@@ -434,7 +434,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '904f05f24f942f8648846d0408380af7')
+tblproperties ('reconcile.definition' = '6aba32621abfabda3fbc6826e97afb9f')
 as
 
 {the SELECT of oracle/change_records.sql};

@@ -291,7 +291,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '2d15fe02f40df761fc9be141983b8b1e')
+tblproperties ('reconcile.definition' = '938d4b5e368b7e19d46f7e49cfe26064')
 as
 
 {the SELECT of oracle_key_is_the_row_id/change_records.sql};

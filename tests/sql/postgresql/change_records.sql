@@ -68,7 +68,7 @@ select
                                 when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null and get_json_object(texts[i], '$') is not null and cardinality(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one'
                                 when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'
                                 when texts[i] like '%"nestedArray":%' then 'declare an array, for example array<string>'
-                                when texts[i] like '{"srid":%' then 'declare variant'
+                                when texts[i] like '{"srid":%' then 'declare variant, or keep string with `meta: {encoding: json}`'
                             end
                             when i in (2) then case
                                 when readable[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat(
@@ -132,9 +132,9 @@ select
             when i in (1) then case
                 when get(kinds, i) is null or get(kinds, i) = 'bytes' then case
                     when left(text, 1) not in ('{', '[') or schema_of_variant(fields[i]) = 'STRING' then case when left(text, 8) = '+294247-' then 'infinity' when left(text, 8) = '-290308-' then '-infinity' else text end
-                    when schema_of_variant(fields[i]) rlike '^(OBJECT|ARRAY)' then if(schema_of_variant(fields[i]) like '%DOUBLE%' and record rlike '(^|[:\\[,])\\s*-?[0-9][0-9.]{17}', null, to_json(fields[i]))
+                    when schema_of_variant(fields[i]) rlike '^(OBJECT|ARRAY)' then if(schema_of_variant(fields[i]) rlike 'DOUBLE|VARIANT' and exists(regexp_extract_all(record, '(?:^|[:\\[,])\\s*(-?[0-9](?:[0-9.]*+[eE][-+0-9]+|[0-9.]{38,}))'), number -> not (trim('0' from translate(substring_index(upper(number), 'E', 1), '+-. ', '')) <=> trim('0' from translate(substring_index(upper(to_json(try_parse_json(number))), 'E', 1), '+-. ', '')))), null, to_json(fields[i]))
                 end
-                when get(kinds, i) = 'json' then if(ltrim(text) rlike '^[{\\[]', if(schema_of_variant(try_parse_json(text)) like '%DOUBLE%' and text rlike '(^|[:\\[,])\\s*-?[0-9][0-9.]{17}', null, to_json(try_parse_json(text))), null)
+                when get(kinds, i) = 'json' then if(ltrim(text) rlike '^[{\\[]', if(schema_of_variant(try_parse_json(text)) rlike 'DOUBLE|VARIANT' and exists(regexp_extract_all(text, '(?:^|[:\\[,])\\s*(-?[0-9](?:[0-9.]*+[eE][-+0-9]+|[0-9.]{38,}))'), number -> not (trim('0' from translate(substring_index(upper(number), 'E', 1), '+-. ', '')) <=> trim('0' from translate(substring_index(upper(to_json(try_parse_json(number))), 'E', 1), '+-. ', '')))), null, to_json(try_parse_json(text))), null)
                 when get(kinds, i) = 'varchar' then try_variant_get(fields[i], '$.value', 'string')
                 when get(kinds, i) = 'time-interval-micros' then concat(if(try_cast(text as bigint) < 0, '-', ''), if(try_cast(text as bigint) div 36000000000 = 0, '0', ''), abs(try_cast(text as bigint) div 3600000000), ':', lpad(abs(try_cast(text as bigint) div 60000000 % 60), 2, '0'), ':', lpad(abs(try_cast(text as bigint) div 1000000 % 60), 2, '0'), '.', lpad(abs(try_cast(text as bigint) % 1000000), 6, '0'))
                 when get(kinds, i) = 'timestampTz' then case when left(try_variant_get(fields[i], '$.timestamp', 'string'), 8) = '+294247-' then 'infinity' when left(try_variant_get(fields[i], '$.timestamp', 'string'), 8) = '-290308-' then '-infinity' else try_variant_get(fields[i], '$.timestamp', 'string') end

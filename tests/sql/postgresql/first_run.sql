@@ -289,7 +289,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b923fd1f44be9d6e1db974c877b5f4b4')
+tblproperties ('reconcile.definition' = '6ab4b8866ed6b315aefac542001b0841')
 as
 
 {the SELECT of postgresql/change_records.sql};

@@ -304,7 +304,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '00a4e9cdb19dfabaae2a2390f23e8d4b')
+tblproperties ('reconcile.definition' = '1ae9a18c7d030bda3aa53456380fd248')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};

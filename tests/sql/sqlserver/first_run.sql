@@ -289,7 +289,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '4551d3cc25da99bb25b9b04e8efdb84e')
+tblproperties ('reconcile.definition' = '94c73d284090b475722df163149b1fb5')
 as
 
 {the SELECT of sqlserver/change_records.sql};
