@@ -46,16 +46,17 @@ class Watched(SparkWarehouse):
 
 
 class Shop:
-    """A staging table, and two projects of it: `shop` with a model and its history, `sales` with a model."""
+    """A staging table, and two projects of it: `shop` with a model and perhaps its history, `sales` with a model."""
 
-    def __init__(self, spark: SparkSession, name: str) -> None:
+    def __init__(self, spark: SparkSession, name: str, has_history: bool = True) -> None:
         self.spark, self.batch, self.place = spark, 0, 0
         self.staging = TableName((f"{name}_lake", "changes"))
         self.warehouse = Watched(spark)
         self.projects = {part: self._project(f"{name}_{part}") for part in ("shop", "sales")}
         self.models: dict[str, list[str]] = {part: [] for part in self.projects}
         self._model("shop", "things", "current_state")
-        self._model("shop", "past", "history")
+        if has_history:
+            self._model("shop", "past", "history")
         self._model("sales", "things", "current_state")
 
     def _project(self, schema: str) -> PlainProject:
@@ -123,25 +124,31 @@ def shop(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Shop]:
     yield Shop(spark, f"maintained{abs(hash(request.node.name)) % 10**8}")
 
 
-def test_a_purge_goes_as_far_as_the_slowest_model_and_full_refreshes_are_as_before(shop: Shop) -> None:
+@pytest.mark.parametrize("has_history", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_a_purge_goes_as_far_as_the_slowest_model_and_full_refreshes_are_as_before(
+    spark: SparkSession, has_history: bool
+) -> None:
+    shop = Shop(spark, f"maintained_{'with' if has_history else 'without'}_history", has_history)
+    models = [("shop", "things"), ("sales", "things"), *([("shop", "past")] if has_history else [])]
     shop.append(k1="one", k2="two", k3="three")
     with pytest.raises(UsageError, match=r"No model is registered with .*: run `dbt run`"):
         shop.purge()
     shop.run("shop", "things")
-    # The history of this project is registered by the run of another model, and was never run.
-    result = shop.purge()
-    assert (result.batch, [(one.why, one.batch) for one in result.kept_back]) == (0, [("never run", 0)])
-    shop.run("shop", "past")
+    if has_history:
+        # The history of this project is registered by the run of another model, and was never run.
+        result = shop.purge()
+        assert (result.batch, [(one.why, one.batch) for one in result.kept_back]) == (0, [("never run", 0)])
+        shop.run("shop", "past")
     shop.run("sales", "things")
     shop.append(k2=None, k3="drei")
     shop.append(k4="four")
-    shop.run("shop", "things", "past")
+    shop.run("shop")
     before = shop.staged()
 
     # A model of another project is behind.
     result = shop.purge(dry_run=True)
     assert shop.staged() == before
-    assert (result.batch, result.records, result.models) == (1, 3, 3)
+    assert (result.batch, result.records, result.models) == (1, 3, len(models))
     assert shop.purge() == result
     assert [(one.reader.relation, one.why) for one in result.kept_back] == [
         (f"{shop.projects['sales'].schema}.things", "behind at 1")
@@ -161,7 +168,6 @@ def test_a_purge_goes_as_far_as_the_slowest_model_and_full_refreshes_are_as_befo
     shop.append(k1="uno", k5="five")
     for project in shop.projects:
         shop.run(project)
-    models = [("shop", "things"), ("shop", "past"), ("sales", "things")]
     rows = {model: shop.rows(*model) for model in models}
     for project in shop.projects:
         shop.run(project, full_refresh=True)
