@@ -1,8 +1,8 @@
 """Calls of a Google service over its bare gRPC methods: retried with a limit, cancelled when they hang, closed at once.
 
 The client libraries' own calls retry without pause or limit, have streams that cannot be cancelled, and clients that
-take minutes to close: the module that uses a service describes it. This module uses only the libraries' message types,
-credentials and channels.
+take minutes to close. The module of each service describes these faults. This module uses only the libraries' message
+types, credentials and channels.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class GoogleService(ABC):
             # Channels to one address would otherwise share one connection, and its limit.
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.primary_user_agent", "dbt-reconcile"),
-            # A stream's messages are received by the thread that asks for them: a quarter less work for each.
+            # The thread that asks for a message of a stream also receives it: a quarter less CPU time for each message.
             (ChannelOptions.SingleThreadedUnaryStream, 1),
         ]
         if self._emulator:

@@ -2,7 +2,9 @@
   {{ return(reconcile.own_table('reconcile_ledger')) }}
 {%- endmacro %}
 
-{#- One row for each model and range of batches that was applied; see docs/design.md. Counts are of change records. -#}
+{#- One row for each model and applied range of batches, one for each applied snapshot beside the log (kind snapshot),
+    and one for each purged object (kind purge); see docs/design.md. Counts are of change records. In kind snapshot,
+    `applied` and `deleted` also count the rows that the snapshot lacks, of which there is no record. -#}
 {%- macro get_create_ledger_statement(file_format) -%}
 create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
     relation string comment 'schema.name of the model',

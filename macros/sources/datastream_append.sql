@@ -3,11 +3,14 @@
 
     Order: change_sequence_number, one to four sections of hex digits between slashes, compared section by section as numbers, as
     BigQuery does: 'FFF/B' < 'FFF/ABC', and a section that is missing is 0. The form was not seen in a real table; a number
-    of another form is quarantined. source_timestamp orders nothing: its values are whole seconds for some sources, and in MySQL
-    the time of the statement. Nor does uuid tell records apart: all rows of a backfill may share one.
+    of another form is quarantined. source_timestamp does not order rows that have a number: its values are whole seconds for
+    some sources, and in MySQL the time of the statement. It orders inserts without a number, and it determines the
+    generation. uuid does not identify a record: all rows of a backfill may share one.
 
-    A row without change_sequence_number, as a copy of an older table has it, is older than every change of its key if it is an insert.
-    No window function, no join, no aggregate, and generators as barriers: as for Datastream's events. -#}
+    A row without change_sequence_number comes from a copy of an older table. If its change type is INSERT or missing, the
+    row is older than every change of its key in the same generation; otherwise the row is quarantined.
+    The SELECT has no window function, no join and no aggregate, and has generators as barriers, as for Datastream's
+    events (see `datastream_change_records`). -#}
 {%- macro datastream_append(relation, object, generations=[], columns=none) -%}
 {%- do reconcile.note_objects({object: {'coordinates': ['change_sequence_number'], 'generations': generations, 'carries': 'appended rows'}}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}

@@ -118,7 +118,7 @@ def purged_objects(readers: Iterable[Reader], staged: Iterable[StagedObject]) ->
 
 
 def kept_objects(readers: Iterable[Reader], staged: Sequence[StagedObject]) -> dict[str, list[StagedObject]]:
-    """Return the objects of which old records stay, by the reason; rows of the jobs themselves are left out."""
+    """Return the objects whose old records are not purged, by the reason, without the jobs' own objects (`#...`)."""
     kept: dict[str, list[StagedObject]] = {}
     read = _read(readers)
     for of in staged:

@@ -254,7 +254,7 @@ class _StreamReader(DataSourceStreamReader):
     def __init__(self, options: Options) -> None:
         self._options = options
         self._planner = _Planner(options)
-        self._at: int | None = None
+        self._at: int | None = None  # where the next window begins, after the last planned one; None: none planned yet
 
     def initialOffset(self) -> dict[str, str]:
         return _offset(self._options.start)

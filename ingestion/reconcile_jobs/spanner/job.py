@@ -5,8 +5,8 @@ have it, `record` one data change record as in `stream_decoder`, `origin` stream
 
 - exactly one row with object `#cut`: `{"cut_time": ..., "start": ...}`, the commit timestamps that the batch holds,
   both included, nine digits and Z. All commits up to `cut_time` are in this batch and those before it. A window without
-  records leaves nothing behind, unless it is the first of the table or the last of a pass, or the stream has been
-  silent for five minutes.
+  records leaves nothing behind, unless it is the first of a checkpoint or the last of a pass, or no record came for
+  five minutes.
 - with --backfill, in the very first batch, the rows that were there at `start`, as in `backfill`; their origin
   is stream/backfill.
 """

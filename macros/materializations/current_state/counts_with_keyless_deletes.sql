@@ -68,10 +68,11 @@ from (
 )
 {%- endmacro %}
 
-{#- What is known at the places: the rows that the range sets, the rows of the base table, and the records in between,
-    which set no row. `in_table`: whether it is a row after the range; false for those records, and for rows of the base
-    table that the range replaces. `was_live`: whether the model showed a row of this key before the range; of a row
-    that the range sets, only if a keyless delete of the range undoes it. -#}
+{#- The rows and records at the places that the keyless deletes of the range name. First SELECT: the rows that the range
+    sets. Second, for row deletes only: all valid records of the range that have a key. Third: the rows of the base table.
+    `in_table`: whether the base table has this row after the range; false for every record of the second SELECT, and for
+    a row that the range replaces. `was_live`: whether the model showed a row of this key before the range. For a row
+    that the range sets, this is asked only if a keyless delete of the range undoes the row. -#}
 {%- macro _rows_at_places(relations, form, range) -%}
 {%- set keyless, keys = form.keyless, reconcile.key_columns(form.unique_key) -%}
 {%- set by_address = keyless.kind == 'row_deletes' -%}

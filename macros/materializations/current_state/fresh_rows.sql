@@ -34,9 +34,10 @@ where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') if form
 {%- endmacro %}
 
 {#- Common table expressions, with the arguments of `fresh_rows`. The last one, `fresh`, has the rows of `known` with
-    the later records folded in, deleted rows too. Spark plans and computes a nondeterministic subquery once, however
-    often it is named. The condition `spark_partition_id() >= 0` is always true, and makes a subquery
-    nondeterministic. -#}
+    the later records folded in, deleted rows too. Spark plans and computes a nondeterministic common table
+    expression once, however often the query names it. The condition `spark_partition_id() >= 0` is always true, and only
+    makes the expression nondeterministic. So `newest` is `folded`, computed once, and `changes` is `checked`, computed
+    once. `touched_rows` reads `folded` itself: Spark skips files only by a deterministic filter. -#}
 {%- macro _fresh_rows_ctes(relations, form, known, batch, last, has_keyless_deletes) -%}
 {%- set changes = reconcile.checked_records(
       'select * from ' ~ reconcile.qualified(relations.changes), [], form, batch + 1, last) -%}
