@@ -465,7 +465,8 @@ class Writer:
         for file, *_ in self.mariadb.query("SHOW BINARY LOGS"):
             for _, begins, name, _, ends, *_ in self.mariadb.query(f"SHOW BINLOG EVENTS IN '{file}'"):
                 kind, is_of_rows, _ = name.partition("_rows")
-                if is_of_rows and (file, int(begins)) >= (self.file, int(self.begun)):
+                # Annotate_rows holds the text of the statement.
+                if is_of_rows and kind != "Annotate" and (file, int(begins)) >= (self.file, int(self.begun)):
                     found.append((kind, file, int(begins), int(ends)))
         assert [kind for kind, *_ in found] == [write.kind for write in self.written]
         return [(file, begins, ends) for _, file, begins, ends in found]
