@@ -30,7 +30,7 @@ case{{ ' when char_length(texts[i]) > ' ~ type.length ~ " then 'declare string'"
 {%- if datastream -%}
 case when get(kinds, i) = 'json' and {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.fix_for_a_name_twice()) }} when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null then 'declare string' end
 {%- endif -%}
-{%- elif type.name == 'array' and type.element.name == 'binary' -%}
+{%- elif type.encoding == 'unknown' or type.name == 'array' and type.element.name == 'binary' -%}
 {%- elif type.name in ['array', 'map'] -%}
 {%- set whole = 'try_cast(' ~ (reconcile._list('fields[i]') ~ ' as array<variant>)' if type.name == 'array' else reconcile._container('fields[i]') ~ ' as map<string, variant>)') -%}
 if({{ whole }} is null, 'declare string', 'declare {{ "another type for its elements" if type.name == "array" else "other types for its keys or values" }}')

@@ -25,7 +25,7 @@ if({{ text }} rlike {{ reconcile.literal('^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]' ~ (
 {%- elif type.name == 'array' -%}
 {{ reconcile._array(field, type, round, kind) }}
 {%- elif type.name == 'map' -%}
-{{ reconcile._map(field, type, round) }}
+{{ reconcile._map(field, type, round, kind) }}
 {%- elif type.name == 'variant' -%}
 {{ reconcile._variant(text, field, kind) }}
 {%- endif -%}
@@ -102,10 +102,10 @@ if(exists({{ list }}, x -> {{ reconcile._element_text('x') }} is not null and {{
 {%- endmacro %}
 
 {#- NULL if the types cannot hold one of the keys or values, or if two keys become equal. -#}
-{%- macro _map(field, type, round) -%}
+{%- macro _map(field, type, round, kind=none) -%}
 {%- set map = 'try_cast(' ~ reconcile._container(field) ~ ' as map<string, variant>)' -%}
-{%- set key = reconcile.typed_value('k', type.key, round) -%}
-{%- set element = reconcile._element_value('x', type.value, round) -%}
+{%- set key = reconcile.typed_value('k', type.key, round, none, kind) -%}
+{%- set element = reconcile._element_value('x', type.value, round, kind) -%}
 if(exists(map_keys({{ map }}), k -> {{ key }} is null) or exists(map_values({{ map }}), x -> {{ reconcile._element_text('x') }} is not null and {{ element }} is null) or cardinality(array_distinct(transform(map_keys({{ map }}), k -> {{ key }}))) < cardinality({{ map }}), null, map_from_arrays(transform(map_keys({{ map }}), k -> {{ key }}), transform(map_values({{ map }}), x -> {{ element }})))
 {%- endmacro %}
 

@@ -31,6 +31,7 @@ READINGS = {
         name: {"data_type": type_, "config": {"meta": {option: value}}}
         for name, type_, option, value in (
             ("hex", "binary", "encoding", "hex"), ("base64", "array<binary>", "encoding", "base64"),
+            ("parts", "map<binary,array<binary>>", "encoding", "hex"),
             ("json", "string", "encoding", "json"), ("span", "string", "encoding", "interval"),
             ("time", "string", "encoding", "microseconds"), ("clock", "string", "encoding", "time"),
             ("until", "timestamp", "infinity_is_null", True),

@@ -32,6 +32,7 @@ select
     `text`,
     `hex`,
     `base64`,
+    `parts`,
     `json`,
     `span`,
     `time`,
@@ -100,8 +101,8 @@ from (
                     select *, case
                         when _change_fields is null then cast(array() as array<string>)
                         when substring(_change_fields, length(letters) + 1, 1) = '=' then from_json(substring(_change_fields, length(letters) + 2), 'array<string>')
-                        when substring(_change_fields, length(letters) + 2) = 'id' then array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'json', 'span', 'time', 'clock', 'until')
-                        else transform(array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'json', 'span', 'time', 'clock', 'until'), name -> upper(name))
+                        when substring(_change_fields, length(letters) + 2) = 'id' then array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'parts', 'json', 'span', 'time', 'clock', 'until')
+                        else transform(array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'parts', 'json', 'span', 'time', 'clock', 'until'), name -> upper(name))
                     end as names
                     from (
                         select
@@ -130,10 +131,10 @@ from (
                             when substring(letters, 2 * i + 1, 2) = 'BO' then 'boolean'
                             else 'json'
                         end as form,
-                        array_contains(array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'json', 'span', 'time', 'clock', 'until'), lower(name)) as is_declared
+                        array_contains(array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'parts', 'json', 'span', 'time', 'clock', 'until'), lower(name)) as is_declared
                     )),
                     transform(
-                        if(_change_fields is null, array(), array_except(array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'json', 'span', 'time', 'clock', 'until'), transform(names, name -> lower(name)))),
+                        if(_change_fields is null, array(), array_except(array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'parts', 'json', 'span', 'time', 'clock', 'until'), transform(names, name -> lower(name)))),
                         name -> struct('column' as kind, name as name, cast(null as string) as spelled, 'missing' as form, true as is_declared)
                     ),
                     filter(
@@ -185,6 +186,7 @@ from (
                     if(_change_type = 'delete', null, `text`) as `text`,
                     if(_change_type = 'delete', null, `hex`) as `hex`,
                     if(_change_type = 'delete', null, `base64`) as `base64`,
+                    if(_change_type = 'delete', null, `parts`) as `parts`,
                     if(_change_type = 'delete', null, `json`) as `json`,
                     if(_change_type = 'delete', null, `span`) as `span`,
                     if(_change_type = 'delete', null, `time`) as `time`,
@@ -246,10 +248,10 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
-    'reconcile.declaration' = '{"columns": "2fefebd0890406c60c5acf219c047fb3", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+    'reconcile.declaration' = '{"columns": "36bf0da9cd39bf1a409fab58c093b429", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
 )
 as
-select `id`, `whatever`, `bytes`, `list`, `text`, `hex`, `base64`, `json`, `span`, `time`, `clock`, `until`, _change_sequence, _change_time, _change_batch, _deleted
+select `id`, `whatever`, `bytes`, `list`, `text`, `hex`, `base64`, `parts`, `json`, `span`, `time`, `clock`, `until`, _change_sequence, _change_time, _change_batch, _deleted
 from reconcile_fold_da2f7fd25744;
 
 select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
@@ -304,13 +306,13 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '1ae9a18c7d030bda3aa53456380fd248')
+tblproperties ('reconcile.definition' = '3bcc76b703cc85171bcb14e99212f187')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'faa4f767db95cf7cbafb848ed49d33f1')
+tblproperties ('reconcile.definition' = '7ab83f9c97ba8e86580c8abd8a147b7e')
 as
 select
     `id`,
@@ -320,6 +322,7 @@ select
     `text`,
     `hex`,
     `base64`,
+    `parts`,
     `json`,
     `span`,
     `time`,
