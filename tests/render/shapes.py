@@ -34,6 +34,7 @@ READINGS = {
             ("parts", "map<binary,array<binary>>", "encoding", "hex"),
             ("json", "string", "encoding", "json"), ("span", "string", "encoding", "interval"),
             ("time", "string", "encoding", "microseconds"), ("clock", "string", "encoding", "time"),
+            ("short", "varchar(5)", "encoding", "json"), ("hour", "varchar(5)", "encoding", "time"),
             ("until", "timestamp", "infinity_is_null", True),
         )
     },
