@@ -741,6 +741,15 @@ CASES = [
         "{DEAD -> [BEEF, null]}",
     ),
     Case(
+        "map of bytes by bytes in a text",
+        "map<binary,array<binary>>",
+        JSON,
+        '{"dead": ["beef"]}',
+        {"dead": ["beef"]},
+        refused("the column does not declare how text encodes bytes"),
+    ),
+    Case("map of bytes by bytes, empty", "map<binary,array<binary>>", JSON, "{}", {}, "{}"),
+    Case(
         "map of bytes where MySQL has hex",
         "map<string,binary>",
         JSON,

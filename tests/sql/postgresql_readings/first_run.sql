@@ -310,7 +310,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'a666eee04982b420a2a9ec02da4dde45')
+tblproperties ('reconcile.definition' = '6c09914e20dcac9d26fe8c2e2f6ff7db')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};
