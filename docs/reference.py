@@ -61,8 +61,8 @@ MODEL_META = {
 }
 COLUMN_META = {
     "round": "`true`: a value that is more precise than the type is rounded, and the record is not quarantined",
-    "encoding": "the encoding of the text of a value: `hex` or `base64` (for `binary` and `array<binary>`); `json`, "
-    "`microseconds`, `interval` or `time` (for `string`)",
+    "encoding": "the encoding of the text of a value: `hex` or `base64` (for `binary`, and arrays and maps of it); "
+    "`json`, `microseconds`, `interval` or `time` (for `string`)",
     "infinity_is_null": "`true`: PostgreSQL's infinity becomes NULL (for `timestamp` and `timestamp_ntz`)",
     "zero_date": "`'null'`: MySQL's zero dates become NULL (for `date`, `timestamp` and `timestamp_ntz`), and the run "
     "counts them",

@@ -35,11 +35,11 @@
 {#- What is wrong with how a column declares the reading of its texts. -#}
 {%- macro _complaints_of_reading(name, type, meta) -%}
   {%- set complaints = [] -%}
-  {%- set of_type = {'hex': ['binary', 'array<binary>'], 'base64': ['binary', 'array<binary>'], 'json': ['string'], 'microseconds': ['string'], 'interval': ['string'], 'time': ['string']} -%}
+  {%- set of_type = {'hex': 'binary', 'base64': 'binary', 'json': 'string', 'microseconds': 'string', 'interval': 'string', 'time': 'string'} -%}
   {%- if 'encoding' in meta and meta.encoding not in of_type -%}
     {%- do complaints.append("column " ~ name ~ ": encoding '" ~ meta.encoding ~ "' is unknown; use one of " ~ of_type | join(', ')) -%}
-  {%- elif 'encoding' in meta and type.ddl not in of_type[meta.encoding] -%}
-    {%- do complaints.append("column " ~ name ~ ": encoding " ~ meta.encoding ~ " applies only to columns of type " ~ of_type[meta.encoding] | join(' or ') ~ ", and this column is a " ~ type.label ~ "; remove the encoding") -%}
+  {%- elif 'encoding' in meta and not (type.ddl == 'string' if of_type[meta.encoding] == 'string' else 'binary' in type.ddl) -%}
+    {%- do complaints.append("column " ~ name ~ ": encoding " ~ meta.encoding ~ " applies only to columns of type " ~ of_type[meta.encoding] ~ (", or of an array or a map of binary" if of_type[meta.encoding] == 'binary') ~ ", and this column is a " ~ type.label ~ "; remove the encoding") -%}
   {%- endif -%}
   {%- if 'round' in meta and meta.round is not boolean -%}
     {%- do complaints.append("column " ~ name ~ ": round is '" ~ meta.round ~ "'; write true or false") -%}

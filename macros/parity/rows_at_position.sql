@@ -1,9 +1,9 @@
 {#- What staging holds when both sides are compared: {last, first, recent, base_batch, has_base, purged, quarantined}.
     `last`: its last batch. `first`: the first batch that can hold records after the position, or records that the base
     table has not seen. `recent`: the first batch within the allowance. `quarantined`: batches before `first` with
-    records that could not be applied. `purged`: the last batch that was purged, 0 if none was. `version`: the version
-    of the base table; none if there is no such table. The clocks of the source and of the appending job may differ by
-    an hour. -#}
+    records that could not be applied. `purged`: the last batch that was purged, 0 if none was. The clocks of the source
+    and of the appending job may differ by an hour. The argument `version` is the version of the base table; none if
+    there is no such table. -#}
 {%- macro staged_at(comparison, version) -%}
   {%- set position, inputs, relations = comparison.position, comparison.inputs, comparison.relations -%}
   {%- set has_base = version is not none and comparison.form.materialized == 'current_state' -%}
@@ -224,8 +224,10 @@ from {{ reconcile.stored_keyless_deletes(
       '(\n    ' ~ reconcile._keyless_deletes_at_position(comparison) | indent(4) ~ '\n)' if form.keyless) }}
 {%- endmacro %}
 
-{#- For each touched row and each pending row: whether it changed while the side of the position is uncertain, which
-    versions it had then, and how many of its records are in quarantine. -#}
+{#- One result row for each touched row and, with partial records, each pending row: whether one of its records is on an
+    uncertain side of the position, the versions that these records give, and how many of its records are in quarantine.
+    A record that does not set the whole row, as an update of some columns, gives no version. The argument `versions` is
+    something else: the versions of the two tables. `staged.folds`: see `compare`. -#}
 {%- macro doubts_at_position(comparison, versions, staged) -%}
 {%- set form, keys = comparison.form, comparison.form.unique_key -%}
 {%- set key, columns = reconcile.key_columns(keys), reconcile.identifiers(form.columns) | join(', ') -%}
@@ -248,11 +250,12 @@ from (
         {{ reconcile._state_at_position(comparison, versions, staged) | indent(8) }}
     )
     where {{ reconcile.is_pending(reconcile.order_of('_change'), '_deleted') }}
-    {%- elif staged.folds %}
+    {%- endif %}
+    {%- if staged.folds %}
     union all
     select {{ key }}, false, 0, false, array(struct(_change_type = 'delete' as _deleted, {{ columns }}))
     from {{ comparison.touched_cache }}{{ ' as change' if form.keyless }}
-    where _change_side = 'uncertain' and _change_error is null
+    where _change_side = 'uncertain' and _change_error is null{{ ' and _change_columns is null' if form.partial_records }}
         {%- if form.keyless %}
         and not exists (
             select 1

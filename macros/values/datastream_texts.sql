@@ -9,17 +9,24 @@
 {%- macro datastream_columns(columns, encoding=none) -%}
   {%- set known = [] -%}
   {%- for column in columns -%}
-    {%- set type = column.type.element if column.type.name == 'array' else column.type -%}
-    {%- if type.name == 'binary' -%}
+    {%- if 'binary' in column.type.ddl -%}
       {%- set encoding_here = column.encoding or encoding or 'unknown' -%}
       {%- set label = column.type.label ~ (', and the column does not declare how text encodes bytes; declare `meta: {encoding: hex}` or `meta: {encoding: base64}`' if encoding_here == 'unknown' else ' in ' ~ encoding_here) -%}
-      {%- set encoded = dict(type, encoding=encoding_here) -%}
-      {%- do known.append(dict(column, type=dict(column.type, element=encoded, label=label) if column.type.name == 'array' else dict(encoded, label=label))) -%}
+      {%- do known.append(dict(column, type=dict(reconcile._encoded_type(column.type, encoding_here), label=label))) -%}
     {%- else -%}
       {%- do known.append(column) -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(known) }}
+{%- endmacro %}
+
+{#- A type with the encoding of its bytes, at every depth of its arrays and maps. -#}
+{%- macro _encoded_type(type, encoding) -%}
+  {%- set parts = {} -%}
+  {%- for part in ['element', 'key', 'value'] if part in type -%}
+    {%- do parts.update({part: reconcile._encoded_type(type[part], encoding)}) -%}
+  {%- endfor -%}
+  {{ return(dict(type, encoding=encoding, **parts)) }}
 {%- endmacro %}
 
 {#- What is known about each column's field in an Avro record. The name in `avro_types` has the case of the field, not

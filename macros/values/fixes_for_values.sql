@@ -30,7 +30,7 @@ case{{ ' when char_length(texts[i]) > ' ~ type.length ~ " then 'declare string'"
 {%- if datastream -%}
 case when get(kinds, i) = 'json' and {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.fix_for_a_name_twice()) }} when get(kinds, i) = 'json' and try_parse_json(texts[i]) is null then 'declare string' end
 {%- endif -%}
-{%- elif type.name == 'array' and type.element.name == 'binary' -%}
+{%- elif type.encoding == 'unknown' or type.name == 'array' and type.element.name == 'binary' -%}
 {%- elif type.name in ['array', 'map'] -%}
 {%- set whole = 'try_cast(' ~ (reconcile._list('fields[i]') ~ ' as array<variant>)' if type.name == 'array' else reconcile._container('fields[i]') ~ ' as map<string, variant>)') -%}
 if({{ whole }} is null, 'declare string', 'declare {{ "another type for its elements" if type.name == "array" else "other types for its keys or values" }}')
@@ -107,15 +107,18 @@ concat(
     )
 {%- endmacro %}
 
+{#- For a string column of Datastream's, for which `typed_payload` always has `readable` and `kinds`. NULL if nothing
+    usual helps. -#}
 {%- macro _fix_for_text(column) -%}
+{%- set too_long = 'char_length(readable[i]) > ' ~ column.type.length if column.type.length is defined -%}
 {%- if column.encoding in ['microseconds', 'interval', 'time'] -%}
-'remove `encoding: {{ column.encoding }}` from its meta'
+{{ 'if(' ~ too_long ~ ", 'declare string', " if too_long }}'remove `encoding: {{ column.encoding }}` from its meta'{{ ')' if too_long }}
 {%- elif column.encoding == 'json' -%}
-case when {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.fix_for_a_name_twice()) }} when try_parse_json(texts[i]) is null then 'remove `encoding: json` from its meta' end
+case{{ ' when ' ~ too_long ~ " then 'declare string'" if too_long }} when {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.fix_for_a_name_twice()) }} when try_parse_json(texts[i]) is null then 'remove `encoding: json` from its meta' end
 {%- else -%}
 case
-    {%- if column.type.length is defined %}
-    when char_length(readable[i]) > {{ column.type.length }} then 'declare string'
+    {%- if too_long %}
+    when {{ too_long }} then 'declare string'
     {%- endif %}
     when get(kinds, i) = 'json' and {{ reconcile.has_a_name_twice('texts[i]') }} then {{ reconcile.literal(reconcile.fix_for_a_name_twice()) }}
     when get(kinds, i) = 'json' and left(texts[i], 1) not in ('{', '[') and try_parse_json(texts[i]) is not null then 'declare it with `meta: {encoding: json}`'

@@ -25,7 +25,7 @@ if({{ text }} rlike {{ reconcile.literal('^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]' ~ (
 {%- elif type.name == 'array' -%}
 {{ reconcile._array(field, type, round, kind) }}
 {%- elif type.name == 'map' -%}
-{{ reconcile._map(field, type, round) }}
+{{ reconcile._map(field, type, round, kind) }}
 {%- elif type.name == 'variant' -%}
 {{ reconcile._variant(text, field, kind) }}
 {%- endif -%}
@@ -44,12 +44,14 @@ if(left({{ text }}, 1) in ('{', '[') and schema_of_variant({{ field }}) <> 'STRI
 {#- Bytes are read only from a text, since a number or true may look like base64. Without an encoding the text is
     base64, as Spanner and this package's own jobs write it. If the encoding is unknown, only values that Avro had as
     bytes are bytes. No encoding is ever tried out: much hex is also base64, of other bytes. Declared base64 has whole
-    groups of four characters: Spark would also take a text without its padding, as the hex of an odd number of bytes. -#}
+    groups of four characters: Spark would also take a text without its padding, as the hex of an odd number of bytes.
+    The keys of a map have no `kind`, since they are texts in Avro too. -#}
 {%- macro _binary(text, field, encoding=none, kind=none) -%}
 {%- set decoded = 'try_to_binary(' ~ text ~ ", 'base64')" -%}
 {%- set base64 = 'if(length(' ~ text ~ ') % 4 = 0 or ' ~ text ~ ' rlike ' ~ reconcile.literal('\\s') ~ ', ' ~ decoded ~ ', null)' if encoding == 'base64' else decoded -%}
 {%- set hex = 'if(' ~ text ~ ' rlike ' ~ reconcile.literal('^[0-9a-fA-F]*$') ~ ' and length(' ~ text ~ ') % 2 = 0, try_to_binary(' ~ text ~ ", 'hex'), null)" -%}
-{%- set bytes = base64 if (encoding or 'base64') == 'base64' else 'if(' ~ kind ~ " in ('bytes', 'bytes[]'), " ~ base64 ~ ', ' ~ (hex if encoding == 'hex' else 'null') ~ ')' -%}
+{%- set of_text = hex if encoding == 'hex' else 'cast(null as binary)' -%}
+{%- set bytes = base64 if (encoding or 'base64') == 'base64' else 'if(' ~ kind ~ " in ('bytes', 'bytes[]'), " ~ base64 ~ ', ' ~ of_text ~ ')' if kind else of_text -%}
 {{ 'if(schema_of_variant(' ~ field ~ ") = 'STRING', " ~ bytes ~ ', null)' if field else bytes }}
 {%- endmacro %}
 
@@ -102,10 +104,10 @@ if(exists({{ list }}, x -> {{ reconcile._element_text('x') }} is not null and {{
 {%- endmacro %}
 
 {#- NULL if the types cannot hold one of the keys or values, or if two keys become equal. -#}
-{%- macro _map(field, type, round) -%}
+{%- macro _map(field, type, round, kind=none) -%}
 {%- set map = 'try_cast(' ~ reconcile._container(field) ~ ' as map<string, variant>)' -%}
 {%- set key = reconcile.typed_value('k', type.key, round) -%}
-{%- set element = reconcile._element_value('x', type.value, round) -%}
+{%- set element = reconcile._element_value('x', type.value, round, kind) -%}
 if(exists(map_keys({{ map }}), k -> {{ key }} is null) or exists(map_values({{ map }}), x -> {{ reconcile._element_text('x') }} is not null and {{ element }} is null) or cardinality(array_distinct(transform(map_keys({{ map }}), k -> {{ key }}))) < cardinality({{ map }}), null, map_from_arrays(transform(map_keys({{ map }}), k -> {{ key }}), transform(map_values({{ map }}), x -> {{ element }})))
 {%- endmacro %}
 

@@ -12,7 +12,7 @@ from datastream import READ_METHODS, Staged, event
 from memory import Memory
 from plain_dbt import Relation
 from pyspark.sql import SparkSession
-from spanner import cut, data_change_record, mod
+from spanner import backfill_record, cut, data_change_record, mod
 
 NOW = datetime.now(UTC)
 COLUMNS = {"id": "bigint", "name": "string", "amount": "decimal(12,2)"}
@@ -456,33 +456,69 @@ def test_an_insert_takes_no_part_whose_undoing_is_not_merged_yet(memory: Memory)
         things.run()
 
 
+def run_of_spanner(
+    memory: Memory, name: str, staged: list[tuple[str, str]], columns: Mapping[str, str], position: str, there: str
+) -> Any:
+    """Build a model of one batch of records and their objects; compare it with a snapshot, the rows of `there`."""
+    lake = f"{name}_lake"
+    memory.stage(f"{lake}.changes", [Staged(record, object_, 1, source="spanner") for record, object_ in staged])
+    project = memory.project(name)
+    project.source(lake, "changes")
+    call = "reconcile.spanner_change_stream(source('lake', 'changes'), object='Things')"
+    config = "config(materialized='current_state', unique_key='id')"
+    project.model("things", f"{{{{ {config} }}}}\n{{{{ {call} }}}}", columns)
+    project.run("things")
+    properties = {
+        "reconcile.snapshot": "spanner",
+        "reconcile.snapshot.position_kind": "read_timestamp",
+        "reconcile.snapshot.position": position,
+    }
+    memory.keep(f"{lake}.things_source", memory.spark.sql(there), properties)
+    project.failing("parity", "things", compare_to=Relation(lake, "things_source"), key="id")
+    (run,) = memory.rows(f"{name}.reconcile_parity")
+    return run
+
+
 @pytest.mark.parametrize(("later", "verdict"), [(-1, "confirmed"), (0, "confirmed"), (1, "in_flight")])
 def test_of_spanner_all_is_delivered_up_to_the_last_nanosecond_of_a_cut(
     memory: Memory, later: int, verdict: str
 ) -> None:
     """A row that staging does not have is missing; at a later position it may still come."""
-    name, second = f"cut_{later + 1}", f"{NOW - HOUR:%Y-%m-%dT%H:%M:%S}"
-    lake = f"{name}_lake"
+    second = f"{NOW - HOUR:%Y-%m-%dT%H:%M:%S}"
     record = data_change_record([mod({"id": "1"}, {"name": "a"})], commit_timestamp=f"{second}.000000001Z")
-    rows = [(record, "Things"), (cut(f"{second}.123456789Z", f"{second}Z"), "#cut")]
-    memory.stage(f"{lake}.changes", [Staged(text, object_, 1, source="spanner") for text, object_ in rows])
-    project = memory.project(name)
-    project.source(lake, "changes")
-    call = "reconcile.spanner_change_stream(source('lake', 'changes'), object='Things')"
-    config = "config(materialized='current_state', unique_key='id')"
-    project.model("things", f"{{{{ {config} }}}}\n{{{{ {call} }}}}", {"id": "bigint", "name": "string"})
-    project.run("things")
-    position = {
-        "reconcile.snapshot": "spanner",
-        "reconcile.snapshot.position_kind": "read_timestamp",
-        "reconcile.snapshot.position": f"{second}.{123456789 + later}Z",
-    }
+    staged = [(record, "Things"), (cut(f"{second}.123456789Z", f"{second}Z"), "#cut")]
     there = "select 1L as id, 'a' as name union all select 2L, 'b'"
-    memory.keep(f"{lake}.things_source", memory.spark.sql(there), position)
-    project.failing("parity", "things", compare_to=Relation(lake, "things_source"), key="id")
-    (run,) = memory.rows(f"{name}.reconcile_parity")
+    columns, position = {"id": "bigint", "name": "string"}, f"{second}.{123456789 + later}Z"
+    run = run_of_spanner(memory, f"cut_{later + 1}", staged, columns, position, there)
     assert (run.verdict, run.matched, run.compared) == (verdict, 1, 2)
     assert run.is_delivered == (later <= 0)
+
+
+def test_of_spanner_a_backfill_row_that_was_read_after_the_position_is_a_version_of_its_row(memory: Memory) -> None:
+    """2 had another name at the position; of 3 and 4 an update told the name alone; 6 came later."""
+    before, position, read_at = (text(NOW - hours * HOUR) for hours in (3, 2, 1))
+    rows = [
+        ({"id": str(id_)}, {"name": name, "size": str(id_)})
+        for id_, name in ((1, "a"), (2, "b"), (3, "c"), (5, "e"), (6, "f"))
+    ]
+    names = [mod({"id": id_}, {"name": name}) for id_, name in (("3", "c"), ("4", "d"))]
+    staged = [
+        (data_change_record([mod({"id": "5"}, {"name": "e", "size": "5"})], commit_timestamp=before), "Things"),
+        (data_change_record(names, "UPDATE", commit_timestamp=before), "Things"),
+        (backfill_record(rows, read_at), "Things"),
+        (cut(read_at, before), "#cut"),
+    ]
+    there = (
+        "select id, name, id as size from values (1L, 'a'), (2L, 'was'), (3L, 'c'), (4L, 'd'), (5L, 'e') as t(id, name)"
+    )
+    columns = {"id": "bigint", "name": "string", "size": "bigint"}
+    run = run_of_spanner(memory, "backfill_of_spanner", staged, columns, position, there)
+    assert (run.compared, run.matched, run.confirmed, run.is_delivered) == (5, 3, 0, True)
+    differences = memory.rows("backfill_of_spanner.reconcile_parity_differences")
+    assert {row.key: (row.verdict, row.difference) for row in differences} == {
+        '{"id":"2"}': ("in_flight", "missing"),
+        '{"id":"4"}': ("unprovable", "missing"),
+    }
 
 
 def test_what_is_in_quarantine_makes_its_row_unprovable_and_one_without_a_key_all_that_differ(memory: Memory) -> None:

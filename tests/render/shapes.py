@@ -31,8 +31,10 @@ READINGS = {
         name: {"data_type": type_, "config": {"meta": {option: value}}}
         for name, type_, option, value in (
             ("hex", "binary", "encoding", "hex"), ("base64", "array<binary>", "encoding", "base64"),
+            ("parts", "map<binary,array<binary>>", "encoding", "hex"),
             ("json", "string", "encoding", "json"), ("span", "string", "encoding", "interval"),
             ("time", "string", "encoding", "microseconds"), ("clock", "string", "encoding", "time"),
+            ("short", "varchar(5)", "encoding", "json"), ("hour", "varchar(5)", "encoding", "time"),
             ("until", "timestamp", "infinity_is_null", True),
         )
     },

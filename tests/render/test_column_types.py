@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from plain_dbt import PlainProject
@@ -25,6 +26,29 @@ TYPES = {
 def test_a_type_is_known_by_each_of_its_names(declared: str) -> None:
     macros = PlainProject(Recorder(), "demo").macros
     assert macros.column_type(declared)["label"] == TYPES[declared]
+
+
+@pytest.mark.parametrize(("declared", "source", "expected"), [
+    ("hex", None, "hex"), ("base64", "hex", "base64"), (None, "hex", "hex"), (None, None, "unknown"),
+])  # fmt: skip
+@pytest.mark.parametrize("data_type", [
+    "binary", "array<binary>", "array<array<binary>>", "map<string,binary>", "map<binary,int>",
+    "map<binary,array<binary>>",
+])  # fmt: skip
+def test_bytes_have_their_encoding_at_every_depth(
+    data_type: str, declared: str | None, source: str | None, expected: str
+) -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    meta = {"encoding": declared} if declared else {}
+    columns = macros.declared_columns([{"name": "c", "data_type": data_type, "meta": meta}])
+    (column,) = macros.datastream_columns(columns, source)
+    assert {leaf.get("encoding") for leaf in leaves(column["type"]) if leaf["name"] == "binary"} == {expected}
+    assert column["type"]["label"].startswith(data_type)
+
+
+def leaves(type_: dict[str, Any]) -> list[dict[str, Any]]:
+    parts = [type_[part] for part in ("element", "key", "value") if part in type_]
+    return [leaf for part in parts for leaf in leaves(part)] if parts else [type_]
 
 
 def test_the_proofs_know_a_type_by_the_same_names() -> None:

@@ -97,8 +97,8 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
             ("e", "timestamp", {"infinity_is_null": "yes"}),
         )}}),
         ["column a: encoding 'hexadecimal' is unknown; use one of hex, base64, json, microseconds, interval, time",
-         *(f"column {name}: encoding {encoding} applies only to columns of type binary or array<binary>, and this "
-           f"column is a {type_}; remove the encoding" for name, encoding, type_ in (
+         *(f"column {name}: encoding {encoding} applies only to columns of type binary, or of an array or a map of "
+           f"binary, and this column is a {type_}; remove the encoding" for name, encoding, type_ in (
                ("b", "hex", "string"), ("c", "base64", "array<int>"))),
          *(f"column {name}: infinity_is_null must be true or false, and applies only to timestamp and timestamp_ntz; "
            "a string column keeps infinity as text" for name in "de")],

@@ -488,6 +488,10 @@ from (
                     )
                 )
                 where (_change_row_sequence is null or (_deleted and _change_sequence > _change_row_sequence))
+                union all
+                select `id`, false, 0, false, array(struct(_change_type = 'delete' as _deleted, `id`, `name`, `amount`, `ratio`, `at`))
+                from reconcile_touched_dc53585fb42f
+                where _change_side = 'uncertain' and _change_error is null and _change_columns is null
             )
             group by `id`
         ) as doubts

@@ -6,10 +6,13 @@ select
     `value text` as `text`,
     `value hex` as `hex`,
     `value base64` as `base64`,
+    `value parts` as `parts`,
     `value json` as `json`,
     `value span` as `span`,
     `value time` as `time`,
     `value clock` as `clock`,
+    `value short` as `short`,
+    `value hour` as `hour`,
     `value until` as `until`,
     change_type as _change_type,
     sequence as _change_sequence,
@@ -57,7 +60,7 @@ select
                 concat_ws('; ', transform(names, (name, i) -> case
                     when lost[i] then concat_ws(
                         '; ',
-                        concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array('bigint', 'variant', 'binary, and the column does not declare how text encodes bytes; declare `meta: {encoding: hex}` or `meta: {encoding: base64}`', 'array<binary>, and the column does not declare how text encodes bytes; declare `meta: {encoding: hex}` or `meta: {encoding: base64}`', 'string', 'binary in hex', 'array<binary> in base64', 'string', 'string', 'string', 'string', 'timestamp')[i]),
+                        concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array('bigint', 'variant', 'binary, and the column does not declare how text encodes bytes; declare `meta: {encoding: hex}` or `meta: {encoding: base64}`', 'array<binary>, and the column does not declare how text encodes bytes; declare `meta: {encoding: hex}` or `meta: {encoding: base64}`', 'string', 'binary in hex', 'array<binary> in base64', 'map<binary,array<binary>> in hex', 'string', 'string', 'string', 'string', 'varchar(5)', 'varchar(5)', 'timestamp')[i]),
                         case
                             when texts[i] = '{a number whose digits cannot be found in the record}' then cast(null as string)
                             when i in (0) then case
@@ -86,11 +89,14 @@ select
                                 when if(length(readable[i]) % 4 = 0 or readable[i] rlike '\\s', try_to_binary(readable[i], 'base64'), null) is not null then 'if it is base64, declare it with `meta: {encoding: base64}`'
                                 else 'declare string'
                             end
-                            when i in (7) then case when try_parse_json(texts[i]) is null and get_json_object(texts[i], '$') is not null and cardinality(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one' when try_parse_json(texts[i]) is null then 'remove `encoding: json` from its meta' end
-                            when i in (8) then 'remove `encoding: interval` from its meta'
-                            when i in (9) then 'remove `encoding: microseconds` from its meta'
-                            when i in (10) then 'remove `encoding: time` from its meta'
-                            when i in (11) then case
+                            when i in (7) then if(try_cast(if(schema_of_variant(fields[i]) = 'STRING', try_parse_json(cast(fields[i] as string)), fields[i]) as map<string, variant>) is null, 'declare string', 'declare other types for its keys or values')
+                            when i in (8) then case when try_parse_json(texts[i]) is null and get_json_object(texts[i], '$') is not null and cardinality(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one' when try_parse_json(texts[i]) is null then 'remove `encoding: json` from its meta' end
+                            when i in (9) then 'remove `encoding: interval` from its meta'
+                            when i in (10) then 'remove `encoding: microseconds` from its meta'
+                            when i in (11) then 'remove `encoding: time` from its meta'
+                            when i in (12) then case when char_length(readable[i]) > 5 then 'declare string' when try_parse_json(texts[i]) is null and get_json_object(texts[i], '$') is not null and cardinality(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:')) > cardinality(array_distinct(regexp_extract_all(texts[i], '"([^"\\\\]*+)"\\s*:'))) then 'an object in its JSON has a name twice: correct it at the source, as jsonb does, or set spark.sql.variant.allowDuplicateKeys to true, which takes the last one' when try_parse_json(texts[i]) is null then 'remove `encoding: json` from its meta' end
+                            when i in (13) then if(char_length(readable[i]) > 5, 'declare string', 'remove `encoding: time` from its meta')
+                            when i in (14) then case
                                 when readable[i] in ('infinity', '-infinity') then 'it is infinity: declare string to keep it, or `meta: {infinity_is_null: true}` to make it NULL'
                                 when readable[i] like '{"date":%' then 'declare timestamp_ntz'
                                 when try_cast(readable[i] as bigint) is not null then 'declare bigint'
@@ -111,7 +117,7 @@ select
         concat(
             '0000',
             if(is_backfill, concat('/0/', `section read_timestamp`), concat_ws('/', '/1', `section lsn`)),
-            '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value base64` is null, to_json(`value base64`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value bytes` is null, `value bytes`, `value clock` is null, `value clock`, `value hex` is null, `value hex`, `value id` is null, `value id`, `value json` is null, `value json`, `value list` is null, to_json(`value list`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value span` is null, `value span`, `value text` is null, `value text`, `value time` is null, `value time`, `value until` is null, `value until`, `value whatever` is null, to_json(`value whatever`))), 16, '0'))
+            '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value base64` is null, to_json(`value base64`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value bytes` is null, `value bytes`, `value clock` is null, `value clock`, `value hex` is null, `value hex`, `value hour` is null, `value hour`, `value id` is null, `value id`, `value json` is null, `value json`, `value list` is null, to_json(`value list`, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value parts` is null, to_json(array_sort(map_entries(`value parts`)), map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX', 'timeZone', 'UTC', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), `value short` is null, `value short`, `value span` is null, `value span`, `value text` is null, `value text`, `value time` is null, `value time`, `value until` is null, `value until`, `value whatever` is null, to_json(`value whatever`))), 16, '0'))
         ) as sequence
     )))
 from (
@@ -126,33 +132,39 @@ select
         texts[4] is not null and `value text` is null,
         texts[5] is not null and `value hex` is null,
         texts[6] is not null and `value base64` is null,
-        texts[7] is not null and `value json` is null,
-        texts[8] is not null and `value span` is null,
-        texts[9] is not null and `value time` is null,
-        texts[10] is not null and `value clock` is null,
-        texts[11] is not null and `value until` is null and readable[11] not in ('infinity', '-infinity')
+        texts[7] is not null and `value parts` is null,
+        texts[8] is not null and `value json` is null,
+        texts[9] is not null and `value span` is null,
+        texts[10] is not null and `value time` is null,
+        texts[11] is not null and `value clock` is null,
+        texts[12] is not null and `value short` is null,
+        texts[13] is not null and `value hour` is null,
+        texts[14] is not null and `value until` is null and readable[14] not in ('infinity', '-infinity')
     ) as lost
 from (
 select
     *,
     coalesce(try_cast(readable[0] as bigint), try_cast(if(readable[0] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(readable[0]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(readable[0] as decimal(38,0)) as string)), 'E', 1), '+-. ', '')), try_cast(readable[0] as decimal(38,0)), null) as bigint)) as `value id`,
     if(readable[1] is null or schema_of_variant(if(get(kinds, 1) = 'json', try_parse_json(readable[1]), fields[1])) rlike 'DOUBLE|VARIANT' and exists(regexp_extract_all(if(get(kinds, 1) = 'json', readable[1], record), '(?:^|[:\\[,])\\s*(-?[0-9](?:[0-9.]*+[eE][-+0-9]+|[0-9.]{38,}))'), number -> not (trim('0' from translate(substring_index(upper(number), 'E', 1), '+-. ', '')) <=> trim('0' from translate(substring_index(upper(to_json(try_parse_json(number))), 'E', 1), '+-. ', '')))), null, if(get(kinds, 1) = 'json', try_parse_json(readable[1]), fields[1])) as `value whatever`,
-    if(schema_of_variant(fields[2]) = 'STRING', if(get(kinds, 2) in ('bytes', 'bytes[]'), try_to_binary(readable[2], 'base64'), null), null) as `value bytes`,
-    if(exists(transform(try_cast(if(schema_of_variant(fields[3]) like '%nestedArray%', try_variant_get(fields[3], '$.nestedArray', 'variant'), if(schema_of_variant(fields[3]) = 'STRING', try_parse_json(cast(fields[3] as string)), fields[3])) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> cast(x as string) is not null and if(schema_of_variant(x) = 'STRING', if(get(kinds, 3) in ('bytes', 'bytes[]'), try_to_binary(cast(x as string), 'base64'), null), null) is null), null, transform(transform(try_cast(if(schema_of_variant(fields[3]) like '%nestedArray%', try_variant_get(fields[3], '$.nestedArray', 'variant'), if(schema_of_variant(fields[3]) = 'STRING', try_parse_json(cast(fields[3] as string)), fields[3])) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> if(schema_of_variant(x) = 'STRING', if(get(kinds, 3) in ('bytes', 'bytes[]'), try_to_binary(cast(x as string), 'base64'), null), null))) as `value list`,
+    if(schema_of_variant(fields[2]) = 'STRING', if(get(kinds, 2) in ('bytes', 'bytes[]'), try_to_binary(readable[2], 'base64'), cast(null as binary)), null) as `value bytes`,
+    if(exists(transform(try_cast(if(schema_of_variant(fields[3]) like '%nestedArray%', try_variant_get(fields[3], '$.nestedArray', 'variant'), if(schema_of_variant(fields[3]) = 'STRING', try_parse_json(cast(fields[3] as string)), fields[3])) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> cast(x as string) is not null and if(schema_of_variant(x) = 'STRING', if(get(kinds, 3) in ('bytes', 'bytes[]'), try_to_binary(cast(x as string), 'base64'), cast(null as binary)), null) is null), null, transform(transform(try_cast(if(schema_of_variant(fields[3]) like '%nestedArray%', try_variant_get(fields[3], '$.nestedArray', 'variant'), if(schema_of_variant(fields[3]) = 'STRING', try_parse_json(cast(fields[3] as string)), fields[3])) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> if(schema_of_variant(x) = 'STRING', if(get(kinds, 3) in ('bytes', 'bytes[]'), try_to_binary(cast(x as string), 'base64'), cast(null as binary)), null))) as `value list`,
     readable[4] as `value text`,
     if(schema_of_variant(fields[5]) = 'STRING', if(get(kinds, 5) in ('bytes', 'bytes[]'), try_to_binary(readable[5], 'base64'), if(readable[5] rlike '^[0-9a-fA-F]*$' and length(readable[5]) % 2 = 0, try_to_binary(readable[5], 'hex'), null)), null) as `value hex`,
     if(exists(transform(try_cast(if(schema_of_variant(fields[6]) like '%nestedArray%', try_variant_get(fields[6], '$.nestedArray', 'variant'), if(schema_of_variant(fields[6]) = 'STRING', try_parse_json(cast(fields[6] as string)), fields[6])) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> cast(x as string) is not null and if(schema_of_variant(x) = 'STRING', if(length(cast(x as string)) % 4 = 0 or cast(x as string) rlike '\\s', try_to_binary(cast(x as string), 'base64'), null), null) is null), null, transform(transform(try_cast(if(schema_of_variant(fields[6]) like '%nestedArray%', try_variant_get(fields[6], '$.nestedArray', 'variant'), if(schema_of_variant(fields[6]) = 'STRING', try_parse_json(cast(fields[6] as string)), fields[6])) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> if(schema_of_variant(x) = 'STRING', if(length(cast(x as string)) % 4 = 0 or cast(x as string) rlike '\\s', try_to_binary(cast(x as string), 'base64'), null), null))) as `value base64`,
-    readable[7] as `value json`,
-    readable[8] as `value span`,
-    readable[9] as `value time`,
-    readable[10] as `value clock`,
-    case when readable[11] rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(readable[11] as timestamp) when readable[11] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(readable[11] rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', readable[11], concat(readable[11], if(readable[11] like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as `value until`
+    if(exists(map_keys(try_cast(if(schema_of_variant(fields[7]) = 'STRING', try_parse_json(cast(fields[7] as string)), fields[7]) as map<string, variant>)), k -> if(k rlike '^[0-9a-fA-F]*$' and length(k) % 2 = 0, try_to_binary(k, 'hex'), null) is null) or exists(map_values(try_cast(if(schema_of_variant(fields[7]) = 'STRING', try_parse_json(cast(fields[7] as string)), fields[7]) as map<string, variant>)), x -> cast(x as string) is not null and if(exists(transform(try_cast(if(schema_of_variant(x) like '%nestedArray%', try_variant_get(x, '$.nestedArray', 'variant'), if(schema_of_variant(x) = 'STRING', try_parse_json(cast(x as string)), x)) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> cast(x as string) is not null and if(schema_of_variant(x) = 'STRING', if(get(kinds, 7) in ('bytes', 'bytes[]'), try_to_binary(cast(x as string), 'base64'), if(cast(x as string) rlike '^[0-9a-fA-F]*$' and length(cast(x as string)) % 2 = 0, try_to_binary(cast(x as string), 'hex'), null)), null) is null), null, transform(transform(try_cast(if(schema_of_variant(x) like '%nestedArray%', try_variant_get(x, '$.nestedArray', 'variant'), if(schema_of_variant(x) = 'STRING', try_parse_json(cast(x as string)), x)) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> if(schema_of_variant(x) = 'STRING', if(get(kinds, 7) in ('bytes', 'bytes[]'), try_to_binary(cast(x as string), 'base64'), if(cast(x as string) rlike '^[0-9a-fA-F]*$' and length(cast(x as string)) % 2 = 0, try_to_binary(cast(x as string), 'hex'), null)), null))) is null) or cardinality(array_distinct(transform(map_keys(try_cast(if(schema_of_variant(fields[7]) = 'STRING', try_parse_json(cast(fields[7] as string)), fields[7]) as map<string, variant>)), k -> if(k rlike '^[0-9a-fA-F]*$' and length(k) % 2 = 0, try_to_binary(k, 'hex'), null)))) < cardinality(try_cast(if(schema_of_variant(fields[7]) = 'STRING', try_parse_json(cast(fields[7] as string)), fields[7]) as map<string, variant>)), null, map_from_arrays(transform(map_keys(try_cast(if(schema_of_variant(fields[7]) = 'STRING', try_parse_json(cast(fields[7] as string)), fields[7]) as map<string, variant>)), k -> if(k rlike '^[0-9a-fA-F]*$' and length(k) % 2 = 0, try_to_binary(k, 'hex'), null)), transform(map_values(try_cast(if(schema_of_variant(fields[7]) = 'STRING', try_parse_json(cast(fields[7] as string)), fields[7]) as map<string, variant>)), x -> if(exists(transform(try_cast(if(schema_of_variant(x) like '%nestedArray%', try_variant_get(x, '$.nestedArray', 'variant'), if(schema_of_variant(x) = 'STRING', try_parse_json(cast(x as string)), x)) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> cast(x as string) is not null and if(schema_of_variant(x) = 'STRING', if(get(kinds, 7) in ('bytes', 'bytes[]'), try_to_binary(cast(x as string), 'base64'), if(cast(x as string) rlike '^[0-9a-fA-F]*$' and length(cast(x as string)) % 2 = 0, try_to_binary(cast(x as string), 'hex'), null)), null) is null), null, transform(transform(try_cast(if(schema_of_variant(x) like '%nestedArray%', try_variant_get(x, '$.nestedArray', 'variant'), if(schema_of_variant(x) = 'STRING', try_parse_json(cast(x as string)), x)) as array<variant>), x -> if(schema_of_variant(x) like '%elementValue%' and try_variant_get(x, '$.nestedArray', 'array<variant>') is null, try_variant_get(x, '$.elementValue', 'variant'), x)), x -> if(schema_of_variant(x) = 'STRING', if(get(kinds, 7) in ('bytes', 'bytes[]'), try_to_binary(cast(x as string), 'base64'), if(cast(x as string) rlike '^[0-9a-fA-F]*$' and length(cast(x as string)) % 2 = 0, try_to_binary(cast(x as string), 'hex'), null)), null)))))) as `value parts`,
+    readable[8] as `value json`,
+    readable[9] as `value span`,
+    readable[10] as `value time`,
+    readable[11] as `value clock`,
+    if(char_length(readable[12]) <= 5, readable[12], null) as `value short`,
+    if(char_length(readable[13]) <= 5, readable[13], null) as `value hour`,
+    case when readable[14] rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(readable[14] as timestamp) when readable[14] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(readable[14] rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', readable[14], concat(readable[14], if(readable[14] like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as `value until`
 from (
 -- the text that each type is read from
 select
     *,
     if(
-        kinds is not null or left(texts[4], 1) in ('{', '[', '+', '-') or texts[7] is not null or texts[8] is not null or texts[9] is not null or texts[10] is not null or left(texts[11], 1) in ('{', '[', '+', '-'),
+        kinds is not null or left(texts[4], 1) in ('{', '[', '+', '-') or texts[8] is not null or texts[9] is not null or texts[10] is not null or texts[11] is not null or texts[12] is not null or texts[13] is not null or left(texts[14], 1) in ('{', '[', '+', '-'),
         transform(texts, (text, i) -> case
             when i in (4) then case
                 when get(kinds, i) is null or get(kinds, i) = 'bytes' then case
@@ -167,19 +179,19 @@ select
                 when get(kinds, i) = 'timeTz' then concat(try_variant_get(fields[i], '$.time', 'string'), if(try_variant_get(fields[i], '$.offset', 'string') like '-%', '', '+'), regexp_replace(try_variant_get(fields[i], '$.offset', 'string'), '(:00)?([.]0*)?$', ''))
                 when get(kinds, i) = 'interval' then concat('P', try_variant_get(fields[i], '$.months', 'bigint'), 'MT', try_variant_get(fields[i], '$.hours', 'bigint'), 'H', cast(try_variant_get(fields[i], '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S')
             end
-            when i in (7) then to_json(if(text is null or schema_of_variant(if(get(kinds, i) = 'json', try_parse_json(text), fields[i])) rlike 'DOUBLE|VARIANT' and exists(regexp_extract_all(if(get(kinds, i) = 'json', text, record), '(?:^|[:\\[,])\\s*(-?[0-9](?:[0-9.]*+[eE][-+0-9]+|[0-9.]{38,}))'), number -> not (trim('0' from translate(substring_index(upper(number), 'E', 1), '+-. ', '')) <=> trim('0' from translate(substring_index(upper(to_json(try_parse_json(number))), 'E', 1), '+-. ', '')))), null, if(get(kinds, i) = 'json', try_parse_json(text), fields[i])))
-            when i in (9) then concat(if(try_cast(text as bigint) < 0, '-', ''), if(try_cast(text as bigint) div 36000000000 = 0, '0', ''), abs(try_cast(text as bigint) div 3600000000), ':', lpad(abs(try_cast(text as bigint) div 60000000 % 60), 2, '0'), ':', lpad(abs(try_cast(text as bigint) div 1000000 % 60), 2, '0'), '.', lpad(abs(try_cast(text as bigint) % 1000000), 6, '0'))
-            when i in (8) then if(get(kinds, i) = 'interval' or schema_of_variant(fields[i]) = 'OBJECT<hours: BIGINT, micros: BIGINT, months: BIGINT>', concat('P', try_variant_get(fields[i], '$.months', 'bigint'), 'MT', try_variant_get(fields[i], '$.hours', 'bigint'), 'H', cast(try_variant_get(fields[i], '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S'), if(
+            when i in (8, 12) then to_json(if(text is null or schema_of_variant(if(get(kinds, i) = 'json', try_parse_json(text), fields[i])) rlike 'DOUBLE|VARIANT' and exists(regexp_extract_all(if(get(kinds, i) = 'json', text, record), '(?:^|[:\\[,])\\s*(-?[0-9](?:[0-9.]*+[eE][-+0-9]+|[0-9.]{38,}))'), number -> not (trim('0' from translate(substring_index(upper(number), 'E', 1), '+-. ', '')) <=> trim('0' from translate(substring_index(upper(to_json(try_parse_json(number))), 'E', 1), '+-. ', '')))), null, if(get(kinds, i) = 'json', try_parse_json(text), fields[i])))
+            when i in (10) then concat(if(try_cast(text as bigint) < 0, '-', ''), if(try_cast(text as bigint) div 36000000000 = 0, '0', ''), abs(try_cast(text as bigint) div 3600000000), ':', lpad(abs(try_cast(text as bigint) div 60000000 % 60), 2, '0'), ':', lpad(abs(try_cast(text as bigint) div 1000000 % 60), 2, '0'), '.', lpad(abs(try_cast(text as bigint) % 1000000), 6, '0'))
+            when i in (9) then if(get(kinds, i) = 'interval' or schema_of_variant(fields[i]) = 'OBJECT<hours: BIGINT, micros: BIGINT, months: BIGINT>', concat('P', try_variant_get(fields[i], '$.months', 'bigint'), 'MT', try_variant_get(fields[i], '$.hours', 'bigint'), 'H', cast(try_variant_get(fields[i], '$.micros', 'bigint') / 1000000bd as decimal(25,6)), 'S'), if(
                 text rlike '^P(?=[-+0-9T])([-+]?[0-9]+Y)?([-+]?[0-9]+M)?([-+]?[0-9]+W)?([-+]?[0-9]+D)?(T(?=[-+0-9])([-+]?[0-9]+H)?([-+]?[0-9]+M)?([-+]?[0-9]+([.][0-9]{1,6})?S)?)?$',
                 concat('P', 12 * try_cast(coalesce(nullif(regexp_extract(text, '^P[^T]*?([-+]?[0-9]+)Y', 1), ''), '0') as decimal(20,0)) + try_cast(coalesce(nullif(regexp_extract(text, '^P[^T]*?([-+]?[0-9]+)M', 1), ''), '0') as decimal(20,0)), 'MT', 168 * try_cast(coalesce(nullif(regexp_extract(text, '^P[^T]*?([-+]?[0-9]+)W', 1), ''), '0') as decimal(20,0)) + 24 * try_cast(coalesce(nullif(regexp_extract(text, '^P[^T]*?([-+]?[0-9]+)D', 1), ''), '0') as decimal(20,0)) + try_cast(coalesce(nullif(regexp_extract(text, 'T.*?([-+]?[0-9.]+)H', 1), ''), '0') as decimal(20,0)), 'H', cast(60 * try_cast(coalesce(nullif(regexp_extract(text, 'T.*?([-+]?[0-9.]+)M', 1), ''), '0') as decimal(20,0)) + try_cast(coalesce(nullif(regexp_extract(text, 'T.*?([-+]?[0-9.]+)S', 1), ''), '0') as decimal(26,6)) as decimal(30,6)), 'S'),
                 null
             ))
-            when i in (10) then if(get(kinds, i) = 'timeTz', concat(try_variant_get(fields[i], '$.time', 'string'), if(try_variant_get(fields[i], '$.offset', 'string') like '-%', '', '+'), regexp_replace(try_variant_get(fields[i], '$.offset', 'string'), '(:00)?([.]0*)?$', '')), if(
+            when i in (11, 13) then if(get(kinds, i) = 'timeTz', concat(try_variant_get(fields[i], '$.time', 'string'), if(try_variant_get(fields[i], '$.offset', 'string') like '-%', '', '+'), regexp_replace(try_variant_get(fields[i], '$.offset', 'string'), '(:00)?([.]0*)?$', '')), if(
                 text rlike '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$',
                 concat(regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 1), ':', lpad(regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 2), 2, '0'), '.', rpad(regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 3), 6, '0'), case when regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 4) = 'Z' then '+00:00' when regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 5) = '' then '' else concat(regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 5), ':', lpad(regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 6), 2, '0'), if(regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 7) in ('', '00'), '', concat(':', regexp_extract(text, '^(\\d\\d:\\d\\d)(?::(\\d\\d)(?:[.](\\d{1,6})0*)?)?(?:(Z)|([-+]\\d\\d)(?::?(\\d\\d)(?::?(\\d\\d))?)?)?$', 7)))) end),
                 null
             ))
-            when i in (11) then case when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '+294247-' then 'infinity' when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '-290308-' then '-infinity' else coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text) end
+            when i in (14) then case when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '+294247-' then 'infinity' when left(coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text), 8) = '-290308-' then '-infinity' else coalesce(try_variant_get(fields[i], '$.timestamp', 'string'), text) end
             else text
         end),
         texts
@@ -189,7 +201,7 @@ from (
 select
     *,
     if(
-        schema_of_variant(fields[0]) = 'DOUBLE' or schema_of_variant(fields[4]) like 'D%' or schema_of_variant(fields[7]) like 'D%' or schema_of_variant(fields[8]) like 'D%' or schema_of_variant(fields[9]) like 'D%' or schema_of_variant(fields[10]) like 'D%',
+        schema_of_variant(fields[0]) = 'DOUBLE' or schema_of_variant(fields[4]) like 'D%' or schema_of_variant(fields[8]) like 'D%' or schema_of_variant(fields[9]) like 'D%' or schema_of_variant(fields[10]) like 'D%' or schema_of_variant(fields[11]) like 'D%' or schema_of_variant(fields[12]) like 'D%' or schema_of_variant(fields[13]) like 'D%',
         transform(fields, (field, i) -> case
             when i in (0) and schema_of_variant(field) = 'DOUBLE' then coalesce(
         get(filter(
@@ -198,7 +210,7 @@ select
         ), 0),
         '{a number whose digits cannot be found in the record}'
     )
-            when i in (4, 7, 8, 9, 10) and schema_of_variant(field) like 'D%' then coalesce(
+            when i in (4, 8, 9, 10, 11, 12, 13) and schema_of_variant(field) like 'D%' then coalesce(
         get(filter(
             array(array_join(array_distinct(regexp_extract_all(substring(record, locate('"payload"', record)), concat('"(?iu:\\Q', replace(names[i], '\\E', ''), '\\E)"\\s*:\\s*(-?[0-9][-+.0-9eE]*|NaN|[-+]?Infinity)'))), ' ')),
             digits -> try_cast(digits as double) = cast(field as double)
@@ -222,8 +234,8 @@ from (
 -- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
 select
     *,
-    array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'json', 'span', 'time', 'clock', 'until') as names,
-    if(map_keys(payload) in (array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'json', 'span', 'time', 'clock', 'until'), array('ID', 'WHATEVER', 'BYTES', 'LIST', 'TEXT', 'HEX', 'BASE64', 'JSON', 'SPAN', 'TIME', 'CLOCK', 'UNTIL')), null, map_keys(payload)) as field_names,
+    array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'parts', 'json', 'span', 'time', 'clock', 'short', 'hour', 'until') as names,
+    if(map_keys(payload) in (array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'parts', 'json', 'span', 'time', 'clock', 'short', 'hour', 'until'), array('ID', 'WHATEVER', 'BYTES', 'LIST', 'TEXT', 'HEX', 'BASE64', 'PARTS', 'JSON', 'SPAN', 'TIME', 'CLOCK', 'SHORT', 'HOUR', 'UNTIL')), null, map_keys(payload)) as field_names,
     transform(field_names, name -> lower(name)) as lower_names
 from (
 select

@@ -32,10 +32,13 @@ select
     `text`,
     `hex`,
     `base64`,
+    `parts`,
     `json`,
     `span`,
     `time`,
     `clock`,
+    `short`,
+    `hour`,
     `until`,
     _change_type,
     _change_sequence,
@@ -100,8 +103,8 @@ from (
                     select *, case
                         when _change_fields is null then cast(array() as array<string>)
                         when substring(_change_fields, length(letters) + 1, 1) = '=' then from_json(substring(_change_fields, length(letters) + 2), 'array<string>')
-                        when substring(_change_fields, length(letters) + 2) = 'id' then array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'json', 'span', 'time', 'clock', 'until')
-                        else transform(array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'json', 'span', 'time', 'clock', 'until'), name -> upper(name))
+                        when substring(_change_fields, length(letters) + 2) = 'id' then array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'parts', 'json', 'span', 'time', 'clock', 'short', 'hour', 'until')
+                        else transform(array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'parts', 'json', 'span', 'time', 'clock', 'short', 'hour', 'until'), name -> upper(name))
                     end as names
                     from (
                         select
@@ -122,7 +125,7 @@ from (
                         lower(name) as name,
                         name as spelled,
                         case
-                            when lower(name) in ('whatever', 'json') then 'any'
+                            when lower(name) in ('whatever', 'json', 'short') then 'any'
                             when substring(letters, 2 * i + 1, 2) = 'VO' then 'null'
                             when substring(letters, 2 * i + 1, 2) = 'ST' then 'text'
                             when substring(letters, 2 * i + 1, 2) = 'BI' then 'whole number'
@@ -130,10 +133,10 @@ from (
                             when substring(letters, 2 * i + 1, 2) = 'BO' then 'boolean'
                             else 'json'
                         end as form,
-                        array_contains(array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'json', 'span', 'time', 'clock', 'until'), lower(name)) as is_declared
+                        array_contains(array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'parts', 'json', 'span', 'time', 'clock', 'short', 'hour', 'until'), lower(name)) as is_declared
                     )),
                     transform(
-                        if(_change_fields is null, array(), array_except(array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'json', 'span', 'time', 'clock', 'until'), transform(names, name -> lower(name)))),
+                        if(_change_fields is null, array(), array_except(array('id', 'whatever', 'bytes', 'list', 'text', 'hex', 'base64', 'parts', 'json', 'span', 'time', 'clock', 'short', 'hour', 'until'), transform(names, name -> lower(name)))),
                         name -> struct('column' as kind, name as name, cast(null as string) as spelled, 'missing' as form, true as is_declared)
                     ),
                     filter(
@@ -185,10 +188,13 @@ from (
                     if(_change_type = 'delete', null, `text`) as `text`,
                     if(_change_type = 'delete', null, `hex`) as `hex`,
                     if(_change_type = 'delete', null, `base64`) as `base64`,
+                    if(_change_type = 'delete', null, `parts`) as `parts`,
                     if(_change_type = 'delete', null, `json`) as `json`,
                     if(_change_type = 'delete', null, `span`) as `span`,
                     if(_change_type = 'delete', null, `time`) as `time`,
                     if(_change_type = 'delete', null, `clock`) as `clock`,
+                    if(_change_type = 'delete', null, `short`) as `short`,
+                    if(_change_type = 'delete', null, `hour`) as `hour`,
                     if(_change_type = 'delete', null, `until`) as `until`,
                     _change_sequence,
                     _change_time,
@@ -246,10 +252,10 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
-    'reconcile.declaration' = '{"columns": "2fefebd0890406c60c5acf219c047fb3", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+    'reconcile.declaration' = '{"columns": "4c2ce4d3813efca649a45e0181079e41", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
 )
 as
-select `id`, `whatever`, `bytes`, `list`, `text`, `hex`, `base64`, `json`, `span`, `time`, `clock`, `until`, _change_sequence, _change_time, _change_batch, _deleted
+select `id`, `whatever`, `bytes`, `list`, `text`, `hex`, `base64`, `parts`, `json`, `span`, `time`, `clock`, `short`, `hour`, `until`, _change_sequence, _change_time, _change_batch, _deleted
 from reconcile_fold_da2f7fd25744;
 
 select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
@@ -304,13 +310,13 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '1ae9a18c7d030bda3aa53456380fd248')
+tblproperties ('reconcile.definition' = '6c09914e20dcac9d26fe8c2e2f6ff7db')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = 'faa4f767db95cf7cbafb848ed49d33f1')
+tblproperties ('reconcile.definition' = '3f215f43739106b5525ad84c83a87b92')
 as
 select
     `id`,
@@ -320,10 +326,13 @@ select
     `text`,
     `hex`,
     `base64`,
+    `parts`,
     `json`,
     `span`,
     `time`,
     `clock`,
+    `short`,
+    `hour`,
     `until`
 from `demo`.`orders__base`
 where
