@@ -82,6 +82,7 @@ class Shape:
     staging: str = STAGING
     schema: str = "demo"
     catalogs: Mapping[str, str] = field(default_factory=dict)  # the session's settings of them
+    database: str | None = None  # the catalog of the target, of dbt-databricks
 
     @property
     def sql(self) -> str:
@@ -210,8 +211,9 @@ class Life:
     """A model of some shape in a recorded warehouse, phase by phase."""
 
     def __init__(
-        self, shape: Shape, replaced: Mapping[str, Mapping[str, str]] | None = None, package: Path = PACKAGE
-    ) -> None:
+        self, shape: Shape, replaced: Mapping[str, Mapping[str, str]] | None = None, package: Path = PACKAGE,
+        own_macros: str = "",
+    ) -> None:  # fmt: skip
         self.shape, self.warehouse = shape, Recorder()
         if shape.file_format == "iceberg":
             self.warehouse.catalog = "org.apache.iceberg.spark.SparkSessionCatalog"
@@ -226,6 +228,8 @@ class Life:
             replaced=replaced,
             variables=variables,
             package=package,
+            database=shape.database,
+            own_macros=own_macros,
         )
         self.project.source(shape.staging.rpartition(".")[0], "shop_changes")
         columns = {
@@ -234,7 +238,8 @@ class Life:
         }
         self.project.model("orders", shape.sql, columns, config={})
         self.project.node("orders")["description"] = "What people order."
-        self.warehouse.has(shape.staging, reconcile__last_batch="9")
+        self.staging = f"{shape.database}.{shape.staging}" if shape.database else shape.staging
+        self.warehouse.has(self.staging, reconcile__last_batch="9")
         more = {"_row_id": "string"} if shape.row_ids or shape.source == ORACLE else {}
         more |= {"_range": "struct<...>"} if shape.source == BIGTABLE else {}
         more |= {"_change_table": "string"} if shape.source in (ORACLE, MYSQL, POSTGRESQL, SQLSERVER) else {}
@@ -255,7 +260,7 @@ class Life:
         cut = {**self.shape.snapshot, **said}
         self.warehouse.staged = batch = cut.pop("batch")
         said_of_staging = {"reconcile__last_batch": "9", "reconcile__snapshot_append": "beside-0/1/2"}
-        self.warehouse.has(self.shape.staging, **said_of_staging)
+        self.warehouse.has(self.staging, **said_of_staging)
         self.warehouse.answers |= {
             "as unreadable, min(_change_error)": {"unreadable": 0, "reason": None},
             "where object = '#snapshot' and source = 'snapshot'": {"record": json.dumps(cut), "batch": batch},
