@@ -238,7 +238,7 @@ class Life:
         }
         self.project.model("orders", shape.sql, columns, config={})
         self.project.node("orders")["description"] = "What people order."
-        self.staging = f"{shape.database}.{shape.staging}" if shape.database else shape.staging
+        self.staging = self._named(shape.staging)
         self.warehouse.has(self.staging, reconcile__last_batch="9")
         more = {"_row_id": "string"} if shape.row_ids or shape.source == ORACLE else {}
         more |= {"_range": "struct<...>"} if shape.source == BIGTABLE else {}
@@ -267,6 +267,9 @@ class Life:
             "where object = '#snapshot of ": {"rows": cut["rows"]},
             "select min(batch) from": {"first": 2},
         }
+
+    def _named(self, name: str) -> str:
+        return f"{self.shape.database}.{name}" if self.shape.database else name
 
     def _kept(self) -> dict[str, str]:
         own = {"_change_sequence": "string", "_change_time": "timestamp", "_change_batch": "bigint"}
@@ -350,7 +353,7 @@ class Life:
         self.warehouse.purges = {self.shape.object: 2}
         # Of the copy of a history the ledger does not show which batches it has.
         said = {"reconcile__base_snapshot": "2"} if self.shape.materialized == "history" else {}
-        self.warehouse.has(self.shape.meta["base_snapshot"], **said)
+        self.warehouse.has(self._named(self.shape.meta["base_snapshot"]), **said)
 
     @property
     def _node(self) -> dict[str, Any]:
