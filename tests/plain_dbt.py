@@ -359,7 +359,7 @@ class PlainProject:
         if "." in relation.schema:
             return None  # dbt-spark notes what Spark lists in such a schema under the schema without its catalog
         if self.database:
-            # Without a database, dbt-databricks looks in the old metastore. It keeps no text of Spark's about a relation.
+            # Without a database, dbt-databricks looks in the old metastore. It keeps no text about a relation.
             found = self.warehouse.relation_type(f"{relation.database}.{relation.schema}", relation.identifier)
             return replace(relation, type=found) if found else None
         found = self.warehouse.relation_type(relation.schema, relation.identifier)

@@ -1,11 +1,10 @@
-"""What the package sends by dbt-databricks, and the list of statements for Databricks; nothing here ran on Databricks."""
+"""What the package sends by dbt-databricks, and the list of statements; nothing of it ran on Databricks."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from plain_dbt import PACKAGE, CompilerError, PlainProject, Relation
@@ -20,6 +19,7 @@ PAGE = (PACKAGE / "docs" / "internals" / "databricks_statements.md").read_text()
 OVERRIDES = (PACKAGE / "docs" / "operations" / "databricks.md").read_text()
 OF_DELTA = [name for name, shape in SHAPES.items() if shape.file_format == "delta" and not shape.catalogs]
 TABLE = r"`[^`]+`(?:\.`[^`]+`){1,2}"
+BASE = "create or replace table `main`.`demo`.`orders__base`"
 VIEW = r"reconcile_[a-z]+_[0-9a-f]{12}"
 
 
@@ -103,12 +103,16 @@ def test_each_row_of_the_list_says_where_it_was_read() -> None:
 def accepted(statement: str) -> None:
     """Demand that a statement is one that the list says Databricks takes."""
     found = kind(statement)
-    assert found in INSTEAD or (SENT | RARELY)[found][0] == "as it is", f"Databricks does not take it: {statement[:200]}"
+    assert found in INSTEAD or (SENT | RARELY)[found][0] == "as it is", (
+        f"Databricks does not take it: {statement[:200]}"
+    )
 
 
 def without_spark(statements: list[str]) -> list[str]:
     """Return statements of the form for Spark in that for Databricks, as far as the list lets them differ."""
-    cached = re.compile(r"cache (?:lazy )?table (\S+) as\nselect \*\nfrom \(\n(.*)\n\)\nwhere '[^']*' is not null", re.S)
+    cached = re.compile(
+        r"cache (?:lazy )?table (\S+) as\nselect \*\nfrom \(\n(.*)\n\)\nwhere '[^']*' is not null", re.S
+    )
     temporary = [cached.sub(r"create or replace temporary view \1 as\n\2", sql) for sql in statements]
     return [DIGEST.sub("<digest>", sql) for sql in temporary if not re.match("set .", sql)]
 
@@ -243,7 +247,7 @@ def test_a_name_of_two_parts_is_in_the_catalog_of_the_target() -> None:
 def test_a_base_table_lies_where_its_model_says() -> None:
     life = Life(on_databricks(SHAPES["mysql_documented"]))
     life.project.context["location_clause"] = lambda: pytest.fail("dbt-databricks' macro has another signature")
-    (base,) = (sql for sql in life.statements("first run") if sql.startswith("create or replace table `main`.`demo`.`orders__base`"))
+    (base,) = (sql for sql in life.statements("first run") if sql.startswith(BASE))
     assert "\n    location '/lake/orders'\n" in base
     asked = Life(on_databricks(thing(config={"location_root": "/it's"})))
     asked.project.run("orders")
@@ -269,8 +273,8 @@ SETTINGS = {"LEGACY_TIME_PARSER_POLICY": "LEGACY", "spark.sql.caseSensitive": "t
 
 def setting(name: str) -> Refusal:
     says = (
-        f"This Spark session has {name} set to {SETTINGS[name]}, which changes the meaning of this package's SQL: remove "
-        "the setting where the session gets its configuration, and run again."
+        f"This Spark session has {name} set to {SETTINGS[name]}, which changes the meaning of this package's SQL: "
+        "remove the setting where the session gets its configuration, and run again."
     )
     return Refusal(run(lambda: with_setting(name, SETTINGS[name])), [says], SENTENCE)
 
@@ -290,7 +294,14 @@ def test_a_setting_that_changes_nothing_is_taken() -> None:
 
 # --- what a project overrides -----------------------------------------------------------------------------------------
 
-OWN = "{%- macro NAME__cached(name, query, lazy=false) -%}create temporary table {{ name }} as {{ query }}{%- endmacro -%}"
+OWN = """{%- macro NAME__cached(name, query, lazy=false) -%}
+  {{ return('create temporary table ' ~ name ~ ' as ' ~ query) }}
+{%- endmacro -%}
+"""
+OWNED = """{%- macro default__format_properties(file_format) -%}
+  {{ return(dict(reconcile.default__format_properties(file_format), owner='shop')) }}
+{%- endmacro -%}
+"""
 
 
 @pytest.mark.parametrize(
@@ -321,8 +332,7 @@ def test_a_model_is_built_by_the_projects_own_form() -> None:
 
 
 def test_an_own_form_calls_the_packages() -> None:
-    own = "{%- macro default__format_properties(file_format) -%}{{ return(dict(reconcile.default__format_properties(file_format), owner='shop')) }}{%- endmacro -%}"
-    life = Life(thing(ORACLE), own_macros=own)
+    life = Life(thing(ORACLE), own_macros=OWNED)
     life.project.run("orders")
     made = [sql for sql in life.warehouse.statements if sql.startswith("create or replace table")]
     assert made and all("'owner' = 'shop'" in sql for sql in made)
