@@ -197,7 +197,7 @@ class PlainProject:
         self.printed: list[str] = []
         self._texts: dict[str, str] = {}
         self.context = self._globals()
-        self.macros = Macros(self.context, package, replaced)
+        self.macros = self._forms = Macros(self.context, package, replaced)
         self._own_macros = _macros_of(own_macros, self.context)
         for file in sorted((package / "models" / "monitoring").glob("*.sql")):
             self._add(f"model.reconcile.{file.stem}", file.read_text(), {}, {})
@@ -383,7 +383,7 @@ class PlainProject:
     def _dispatch(self, name: str, namespace: str) -> Callable[..., Any]:
         assert namespace == "reconcile", f"{name} is dispatched in another namespace: {namespace}"
         types = ("databricks", "spark") if self.database else ("spark",)
-        return self.macros.dispatched(name, types, self._own_macros)
+        return self._forms.dispatched(name, types, self._own_macros)
 
     def _depends(self, unique_id: str) -> None:
         nodes = self.context["model"].get("depends_on", {"nodes": []})["nodes"]
