@@ -36,6 +36,7 @@ CONFIG = {
     "meta": "the options in the next table",
     "tblproperties": "table properties of the base table",
     "partition_by": "partition columns of the base table; cannot be combined with `buckets`",
+    "location_root": "as in dbt: the directory in which the base table lies, under the name of the model",
     "full_refresh": "as in dbt: `true` rebuilds the model in each run",
     "persist_docs": "as in dbt: `relation` and `columns` write the descriptions as comments of the view",
     "grants": "as in dbt",

@@ -73,7 +73,7 @@ class Relation:
         return replace(self, **(path or {}), type=type or self.type)
 
     def __str__(self) -> str:
-        return f"{self.schema}.{self.identifier}"
+        return ".".join(part for part in (self.database, self.schema, self.identifier) if part)
 
 
 class Warehouse(Protocol):
@@ -132,23 +132,38 @@ class Macros:
             for found, planted in left.pop(str(file.relative_to(package)), {}).items():
                 assert text.count(found) == 1, f"{file.name} has changed: plant this bug anew where now is {found!r}"
                 text = text.replace(found, planted)
-            code, names = _compiled(text)
-            template = jinja2.Template.from_code(_environment, code, context)
-            module = template.make_module(context, shared=True)
-            self._macros |= {name: getattr(module, f"macro__{name}") for name in names}
+            self._macros |= _macros_of(text, context)
         assert not left, f"no such files: {left}"
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name not in self._macros:
             raise AttributeError(f"the package has no macro {name}")
+        return functools.partial(_call, self._macros[name])
 
-        def call(*given: Any, **named: Any) -> Any:
-            try:
-                return str(self._macros[name](*given, **named))
-            except _Returned as returned:
-                return returned.args[0]
+    def dispatched(self, name: str, types: Sequence[str], own: Mapping[str, Any]) -> Callable[..., Any]:
+        """Return the form of a macro that dbt takes: a project's own form before the package's, of the first type.
 
-        return call
+        `own`: the macros of the project; `types`: the adapter, and those that it is built upon.
+        """
+        for macros in (own, self._macros):
+            for prefix in (*types, "default"):
+                if form := macros.get(f"{prefix}__{name}"):
+                    return functools.partial(_call, form)
+        raise CompilerError(f"In dispatch: No macro named '{name}' found")
+
+
+def _macros_of(text: str, context: dict[str, Any]) -> dict[str, Any]:
+    code, names = _compiled(text)
+    template = jinja2.Template.from_code(_environment, code, context)
+    module = template.make_module(context, shared=True)
+    return {name: getattr(module, f"macro__{name}") for name in names}
+
+
+def _call(macro: Any, *given: Any, **named: Any) -> Any:
+    try:
+        return str(macro(*given, **named))
+    except _Returned as returned:
+        return returned.args[0]
 
 
 def _return(value: Any = None) -> None:
@@ -163,21 +178,27 @@ def _raise_compiler_error(message: str, node: Any = None) -> None:
 
 
 class PlainProject:
-    """A project that installs the package, its models in `schema`."""
+    """A project that installs the package, its models in `schema`.
+
+    `database`: the catalog of the target, of the adapter dbt-databricks; `own_macros`: what the project's own folder of
+    macros holds.
+    """
 
     def __init__(
         self, warehouse: Warehouse, schema: str, *, file_format: str = "delta",
         replaced: Mapping[str, Mapping[str, str]] | None = None, variables: Mapping[str, Any] | None = None,
-        package: Path = PACKAGE,
+        package: Path = PACKAGE, database: str | None = None, own_macros: str = "",
     ) -> None:  # fmt: skip
         self.warehouse, self.schema, self.file_format = warehouse, schema, file_format
+        self.database, self._own_macros = database, {}
         self.graph: dict[str, Any] = {"nodes": {}, "sources": {}}
         self.variables = dict(variables or {})
         self.logged: list[str] = []
         self.printed: list[str] = []
         self._texts: dict[str, str] = {}
         self.context = self._globals()
-        self.macros = Macros(self.context, package, replaced)
+        self.macros = self._forms = Macros(self.context, package, replaced)
+        self._own_macros = _macros_of(own_macros, self.context)
         for file in sorted((package / "models" / "monitoring").glob("*.sql")):
             self._add(f"model.reconcile.{file.stem}", file.read_text(), {}, {})
 
@@ -185,6 +206,7 @@ class PlainProject:
         adapter = SimpleNamespace(
             get_column_schema_from_query=self.warehouse.columns,
             get_relation=lambda database, schema, identifier: self._load(Relation(schema, identifier)),
+            dispatch=self._dispatch,
         )
         return {
             "adapter": adapter, "graph": self.graph, "invocation_id": INVOCATION, "execute": True,
@@ -199,7 +221,11 @@ class PlainProject:
             "dbt": SimpleNamespace(default__generate_schema_name=self._schema_name),
             "ref": self._ref, "run_query": self.warehouse.query,
             "selected_resources": [], "should_full_refresh": lambda: self.context["flags"].FULL_REFRESH,
-            "source": self._source, "target": SimpleNamespace(schema=self.schema, profile_name="shop", type="spark"),
+            "source": self._source,
+            "target": SimpleNamespace(
+                schema=self.schema, profile_name="shop", database=self.database,
+                type="databricks" if self.database else "spark",
+            ),
             "tojson": lambda value, sort_keys=False: json.dumps(value, sort_keys=sort_keys),
             "toyaml": lambda value, sort_keys=False: yaml.safe_dump(value, sort_keys=sort_keys),
             "var": lambda name, default=None: self.variables.get(name, default), "zip": zip,
@@ -213,6 +239,7 @@ class PlainProject:
             id_ = f"source.shop.lake.{table}"
             self.graph["sources"][id_] = {
                 "unique_id": id_, "name": table, "schema": schema, "identifier": table, "resource_type": "source",
+                "database": self.database,
             }  # fmt: skip
 
     def model(self, name: str, sql: str, columns: Mapping[str, str | Mapping[str, Any]], **properties: Any) -> None:
@@ -229,7 +256,7 @@ class PlainProject:
         node = {
             "unique_id": id_, "name": name, "alias": name, "schema": self.schema, "resource_type": "model",
             "columns": declared, "config": config, "raw_code": sql, "depends_on": {"nodes": []}, "description": "",
-            "data_tests": list(properties.get("data_tests") or []),
+            "data_tests": list(properties.get("data_tests") or []), "database": self.database,
         }  # fmt: skip
         self.graph["nodes"][id_], self._texts[id_] = node, sql
         # As dbt parses: what the SQL says of the model by `config(...)`, and what it depends on.
@@ -286,7 +313,7 @@ class PlainProject:
         `which`: what dbt is to do; `where`: as in a test's config, where dbt then gives a text for the relation.
         """
         schema, _, name = model.rpartition(".")
-        relation: Any = Relation(schema, name) if schema else self.relation(model)
+        relation: Any = Relation(schema, name, database=self.database) if schema else self.relation(model)
         if where:
             relation = f"(select * from {relation} where {where}) dbt_subquery"
         id_ = f"test.shop.{test}_{model}"
@@ -301,14 +328,14 @@ class PlainProject:
     def relation(self, name: str) -> Relation:
         """Return the relation of a model, as `ref` does."""
         node = self.node(name)
-        return Relation(node["schema"], node["alias"])
+        return Relation(node["schema"], node["alias"], database=node["database"])
 
     # --- what dbt's Jinja knows ---
 
     def _of(self, node: dict[str, Any], execute: bool = True) -> _Within:
         return _Within(self.context, {
             "model": node, "execute": execute, "config": _Config(node["config"]), "said": "",
-            "this": Relation(node["schema"], node["alias"]),
+            "this": Relation(node["schema"], node["alias"], database=self.database),
         })  # fmt: skip
 
     def _render(self, text: str) -> str:
@@ -331,6 +358,10 @@ class PlainProject:
     def _load(self, relation: Relation) -> Relation | None:
         if "." in relation.schema:
             return None  # dbt-spark notes what Spark lists in such a schema under the schema without its catalog
+        if self.database:
+            # Without a database, dbt-databricks looks in the old metastore. It keeps no text about a relation.
+            found = self.warehouse.relation_type(f"{relation.database}.{relation.schema}", relation.identifier)
+            return replace(relation, type=found) if found else None
         found = self.warehouse.relation_type(relation.schema, relation.identifier)
         if not found:
             return None
@@ -342,12 +373,17 @@ class PlainProject:
     def _source(self, source: str, table: str) -> Relation:
         found = self.graph["sources"][f"source.shop.{source}.{table}"]
         self._depends(found["unique_id"])
-        return Relation(found["schema"], found["identifier"])
+        return Relation(found["schema"], found["identifier"], database=found["database"])
 
     def _ref(self, name: str) -> Relation:
         node = self.node(name)
         self._depends(node["unique_id"])
-        return Relation(node["schema"], node["alias"])
+        return Relation(node["schema"], node["alias"], database=node["database"])
+
+    def _dispatch(self, name: str, namespace: str) -> Callable[..., Any]:
+        assert namespace == "reconcile", f"{name} is dispatched in another namespace: {namespace}"
+        types = ("databricks", "spark") if self.database else ("spark",)
+        return self._forms.dispatched(name, types, self._own_macros)
 
     def _depends(self, unique_id: str) -> None:
         nodes = self.context["model"].get("depends_on", {"nodes": []})["nodes"]

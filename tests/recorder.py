@@ -84,7 +84,7 @@ class Recorder:
         if altered:
             self.properties[f"{altered[1]}{altered[2]}".replace("`", "")].update(properties_of(sql))
             return Rows()
-        if sql.startswith("drop view if exists"):
+        if sql.startswith(("drop view if exists", "create or replace temporary view")):
             return Rows()
         registered = re.match(rf"insert into {_NAME} by name\n", sql)
         if registered and registered[2].endswith("__readers"):

@@ -28,7 +28,7 @@ where _change_error is not null
 create or replace table {{ reconcile.qualified(relations.base) }}
 using {{ settings.form.file_format }}
 {{ reconcile.buckets_clause(settings.buckets, stored_key) or partition_cols(label='partitioned by') }}
-{{ location_clause() if not settings.as_of }}
+{{ reconcile.location_of_base() if not settings.as_of }}
 {{ reconcile.properties_clause(reconcile._base_properties(settings)) }}
 as
 {{ reconcile.rows_to_store(rows, settings.form) }}

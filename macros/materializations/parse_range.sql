@@ -30,17 +30,27 @@
       + [reconcile.cached(relations.changes_cache, records)]) }}
 {%- endmacro %}
 
+{#- The statements that set how the session plans what follows. -#}
+{%- macro get_session_statements() -%}
+  {{ return(adapter.dispatch('get_session_statements', 'reconcile')()) }}
+{%- endmacro %}
+
 {#- These settings are needed however the session was configured. Spark takes half a minute to infer filters from the
     source macro's chain of projections, and gains nothing from them. Spark parses and analyzes a cached view that is
     kept as text, with its whole chain, each time the view is read. Hive's metastore keeps the size that a base table
     had when it was made, and by that size Spark would broadcast a table of any size: only sizes that Spark has seen
     count. -#}
-{%- macro get_session_statements() -%}
+{%- macro default__get_session_statements() -%}
   {{ return([
       'set spark.sql.constraintPropagation.enabled = false',
       'set spark.sql.legacy.storeAnalyzedPlanForView = true',
       'set spark.sql.autoBroadcastJoinThreshold = -1',
       'set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m']) }}
+{%- endmacro %}
+
+{#- A SQL warehouse of Databricks refuses the settings of Spark. -#}
+{%- macro databricks__get_session_statements() -%}
+  {{ return([]) }}
 {%- endmacro %}
 
 {%- macro get_uncache_statements(relations) -%}

@@ -3,7 +3,7 @@
 
     Adapters that know databases give the catalog as the `database` of a relation. dbt-spark refuses a database, and its
     users write the catalog before the schema, as `schema: lake.raw`; dbt-spark renders such a name as it is. In Spark's
-    own catalog no schema has a dot in its name. -#}
+    own catalog no schema has a dot in its name. dbt-databricks always has a database, and refuses a dot in a schema. -#}
 
 {#- The parts of a relation's name, not quoted: [schema, table] or [catalog, schema, table]. -#}
 {%- macro name_parts(relation) -%}
@@ -13,10 +13,19 @@
   {{ return(parts) }}
 {%- endmacro %}
 
-{#- Whether the adapter gives the catalog of a relation, or of a node, as its database. Old projects of dbt-spark name
-    the schema there once more. -#}
+{#- Whether the adapter gives the catalog of a relation, or of a node, as its database. -#}
 {%- macro catalog_is_database(relation) -%}
+  {{ return(adapter.dispatch('catalog_is_database', 'reconcile')(relation)) }}
+{%- endmacro %}
+
+{#- Old projects of dbt-spark name the schema once more as the database. -#}
+{%- macro default__catalog_is_database(relation) -%}
   {{ return(true if relation.database and relation.database != relation.schema else false) }}
+{%- endmacro %}
+
+{#- On Databricks, a catalog and a schema in it may have the same name. -#}
+{%- macro databricks__catalog_is_database(relation) -%}
+  {{ return(true if relation.database else false) }}
 {%- endmacro %}
 
 {#- The catalog of a relation; none for the catalog of the session. -#}
@@ -73,9 +82,20 @@
 
 {#- The relation of a name that a user writes as schema.table or catalog.schema.table. -#}
 {%- macro relation_of_name(name) -%}
+  {{ return(adapter.dispatch('relation_of_name', 'reconcile')(name)) }}
+{%- endmacro %}
+
+{%- macro default__relation_of_name(name) -%}
   {%- set parts = (name | string).split('.') -%}
   {%- do reconcile._refuse_name(parts, name) -%}
   {{ return(reconcile._relation(parts)) }}
+{%- endmacro %}
+
+{#- dbt-databricks looks for a relation without a database in the old metastore of the workspace. So a name of two parts
+    is in the catalog of the target. -#}
+{%- macro databricks__relation_of_name(name) -%}
+  {%- set full = target.database ~ '.' ~ name if (name | string).split('.') | length == 2 else name -%}
+  {{ return(reconcile.default__relation_of_name(full)) }}
 {%- endmacro %}
 
 {#- Whether a text is such a name. -#}

@@ -2,6 +2,10 @@
     the models and the ledger are must have the format of the models, and the session's settings must not change what
     the package's SQL means. `catalogs`: their names, none for the session's own. -#}
 {%- macro check_session(file_format, catalogs=[none]) -%}
+  {%- do adapter.dispatch('check_session', 'reconcile')(file_format, catalogs) -%}
+{%- endmacro %}
+
+{%- macro default__check_session(file_format, catalogs=[none]) -%}
   {%- do reconcile._refuse_sql_settings() -%}
   {%- for catalog in catalogs -%}
     {%- if catalog in [none, 'spark_catalog'] or not reconcile.class_of_catalog(catalog) -%}
@@ -10,6 +14,16 @@
       {%- do reconcile._check_catalog(catalog, file_format) -%}
     {%- endif -%}
   {%- endfor -%}
+{%- endmacro %}
+
+{#- On Databricks, every session knows Delta, and a SQL warehouse does not say what its catalogs and extensions are. -#}
+{%- macro databricks__check_session(file_format, catalogs=[none]) -%}
+  {%- if file_format != 'delta' -%}
+    {{ exceptions.raise_compiler_error(
+        'The file_format of the models is ' ~ file_format ~ ', and on Databricks this package builds only tables of Delta: remove the file_format, or set '
+        ~ '`+file_format: delta` in dbt_project.yml.') }}
+  {%- endif -%}
+  {%- do reconcile._refuse_sql_settings() -%}
 {%- endmacro %}
 
 {%- macro _check_own_catalog(file_format) -%}
@@ -46,16 +60,27 @@
 
 {#- The format of a catalog's tables; `otherwise` for the session's own catalog, and for one of an unknown class. -#}
 {%- macro format_of_catalog(catalog, otherwise) -%}
+  {{ return(adapter.dispatch('format_of_catalog', 'reconcile')(catalog, otherwise)) }}
+{%- endmacro %}
+
+{%- macro default__format_of_catalog(catalog, otherwise) -%}
   {%- set class = reconcile.class_of_catalog(catalog) | lower if catalog else '' -%}
   {{ return('iceberg' if 'iceberg' in class else 'delta' if 'delta' in class else otherwise) }}
 {%- endmacro %}
 
-{#- Settings by which the same statement reads literals, names, types or times in another way. -#}
+{#- No setting names the class of a catalog on Databricks, where this package reads and builds only tables of Delta. -#}
+{%- macro databricks__format_of_catalog(catalog, otherwise) -%}
+  {{ return('delta') }}
+{%- endmacro %}
+
+{#- Settings by which the same statement reads literals, names, types or times in another way. The name
+    without a dot is a parameter of Databricks' SQL warehouses, in any case. -#}
 {%- macro _refuse_sql_settings() -%}
   {%- set other = {
       'spark.sql.parser.escapedStringLiterals': 'true', 'spark.sql.parser.quotedRegexColumnNames': 'true', 'spark.sql.caseSensitive': 'true',
-      'spark.sql.timestampType': 'timestamp_ntz', 'spark.sql.legacy.timeParserPolicy': 'legacy'} -%}
-  {%- for row in run_query('set') if other.get(row[0]) == row[1] | lower -%}
+      'spark.sql.timestampType': 'timestamp_ntz', 'spark.sql.legacy.timeParserPolicy': 'legacy',
+      'legacy_time_parser_policy': 'legacy'} -%}
+  {%- for row in run_query('set') if other.get(row[0], other.get(row[0] | lower)) == row[1] | lower -%}
     {{ exceptions.raise_compiler_error(
         'This Spark session has ' ~ row[0] ~ ' set to ' ~ row[1] ~ ", which changes the meaning of this package's SQL: remove the setting where the session "
         ~ 'gets its configuration, and run again.') }}

@@ -1,8 +1,18 @@
 {#- The properties that a format requires of every table of this package, {property: value}. -#}
 {%- macro format_properties(file_format) -%}
+  {{ return(adapter.dispatch('format_properties', 'reconcile')(file_format)) }}
+{%- endmacro %}
+
+{%- macro default__format_properties(file_format) -%}
   {{ return({} if file_format != 'iceberg' else {
       'format-version': '3', 'write.merge.mode': 'merge-on-read', 'write.update.mode': 'merge-on-read',
       'write.delete.mode': 'merge-on-read'}) }}
+{%- endmacro %}
+
+{#- Delta itself knows only this level of isolation, under which `insert_into_ledger` was tried. Databricks takes a weaker
+    one where a table does not name it. -#}
+{%- macro databricks__format_properties(file_format) -%}
+  {{ return({'delta.isolationLevel': 'Serializable'}) }}
 {%- endmacro %}
 
 {#- The same properties as the last clause of a CREATE TABLE, on a line of its own; nothing if there are none. -#}

@@ -205,3 +205,26 @@ def test_what_comes_after_a_generations_beginning_is_newer_whatever_its_place_in
     assert rows(spark, project) == [(1, "of the new log")]
     (row,) = spark.table(f"{project.schema}.things__quarantine").collect()
     assert row._change_error == "source_timestamp, which determines the generation, is missing or unreadable"
+
+
+@pytest.mark.parametrize(
+    ("order", "taken"), [(None, "shop.spark__cached"), (["reconcile", "shop"], "reconcile.default__cached")]
+)
+def test_a_projects_own_form_of_a_macro_is_taken_unless_it_says_otherwise(
+    tmp_path: Path, order: list[str] | None, taken: str
+) -> None:
+    """`dbt parse` renders the model and opens no session."""
+    project = Project(tmp_path / "project", "own_forms")
+    (project.root / "macros").mkdir()
+    (project.root / "macros" / "own.sql").write_text(
+        "{% macro spark__cached(name, query, lazy=false) %}{{ return('own ' ~ name) }}{% endmacro %}"
+    )
+    if order:
+        file = project.root / "dbt_project.yml"
+        dispatch = [{"macro_namespace": "reconcile", "search_order": order}]
+        file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "dispatch": dispatch}))
+    project.model("one", "{{ config(meta={'kept': reconcile.cached('rows', 'select 1')}) }}\nselect 1 as id", {})
+    manifest = project.dbt("parse").result
+    assert manifest.macros["macro.reconcile.cached"].depends_on.macros == [f"macro.{taken}"]
+    kept = manifest.nodes["model.shop.one"].config.meta["kept"]
+    assert kept == "own rows" if taken.startswith("shop") else kept.startswith("cache table rows as\nselect *")

@@ -84,6 +84,7 @@ class Shape:
     staging: str = STAGING
     schema: str = "demo"
     catalogs: Mapping[str, str] = field(default_factory=dict)  # the session's settings of them
+    database: str | None = None  # the catalog of the target, of dbt-databricks
 
     @property
     def sql(self) -> str:
@@ -212,8 +213,9 @@ class Life:
     """A model of some shape in a recorded warehouse, phase by phase."""
 
     def __init__(
-        self, shape: Shape, replaced: Mapping[str, Mapping[str, str]] | None = None, package: Path = PACKAGE
-    ) -> None:
+        self, shape: Shape, replaced: Mapping[str, Mapping[str, str]] | None = None, package: Path = PACKAGE,
+        own_macros: str = "",
+    ) -> None:  # fmt: skip
         self.shape, self.warehouse = shape, Recorder()
         if shape.file_format == "iceberg":
             self.warehouse.catalog = "org.apache.iceberg.spark.SparkSessionCatalog"
@@ -228,6 +230,8 @@ class Life:
             replaced=replaced,
             variables=variables,
             package=package,
+            database=shape.database,
+            own_macros=own_macros,
         )
         self.project.source(shape.staging.rpartition(".")[0], "shop_changes")
         columns = {
@@ -236,7 +240,8 @@ class Life:
         }
         self.project.model("orders", shape.sql, columns, config={})
         self.project.node("orders")["description"] = "What people order."
-        self.warehouse.has(shape.staging, reconcile__last_batch="9")
+        self.staging = self._named(shape.staging)
+        self.warehouse.has(self.staging, reconcile__last_batch="9")
         more = {"_row_id": "string"} if shape.row_ids or shape.source == ORACLE else {}
         more |= {"_range": "struct<...>"} if shape.source == BIGTABLE else {}
         more |= {"_change_table": "string"} if shape.source in (ORACLE, MYSQL, POSTGRESQL, SQLSERVER) else {}
@@ -257,13 +262,16 @@ class Life:
         cut = {**self.shape.snapshot, **said}
         self.warehouse.staged = batch = cut.pop("batch")
         said_of_staging = {"reconcile__last_batch": "9", "reconcile__snapshot_append": "beside-0/1/2"}
-        self.warehouse.has(self.shape.staging, **said_of_staging)
+        self.warehouse.has(self.staging, **said_of_staging)
         self.warehouse.answers |= {
             "as unreadable, min(_change_error)": {"unreadable": 0, "reason": None},
             "where object = '#snapshot' and source = 'snapshot'": {"record": json.dumps(cut), "batch": batch},
             "where object = '#snapshot of ": {"rows": cut["rows"]},
             "select min(batch) from": {"first": 2},
         }
+
+    def _named(self, name: str) -> str:
+        return f"{self.shape.database}.{name}" if self.shape.database else name
 
     def _kept(self) -> dict[str, str]:
         own = {"_change_sequence": "string", "_change_time": "timestamp", "_change_batch": "bigint"}
@@ -347,7 +355,7 @@ class Life:
         self.warehouse.purges = {self.shape.object: 2}
         # Of the copy of a history the ledger does not show which batches it has.
         said = {"reconcile__base_snapshot": "2"} if self.shape.materialized == "history" else {}
-        self.warehouse.has(self.shape.meta["base_snapshot"], **said)
+        self.warehouse.has(self._named(self.shape.meta["base_snapshot"]), **said)
 
     @property
     def _node(self) -> dict[str, Any]:

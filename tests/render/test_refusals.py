@@ -16,6 +16,7 @@ import refusals
 import test_added_columns
 import test_as_of
 import test_catalogs
+import test_databricks
 import test_generations
 import test_monitoring_views
 import test_names
@@ -1636,8 +1637,8 @@ def provoked() -> list[Refusal]:
     of_models = [*map(declared, DECLARED), *READS.values(), *map(changed, CHANGED), *IN_THE_WAY.values()]
     here = [*of_models, *STAGED.values(), *FORMATS.values(), *VIEWS.values(), *NOTED.values(), *rows]
     elsewhere = (
-        test_added_columns, test_as_of, test_catalogs, test_generations, test_names, test_parity_refusals,
-        test_snapshot_refusals,
+        test_added_columns, test_as_of, test_catalogs, test_databricks, test_generations, test_names,
+        test_parity_refusals, test_snapshot_refusals,
     )  # fmt: skip
     return [*here, *(refusal for module in elsewhere for refusal in module.REFUSED)]
 
