@@ -203,8 +203,8 @@ class Recorder:
             return Rows(columns, self.reasons)
         if asked.startswith("select kind, name, is_declared, bool_or("):
             return Rows(("kind", "name", "is_declared", "is_missing", "was_present"), self.notes)
-        if asked.startswith("select name, count(*) as zero_dates\n"):
-            return Rows(("name", "zero_dates"), self.zero_dates)
+        if asked.startswith("select _change_zero_date, count(*) as zero_dates\n"):
+            return Rows(("_change_zero_date", "zero_dates"), self.zero_dates)
         if asked.startswith("select decode(unhex(name)"):
             names = re.findall("'([0-9A-F,]*)'", asked)[0].split(",")
             return Rows(("name",), [(name,) for name in sorted(bytes.fromhex(name).decode() for name in names)])

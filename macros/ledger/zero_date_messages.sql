@@ -11,11 +11,12 @@
   {{ return(['zero dates that became NULL: ' ~ columns | join(', ')]) }}
 {%- endmacro %}
 
+{#- The prefix of the name is reserved: the model may have a column of any other name. -#}
 {%- macro _zero_dates_by_column(relations) -%}
-select name, count(*) as zero_dates
+select _change_zero_date, count(*) as zero_dates
 from {{ relations.changes_cache }}
-lateral view explode(_change_zero_dates) as name
+lateral view explode(_change_zero_dates) zero_dates as _change_zero_date
 where _change_error is null
-group by name
-order by name
+group by _change_zero_date
+order by _change_zero_date
 {%- endmacro %}

@@ -84,9 +84,9 @@ select
     0 as late
     {%- else %}
     (
-        select count_if(coalesce(happened_at <= {{ comparison.position.taken_at }}, true))
+        select count_if(coalesce(_change_happened_at <= {{ comparison.position.taken_at }}, true))
         from {{ reconcile.qualified(comparison.relations.changes) }}
-        lateral view explode(array(_change_time)) as happened_at
+        lateral view explode(array(_change_time)) as _change_happened_at
         where _change_batch between {{ staged.recent }} and {{ staged.last }}
     ) as late
     {%- endif %}

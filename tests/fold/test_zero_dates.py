@@ -17,7 +17,7 @@ COLUMNS: dict[str, Any] = {
     "seen": {"data_type": "timestamp", **NULL},
     "closed": {"data_type": "timestamp_ntz", **NULL},
     "met": "date",
-    "text": "string",
+    "name": "string",
     "n": "tinyint",
 }
 # How JSON files have one is not known: these are all the forms that they have other dates and moments in.
@@ -68,12 +68,12 @@ def shop(spark: SparkSession) -> Iterator[Shop]:
 
 
 def test_they_are_null_where_the_column_says_so_and_each_run_says_how_many(shop: Shop) -> None:
-    first = [change(n, born=zero, seen=zero, closed=zero, text=zero) for n, zero in enumerate(ZEROS)]
+    first = [change(n, born=zero, seen=zero, closed=zero, name=zero) for n, zero in enumerate(ZEROS)]
     of_all = f"zero dates that became NULL: {len(ZEROS)} of born, {len(ZEROS)} of closed, {len(ZEROS)} of seen"
     assert [said.split("; ", 1)[1] for said in shop.run(*first)] == [of_all] * 2
     rows = {row.id: row for row in shop.memory.rows("zeros.people")}
     assert {tuple(row[name] for name in TEMPORAL) for row in rows.values()} == {(None, None, None)}
-    assert [rows[n].text for n in range(len(ZEROS))] == ZEROS
+    assert [rows[n].name for n in range(len(ZEROS))] == ZEROS
     assert shop.ledger("rebuild", 1) == {3 * len(ZEROS)}
 
     # A record in quarantine is not counted, an update and a copy are; nor is what came as NULL.

@@ -284,3 +284,22 @@ def _brackets(sql: str, at: int) -> str:
         if depth == 0:
             return sql[at : token.end()]
     raise AssertionError(f"no bracket closes that at {at}")
+
+
+# A SELECT from change records, or from rows of a model, has the model's columns beside what a lateral view gives.
+OF_COLUMNS = re.compile(
+    r"\bfrom (?:reconcile_\w+|`[^`]+`\.`[^`]+(?:__changes|__base)`)[^\n]*\n\s*"
+    r"lateral view (?:outer )?\w+\(.*?\)(?:\n\)+)? (?:\w+ )?as ([\w, ]+)$",
+    re.M | re.S,
+)
+
+
+def test_what_a_lateral_view_gives_beside_the_columns_of_a_model_has_a_reserved_name() -> None:
+    names = {
+        name: path.relative_to(GOLDEN)
+        for path in sorted(GOLDEN.rglob("*.sql"))
+        for given in OF_COLUMNS.findall(path.read_text())
+        for name in given.split(", ")
+    }
+    assert "_change_zero_date" in names, "the pattern finds nothing"
+    assert {name: path for name, path in names.items() if not name.startswith("_change_")} == {}

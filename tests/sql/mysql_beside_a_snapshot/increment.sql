@@ -691,12 +691,12 @@ from (
     from reconcile_fold_da2f7fd25744
 );
 
-select name, count(*) as zero_dates
+select _change_zero_date, count(*) as zero_dates
 from reconcile_changes_da2f7fd25744
-lateral view explode(_change_zero_dates) as name
+lateral view explode(_change_zero_dates) zero_dates as _change_zero_date
 where _change_error is null
-group by name
-order by name;
+group by _change_zero_date
+order by _change_zero_date;
 
 alter table `demo`.`orders__base` set tblproperties (
     'reconcile.snapshot_applied' = '2 0000'

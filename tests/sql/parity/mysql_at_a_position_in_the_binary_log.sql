@@ -86,9 +86,9 @@ show tblproperties `lake`.`shop_changes`;
 select
     current_timestamp() >= to_timestamp('2026-11-22T10:00:00Z') + interval '10 minutes' as has_passed,
     (
-        select count_if(coalesce(happened_at <= to_timestamp('2026-11-22T10:00:00Z'), true))
+        select count_if(coalesce(_change_happened_at <= to_timestamp('2026-11-22T10:00:00Z'), true))
         from `demo`.`orders__changes`
-        lateral view explode(array(_change_time)) as happened_at
+        lateral view explode(array(_change_time)) as _change_happened_at
         where _change_batch between 3 and 3
     ) as late;
 
