@@ -1,0 +1,15 @@
+"""Which batches a run reads when its range has a snapshot beside the log."""
+
+from __future__ import annotations
+
+import pytest
+from shapes import SHAPES, Life
+
+
+@pytest.mark.parametrize(("begun", "first"), [(2, 2), (4, 4), (5, 4)], ids=["applied before", "the first", "later"])
+def test_a_range_with_a_snapshot_is_read_whole_also_batches_of_long_before_the_snapshot(begun: int, first: int) -> None:
+    """The range is 4 to 5; from batch `begun` on there may be changes that the snapshot does not contain."""
+    life = Life(SHAPES["postgresql_beside_a_snapshot"])
+    life.warehouse.answers["select min(batch) from"] = {"first": begun}
+    life.statements("first run")
+    assert f"_change_batch between {first} and 5\n" in "\n".join(life.statements("increment"))
