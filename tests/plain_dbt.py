@@ -199,7 +199,7 @@ class PlainProject:
             "dbt": SimpleNamespace(default__generate_schema_name=self._schema_name),
             "ref": self._ref, "run_query": self.warehouse.query,
             "selected_resources": [], "should_full_refresh": lambda: self.context["flags"].FULL_REFRESH,
-            "source": self._source, "target": SimpleNamespace(schema=self.schema, profile_name="shop", type="spark"),
+            "source": self._source, "target": SimpleNamespace(schema=self.schema, name="dev", profile_name="shop", type="spark"),
             "tojson": lambda value, sort_keys=False: json.dumps(value, sort_keys=sort_keys),
             "toyaml": lambda value, sort_keys=False: yaml.safe_dump(value, sort_keys=sort_keys),
             "var": lambda name, default=None: self.variables.get(name, default), "zip": zip,
