@@ -95,8 +95,8 @@ def sentences(staging: str, result: Result, dry_run: bool) -> list[str]:
         )
         if result.quarantined:
             said.append(
-                f"Of these records, {result.quarantined:,} {'are' if dry_run else 'were'} quarantined; only the "
-                "quarantines of the models keep them."
+                f"Among them {'are' if dry_run else 'were'} quarantined records, {result.quarantined:,} if each model "
+                "is counted; only the quarantines of the models keep them."
             )
     else:
         said.append(f"{staging}: nothing to purge.")

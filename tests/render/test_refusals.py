@@ -1291,7 +1291,8 @@ def test_models_register_once_and_again_where_they_read_something_else() -> None
     (asked,) = registering(life)
     assert asked == (
         "select 'lake.shop_changes' as staging, relation, max_by(concat(materialized, ' ', objects), registered_at) as "
-        f"reader, unix_micros(max(registered_at)) as registered_at from {READERS} where ledger = 'demo.reconcile_ledger' group by relation"
+        f"reader, unix_micros(max(registered_at)) as registered_at from {READERS} "
+        "where ledger = 'demo.reconcile_ledger' group by relation"
     )
     # Another model, whether or not this run selects it; what was registered is not written again.
     life.project.model("past", thing(materialized="history", object="shop.past").sql, THINGS)

@@ -944,6 +944,11 @@ def test_what_was_purged_is_said_and_what_was_not():
     assert maintain.sentences("lake.changes", result, dry_run=True)[0].startswith(
         "lake.changes: would be purged up to batch 3,980 ("
     )
+    result.quarantined = 1200
+    assert maintain.sentences("lake.changes", result, dry_run=False)[1] == (
+        "Among them were quarantined records, 1,200 if each model is counted; only the quarantines of the models keep "
+        "them."
+    )
     assert maintain.sentences("lake.changes", Result(0, 0, 1, []), dry_run=False) == ["lake.changes: nothing to purge."]
 
 

@@ -44,7 +44,7 @@ class Result:
     records: int
     models: int
     kept_back: list[KeptBack]
-    quarantined: int = 0  # of the records, those that a model has quarantined
+    quarantined: int = 0  # of the records, those that models have quarantined, counted for each model
     snapshots: list[str] = field(default_factory=list)
     kept_objects: dict[str, list[StagedObject]] = field(default_factory=dict)
 
@@ -82,11 +82,9 @@ class _Begun:
         """Raises UsageError for a text that this job has not written."""
         try:
             said = json.loads(text)
-            return cls(
-                str(said["id"]), int(said["batch"]),
-                *({str(of): int(n) for of, n in said[part].items()} for part in ("marks", "before")),
-                [(ledger, staging) for ledger, staging in said["ledgers"]],
-            )  # fmt: skip
+            marks, before = ({str(of): int(n) for of, n in said[part].items()} for part in ("marks", "before"))
+            ledgers = [(ledger, staging) for ledger, staging in said["ledgers"]]
+            return cls(str(said["id"]), int(said["batch"]), marks, before, ledgers)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UsageError(
                 f"The property reconcile.{_BEGUN} of the staging table {table} is {text[:80]!r}, which this job has "
