@@ -19,6 +19,7 @@ from typing import Any
 
 import maintain
 import pytest
+from reconcile_jobs import log_snapshots
 from reconcile_jobs.process.errors import Fault, UsageError
 from reconcile_jobs.retention.plan import (
     Account,
@@ -775,9 +776,24 @@ def test_records_in_no_batch_are_neither_counted_nor_deleted(tables: Any):
     assert staged.count("batch BETWEEN 1 AND 3") == 3 and "<=" not in staged
 
 
-def test_an_object_of_which_all_records_are_purged_is_known(tables: Any):
+def test_a_snapshot_of_an_object_of_which_all_records_are_purged_is_staged(monkeypatch: pytest.MonkeyPatch):
     properties = {f"purged.{md5('orders')}": "3", f"purged.{md5('lines')}": "0"}
     assert [is_purged(properties, name) for name in ("orders", "lines", "stock")] == [True, False, False]
+    monkeypatch.setattr(log_snapshots, "kept", lambda spark, table: properties)
+    rows: Any = SimpleNamespace(collect=lambda: [SimpleNamespace(object="other")])
+    rows.where = rows.select = lambda *_: rows
+    rows.distinct = lambda: rows
+    spark: Any = SimpleNamespace(table=lambda name: rows)
+
+    def meant(name: str) -> str:
+        job: Any = SimpleNamespace(staging=STAGING, object=name)
+        caller: Any = SimpleNamespace(say=None, progress=None)
+        return log_snapshots._Run(spark, job, caller)._object_of({})
+
+    assert [meant(name) for name in ("orders", "other")] == ["orders", "other"]
+    for name in ("lines", "stock"):
+        with pytest.raises(UsageError, match=rf"lake\.changes has no records of {name}: --object names a table as"):
+            meant(name)
 
 
 # --- beside runs ------------------------------------------------------------------------------------------------------
