@@ -277,7 +277,7 @@ def test_a_stream_that_is_purged_until_it_is_empty_is_no_new_table(shop: Shop) -
 
 
 @pytest.mark.soak
-def test_quarantined_records_stay_and_are_applied_by_a_rebuild_that_can_or_go_when_somebody_says_so(shop: Shop) -> None:
+def test_quarantined_records_stay_or_go_when_somebody_says_so(shop: Shop) -> None:
     shop.append(k1="one")
     shop.append(k1="two")
     bad = event("postgresql", {"id": "word", "name": "x"}, "UPDATE", metadata={"lsn": "0/FF"})
