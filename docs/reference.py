@@ -77,9 +77,9 @@ VARIABLES = {
     "with `none`, the name of the model's own schema followed by `_as_of`",
     "reconcile_broadcast_records": "up to this number of records, Spark broadcasts the records of a range to the base "
     "table. They must fit in memory",
-    "reconcile_register_models": "with `false`, runs do not register their models with staging tables, for example "
-    "because dbt may not write there. [`maintain.py`](../operations/maintenance.md) then does not know these models: "
-    "do not purge such a staging table with it",
+    "reconcile_register_models": "runs register their models with a staging table that "
+    "[`maintain.py`](../operations/maintenance.md) purges. With `false` they do not; with a list of names of targets, "
+    "only the runs of these targets do, for example `[prod]`. The job does not know models that do not register",
     "reconcile_stalled_after": "`reconcile_lag` reports a watermark as stalled if it has not moved for this time",
 }
 ENVIRONMENT = {

@@ -18,15 +18,17 @@ from reconcile_jobs.staging import TableName
 
 _EPILOG = """
 The job deletes (purges) records from a staging table that are older than --keep, up to the last batch that all
-registered models have applied. Models register when their project runs: `dbt run` writes them into the table
-<staging>__readers. The job asks the ledger and the base table of each model what was applied. It names the models that
-keep the purge back.
+registered models have applied. The first call makes the table <staging>__readers. Then run `dbt run` in every project
+that reads the staging table: each run writes the models of its project into this table. The job asks the ledger and the
+base table of each model what was applied. It names the models that keep the purge back.
 
 Before the purge the job copies the base table of each model to <model>__snapshot. Later rebuilds begin with this copy.
-Rows of the object #cut, records of objects that no model reads, and records of snapshots stay.
+Records that a model has quarantined keep the purge back too: a rebuild with corrected declarations can apply them. With
+--purge-quarantined they go. Rows of the object #cut, records of objects that no model reads, and records of snapshots
+stay.
 
 If the job ends early, run the same command again. Standard output is one line of JSON: staging, purged_up_to (null:
-nothing was purged), records, models, kept_back_by, snapshots, dry_run.
+nothing was purged), records, quarantined, models, kept_back_by, snapshots, dry_run.
 """
 
 
@@ -47,10 +49,16 @@ def main(words: list[str], console: Console) -> None:
         help="the age up to which all records stay, by appended_at: 30d, 12h, 30m or 90s",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be purged")
+    parser.add_argument(
+        "--purge-quarantined",
+        action="store_true",
+        help="also delete records that a model has quarantined: no rebuild can apply them any more",
+    )
     options = parser.parse_args(words)
     staging = TableName.parse(options.staging)
     tables = Tables(session.start(f"maintain {staging}"), staging)
-    result = Purge(tables, staging, options.keep, console.say).run(options.dry_run)
+    purge = Purge(tables, staging, options.keep, console.say, with_quarantined=options.purge_quarantined)
+    result = purge.run(options.dry_run)
     for sentence in sentences(str(staging), result, options.dry_run):
         console.say(sentence)
     console.result(
@@ -58,6 +66,7 @@ def main(words: list[str], console: Console) -> None:
             "staging": str(staging),
             "purged_up_to": result.batch or None,
             "records": result.records,
+            "quarantined": result.quarantined,
             "models": result.models,
             "kept_back_by": [_as_json(one) for one in result.kept_back],
             "snapshots": result.snapshots,
@@ -84,6 +93,11 @@ def sentences(staging: str, result: Result, dry_run: bool) -> list[str]:
             f"{staging}: {done} up to batch {result.batch:,} ({_counted(result.records, 'record')}, applied by all "
             f"{_counted(result.models, 'model')} that need them)."
         )
+        if result.quarantined:
+            said.append(
+                f"Among them {'are' if dry_run else 'were'} quarantined records, {result.quarantined:,} if each model "
+                "is counted; only the quarantines of the models keep them."
+            )
     else:
         said.append(f"{staging}: nothing to purge.")
     if result.kept_back:

@@ -300,7 +300,7 @@ class MemoryProject(PlainProject):
     """A project whose tables are in memory."""
 
     def __init__(self, memory: Memory, schema: str, replaced: Mapping[str, Mapping[str, str]] | None = None) -> None:
-        # Of a purge by the job nothing is in memory, and a registration would take two statements of each project.
+        # The job purges nothing in memory, so nobody asks which models are registered.
         super().__init__(memory, schema, replaced=replaced, variables={"reconcile_register_models": False})
         self.memory = memory
 

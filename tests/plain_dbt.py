@@ -223,7 +223,7 @@ class PlainProject:
             "selected_resources": [], "should_full_refresh": lambda: self.context["flags"].FULL_REFRESH,
             "source": self._source,
             "target": SimpleNamespace(
-                schema=self.schema, profile_name="shop", database=self.database,
+                schema=self.schema, name="dev", profile_name="shop", database=self.database,
                 type="databricks" if self.database else "spark",
             ),
             "tojson": lambda value, sort_keys=False: json.dumps(value, sort_keys=sort_keys),

@@ -158,8 +158,11 @@ class Recorder:
             return Rows(("namespace", "name", "isTemporary"), [(listed[3], name, False) for name in names])
         if " as staging, relation, max_by(" in asked:
             of = re.findall("'([^']*)' as staging", asked)
-            rows = [(staging, model, reader) for (staging, model), reader in self.readers.items() if staging in of]
-            return Rows(("staging", "relation", "reader"), rows)
+            rows = [
+                (staging, model, reader, 1_767_225_600_000_000)
+                for (staging, model), reader in self.readers.items() if staging in of
+            ]  # fmt: skip
+            return Rows(("staging", "relation", "reader", "registered_at"), rows)
         if asked.startswith("select base_batch\n"):
             return Rows(("base_batch",), [] if self.applied_at_purge is None else [(self.applied_at_purge,)])
         if "kind = 'purge'" in asked:

@@ -36,7 +36,7 @@ from reconcile_jobs.snapshot_differences import (
     refuse_other,
     snapshot_properties,
 )
-from reconcile_jobs.staging import SNAPSHOT, Staging, literal
+from reconcile_jobs.staging import SNAPSHOT, Staging, is_purged, kept, literal
 from reconcile_jobs.table_formats import format_of
 
 if TYPE_CHECKING:
@@ -177,7 +177,8 @@ class _Run:
         objects = sorted(row.object for row in staged.select("object").distinct().collect())
         self.has_records = bool(objects)
         if job.object is not None:
-            if objects and job.object not in objects:
+            is_there = job.object in objects or is_purged(kept(self.spark, job.staging), job.object)
+            if objects and not is_there:
                 raise UsageError(
                     f"{job.staging} has no records of {job.object}: --object names a table as the log does, one of "
                     f"{', '.join(objects)}."

@@ -6,7 +6,7 @@ import hashlib
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -31,9 +31,11 @@ __all__ = [
     "TableName",
     "changed_by_hand",
     "cut_changed_by_hand",
+    "is_purged",
     "keep",
     "keep_all",
     "kept",
+    "purge_mark",
     "quoted",
     "raw_rows",
 ]
@@ -548,6 +550,19 @@ def kept(spark: SparkSession, table: TableName) -> dict[str, str]:
     """Return what is kept with a staging table, name by name, for those who do not append to it."""
     properties = format_of(spark, table.catalog).properties(spark, table.sql)
     return {name.removeprefix("reconcile."): value for name, value in properties.items()}
+
+
+def is_purged(properties: Mapping[str, str], object_: str) -> bool:
+    """Return whether records of an object were purged. `properties`: those of the staging table, as `kept` has them."""
+    return int(properties.get(purge_mark(object_)) or 0) > 0
+
+
+def purge_mark(object_: str) -> str:
+    """Return the name under which a staging table keeps how far an object was purged: see `kept`.
+
+    macros/ledger/purged_through.sql has the same name.
+    """
+    return f"{_PURGED.removeprefix('reconcile.')}{hashlib.md5(object_.encode()).hexdigest()}"
 
 
 def keep(spark: SparkSession, table: TableName, name: str, value: str) -> None:

@@ -25,6 +25,17 @@
   {{ return(purged) }}
 {%- endmacro %}
 
+{#- The same as `purged_through`, as the properties of the staging table had it when this run began: see
+    `newest_snapshots`, which asks for them. This sends no statement. A run registers its models before it asks. So a
+    purge that comes later knows the models. -#}
+{%- macro purged_at_start(staging, objects) -%}
+  {%- set properties, purged = graph.get('reconcile_staging_properties', {}).get(reconcile.ledger_name(staging), {}), {} -%}
+  {%- for object in objects if properties.get(reconcile._purge_property(object), 0) | int -%}
+    {%- do purged.update({object: properties[reconcile._purge_property(object)] | int}) -%}
+  {%- endfor -%}
+  {{ return(purged) }}
+{%- endmacro %}
+
 {#- The last purged batch of any object of a staging table; 0 if nothing was purged. -#}
 {%- macro purged_of_any_object(staging) -%}
   {{ return(reconcile._known_purges(staging).values() | max | default(0, true)) }}
@@ -40,7 +51,8 @@
     {%- endfor -%}
   {%- endif -%}
   {%- set properties = reconcile.table_properties(staging) if reconcile.existing_relation(staging) else {} -%}
-  {%- for property, batch in properties.items() if property.startswith('reconcile.purged.') -%}
+  {#- 0: a purge was marked, and nothing was deleted. -#}
+  {%- for property, batch in properties.items() if property.startswith('reconcile.purged.') and batch | int -%}
     {%- do known.update({property: [batch | int, known.get(property, 0)] | max}) -%}
   {%- endfor -%}
   {{ return(known) }}

@@ -31,7 +31,8 @@ and row_delete._change_batch > {{ purged }}
 {#- The table and the batch from which the rows of the view follow since its last run. -#}
 {%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) %}
 {%- set name = (node.config.meta or {}).get('base_snapshot') %}
-{%- set known = reconcile.relation_of_name(name) if purged and name else none %}
+{%- set kept = reconcile.kept_copy(reconcile.relation_of(node), name) if purged else none %}
+{%- set known = kept.relation if kept else none %}
 {{ reconcile.pending_rows(relations, form, known, purged) }}
 {%- else %}
 {%- set pending = "not _change_is_known and _change_type <> 'delete'" if node.config.materialized == 'history'

@@ -19,7 +19,7 @@
   {%- if settings.as_of and (settings.as_of.position not in ['batch', 'appended_at'] or upto < last.batch) -%}
     {%- do reconcile.raise_complaints([purge_sentence ~ ', so the rows as of ' ~ settings.as_of.label ~ ' cannot be built; set as_of to batch ' ~ last.batch ~ ' or a later batch']) -%}
   {%- endif -%}
-  {%- set kept = reconcile._kept_copy(settings.base_snapshot) -%}
+  {%- set kept = reconcile.kept_copy(reconcile.relation_of(model), settings.base_snapshot) -%}
   {%- if not kept -%}
     {%- do reconcile.raise_complaints([purge_sentence ~ ', but a rebuild needs them; declare a copy of the base table to which they had been applied, as `meta: {base_snapshot: schema.table}`']) -%}
   {%- endif -%}
@@ -40,9 +40,8 @@ the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcil
 
 {#- The copy of a base table with which a rebuild begins: {name, relation, properties}. It is the declared copy, or else
     the copy that `ingestion/maintain.py` keeps beside the model; none if there is neither. `relation` is none if the
-    declared copy does not exist. -#}
-{%- macro _kept_copy(declared) -%}
-  {%- set of_model = reconcile.relation_of(model) -%}
+    declared copy does not exist. `of_model`: the relation of the model. `declared`: the name of the declared copy. -#}
+{%- macro kept_copy(of_model, declared) -%}
   {%- set wanted = reconcile.relation_of_name(declared) if declared
         else of_model.incorporate(path={'identifier': of_model.identifier ~ '__snapshot'}, type='table') -%}
   {%- set relation = reconcile.existing_relation(wanted) -%}
@@ -106,7 +105,7 @@ limit 1
   {%- endif -%}
 {%- endmacro %}
 
-{#- The relation of the base snapshot, once it is checked. `kept`: see `_kept_copy`. `columns`: the columns of the base
+{#- The relation of the base snapshot, once it is checked. `kept`: see `kept_copy`. `columns`: the columns of the base
     table, as SQL. `purge_sentence`: what was purged, as the beginning of a complaint. -#}
 {%- macro _base_snapshot(kept, settings, columns, purge_sentence) -%}
   {%- set snapshot, name = kept.relation, kept.name -%}
@@ -141,7 +140,8 @@ limit 1
   {%- endif -%}
   {%- set built = fromjson(kept.properties.get('reconcile.declaration', '{}')) -%}
   {%- for aspect, declared in fromjson(settings.declaration).items()
-        if built and aspect in ['unique_key', 'sources', 'sequence'] and built.get(aspect) != declared -%}
+        if built and (aspect in ['unique_key', 'sources', 'sequence'] and built.get(aspect) != declared
+            or aspect == 'staging' and built.get('staging', declared) != declared) -%}
     {%- do complaints.append('its base snapshot ' ~ name ~ ' was built with another ' ~ aspect ~ ', so its rows cannot be compared with new records; name a copy of a base table that has the ' ~ aspect ~ ' of the model') -%}
   {%- endfor -%}
   {%- do reconcile.raise_complaints(complaints) -%}
@@ -149,12 +149,16 @@ limit 1
 {%- endmacro %}
 
 {#- Increments continue after the purged batches. But a base table that was restored to an earlier version, or was never
-    filled, cannot be brought up to date. `first`: the first batch that the run lacks. `applied`: see
-    `applied_batches`. -#}
+    filled, cannot be brought up to date. The same holds for a model that the purge did not know. The mark of an object is
+    the last batch of its deleted records, and every model that the purge knew has applied that batch. So a model that
+    lacks a batch up to the mark lacks records. For a model that only continues, what the run read at its start shows
+    this. `first`: the first batch that the run lacks. `applied`: see `applied_batches`. -#}
 {%- macro refuse_purged_range(relations, inputs, first, applied) -%}
-  {%- if inputs.objects and (applied.base_batch < applied.ledger_base_batch
-        or [applied.base_batch, applied.ledger_batch] | max == 0) -%}
-    {%- for object, batch in reconcile.purged_through(inputs.relations[0], inputs.objects).items() if batch >= first -%}
+  {%- if inputs.objects -%}
+    {%- set continues = applied.base_batch >= applied.ledger_base_batch and [applied.base_batch, applied.ledger_batch] | max > 0 -%}
+    {%- set purged = reconcile.purged_at_start(inputs.relations[0], inputs.objects) if continues
+          else reconcile.purged_through(inputs.relations[0], inputs.objects) -%}
+    {%- for object, batch in purged.items() if batch >= first -%}
       {%- do reconcile.raise_complaints([
             reconcile.ledger_name(relations.base) ~ ' lacks batch ' ~ first ~ ', and the records of ' ~ object ~ ' up to batch ' ~ batch ~ ' were purged from '
             ~ reconcile.ledger_name(inputs.relations[0]) ~ '; restore a newer version of the base table, or declare a base snapshot and rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}

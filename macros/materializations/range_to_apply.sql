@@ -154,14 +154,15 @@
 {%- endmacro %}
 
 {#- If the batch numbers of staging begin anew, new batches would count as applied. After a purge, no record shows which
-    numbers were given; the table's property does. The macro queries staging again,
+    numbers were given; the table's property does. The last batch may have had records of other objects only, so the
+    purges of all objects count. The macro queries staging again,
     since another run may have applied batches that came after this run's cut. `last`: the last batch that this run
     reads. `applied`: the last one that was applied. -#}
 {%- macro _refuse_reset_staging(relations, inputs, last, applied) -%}
   {%- if last < applied and inputs.objects and not flags.EMPTY -%}
     {%- set staging = inputs.relations[0] -%}
     {%- set staged = run_query('select max(batch) from ' ~ reconcile.qualified(staging))[0][0] | int(0) -%}
-    {%- set purged = reconcile.last_purged(inputs) -%}
+    {%- set purged = reconcile.purged_of_any_object(staging) -%}
     {%- set numbered = reconcile.table_properties(staging).get('reconcile.last_batch', '') -%}
     {%- if numbered and numbered | int(applied) < applied and purged >= applied -%}
       {%- do reconcile.raise_complaints([

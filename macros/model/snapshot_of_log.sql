@@ -43,6 +43,8 @@
 {%- macro _may_have_snapshots(relation) -%}
   {%- if reconcile.existing_relation(relation).type == 'view' -%}{{ return(true) }}{%- endif -%}
   {%- set properties = reconcile.table_properties(relation) -%}
+  {#- For `purged_at_start`. -#}
+  {%- do graph.setdefault('reconcile_staging_properties', {}).update({reconcile.ledger_name(relation): properties}) -%}
   {{ return('reconcile.snapshot_append' in properties or 'reconcile.last_batch' not in properties) }}
 {%- endmacro %}
 

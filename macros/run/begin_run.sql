@@ -21,7 +21,7 @@
       {%- endfor -%}
     {%- endfor -%}
     {%- do graph.update({'reconcile_cuts': cuts, 'reconcile_appended_at': {}}) -%}
-    {%- if not reconcile.as_of() and not flags.EMPTY and var('reconcile_register_models', true) -%}
+    {%- if not reconcile.as_of() and not flags.EMPTY -%}
       {%- do reconcile.register_models(cuts) -%}
     {%- endif -%}
     {%- do graph.update({'reconcile_snapshots': reconcile.snapshots_in_staging(cuts)}) -%}

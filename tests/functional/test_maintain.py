@@ -50,6 +50,7 @@ class Shop:
 
     def __init__(self, spark: SparkSession, name: str, has_history: bool = True) -> None:
         self.spark, self.batch, self.place = spark, 0, 0
+        self.was_called = False  # whether the job has made the table in which models register
         self.staging = TableName((f"{name}_lake", "changes"))
         self.warehouse = Watched(spark)
         self.projects = {part: self._project(f"{name}_{part}") for part in ("shop", "sales")}
@@ -84,6 +85,9 @@ class Shop:
         self.warehouse.stage(f"{self.staging.schema}.changes", staged)
 
     def run(self, project: str, *names: str, full_refresh: bool = False) -> None:
+        if not self.was_called:
+            Tables(self.spark, self.staging).make_readers()
+            self.was_called = True
         self.projects[project].context["invocation_id"] = str(uuid.uuid4())
         self.projects[project].run(*(names or self.models[project]), full_refresh=full_refresh)
 
@@ -112,11 +116,12 @@ class Shop:
             ).collect()[0][0]  # fmt: skip
         return found
 
-    def purge(self, tables: Tables | None = None, dry_run: bool = False) -> Result:
+    def purge(self, tables: Tables | None = None, dry_run: bool = False, with_quarantined: bool = False) -> Result:
         said: list[str] = []
         clock: Any = Later()
         tables = tables or Tables(self.spark, self.staging)
-        return Purge(tables, self.staging, timedelta(days=30), said.append, clock).run(dry_run)
+        keep = timedelta(days=30)
+        return Purge(tables, self.staging, keep, said.append, clock, with_quarantined).run(dry_run)
 
 
 @pytest.fixture
@@ -131,8 +136,11 @@ def test_a_purge_goes_as_far_as_the_slowest_model_and_full_refreshes_are_as_befo
     shop = Shop(spark, f"maintained_{'with' if has_history else 'without'}_history", has_history)
     models = [("shop", "things"), ("sales", "things"), *([("shop", "past")] if has_history else [])]
     shop.append(k1="one", k2="two", k3="three")
-    with pytest.raises(UsageError, match=r"No model is registered with .*: run `dbt run`"):
-        shop.purge()
+    for dry_run in (True, False):
+        with pytest.raises(UsageError, match=r"No model is registered with .*: run `dbt run`"):
+            shop.purge(dry_run=dry_run)
+        shop.was_called = not dry_run
+        assert spark.catalog.tableExists(f"{shop.staging.schema}.changes__readers") is not dry_run
     shop.run("shop", "things")
     if has_history:
         # The history of this project is registered by the run of another model, and was never run.
@@ -235,6 +243,54 @@ def test_a_copy_of_before_the_purge_is_refused(shop: Shop) -> None:
     shop.spark.sql(by_hand.replace("create table", "create or replace table"))
     shop.run("shop", "things", full_refresh=True)
     assert shop.live("shop") == [(1, "two")]
+
+
+@pytest.mark.soak
+def test_a_model_whose_row_somebody_deleted_is_refused_and_lacks_nothing_in_silence(shop: Shop) -> None:
+    shop.append(k1="one")
+    for project in shop.projects:
+        shop.run(project)
+    shop.append(k2="two")
+    shop.run("shop")
+    schema = shop.projects["sales"].schema
+    shop.spark.sql(f"delete from {shop.staging.schema}.changes__readers where relation = '{schema}.things'")
+    assert shop.purge().batch == 2
+    shop.append(k3="three")
+    shop.run("shop")
+    with pytest.raises(
+        CompilerError, match=r"things__base lacks batch 2, and the records of shop\.things up to batch 2"
+    ):
+        shop.run("sales")
+
+
+@pytest.mark.soak
+def test_a_stream_that_is_purged_until_it_is_empty_is_no_new_table(shop: Shop) -> None:
+    shop.append(k1="one", k2="two")
+    for project in shop.projects:
+        shop.run(project)
+    shop.spark.sql(f"delete from {shop.staging.sql} where object <> 'shop.things'")
+    assert shop.purge().batch == 1
+    assert shop.staged() == {}
+    for project in shop.projects:
+        shop.run(project)
+    assert shop.live("shop") == [(1, "one"), (2, "two")]
+
+
+@pytest.mark.soak
+def test_quarantined_records_stay_or_go_when_somebody_says_so(shop: Shop) -> None:
+    shop.append(k1="one")
+    shop.append(k1="two")
+    bad = event("postgresql", {"id": "word", "name": "x"}, "UPDATE", metadata={"lsn": "0/FF"})
+    shop.warehouse.stage(f"{shop.staging.schema}.changes", [Staged(bad, "shop.things", 2)])
+    for project in shop.projects:
+        shop.run(project)
+    result = shop.purge()
+    assert (result.batch, result.quarantined) == (1, 0)
+    assert {one.why for one in result.kept_back} == {"1 quarantined record from batch 2 on"}
+    result = shop.purge(with_quarantined=True)
+    assert (result.batch, result.records, result.kept_back) == (2, 2, [])
+    assert result.quarantined == len(shop.models["shop"]) + len(shop.models["sales"])
+    assert shop.purge().kept_back == [], "what is gone keeps nothing back"
 
 
 class Dying(Tables):

@@ -63,7 +63,7 @@ def _written(statements: Sequence[str]) -> Iterator[str]:
     Before every run the package's own tables are made, and the models are registered as readers of staging.
     """
     before = r"create schema if not exists |create table if not exists (`\w+`\.)?`demo`\.`reconcile_"
-    readers = r"(create table if not exists|insert into) (`\w+`\.)?`\w+`\.`\w+__readers`"
+    readers = r"insert into (`\w+`\.)?`\w+`\.`\w+__readers`"
     caches = "cache |drop view if exists reconcile_"
     for sql in statements:
         if not re.match(rf"{before}|{readers}|{caches}|select|show|set", sql.strip()):

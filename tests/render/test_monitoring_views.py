@@ -65,10 +65,10 @@ def test_an_object_that_one_model_takes_whole_has_no_table_that_no_model_reads(s
 @pytest.mark.parametrize(
     ("shape", "declared"),
     [
-        (thing(), "string, config: {meta: {encoding: json}}"),
-        (thing(file_format="iceberg"), "string, config: {meta: {encoding: json}}"),
-        (thing(SNAPSHOTS), "variant"),
-        (thing(SNAPSHOTS, file_format="iceberg"), "string"),
+        (thing(), "string, config: {meta: {encoding: json, added: true}}"),
+        (thing(file_format="iceberg"), "string, config: {meta: {encoding: json, added: true}}"),
+        (thing(SNAPSHOTS), "variant, config: {meta: {added: true}}"),
+        (thing(SNAPSHOTS, file_format="iceberg"), "string, config: {meta: {added: true}}"),
     ],
 )
 def test_json_is_proposed_as_a_type_that_the_models_own_tables_hold(shape: Shape, declared: str) -> None:

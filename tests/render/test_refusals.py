@@ -6,6 +6,7 @@ Every sentence that the macros can say is provoked by one of the tables of these
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable
 from functools import partial
@@ -944,6 +945,29 @@ def numbers_after_a_purge(numbered: str) -> Callable[[], Life]:
     return living
 
 
+def declared_as(**said: str) -> str:
+    """Return the declaration of a model that is built, with other aspects."""
+    life = Life(thing())
+    life.project.run("orders")
+    declaration = json.loads(life.warehouse.properties["demo.orders__base"]["reconcile.declaration"])
+    return json.dumps({**declaration, **said})
+
+
+def unknown_to_the_purge(mark: int, **said: Any) -> Callable[[], Life]:
+    """Return a model whose ledger ends with batch 3, of whose object records were purged: the last was of `mark`."""
+
+    def living() -> Life:
+        life = built(thing(**said), staged=9, ledger=(3, 3), base_batch=3)()
+        life.warehouse.has(
+            STAGING, reconcile__last_batch="9",
+            **{f"reconcile__purged__{hashlib.md5(name.encode()).hexdigest()}": str(batch)
+               for name, batch in (("shop.orders", mark), ("shop.others", 8))},
+        )  # fmt: skip
+        return life
+
+    return living
+
+
 STAGED: dict[str, Refusal] = {
     **{
         f"of another source, and a {materialized} is built": Refusal(
@@ -1111,6 +1135,18 @@ STAGED: dict[str, Refusal] = {
          f"name a copy of a base table that has the {aspect} of the model"
          for aspect in ("sequence", "sources", "unique_key")],
     ),
+    "a base snapshot of a model of another staging table": Refusal(
+        run(purged(with_snapshot(), built_with=declared_as(staging="lake.others"))),
+        [f"{KEPT} was built with another staging, so its rows cannot be compared with new records; "
+         "name a copy of a base table that has the staging of the model"],
+    ),
+    **{
+        f"purged by somebody who did not know the {materialized}": Refusal(
+            run(unknown_to_the_purge(4, materialized=materialized)),
+            [LACKS.format(4).replace("batch 2 were", "batch 4 were")],
+        )
+        for materialized in ("current_state", "history")
+    },
 }  # fmt: skip
 
 
@@ -1138,6 +1174,10 @@ def test_staging_that_is_not_what_it_was_is_not_taken_for_it(name: str) -> None:
             appended_at={3: None},
             purges={"shop.others": 3},
         ),
+        # The last batch had records of another table, which is purged; and so are all of this model's.
+        built(thing(), staged=None, ledger=(3, 3), base_batch=3, purges={"shop.orders": 1, "shop.others": 3}),
+        unknown_to_the_purge(3),
+        unknown_to_the_purge(0),
         # A ledger of before the time was written down.
         built(thing(), staged=4, ledger=(3, 3), base_batch=3, last_appended_at=None, appended_at={3: 8}),
     ],
@@ -1148,6 +1188,9 @@ def test_staging_that_is_not_what_it_was_is_not_taken_for_it(name: str) -> None:
         "of its own SELECT",
         "the same batch",
         "purged of another table",
+        "purged until it was empty",
+        "purged as far as it was applied",
+        "a purge that was taken back",
         "an old ledger",
     ],
 )
@@ -1183,6 +1226,25 @@ def test_the_copy_that_the_job_keeps_is_a_base_snapshot_without_a_word_in_the_mo
     assert not any("kind not in ('purge', 'snapshot')" in sql for sql in life.warehouse.statements), "it says itself"
 
 
+def test_pending_rows_of_a_view_begin_with_the_copy_that_the_job_keeps() -> None:
+    life = with_kept_copy(
+        thing(materialized="current_view", meta={"partial_records": True}), reconcile__base_snapshot="2"
+    )
+    life.project.begin("run")
+    pending = life.project.macros.pending_rows_of(life.project.node("orders"))
+    assert "`demo`.`orders__snapshot`" in pending
+    del life.warehouse.relations["demo.orders__snapshot"]
+    assert "`demo`.`orders__snapshot`" not in life.project.macros.pending_rows_of(life.project.node("orders"))
+
+
+def test_a_purge_that_was_taken_back_is_none() -> None:
+    life, staging = Life(thing()), Relation("lake", "shop_changes")
+    mark = f"reconcile__purged__{hashlib.md5(b'shop.orders').hexdigest()}"
+    life.warehouse.has(STAGING, reconcile__last_batch="9", **{mark: "0"})
+    assert life.project.macros.purged_through(staging, ["shop.orders"]) == {}
+    assert life.project.macros.purged_from(staging, ["shop.orders"], 1) == {}
+
+
 def test_a_table_of_the_name_of_the_copy_that_the_job_has_not_made_is_none() -> None:
     Refusal(run(lambda: with_kept_copy(thing())), [UNDECLARED]).check()
 
@@ -1213,10 +1275,15 @@ def registering(life: Life) -> list[str]:
     return [" ".join(sql.split()) for sql in life.warehouse.statements if READERS in sql]
 
 
+def with_readers(life: Life) -> Life:
+    """Return a model beside whose staging table `maintain.py` has made the table of readers."""
+    life.warehouse.has("lake.shop_changes__readers")
+    return life
+
+
 def test_models_register_once_and_again_where_they_read_something_else() -> None:
-    life = Life(thing())
-    create, insert = registering(life)
-    assert create.startswith(f"create table if not exists {READERS} ( staging string")
+    life = with_readers(Life(thing()))
+    _, insert = registering(life)
     assert insert == (
         f"insert into {READERS} by name select 'lake.shop_changes' as staging, 'demo.reconcile_ledger' as ledger, "
         "'demo.orders' as relation, 'current_state' as materialized, '[\"shop.orders\"]' as objects, "
@@ -1225,20 +1292,24 @@ def test_models_register_once_and_again_where_they_read_something_else() -> None
     (asked,) = registering(life)
     assert asked == (
         "select 'lake.shop_changes' as staging, relation, max_by(concat(materialized, ' ', objects), registered_at) as "
-        f"reader from {READERS} where ledger = 'demo.reconcile_ledger' group by relation"
+        f"reader, unix_micros(max(registered_at)) as registered_at from {READERS} "
+        "where ledger = 'demo.reconcile_ledger' group by relation"
     )
     # Another model, whether or not this run selects it; what was registered is not written again.
     life.project.model("past", thing(materialized="history", object="shop.past").sql, THINGS)
-    _, _, insert = registering(life)
+    _, insert = registering(life)
     assert "'demo.past' as relation, 'history' as materialized" in insert and "demo.orders" not in insert
-    # Of a model that has become another one the newest row counts.
+    assert insert.endswith(" current_timestamp() as registered_at")
+    # Of a model that has become another one the newest row counts, also after the clock was set back.
     life.project.model("past", thing(materialized="history", object="shop.older").sql, THINGS)
-    assert '["shop.older"]' in registering(life)[-1]
+    insert = registering(life)[-1]
+    assert '["shop.older"]' in insert
+    assert insert.endswith("greatest(current_timestamp(), timestamp_micros(1767225601000000)) as registered_at")
     assert len(registering(life)) == 1
 
 
 def test_a_model_without_a_source_macro_registers_without_objects() -> None:
-    life = Life(thing())
+    life = with_readers(Life(thing()))
     life.project.model("own", own().sql + " from {{ source('lake', 'shop_changes') }}", THINGS)
     assert "'demo.own' as relation, 'current_state' as materialized, '[]' as objects" in registering(life)[-1]
 
@@ -1246,20 +1317,41 @@ def test_a_model_without_a_source_macro_registers_without_objects() -> None:
 @pytest.mark.parametrize(
     "living",
     [
-        lambda: Life(thing(as_of={"batch": 2})),
-        lambda: without_registration(),
-        lambda: with_view_as_staging(),
+        lambda: Life(thing()),
+        lambda: with_readers(Life(thing(as_of={"batch": 2}))),
+        lambda: with_readers(registering_only(False)),
+        lambda: with_readers(registering_only(["prod", "nightly"])),
+        lambda: with_readers(with_view_as_staging()),
     ],
-    ids=["at an earlier moment", "by the variable", "of a view"],
+    ids=["before maintain.py was ever called", "at an earlier moment", "by the variable", "of a target", "of a view"],
 )
 def test_nothing_is_registered(living: Callable[[], Life]) -> None:
     assert registering(living()) == []
 
 
-def without_registration() -> Life:
+def registering_only(where: Any) -> Life:
     life = Life(thing())
-    life.project.variables["reconcile_register_models"] = False
+    life.project.variables["reconcile_register_models"] = where
     return life
+
+
+def test_the_models_of_some_targets_register() -> None:
+    assert len(registering(with_readers(registering_only(["prod", "dev"])))) == 2
+
+
+REGISTERING: dict[str, Refusal] = {
+    str(said): Refusal(
+        run(partial(registering_only, said)),
+        [f"The variable reconcile_register_models is {said}; write true, false, or a list of names of targets."],
+        SENTENCE,
+    )
+    for said in ("prod", 7)
+}
+
+
+@pytest.mark.parametrize("name", REGISTERING)
+def test_a_variable_that_says_nothing_of_targets_is_refused(name: str) -> None:
+    REGISTERING[name].check()
 
 
 def with_view_as_staging() -> Life:
@@ -1635,7 +1727,15 @@ def provoked() -> list[Refusal]:
     """Return all that the tables of these modules hold."""
     rows = [rows_all_wrong(), Refusal(rows_of([]), [LIST_OF_ROWS], "Model rows")]
     of_models = [*map(declared, DECLARED), *READS.values(), *map(changed, CHANGED), *IN_THE_WAY.values()]
-    here = [*of_models, *STAGED.values(), *FORMATS.values(), *VIEWS.values(), *NOTED.values(), *rows]
+    here = [
+        *of_models,
+        *STAGED.values(),
+        *REGISTERING.values(),
+        *FORMATS.values(),
+        *VIEWS.values(),
+        *NOTED.values(),
+        *rows,
+    ]
     elsewhere = (
         test_added_columns, test_as_of, test_catalogs, test_databricks, test_generations, test_names,
         test_parity_refusals, test_snapshot_refusals,

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import random
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import maintain
 import pytest
+from reconcile_jobs import log_snapshots
 from reconcile_jobs.process.errors import Fault, UsageError
 from reconcile_jobs.retention.plan import (
     Account,
@@ -25,10 +29,11 @@ from reconcile_jobs.retention.plan import (
     batch_to_purge,
     kept_objects,
     purged_objects,
+    quarantined,
 )
 from reconcile_jobs.retention.purge import Purge, Result
 from reconcile_jobs.retention.tables import Tables, accounts_sql, named
-from reconcile_jobs.staging import TableName
+from reconcile_jobs.staging import TableName, is_purged
 from refusals import thing
 from shapes import Life
 
@@ -44,6 +49,7 @@ class Record:
     object: str
     batch: int
     leaves_trace: bool = True
+    is_bad: bool = False  # and so is quarantined
 
 
 @dataclass
@@ -53,6 +59,8 @@ class Model:
     reader: Reader
     versions: list[frozenset[int]] = field(default_factory=list)  # of the base table: the batches of its rows
     ledger: tuple[int, int] | None = None  # the last batch, and the largest batch of the base table then
+    built_as: Reader | None = None  # as the model was declared when it was built
+    quarantine: frozenset[Record] = frozenset()
 
     @property
     def base(self) -> frozenset[int]:
@@ -60,22 +68,37 @@ class Model:
 
     def needs(self, rows: list[Record], cut: int) -> list[Record]:
         """Return the records that the next run reads, as macros/materializations/range_to_apply.sql says."""
-        if not self.versions or self.ledger is None:
+        if not self.versions or self.ledger is None or self.is_changed:
             first = 1
         else:
             known, (last, base_then) = max(self.base, default=0), self.ledger
             first = (last if known == base_then else min(known, last)) + 1
         return [row for row in rows if row.object in self.reader.objects and first <= row.batch <= cut]
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether the model was declared otherwise when it was built; only a rebuild is not refused then."""
+        return self.built_as not in (None, self.reader)
+
+    @property
+    def first(self) -> int:
+        """The first batch that the next increment reads."""
+        assert self.ledger
+        return Account(*self.ledger, max(self.base, default=0)).applied + 1
+
     def run(self, rows: list[Record], cut: int, killed: bool = False) -> None:
         """Run the model; killed, it dies between its MERGE and its ledger row."""
-        records, is_first = self.needs(rows, cut), not self.versions
+        records, is_first = self.needs(rows, cut), not self.versions or self.is_changed
+        self.built_as = self.reader
         if not records and not is_first:
             return
+        if is_first:
+            self.versions = []  # earlier ones have other declarations, and are refused
         kept = frozenset() if is_first else self.base
         merged = kept | {row.batch for row in records if row.leaves_trace}
         if merged != kept or is_first:
             self.versions.append(merged)
+        self.quarantine = (frozenset() if is_first else self.quarantine) | {row for row in records if row.is_bad}
         if not killed:
             self.ledger = cut, max(self.base, default=0)
 
@@ -85,7 +108,10 @@ class Model:
     def account(self, rows: list[Record]) -> Account | None:
         if self.ledger is None or not self.versions:
             return None
-        account = Account(*self.ledger, max(self.base, default=0))
+        if self.is_changed:
+            return Account(0, 0, 0, problem="its base table was built from others")
+        bad = Counter(row.batch for row in rows if row in self.quarantine)
+        account = Account(*self.ledger, max(self.base, default=0), quarantined=tuple(sorted(bad.items())))
         waiting = [r.batch for r in rows if r.object in self.reader.objects and r.batch > account.applied]
         return replace(account, waits_for=min(waiting, default=None))
 
@@ -104,45 +130,85 @@ def lived(seed: int) -> tuple[list[Record], list[Model], int, int]:
         for n in range(draw.randint(1, 4))
     ]
     last = draw.randint(1, 12)
+    quiet_after = {name: draw.randint(1, 20) for name in OBJECTS}
     for batch in range(1, last + 1):
         for object_ in OBJECTS:
-            if draw.random() < 0.6:
-                rows.append(Record(object_, batch, draw.random() < 0.7))
+            if draw.random() < 0.6 and batch <= quiet_after[object_]:
+                is_bad = draw.random() < 0.04
+                rows.append(Record(object_, batch, draw.random() < 0.7 and not is_bad, is_bad))
+        cut = max((row.batch for row in rows), default=0)
         for model in models:
             deed = draw.random()
             if deed < 0.5:
                 # A run that is killed after its first MERGE leaves a base table without an account: it is built anew.
-                model.run(rows, batch, killed=deed < 0.1 and model.ledger is not None)
-            elif deed < 0.6 and model.versions:
+                model.run(rows, cut, killed=deed < 0.1 and model.ledger is not None and not model.is_changed)
+            elif deed < 0.6 and model.versions and not model.is_changed:
                 model.restore(draw.randrange(len(model.versions)))
+            elif deed > 0.98 and model.versions:
+                # It reads another staging table, or other objects, until it is rebuilt only in its declaration.
+                moved = {"staging": "lake.others"} if deed > 0.99 else {"objects": (draw.choice(OBJECTS),)}
+                model.reader = replace(model.reader, **moved)  # type: ignore[arg-type]
     return rows, models, last, draw.randint(0, last)
 
 
 def test_of_many_lives_a_purge_goes_as_far_as_it_may_and_no_further():
-    purged = held = 0
+    seen: Counter[str] = Counter()
     for seed in range(3000):
-        rows, models, last, aged = lived(seed)
-        batch, kept_back = batch_to_purge(aged, [(model.reader, model.account(rows)) for model in models])
-        needed = [row.batch for model in models for row in model.needs(rows, last)]
-        unknown = [model for model in models if model.account(rows) is None]
+        rows, everybody, last, aged = lived(seed)
+        draw = random.Random(-seed - 1)
+        # What reads another table needs nothing of this one; but its row may still be there.
+        gone = [model for model in everybody if draw.random() < 0.1]
+        models = [model for model in everybody if model not in gone]
+        with_quarantined = draw.random() < 0.3
+        accounts = [model.account(rows) for model in models]
+        batch, kept_back = batch_to_purge(
+            aged, list(zip([model.reader for model in models], accounts, strict=True)), with_quarantined
+        )
+        unknown = [m for m, account in zip(models, accounts, strict=True) if account is None or account.problem]
+        needed = {row.batch for model in models for row in model.needs(rows, last)}
+        bad = {row.batch for m in models if m not in unknown for row in m.quarantine}
+        held = needed | (set() if with_quarantined else bad)
         assert batch <= aged, seed
-        assert all(needs > batch for needs in needed), f"{seed}: a model needs what is purged"
+        assert all(needs > batch for needs in held), f"{seed}: a model needs what is purged"
         if batch < aged:
-            assert (batch == 0 and unknown) or batch + 1 in needed, f"{seed}: more could be purged"
+            assert (batch == 0 and unknown) or batch + 1 in held, f"{seed}: more could be purged"
             assert min(one.batch for one in kept_back) == batch
         else:
             assert not kept_back, f"{seed}: nothing keeps the purge back"
-        # And what is left is enough: each model comes to have all that was ever delivered to it.
         read = {name for model in models for name in model.reader.objects}
         left = [row for row in rows if row.batch > batch or row.object not in read]
-        for model in models:
-            if model in unknown:
+        marks: dict[str, int] = {}
+        for row in set(rows) - set(left):
+            marks[row.object] = max(row.batch, marks.get(row.object, 0))
+        known = max([*marks.values(), *(row.batch for row in left)], default=0)
+        for model in everybody:
+            if model in unknown or (model in gone and model.is_changed):
                 continue
+            # See `refuse_purged_range` and `_refuse_reset_staging`; a model that was not built is built anew.
+            built = model.ledger is not None and bool(model.versions)
+            mark = max((marks.get(name, 0) for name in model.reader.objects), default=0)
+            if mark >= (model.first if built else 1):
+                assert model in gone, f"{seed}: {model.reader.relation} is refused, and lacks nothing"
+                seen["refused"] += 1
+                continue
+            assert not built or known >= model.first - 1, f"{seed}: taken for a table that was made anew"
+            # And what is left is enough: each model comes to have all that was ever delivered to it.
             model.run(left, last)
             whole = {row.batch for row in rows if row.object in model.reader.objects and row.leaves_trace}
             assert model.base == whole, f"{seed}: {model.reader.relation} lacks records"
-        purged, held = purged + bool(batch), held + bool(kept_back)
-    assert purged > 500 and held > 500, "lives that show nothing"
+            seen["gone, and whole"] += model in gone and batch > 0
+        seen.update(
+            {
+                "purged": bool(batch),
+                "held": bool(kept_back),
+                "held by a quarantine": any("quarantined" in one.why for one in kept_back),
+                "held by a change": any("built from" in one.why for one in kept_back),
+                "quiet": any(mark < batch for mark in marks.values()),
+            }
+        )
+    assert min(seen[what] for what in ("purged", "held", "quiet")) > 300, f"lives that show nothing: {seen}"
+    others = ("refused", "gone, and whole", "held by a quarantine", "held by a change")
+    assert min(seen[what] for what in others) > 30, f"lives that show nothing: {seen}"
 
 
 CASES: dict[str, tuple[Reader, Account | None, int, str]] = {
@@ -157,6 +223,10 @@ CASES: dict[str, tuple[Reader, Account | None, int, str]] = {
         Reader("lake.changes", LEDGERS[0], "shop.m", "history", ()), Account(9, 9, 9), 0,
         "without a source macro, so its objects are not known",
     ),
+    "a quarantine": (
+        reader("m"), Account(9, 9, 9, waits_for=8, quarantined=((4, 1), (6, 1999))), 3,
+        "2,000 quarantined records from batch 4 on",
+    ),
     "of another staging": (reader("m"), Account(9, 9, 9, problem="it is odd"), 0, "it is odd"),
 }  # fmt: skip
 
@@ -168,6 +238,14 @@ def test_what_keeps_a_purge_back_is_named_with_its_reason(name: str):
     given = [(other, Account(9, 9, 9)), (model, account)]
     assert batch_to_purge(5000, given) == (batch, [KeptBack(model, batch, why)])
     assert batch_to_purge(batch, given) == (batch, []), "what is young keeps nothing back"
+
+
+def test_quarantined_records_go_where_somebody_has_said_so():
+    given = [(reader("m"), Account(9, 9, 9, quarantined=((4, 1),)))]
+    assert batch_to_purge(9, given) == (3, [KeptBack(reader("m"), 3, "1 quarantined record from batch 4 on")])
+    assert batch_to_purge(9, given, with_quarantined=True) == (9, [])
+    assert batch_to_purge(3, given) == (3, []), "what is young keeps nothing back"
+    assert [quarantined([given[0][1], None], batch) for batch in (3, 4)] == [0, 1]
 
 
 def test_a_model_that_waits_for_nothing_keeps_nothing_back():
@@ -216,6 +294,8 @@ class World(Tables):
         self.texts: dict[str, str] = {}
         self.purges: list[tuple[str, str, str, int, str]] = []
         self.copies: dict[str, tuple[frozenset[int], int]] = {}
+        self.declared: dict[str, Reader] = {}  # as the model was when it was copied
+        self.fails: str | None = None  # what raises
         self.asked = self.written = 0
         self.meets: Callable[[int], None] = lambda asked: None
         self.dies_at: float = 0  # n: before the n-th write; n and a half: after it
@@ -228,6 +308,8 @@ class World(Tables):
     def _writes(self, act: Callable[[], Any]) -> Any:
         self._asks()
         self.written += 1
+        if self.fails and self.fails in str(act.__qualname__):
+            raise PermissionError("no right")
         if self.written == self.dies_at:
             raise Killed
         done = act()
@@ -250,22 +332,37 @@ class World(Tables):
     def staged(self, batch: int) -> list[StagedObject]:
         self._asks()
         names = {row.object for row in self.rows}
-        return [StagedObject(name, self.count([name], batch)) for name in sorted(names)]
+        return [
+            StagedObject(name, self.count([name], batch), max((r.batch for r in self.of([name], batch)), default=0))
+            for name in sorted(names)
+        ]
 
     def records(self, objects: Any, batch: int) -> int:
         self._asks()
         return self.count(objects, batch)
 
     def count(self, objects: Any, batch: int) -> int:
-        return sum(row.object in objects and row.batch <= batch for row in self.rows)
+        return len(self.of(objects, batch))
+
+    def of(self, objects: Any, batch: int) -> list[Record]:
+        return [row for row in self.rows if row.object in objects and row.batch <= batch]
+
+    def make_readers(self) -> None:
+        pass
 
     def accounts(self, readers: Any, purged: int) -> list[tuple[Reader, Account | None]]:
         self._asks()
         return [(model.reader, model.account(self.rows)) for model in self.models if model.reader in readers]
 
-    def copied_batch(self, copy: TableName) -> int | None:
+    def copied_batch(self, base: TableName, copy: TableName) -> int | None:
         self._asks()
-        return self.copies[str(copy)][1] if str(copy) in self.copies else None
+        if str(copy) not in self.copies:
+            return None
+        return self.copies[str(copy)][1] if self.declared[str(copy)] == self.built(base).built_as else 0
+
+    def built(self, base: TableName) -> Model:
+        (model,) = (m for m in self.models if f"{m.reader.relation}__base" == str(base))
+        return model
 
     def has_keyless_deletes(self, base: TableName) -> bool:
         return str(base).startswith("sales")
@@ -274,15 +371,19 @@ class World(Tables):
         self._writes(lambda: self.texts.update(texts))
 
     def copy(self, base: TableName, copy: TableName) -> int:
-        (model,) = (m for m in self.models if f"{m.reader.relation}__base" == str(base))
+        model = self.built(base)
+        assert model.built_as
+        self.declared[str(copy)] = model.built_as
         self._writes(lambda: self.copies.update({str(copy): (model.base, 0)}))
         return max(self.copies[str(copy)][0], default=0)
 
     def finish_copy(self, copy: TableName, batch: int) -> None:
         self._writes(lambda: self.copies.update({str(copy): (self.copies[str(copy)][0], batch)}))
 
-    def write_purge(self, ledger: TableName, staging: str, objects: Any, batch: int, id_: str) -> None:
-        self._writes(lambda: self.purges.extend((str(ledger), staging, name, batch, id_) for name in objects))
+    def write_purge(self, ledger: TableName, staging: str, marks: Any, id_: str) -> None:
+        self._writes(
+            lambda: self.purges.extend((str(ledger), staging, name, batch, id_) for name, batch in marks.items())
+        )
 
     def take_back_purge(self, ledger: TableName, staging: str, id_: str) -> None:
         others = [p for p in self.purges if (p[0], p[1], p[4]) != (str(ledger), staging, id_)]
@@ -452,6 +553,249 @@ def test_two_purges_at_once_never_delete_without_a_mark():
     assert refused
 
 
+def test_each_object_is_marked_with_the_last_of_its_own_records():
+    """The model of an object that went quiet has no later batch in its ledger."""
+    world = World()
+    world.rows = [row for row in world.rows if row.object != "lines" or row.batch < 2]
+    world.models[1] = Model(reader("lines", "lines", ledger=LEDGERS[1]))
+    world.models[1].run(world.rows, 1)
+    assert purge(world)[0].batch == 3
+    assert {name: world.marked(name) for name in ("orders", "lines", "stock")} == {"orders": 3, "lines": 1, "stock": 0}
+    assert sorted({(of, name, batch) for of, _, name, batch, _ in world.purges}) == sorted(
+        (of, name, batch) for of in LEDGERS for name, batch in (("orders", 3), ("lines", 1))
+    )
+    assert {name: batch for name, (_, batch) in world.copies.items()} == {
+        "shop.orders__snapshot": 3, "sales.lines__snapshot": 3,
+    }  # fmt: skip
+
+
+def test_a_copy_of_other_declarations_is_made_again():
+    world, model = World(), World().models[0]
+    copy = f"{model.reader.relation}__snapshot"
+    world.copies[copy], world.declared[copy] = (frozenset({7}), 3980), replace(model.reader, staging="lake.others")
+    purge(world)
+    assert world.copies[copy] == (frozenset({1, 2, 3}), 3)
+
+
+def test_a_model_that_registers_and_is_built_while_the_copies_are_made_has_a_copy_or_nothing_goes():
+    faults = 0
+    for place in range(1, 40):
+        world, new = World(), Model(reader("new", "orders", ledger="other.reconcile_ledger"))
+
+        def meets(asked: int, world: World = world, new: Model = new, place: int = place) -> None:
+            if asked == place and new not in world.models:
+                new.run(world.rows, 3)
+                world.models.append(new)
+
+        world.meets = meets
+        try:
+            purge(world)
+        except Fault as problem:
+            assert "has changed since this command began" in str(problem)
+            assert world.count(["orders"], 3) == 3 and not world.marked("orders")
+            faults += 1
+        has_copy = "other.new__snapshot" in world.copies
+        # Whoever registers after the second question finds the marks in staging when it asks what was purged.
+        came_in_time = new in world.models and new.base == {1, 2, 3}
+        assert has_copy or world.count(["orders"], 3) or int(world.texts[f"purged.{md5('orders')}"]) or not came_in_time
+        world.meets = lambda asked: None
+        purge(world)
+    assert faults > 3
+
+
+@pytest.mark.parametrize("what", ["delete", "write_purge"])
+def test_what_fails_leaves_no_mark_and_raises_what_it_was(what: str):
+    world = World()
+    world.fails = what
+    with pytest.raises(PermissionError, match="no right"):
+        purge(world)
+    world.check_purged_up_to(0)
+    world.fails = None
+    purge(world)
+    world.check_purged_up_to(3)
+
+
+def test_a_purge_by_hand_that_went_further_meanwhile_stays_marked():
+    world, mark = World(), f"purged.{md5('orders')}"
+    world.fails = "delete"
+    world.meets = lambda asked: world.texts.update({mark: "4"}) if world.texts.get(mark) == "3" else None
+    with pytest.raises(PermissionError):
+        purge(world)
+    assert (world.texts[mark], world.texts[f"purged.{md5('lines')}"]) == ("4", "0")
+
+
+def test_what_a_model_has_quarantined_stays_until_somebody_says_otherwise():
+    world = World()
+    bad = Record("orders", 2, leaves_trace=False, is_bad=True)
+    world.rows.append(bad)
+    world.models[0].quarantine = frozenset({bad})
+    result, _ = purge(world)
+    assert [one.why for one in result.kept_back] == ["1 quarantined record from batch 2 on"]
+    assert (result.batch, result.quarantined, world.count(["orders"], 3)) == (1, 0, 3)
+    clock: Any = Still()
+    whole = Purge(world, STAGING, timedelta(days=30), lambda text: None, clock, with_quarantined=True).run()
+    assert (whole.batch, whole.quarantined, world.count(["orders"], 3)) == (3, 1, 0)
+
+
+# --- what is asked of Spark -------------------------------------------------------------------------------------------
+
+
+class Asked:
+    """A session that notes what it is asked. `there`: its tables, with their properties; None for a view."""
+
+    def __init__(self, **there: dict[str, str] | None) -> None:
+        self.there = {name.replace("__of__", "."): said for name, said in there.items()}
+        self.said: list[str] = []
+        self.catalog = self
+        self.conf: dict[str, str] = {}
+
+    def tableExists(self, name: str) -> bool:
+        assert name.count(".") < 2, "Spark refuses a catalog that it does not know"
+        return name.replace("`", "") in self.there
+
+    def refreshTable(self, name: str) -> None:
+        self.said.append(f"refresh {name}")
+
+    def getTable(self, name: str) -> Any:
+        return SimpleNamespace(tableType="VIEW" if self.there[name.replace("`", "")] is None else "MANAGED")
+
+    def sql(self, text: str) -> Any:
+        self.said.append(text)
+        return self
+
+    def collect(self) -> list[Any]:
+        return []
+
+
+@pytest.fixture
+def tables(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Tables, Asked]]:
+    def made(**there: dict[str, str] | None) -> tuple[Tables, Asked]:
+        asked: Any = Asked(**there)
+        known: Any = SimpleNamespace(
+            name="delta", staging_properties={}, properties=lambda spark, name: asked.there[name.replace("`", "")]
+        )
+        monkeypatch.setattr("reconcile_jobs.retention.tables.format_of", lambda spark, catalog: known)
+        opened = Tables.__new__(Tables)
+        opened._spark, opened._staging = asked, STAGING
+        return opened, asked
+
+    return made
+
+
+BASE, COPY = TableName(("shop", "orders__base")), TableName(("shop", "orders__snapshot"))
+
+
+def test_a_copy_counts_only_with_the_declarations_of_the_base_table(tables: Any):
+    def copied(**copy: str) -> int | None:
+        said = {f"reconcile.{name}": value for name, value in copy.items()}
+        opened, _ = tables(shop__of__orders__base={"reconcile.declaration": "now"}, shop__of__orders__snapshot=said)
+        found: int | None = opened.copied_batch(BASE, COPY)
+        return found
+
+    assert copied(base_snapshot="7", declaration="now") == 7
+    assert copied(base_snapshot="7", declaration="before") == copied(base_snapshot="7") == 0
+    assert copied(base_snapshot="", declaration="now") == 0
+    with pytest.raises(UsageError, match=r"shop\.orders__snapshot exists, and this job has not made it: rename it"):
+        copied(declaration="now")
+
+
+def test_a_view_of_the_name_of_a_copy_is_named(tables: Any):
+    opened, _ = tables(shop__of__orders__base={}, shop__of__orders__snapshot=None)
+    with pytest.raises(UsageError, match=r"shop\.orders__snapshot exists, and this job has not made it: rename it"):
+        opened.copied_batch(BASE, COPY)
+
+
+def test_the_table_of_readers_is_made_once_and_tables_are_read_as_they_are_now(tables: Any):
+    opened, asked = tables()
+    opened.make_readers()
+    (made,) = asked.said
+    names = re.findall(r"(\w+) (?:string|timestamp)\b", made.split("USING")[0])
+    life = Life(thing())
+    life.warehouse.has("lake.shop_changes__readers")
+    life.project.begin("run")
+    (insert,) = (sql for sql in life.warehouse.statements if sql.startswith("insert into") and "__readers" in sql)
+    assert re.findall(r" as (\w+)", insert) == names
+    assert made.startswith("CREATE TABLE IF NOT EXISTS `lake`.`changes__readers` (") and "USING delta" in made
+    opened, asked = tables(lake__of__changes__readers={})
+    opened.make_readers()
+    assert opened.readers() == []
+    assert [text for text in asked.said if text.startswith("refresh")] == [
+        "refresh `lake`.`changes__readers`", "refresh `lake`.`changes`", "refresh `lake`.`changes__readers`",
+    ]  # fmt: skip
+
+
+def test_a_catalog_that_the_session_lacks_is_no_error(tables: Any):
+    opened, asked = tables()
+    far = Reader("lake.changes", "ice.shop.reconcile_ledger", "ice.shop.orders", "current_state", ("orders",))
+    ((_, account),) = opened.accounts([far], 0)
+    assert account.problem == "its ledger ice.shop.reconcile_ledger is not in this session"
+    asked.conf["spark.sql.catalog.ice"] = "x"
+    with pytest.raises(AssertionError, match="Spark refuses"):
+        opened.accounts([far], 0)
+
+
+@pytest.mark.parametrize(
+    ("there", "objects", "problem"),
+    [
+        ([], "orders", "its base table shop.orders__base is not in this session"),
+        (["base"], "orders", "its quarantine table shop.orders__quarantine is not in this session"),
+        (["base", "quarantine"], "orders, lines", "its base table was built from the records of orders, lines"),
+        (["moved", "quarantine"], "orders", "its base table was built from lake.others"),
+        (["base", "quarantine"], "orders", None),
+    ],
+)
+def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
+    tables: Any, there: list[str], objects: str, problem: str | None
+):
+    built = {name: {"reconcile.declaration": json.dumps({"staging": of})}
+             for name, of in (("base", "lake.changes"), ("moved", "lake.others"))}  # fmt: skip
+    found = {f"shop__of__orders__{'base' if name == 'moved' else name}": built.get(name, {}) for name in there}
+    opened, _ = tables(**{"shop__of__reconcile_ledger": {}}, **found)
+
+    def rows(sql: str) -> list[Any]:
+        if "as ledger_batch" in sql:
+            return [SimpleNamespace(relation="shop.orders", ledger_batch=3, ledger_base_batch=3, last_appended_at=None)]
+        if "max_by(object" in sql:
+            return [SimpleNamespace(relation="shop.orders", object=objects)]
+        if "`orders__quarantine`" in sql:
+            return [SimpleNamespace(batch=2, records=5)]
+        return [SimpleNamespace(batch=3 if "_change_batch" in sql else None, place=0)]
+
+    opened._rows = rows
+    ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
+    assert account.problem == problem
+    assert problem or (account.applied, account.quarantined) == (3, ((2, 5),))
+
+
+def test_records_in_no_batch_are_neither_counted_nor_deleted(tables: Any):
+    opened, asked = tables()
+    opened.delete(["orders"], 3)
+    opened.staged(3)
+    delete, staged = asked.said
+    assert delete == "DELETE FROM `lake`.`changes` WHERE `object` IN ('orders') AND batch BETWEEN 1 AND 3"
+    assert staged.count("batch BETWEEN 1 AND 3") == 3 and "<=" not in staged
+
+
+def test_a_snapshot_of_an_object_of_which_all_records_are_purged_is_staged(monkeypatch: pytest.MonkeyPatch):
+    properties = {f"purged.{md5('orders')}": "3", f"purged.{md5('lines')}": "0"}
+    assert [is_purged(properties, name) for name in ("orders", "lines", "stock")] == [True, False, False]
+    monkeypatch.setattr(log_snapshots, "kept", lambda spark, table: properties)
+    rows: Any = SimpleNamespace(collect=lambda: [SimpleNamespace(object="other")])
+    rows.where = rows.select = lambda *_: rows
+    rows.distinct = lambda: rows
+    spark: Any = SimpleNamespace(table=lambda name: rows)
+
+    def meant(name: str) -> str:
+        job: Any = SimpleNamespace(staging=STAGING, object=name)
+        caller: Any = SimpleNamespace(say=None, progress=None)
+        return log_snapshots._Run(spark, job, caller)._object_of({})
+
+    assert [meant(name) for name in ("orders", "other")] == ["orders", "other"]
+    for name in ("lines", "stock"):
+        with pytest.raises(UsageError, match=rf"lake\.changes has no records of {name}: --object names a table as"):
+            meant(name)
+
+
 # --- beside runs ------------------------------------------------------------------------------------------------------
 
 
@@ -589,7 +933,7 @@ def test_nothing_is_purged_where_no_model_is_registered():
 
 
 def test_a_property_that_somebody_has_changed_is_refused():
-    for text in ("{}", "later", '{"id": "x", "batch": "one", "before": {}, "ledgers": []}'):
+    for text in ("{}", "later", '{"id": "x", "batch": "one", "marks": {}, "before": {}, "ledgers": []}'):
         world = World()
         world.texts["purge"] = text
         with pytest.raises(UsageError, match=r"The property reconcile\.purge of the staging table lake\.changes is"):
@@ -615,6 +959,11 @@ def test_what_was_purged_is_said_and_what_was_not():
     ]
     assert maintain.sentences("lake.changes", result, dry_run=True)[0].startswith(
         "lake.changes: would be purged up to batch 3,980 ("
+    )
+    result.quarantined = 1200
+    assert maintain.sentences("lake.changes", result, dry_run=False)[1] == (
+        "Among them were quarantined records, 1,200 if each model is counted; only the quarantines of the models keep "
+        "them."
     )
     assert maintain.sentences("lake.changes", Result(0, 0, 1, []), dry_run=False) == ["lake.changes: nothing to purge."]
 
@@ -644,7 +993,7 @@ def test_the_command_ends_with_one_line_of_json(monkeypatch: pytest.MonkeyPatch,
     heard: Any = console
     maintain.main(["--staging", "lake.changes", "--keep", "30d", *(["--dry-run"] if dry_run else [])], heard)
     assert console.values == {
-        "staging": "lake.changes", "purged_up_to": 1, "records": 2, "models": 3,
+        "staging": "lake.changes", "purged_up_to": 1, "records": 2, "quarantined": 0, "models": 3,
         "kept_back_by": [
             {"relation": "shop.slow", "ledger": "shop.reconcile_ledger", "batch": 1, "why": "behind at 1"}
         ],

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Account", "KeptBack", "Reader", "StagedObject", "batch_to_purge", "kept_objects", "purged_objects"]
+__all__ = [
+    "Account",
+    "KeptBack",
+    "Reader",
+    "StagedObject",
+    "batch_to_purge",
+    "kept_objects",
+    "purged_objects",
+    "quarantined",
+]
 
 
 @dataclass(frozen=True)
@@ -33,13 +42,15 @@ class Account:
     """What the ledger and the base table of a model say: the last batch of each, and what the ledger had of the base.
 
     `waits_for`: the first batch after the applied ones with records of the model's objects, None if there is none.
-    `problem`: why the account says nothing about the batches that staging has, None if it does.
+    `quarantined`: the batches of which staging still has records that the model has quarantined, in order, each with
+    how many. `problem`: why the account says nothing about the batches that staging has, None if it does.
     """
 
     ledger_batch: int
     ledger_base_batch: int
     base_batch: int
     waits_for: int | None = None
+    quarantined: tuple[tuple[int, int], ...] = ()
     problem: str | None = None
 
     @property
@@ -72,30 +83,39 @@ class KeptBack:
 class StagedObject:
     """What staging has of an object up to the batch that may be purged.
 
+    `last`: the last batch of these records. Up to there, and no further, every reader of the object has applied.
     `is_snapshot`: whether its records are of snapshots, with which the next append compares. `has_snapshot`: whether
     there is a snapshot of it beside the log.
     """
 
     name: str | None
     records: int
+    last: int = 0
     is_snapshot: bool = False
     has_snapshot: bool = False
 
 
-def batch_to_purge(aged: int, readers: Iterable[tuple[Reader, Account | None]]) -> tuple[int, list[KeptBack]]:
+def batch_to_purge(
+    aged: int, readers: Iterable[tuple[Reader, Account | None]], with_quarantined: bool = False
+) -> tuple[int, list[KeptBack]]:
     """Return the last batch that may be purged, 0 for none, and the models that keep back what is old enough.
 
     `aged`: the last batch of which all records, and all of the batches before it, are old enough. An account is None
-    if the model has no base table, or its ledger has nothing about it.
+    if the ledger has nothing about the model. `with_quarantined`: whether records may go that a model has quarantined.
     """
-    held = [_held(reader, account) for reader, account in readers]
+    held = [_held(reader, account, with_quarantined) for reader, account in readers]
     kept_back = sorted(
         (one for one in held if one is not None and one.batch < aged), key=lambda one: (one.batch, one.reader.relation)
     )
     return max(0, min([aged, *(one.batch for one in kept_back)])), kept_back
 
 
-def _held(reader: Reader, account: Account | None) -> KeptBack | None:
+def quarantined(accounts: Iterable[Account | None], batch: int) -> int:
+    """Return how many records that staging has up to a batch are quarantined, for each model that has done so."""
+    return sum(records for one in accounts if one for in_batch, records in one.quarantined if in_batch <= batch)
+
+
+def _held(reader: Reader, account: Account | None, with_quarantined: bool) -> KeptBack | None:
     """Return the last batch that a model does not need any more; None if it needs no record that staging has."""
     if not reader.has_base:
         return KeptBack(reader, 0, "a current_view, which reads all of staging")
@@ -105,6 +125,13 @@ def _held(reader: Reader, account: Account | None) -> KeptBack | None:
         return KeptBack(reader, 0, "never run")
     if account.problem:
         return KeptBack(reader, 0, account.problem)
+    if account.quarantined and not with_quarantined:
+        # A rebuild with corrected declarations applies them; it reads no record that was purged.
+        first = account.quarantined[0][0]
+        if account.waits_for is None or first < account.waits_for:
+            records = sum(number for _, number in account.quarantined)
+            noun = "record" if records == 1 else "records"
+            return KeptBack(reader, first - 1, f"{records:,} quarantined {noun} from batch {first:,} on")
     if account.waits_for is None:
         return None
     batch = account.waits_for - 1

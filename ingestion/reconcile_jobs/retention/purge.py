@@ -7,7 +7,6 @@ finds either all of these records, and takes the marks of the purge back, or non
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
 import uuid
@@ -16,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from reconcile_jobs.process.clock import Clock
-from reconcile_jobs.process.errors import Fault, UsageError
+from reconcile_jobs.process.errors import Fault, JobError, UsageError
 from reconcile_jobs.retention.plan import (
     KeptBack,
     Reader,
@@ -24,9 +23,10 @@ from reconcile_jobs.retention.plan import (
     batch_to_purge,
     kept_objects,
     purged_objects,
+    quarantined,
 )
 from reconcile_jobs.retention.tables import Tables, beside, named
-from reconcile_jobs.staging import TableName
+from reconcile_jobs.staging import TableName, purge_mark
 
 __all__ = ["Purge", "Result"]
 
@@ -44,6 +44,7 @@ class Result:
     records: int
     models: int
     kept_back: list[KeptBack]
+    quarantined: int = 0  # of the records, those that models have quarantined, counted for each model
     snapshots: list[str] = field(default_factory=list)
     kept_objects: dict[str, list[StagedObject]] = field(default_factory=dict)
 
@@ -51,19 +52,25 @@ class Result:
 @dataclass(frozen=True)
 class _Plan:
     batch: int
-    objects: dict[str, int]  # the records of each that go
+    objects: dict[str, StagedObject]  # those of which records go
     kept_back: list[KeptBack]
     kept_objects: dict[str, list[StagedObject]]
     readers: list[Reader]
     base_batches: dict[Reader, int]
+    quarantined: int
 
 
 @dataclass(frozen=True)
 class _Begun:
-    """A purge that has begun: its id in the ledgers, what it deletes, and what was purged before it, by object."""
+    """A purge that has begun: its id in the ledgers, what it deletes, and what was purged before it, by object.
+
+    `marks`: the last batch of the deleted records, by object. A model that has applied all records of an object has
+    applied this batch, even if nothing has come for the model since.
+    """
 
     id: str
     batch: int
+    marks: dict[str, int]
     before: dict[str, int]
     ledgers: list[tuple[str, str]]  # a ledger, and the name of the staging table in it
 
@@ -75,10 +82,9 @@ class _Begun:
         """Raises UsageError for a text that this job has not written."""
         try:
             said = json.loads(text)
-            return cls(
-                str(said["id"]), int(said["batch"]), {str(of): int(n) for of, n in said["before"].items()},
-                [(ledger, staging) for ledger, staging in said["ledgers"]],
-            )  # fmt: skip
+            marks, before = ({str(of): int(n) for of, n in said[part].items()} for part in ("marks", "before"))
+            ledgers = [(ledger, staging) for ledger, staging in said["ledgers"]]
+            return cls(str(said["id"]), int(said["batch"]), marks, before, ledgers)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UsageError(
                 f"The property reconcile.{_BEGUN} of the staging table {table} is {text[:80]!r}, which this job has "
@@ -96,9 +102,14 @@ class Purge:
         keep: timedelta,
         say: Callable[[str], None],
         clock: Clock | None = None,
+        with_quarantined: bool = False,
     ) -> None:
-        """Take the moment of the purge: whatever it asks later is about this moment."""
+        """Take the moment of the purge: whatever it asks later is about this moment.
+
+        `with_quarantined`: whether records may go that a model has quarantined.
+        """
         self._tables, self._staging, self._say, self._clock = tables, staging, say, clock or Clock()
+        self._with_quarantined = with_quarantined
         self._before = self._clock.now() // 1000 - keep // timedelta(microseconds=1)
 
     def run(self, dry_run: bool = False) -> Result:
@@ -108,10 +119,12 @@ class Purge:
             self._say(f"A purge up to batch {begun.batch:,} has begun and not ended; without --dry-run it is ended.")
         elif begun is not None:
             self._end(begun)
+        if not dry_run:
+            self._tables.make_readers()
         plan = self._plan(_last_purged(self._tables.properties()))
-        records = sum(plan.objects.values())
+        records = sum(of.records for of in plan.objects.values())
         result = Result(plan.batch if records else 0, records, len(plan.readers), plan.kept_back)
-        result.kept_objects = plan.kept_objects
+        result.kept_objects, result.quarantined = plan.kept_objects, plan.quarantined if records else 0
         if records:
             copied = [reader for reader in plan.readers if plan.objects.keys() & set(reader.objects)]
             result.snapshots = [str(beside(named(reader.relation), "snapshot")) for reader in copied]
@@ -132,18 +145,19 @@ class Purge:
                 "project that reads the table, and then this command."
             )
         accounts = self._tables.accounts(readers, purged)
-        batch, kept_back = batch_to_purge(self._tables.aged(self._before), accounts)
+        batch, kept_back = batch_to_purge(self._tables.aged(self._before), accounts, self._with_quarantined)
         staged = self._tables.staged(batch)
-        objects = {of.name: of.records for of in purged_objects(readers, staged) if of.name is not None}
+        objects = {of.name: of for of in purged_objects(readers, staged) if of.name is not None}
         base_batches = {reader: account.base_batch for reader, account in accounts if account is not None}
-        return _Plan(batch, objects, kept_back, kept_objects(readers, staged), readers, base_batches)
+        gone = quarantined((account for _, account in accounts), batch)
+        return _Plan(batch, objects, kept_back, kept_objects(readers, staged), readers, base_batches, gone)
 
     # --- the copies ---
 
     def _keep_copy(self, reader: Reader, plan: _Plan) -> None:
         """Copy the base table of a model, unless there is a copy that has the purged batches."""
         base, copy = (beside(named(reader.relation), part) for part in ("base", "snapshot"))
-        copied = self._tables.copied_batch(copy)
+        copied = self._tables.copied_batch(base, copy)
         if copied is not None and copied >= plan.batch:
             return
         largest = self._tables.copy(base, copy)
@@ -165,11 +179,24 @@ class Purge:
         """Write what says that the records are purged, and delete them. Raises Fault if the plan no longer holds."""
         properties = self._tables.properties()
         purged = _last_purged(properties)
-        before = {of: int(properties.get(_mark(of)) or 0) for of in plan.objects}
+        before = {of: int(properties.get(purge_mark(of)) or 0) for of in plan.objects}
         ledgers = sorted({(reader.ledger, reader.staging) for reader in plan.readers})
-        begun = _Begun(str(uuid.uuid4()), plan.batch, before, ledgers)
+        marks = {name: of.last for name, of in plan.objects.items()}
+        begun = _Begun(str(uuid.uuid4()), plan.batch, marks, before, ledgers)
         self._tables.keep({_BEGUN: begun.text(), **_marks(begun, properties)})
-        self._write_into_ledgers(begun)
+        try:
+            self._write_into_ledgers(begun)
+            self._delete(plan, begun, purged)
+        except JobError:
+            raise
+        except Exception:
+            # A right that is missing, a table that only takes appends, memory: nothing may be marked that is not gone.
+            if self._begun() == begun:
+                self._end(begun)
+            raise
+
+    def _delete(self, plan: _Plan, begun: _Begun, purged: int) -> None:
+        """Delete the records of a purge that has begun. `purged`: the last batch that was purged before it."""
         for attempt in range(_ATTEMPTS):
             # A model that was registered before the marks, a base table that was restored before them, and a snapshot
             # beside the log are seen here. Whatever comes later sees the marks.
@@ -179,16 +206,20 @@ class Purge:
                     f"Another purge of {self._staging} has begun at this moment, and this one has deleted nothing: "
                     "run the same command again when the other one has ended."
                 )
-            if now.batch < plan.batch or not before.keys() <= now.objects.keys():
+            smaller = now.batch < plan.batch or not begun.marks.keys() <= now.objects.keys()
+            # A model that has registered and run since the plan has neither a copy nor, perhaps, a mark in its ledger.
+            if smaller or set(now.readers) != set(plan.readers):
                 self._end(begun)
                 raise Fault(
                     f"What may be purged of {self._staging} has changed since this command began, and this command has "
                     "deleted nothing: run it again."
                 )
-            if self._tables.delete(list(before), plan.batch):
+            if self._tables.delete(list(begun.marks), plan.batch):
                 self._finish(begun)
                 return
             self._clock.wait(threading.Event(), 1 + attempt)
+        if self._begun() == begun:
+            self._end(begun)
         raise Fault(
             f"Other processes wrote to {self._staging} each time that its records were to be deleted, and nothing was "
             "purged: run the same command again."
@@ -205,7 +236,7 @@ class Purge:
 
     def _write_into_ledgers(self, begun: _Begun) -> None:
         for ledger, staging in begun.ledgers:
-            self._tables.write_purge(named(ledger), staging, list(begun.before), begun.batch, begun.id)
+            self._tables.write_purge(named(ledger), staging, begun.marks, begun.id)
 
     def _begun(self) -> _Begun | None:
         text = self._tables.properties().get(_BEGUN)
@@ -213,9 +244,9 @@ class Purge:
 
     def _end(self, begun: _Begun) -> None:
         """End a purge that does not go on: its records are all there, or they are all gone."""
-        if self._tables.records(list(begun.before), begun.batch):
+        if self._tables.records(list(begun.marks), begun.batch):
             self._take_back(begun)
-            if not self._tables.records(list(begun.before), begun.batch):
+            if not self._tables.records(list(begun.marks), begun.batch):
                 # It was not killed.
                 self._finish(begun)
         else:
@@ -226,20 +257,19 @@ class Purge:
         """Take back what says that records were purged, of which none was deleted."""
         for ledger, staging in begun.ledgers:
             self._tables.take_back_purge(named(ledger), staging, begun.id)
-        self._tables.keep({_BEGUN: "", **{_mark(of): str(batch) for of, batch in begun.before.items()}})
+        # A purge by hand may have gone further meanwhile: its marks stay.
+        properties = self._tables.properties()
+        own = [of for of, mark in begun.marks.items() if int(properties.get(purge_mark(of)) or 0) <= mark]
+        self._tables.keep({_BEGUN: "", **{purge_mark(of): str(begun.before[of]) for of in own}})
 
 
 def _marks(begun: _Begun, properties: dict[str, str]) -> dict[str, str]:
     """Return the properties that say what a purge deletes. `properties`: those that are there."""
-    known = {of: int(properties.get(_mark(of)) or 0) for of in begun.before}
-    return {_mark(of): str(max(begun.batch, batch)) for of, batch in known.items()}
+    return {
+        purge_mark(of): str(max(mark, int(properties.get(purge_mark(of)) or 0))) for of, mark in begun.marks.items()
+    }
 
 
 def _last_purged(properties: dict[str, str]) -> int:
     """Return the last batch from which records of any object were purged, 0 if none were."""
-    return max((int(batch) for name, batch in properties.items() if name.startswith(_PURGED)), default=0)
-
-
-def _mark(object_: str) -> str:
-    """Return the name of the property that says how far an object was purged: see macros/ledger/purged_through.sql."""
-    return f"{_PURGED}{hashlib.md5(object_.encode()).hexdigest()}"
+    return max((int(batch or 0) for name, batch in properties.items() if name.startswith(_PURGED)), default=0)

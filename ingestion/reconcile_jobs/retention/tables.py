@@ -18,11 +18,28 @@ from reconcile_jobs.table_formats import format_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Tables", "accounts_sql", "beside", "named"]
+__all__ = ["Tables", "accounts_sql", "beside", "named", "objects_sql"]
 
 # A property of the copy of a base table: the batch up to which everything had been applied to it; empty until the copy
 # is finished. macros/materializations/purged_staging.sql reads it.
 _BASE_SNAPSHOT = "reconcile.base_snapshot"
+
+# A property of a base table and of its copy: the declarations with which the rows were made, as digests.
+_DECLARATION = "reconcile.declaration"
+
+# Records in batches that runs read. No run reads the others; they stay, and reconcile.ledger_balances reports them.
+_IN_BATCHES = "batch BETWEEN 1 AND {}"
+
+# The columns of the table of registered models; macros/ledger/readers_of.sql writes the rows.
+_READERS = (
+    "staging string COMMENT 'schema.name of the staging table, as the ledger has it'",
+    "ledger string COMMENT 'schema.name of the ledger that has the account of the model'",
+    "relation string COMMENT 'schema.name of the model'",
+    "materialized string COMMENT 'current_state, history or current_view'",
+    "objects string COMMENT 'the objects that the model reads, as a JSON list; an empty list for a model without a "
+    "source macro, which may read every object'",
+    "registered_at timestamp",
+)
 
 # What a table's format says where another commit came in between, and how often a statement is tried.
 _CONFLICT = re.compile(r"Concurrent|MetadataChanged|ProtocolChanged|CommitFailed|ValidationException")
@@ -66,6 +83,14 @@ where rebuilt is null or place >= rebuilt
 group by relation"""
 
 
+def objects_sql(ledger: TableName, relations: Sequence[str]) -> str:
+    """Return the query for the objects of the last range that a ledger has of models, separated by commas."""
+    return f"""select relation, max_by(object, struct(coalesce(entry, 0), recorded_at)) as object
+from {ledger.sql}
+where relation in ({", ".join(map(literal, relations))}) and kind not in ('purge', 'snapshot')
+group by relation"""
+
+
 class Tables:
     """The tables of one purge. Each question reads them as they are at that moment."""
 
@@ -81,10 +106,12 @@ class Tables:
 
     def properties(self) -> dict[str, str]:
         """Return what is kept with the staging table, see `staging.kept`."""
+        self._refresh(self._staging)
         return kept(self._spark, self._staging)
 
     def readers(self) -> list[Reader]:
         """Return the registered models, of each its newest registration."""
+        self._refresh(self._staging)
         table = beside(self._staging, "readers")
         if not self._has(table):
             return []
@@ -105,17 +132,19 @@ class Tables:
 
         `before_micros`: the moment, in microseconds since 1970.
         """
-        table, moment = self._staging.sql, f"timestamp_micros({before_micros})"
-        young = self._rows(f"SELECT min(batch) AS batch FROM {table} WHERE appended_at >= {moment}")[0].batch
+        table, young_from = self._staging.sql, f"batch >= 1 AND appended_at >= timestamp_micros({before_micros})"
+        young = self._rows(f"SELECT min(batch) AS batch FROM {table} WHERE {young_from}")[0].batch
         if young is not None:
             return int(young) - 1
         return int(self._rows(f"SELECT max(batch) AS batch FROM {table}")[0].batch or 0)
 
     def staged(self, batch: int) -> list[StagedObject]:
         """Return the objects of which staging has records up to a batch, and how many of each."""
+        is_old = _IN_BATCHES.format(batch)
         rows = self._rows(
-            f"SELECT object, source, count_if(batch <= {batch}) AS records FROM {self._staging.sql} "
-            f"WHERE batch <= {batch} OR object LIKE '{_ROWS_OF_SNAPSHOT}%' GROUP BY object, source ORDER BY object"
+            f"SELECT object, source, count_if({is_old}) AS records, max(if({is_old}, batch, NULL)) AS last "
+            f"FROM {self._staging.sql} WHERE {is_old} OR object LIKE '{_ROWS_OF_SNAPSHOT}%' "
+            "GROUP BY object, source ORDER BY object"
         )
         beside_log = {
             row.object.removeprefix(_ROWS_OF_SNAPSHOT)
@@ -126,7 +155,10 @@ class Tables:
         for row in rows:
             known = objects.get(row.object, StagedObject(row.object, 0, has_snapshot=row.object in beside_log))
             objects[row.object] = replace(
-                known, records=known.records + row.records, is_snapshot=known.is_snapshot or row.source == "snapshot"
+                known,
+                records=known.records + row.records,
+                last=max(known.last, row.last or 0),
+                is_snapshot=known.is_snapshot or row.source == "snapshot",
             )
         return list(objects.values())
 
@@ -149,14 +181,26 @@ class Tables:
                 gone = Account(0, 0, 0, problem=f"its ledger {name} is not in this session")
                 found += [(reader, gone) for reader in of_ledger]
                 continue
-            known = {r.relation: r for r in self._rows(accounts_sql(named(name), [r.relation for r in of_ledger]))}
+            relations = [reader.relation for reader in of_ledger]
+            known = {row.relation: row for row in self._rows(accounts_sql(named(name), relations))}
+            objects = {row.relation: row.object for row in self._rows(objects_sql(named(name), relations))}
             for reader in of_ledger:
                 row, base = known.get(reader.relation), beside(named(reader.relation), "base")
-                if row is None or not reader.has_base or not self._has(base):
+                if row is None or not reader.has_base:
                     found.append((reader, None))
                     continue
+                quarantine = beside(named(reader.relation), "quarantine")
+                missing = {"base": base, "quarantine": quarantine}
+                why = [f"its {of} table {table} is not in this session" for of, table in missing.items()
+                       if not self._has(table)]  # fmt: skip
+                why += self._of_others(reader, base, objects.get(reader.relation)) if not why else []
+                if why:
+                    found.append((reader, Account(0, 0, 0, problem=why[0])))
+                    continue
                 base_batch = self._largest_batch(base, row.ledger_base_batch)
-                found.append((reader, Account(row.ledger_batch, row.ledger_base_batch, base_batch)))
+                held = self._quarantined(quarantine, reader.objects) if reader.objects else ()
+                account = Account(row.ledger_batch, row.ledger_base_batch, base_batch, quarantined=held)
+                found.append((reader, account))
                 if row.last_appended_at is not None:
                     appended_at[reader] = row.ledger_batch, row.last_appended_at
         return self._with_staging(found, appended_at, purged)
@@ -185,6 +229,35 @@ class Tables:
                     problem = f"its last batch, {batch:,}, is not in staging any more"
             with_staging.append((reader, replace(account, waits_for=waits_for.get(reader), problem=problem)))
         return with_staging
+
+    def _of_others(self, reader: Reader, base: TableName, objects: str | None) -> list[str]:
+        """Return why a model has applied other records than those that it reads now: it was not rebuilt since.
+
+        `objects`: those of its last row in the ledger. The next run of such a model is refused until it is rebuilt.
+        """
+        declaration = format_of(self._spark, base.catalog).properties(self._spark, base.sql).get(_DECLARATION)
+        staging = json.loads(declaration).get("staging") if declaration else None
+        if staging is not None and staging != reader.staging:
+            return [f"its base table was built from {staging}"]
+        if (
+            objects is not None
+            and reader.objects
+            and sorted(objects.split(", ")) != sorted(", ".join(reader.objects).split(", "))
+        ):
+            return [f"its base table was built from the records of {objects}"]
+        return []
+
+    def _quarantined(self, quarantine: TableName, objects: Sequence[str]) -> tuple[tuple[int, int], ...]:
+        """Return the batches of which staging still has records of objects that are quarantined, with how many.
+
+        The quarantine also has records that were purged; they keep nothing back.
+        """
+        rows = self._rows(
+            f"SELECT _change_batch AS batch, count(*) AS records FROM {quarantine.sql} "
+            f"WHERE _change_batch IN (SELECT batch FROM {self._staging.sql} WHERE {_of(objects)} AND batch >= 1) "
+            "GROUP BY _change_batch ORDER BY _change_batch"
+        )
+        return tuple((int(row.batch), int(row.records)) for row in rows)
 
     def _append_times(self, batches: Iterable[int]) -> dict[int, int]:
         wanted = sorted(batches)
@@ -216,26 +289,42 @@ class Tables:
         found = self._rows(f"{query} WHERE _change_batch >= {known}")[0].batch
         return int(found if found is not None else self._rows(query)[0].batch or 0)
 
-    def copied_batch(self, copy: TableName) -> int | None:
-        """Return the batch that a copy of a base table has; 0 if it is not finished, None if there is no such table.
+    def copied_batch(self, base: TableName, copy: TableName) -> int | None:
+        """Return the batch that a copy of a base table has; None if there is no such table.
 
-        Raises UsageError for a table that is no copy of this job.
+        It is 0 if the copy is not finished, or was made while the model had other declarations: another staging table
+        has other batch numbers. Raises UsageError for a table that is no copy of this job, and for a view.
         """
         if not self._has(copy):
             return None
-        batch = format_of(self._spark, copy.catalog).properties(self._spark, copy.sql).get(_BASE_SNAPSHOT)
+        is_view = self._spark.catalog.getTable(copy.sql).tableType == "VIEW"
+        of_copy = {} if is_view else format_of(self._spark, copy.catalog).properties(self._spark, copy.sql)
+        batch = of_copy.get(_BASE_SNAPSHOT)
         if batch is None:
             raise UsageError(
                 f"{copy} exists, and this job has not made it: rename it, so that the copy of the model's base table "
                 "can have this name. Nothing was purged."
             )
-        return int(batch or 0)
+        of_base = format_of(self._spark, base.catalog).properties(self._spark, base.sql)
+        return int(batch or 0) if of_copy.get(_DECLARATION) == of_base.get(_DECLARATION) else 0
 
     def has_keyless_deletes(self, base: TableName) -> bool:
         """Return whether deletes that name no key are kept beside a base table, and so not in a copy of it."""
         return not {"_change_contenders", "cell_time"}.isdisjoint(self._spark.table(base.sql).columns)
 
     # --- what is written ---
+
+    def make_readers(self) -> None:
+        """Make the table of registered models, if there is none. Runs register their models where it exists."""
+        table = beside(self._staging, "readers")
+        if self._has(table):
+            return
+        table_format = format_of(self._spark, table.catalog)
+        version = table_format.staging_properties.get("format-version")
+        properties = f" TBLPROPERTIES ('format-version' = '{version}')" if version else ""
+        self._execute(
+            f"CREATE TABLE IF NOT EXISTS {table.sql} ({', '.join(_READERS)}) USING {table_format.name}{properties}"
+        )
 
     def keep(self, texts: dict[str, str]) -> None:
         """Keep texts with the staging table, all of them in one commit. Raises Fault."""
@@ -246,8 +335,8 @@ class Tables:
         table_format, schema = format_of(self._spark, copy.catalog), self._spark.table(base.sql).schema
         properties = {_BASE_SNAPSHOT: ""}
         of_base = format_of(self._spark, base.catalog).properties(self._spark, base.sql)
-        if declaration := of_base.get("reconcile.declaration"):
-            properties["reconcile.declaration"] = declaration
+        if declaration := of_base.get(_DECLARATION):
+            properties[_DECLARATION] = declaration
         if version := table_format.staging_properties.get("format-version"):
             properties["format-version"] = version
         if "timestamp_ntz" in schema.simpleString():
@@ -265,17 +354,18 @@ class Tables:
         """Let a copy say that everything up to a batch had been applied to it."""
         self._execute(f"ALTER TABLE {copy.sql} SET TBLPROPERTIES ({literal(_BASE_SNAPSHOT)} = '{batch}')")
 
-    def write_purge(self, ledger: TableName, staging: str, objects: Sequence[str], batch: int, id_: str) -> None:
+    def write_purge(self, ledger: TableName, staging: str, marks: Mapping[str, int], id_: str) -> None:
         """Write the purge into a ledger, as macros/ledger/purged_through.sql does for one object.
 
-        `staging`: the name of the staging table in this ledger. `id_`: that of this purge.
+        `staging`: the name of the staging table in this ledger. `marks`: the last purged batch, by object. `id_`: that
+        of this purge.
         """
+        purged = ", ".join(f"struct({literal(of)} AS object, {batch}L AS batch)" for of, batch in marks.items())
         self._execute(
             f"INSERT INTO {ledger.sql} BY NAME "
-            f"SELECT {literal(staging)} AS relation, object, 'purge' AS kind, CAST(1 AS bigint) AS first_batch, "
-            f"CAST({batch} AS bigint) AS last_batch, {literal(id_)} AS invocation_id, "
-            f"current_timestamp() AS recorded_at "
-            f"FROM (SELECT explode(array({', '.join(map(literal, objects))})) AS object)"
+            f"SELECT {literal(staging)} AS relation, purged.object, 'purge' AS kind, 1L AS first_batch, "
+            f"purged.batch AS last_batch, {literal(id_)} AS invocation_id, current_timestamp() AS recorded_at "
+            f"FROM (SELECT explode(array({purged})) AS purged)"
         )
 
     def take_back_purge(self, ledger: TableName, staging: str, id_: str) -> None:
@@ -316,7 +406,18 @@ class Tables:
                 time.sleep(1 + attempt)
 
     def _has(self, table: TableName) -> bool:
-        return bool(self._spark.catalog.tableExists(table.sql))
+        """Return whether this session has a table, which from then on is read as it is now."""
+        own = table.catalog in (None, "spark_catalog")
+        if not own and not self._spark.conf.get(f"spark.sql.catalog.{table.catalog}", None):
+            return False  # Spark refuses to look into a catalog that it does not know
+        if not self._spark.catalog.tableExists(table.sql):
+            return False
+        self._refresh(table)
+        return True
+
+    def _refresh(self, table: TableName) -> None:
+        """Let the session forget what it knows of a table: Iceberg's catalogs keep the state that was read first."""
+        self._spark.catalog.refreshTable(table.sql)
 
     def _rows(self, sql: str) -> list[Any]:
         return self._spark.sql(sql).collect()
@@ -328,7 +429,7 @@ def _of(objects: Sequence[str]) -> str:
 
 def _up_to(objects: Sequence[str], batch: int) -> str:
     """Return the condition for the records of objects up to a batch, as SQL."""
-    return f"{_of(objects)} AND batch <= {batch}"
+    return f"{_of(objects)} AND {_IN_BATCHES.format(batch)}"
 
 
 def _is_conflict(problem: Exception) -> bool:

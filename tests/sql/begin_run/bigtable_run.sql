@@ -46,22 +46,4 @@ partitioned by (relation);
 
 select max(batch) from `lake`.`shop_changes`;
 
-create table if not exists `lake`.`shop_changes__readers` (
-    staging string comment 'schema.name of the staging table, as the ledger has it',
-    ledger string comment 'schema.name of the ledger that has the account of the model',
-    relation string comment 'schema.name of the model',
-    materialized string comment 'current_state, history or current_view',
-    objects string comment 'the objects that the model reads, as a JSON list; an empty list for a model without a source macro, which may read every object',
-    registered_at timestamp
-) using delta;
-
-insert into `lake`.`shop_changes__readers` by name
-select
-    'lake.shop_changes' as staging,
-    'demo.reconcile_ledger' as ledger,
-    'demo.orders' as relation,
-    'current_state' as materialized,
-    '["events"]' as objects,
-    current_timestamp() as registered_at;
-
 show tblproperties `lake`.`shop_changes`

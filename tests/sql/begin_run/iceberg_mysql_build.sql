@@ -58,9 +58,4 @@ tblproperties (
 
 select max(batch) from `lake`.`shop_changes`;
 
-select 'lake.shop_changes' as staging, relation, max_by(concat(materialized, ' ', objects), registered_at) as reader
-from `lake`.`shop_changes__readers`
-where ledger = 'demo.reconcile_ledger'
-group by relation;
-
 show tblproperties `lake`.`shop_changes`
