@@ -490,8 +490,8 @@ def test_a_table_of_a_real_mariadb_is_repaired_while_it_is_written(log: Log, mar
     stop = threading.Event()
 
     def write() -> None:
-        while not stop.is_set():
-            writer.write(10)
+        while not stop.wait(0.1):
+            writer.write(3)
 
     writing = threading.Thread(target=write)
     writing.start()
