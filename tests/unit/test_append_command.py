@@ -255,7 +255,8 @@ def test_different_tables_have_different_checkpoints():
 
 def test_identifiers_and_literals_cannot_be_left():
     assert quoted("a`b", "c") == "`a``b`.`c`"
-    assert literal("it's \\ ${x}") == r"'it\'s \\ ${x}'"
+    # Spark would replace ${x} by a variable.
+    assert literal("it's \\ ${x}") == r"'it\'s \\ \u0024{x}'"
 
 
 # --- what main does ---------------------------------------------------------------------------------------------------
