@@ -73,6 +73,7 @@ def results(spark: SparkSession, schema: str) -> dict[str, list[str]]:
     return {name: sorted(map(repr, frame.collect())) for name, frame in found.items()}
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(file_format() != "delta", reason="Databricks has tables of Delta")
 def test_the_forms_for_databricks_give_the_rows_of_those_for_spark(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql(f"create schema if not exists {STAGING}")

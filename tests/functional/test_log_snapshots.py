@@ -479,6 +479,7 @@ def mariadb() -> Iterator[MariaDB]:
     server.stop()
 
 
+@pytest.mark.soak
 def test_a_table_of_a_real_mariadb_is_repaired_while_it_is_written(log: Log, mariadb: MariaDB) -> None:
     """A third of what the snapshot contains is lost, and the rest comes in any order."""
     warehouse, schema, writer = SparkWarehouse(log.spark), f"{SCHEMA}_mysql", Writer(mariadb)
