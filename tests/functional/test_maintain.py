@@ -156,7 +156,7 @@ def test_a_purge_goes_as_far_as_the_slowest_model_and_full_refreshes_are_as_befo
     # A model of another project is behind.
     result = shop.purge(dry_run=True)
     assert shop.staged() == before
-    assert (result.batch, result.records, result.models) == (1, 3, len(models))
+    assert (result.batch, result.records, result.models) == (1, 3, len(models)), result
     assert shop.purge() == result
     assert [(one.reader.relation, one.why) for one in result.kept_back] == [
         (f"{shop.projects['sales'].schema}.things", "behind at 1")

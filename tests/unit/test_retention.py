@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,7 +33,7 @@ from reconcile_jobs.retention.plan import (
     quarantined,
 )
 from reconcile_jobs.retention.purge import Purge, Result
-from reconcile_jobs.retention.tables import Tables, accounts_sql, named
+from reconcile_jobs.retention.tables import Tables, accounts_sql, declared_staging, named
 from reconcile_jobs.staging import TableName, is_purged
 from refusals import thing
 from shapes import Life
@@ -740,14 +741,14 @@ def test_a_catalog_that_the_session_lacks_is_no_error(tables: Any):
         ([], "orders", "its base table shop.orders__base is not in this session"),
         (["base"], "orders", "its quarantine table shop.orders__quarantine is not in this session"),
         (["base", "quarantine"], "orders, lines", "its base table was built from the records of orders, lines"),
-        (["moved", "quarantine"], "orders", "its base table was built from lake.others"),
+        (["moved", "quarantine"], "orders", "its base table was built from another staging table"),
         (["base", "quarantine"], "orders", None),
     ],
 )
 def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
     tables: Any, there: list[str], objects: str, problem: str | None
 ):
-    built = {name: {"reconcile.declaration": json.dumps({"staging": of})}
+    built = {name: {"reconcile.declaration": json.dumps({"staging": declared_staging(of)})}
              for name, of in (("base", "lake.changes"), ("moved", "lake.others"))}  # fmt: skip
     found = {f"shop__of__orders__{'base' if name == 'moved' else name}": built.get(name, {}) for name in there}
     opened, _ = tables(**{"shop__of__reconcile_ledger": {}}, **found)
@@ -765,6 +766,11 @@ def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
     ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
     assert account.problem == problem
     assert problem or (account.applied, account.quarantined) == (3, ((2, 5),))
+
+
+def test_the_job_knows_the_staging_table_that_a_rendered_declaration_names():
+    rendered = (Path(__file__).parents[1] / "sql" / "mysql_composite_key" / "first_run.sql").read_text()
+    assert f'"staging": "{declared_staging("lake.shop_changes")}"' in rendered
 
 
 def test_records_in_no_batch_are_neither_counted_nor_deleted(tables: Any):
