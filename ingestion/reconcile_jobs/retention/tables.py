@@ -425,7 +425,7 @@ class Tables:
 
 
 def declared_staging(name: str) -> str:
-    """Return what a base table's declaration says of its staging table: macros/model/model_settings.sql (`_declaration`)."""
+    """Return the digest of a staging table's name that a declaration has: `_declaration` in model_settings.sql."""
     return hashlib.md5(json.dumps(name).encode(), usedforsecurity=False).hexdigest()
 
 
