@@ -19,8 +19,7 @@
     ties, is a hash of all declared columns, so every record gets another place in the order: see
     docs/decisions/0048-added-columns.md. Nobody has asked for a rebuild, so the run takes no row away: it is refused if
     staging no longer has all records that the base table was made from. `added`: as `added_columns` gives them. -#}
-{%- macro refuse_added_columns(relations, settings, added) -%}
-  {%- set inputs = settings.inputs -%}
+{%- macro refuse_added_columns(relations, inputs, added) -%}
   {%- set beginning = 'column ' ~ added | map(attribute='name') | join(', ') ~ ' is new, and ' ~ reconcile.ledger_name(relations.base) ~ ' gets it from all records in staging' -%}
   {%- set purged = reconcile.purged_through(inputs.relations[0], inputs.objects) if inputs.objects else {} -%}
   {%- set complaints = [] -%}

@@ -23,14 +23,14 @@
   {%- if not kept -%}
     {%- do reconcile.raise_complaints([purge_sentence ~ ', but a rebuild needs them; declare a copy of the base table to which they had been applied, as `meta: {base_snapshot: schema.table}`']) -%}
   {%- endif -%}
-  {%- set snapshot = reconcile._base_snapshot(kept, settings, columns, purge_sentence) -%}
+  {%- set snapshot = reconcile._base_snapshot(kept, settings.form, settings.declaration, columns, purge_sentence) -%}
   {%- set base_batch = reconcile.largest_batch(snapshot) -%}
   {%- if settings.as_of and base_batch > upto -%}
     {%- do reconcile.raise_complaints([purge_sentence ~ ', and its base snapshot ' ~ kept.name ~ ' is newer than ' ~ settings.as_of.label ~ '; set as_of to a later batch, or declare an older copy']) -%}
   {%- elif settings.form.keyless and (settings.as_of or not settings.built.base) -%}
     {%- do reconcile.raise_complaints([purge_sentence ~ ', and a base snapshot does not show which of its rows a delete without a key has removed; rebuild the model where its base table exists' ~ (', or set `meta: {row_ids: false}` if the source writes no such deletes' if settings.form.keyless.kind == 'row_deletes' else '')]) -%}
   {%- endif -%}
-  {%- do reconcile._refuse_early_snapshot(kept, base_batch, settings, last.batch, purge_sentence) -%}
+  {%- do reconcile._refuse_early_snapshot(kept, base_batch, settings.form, settings.inputs.objects, last.batch, purge_sentence) -%}
   {{ return({'batch': last.batch, 'snapshot': snapshot, 'base_batch': base_batch}) }}
 {%- endmacro %}
 
@@ -57,8 +57,8 @@ the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcil
     ledger has none of the model itself, and the smallest of their batches counts. This holds as long as every change of
     the base table brings a row of a later batch. In a history, a copy of a record may change a version, and a delete
     without a key changes rows of earlier batches; there only the property counts. `base_batch`: the largest batch of
-    the copy. `purged`: the last purged batch. -#}
-{%- macro _refuse_early_snapshot(kept, base_batch, settings, purged, purge_sentence) -%}
+    the copy. `objects`: those of the model. `purged`: the last purged batch. -#}
+{%- macro _refuse_early_snapshot(kept, base_batch, form, objects, purged, purge_sentence) -%}
   {%- set said = kept.properties.get('reconcile.base_snapshot') -%}
   {%- set later_copy = 'name a later copy, or remove base_snapshot from its meta if ingestion/maintain.py has kept a copy' -%}
   {%- if said == '' -%}
@@ -68,8 +68,8 @@ the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcil
       {%- do reconcile.raise_complaints(['its base snapshot ' ~ kept.name ~ ' is of batch ' ~ said ~ ', and ' ~ purge_sentence ~ '; ' ~ later_copy]) -%}
     {%- endif -%}
   {%- else -%}
-    {%- set is_shown = not settings.form.keyless and settings.form.materialized != 'history' -%}
-    {%- set found = run_query(reconcile._batch_when_applied(settings.inputs.objects, purged)) if is_shown else [] -%}
+    {%- set is_shown = not form.keyless and form.materialized != 'history' -%}
+    {%- set found = run_query(reconcile._batch_when_applied(objects, purged)) if is_shown else [] -%}
     {%- set needed = found[0][0] if found else none -%}
     {%- if needed is none -%}
       {%- do reconcile.raise_complaints(['nothing shows that batch ' ~ purged ~ ' had been applied to its base snapshot ' ~ kept.name ~ ', and ' ~ purge_sentence
@@ -105,9 +105,9 @@ limit 1
   {%- endif -%}
 {%- endmacro %}
 
-{#- The relation of the base snapshot, once it is checked. `kept`: see `kept_copy`. `columns`: the columns of the base
-    table, as SQL. `purge_sentence`: what was purged, as the beginning of a complaint. -#}
-{%- macro _base_snapshot(kept, settings, columns, purge_sentence) -%}
+{#- The relation of the base snapshot, once it is checked. `kept`: see `kept_copy`. `declaration`: that of the
+    model, in JSON. `columns`: the columns of the base table, as SQL. `purge_sentence`: what was purged, as the beginning of a complaint. -#}
+{%- macro _base_snapshot(kept, form, declaration, columns, purge_sentence) -%}
   {%- set snapshot, name = kept.relation, kept.name -%}
   {%- set complaints = [] -%}
   {%- if not snapshot -%}
@@ -116,10 +116,10 @@ limit 1
     {%- set types = {
           '_change_sequence': 'string', '_change_time': 'timestamp', '_change_batch': 'bigint', '_deleted': 'boolean',
           '_change_row_sequence': 'string', '_change_column_sequences': 'map<string,string>'} -%}
-    {%- set types = dict(types, **reconcile.columns_of_transaction(settings.form)) -%}
+    {%- set types = dict(types, **reconcile.columns_of_transaction(form)) -%}
     {#- Spark shortens the names of types with many fields. -#}
     {%- do types.pop('_change_displaced') -%}
-    {%- set declared = settings.form.columns | map(attribute='name') | list -%}
+    {%- set declared = form.columns | map(attribute='name') | list -%}
     {%- for column in adapter.get_column_schema_from_query(sql) if column.name in declared -%}
       {%- do types.update({reconcile.identifier(column.name): column.dtype}) -%}
     {%- endfor -%}
@@ -128,18 +128,18 @@ limit 1
       {%- do snapshot_types.update({column.name: column.dtype, reconcile.identifier(column.name): column.dtype}) -%}
     {%- endfor -%}
     {%- for column in columns -%}
-      {%- set stored = reconcile.stored_column(column, settings.form.file_format) -%}
-      {%- set type = reconcile.stored_type(types.get(column, snapshot_types.get(stored)), settings.form.file_format) -%}
+      {%- set stored = reconcile.stored_column(column, form.file_format) -%}
+      {%- set type = reconcile.stored_type(types.get(column, snapshot_types.get(stored)), form.file_format) -%}
       {%- if stored not in snapshot_types -%}
         {%- do complaints.append('its base snapshot ' ~ name ~ ' has no column ' ~ stored ~ '; name a copy of the whole base table'
-              ~ (', or add the column to a copy that an earlier version made' if column in reconcile.columns_of_transaction(settings.form) else '')) -%}
+              ~ (', or add the column to a copy that an earlier version made' if column in reconcile.columns_of_transaction(form) else '')) -%}
       {%- elif snapshot_types[stored] != type -%}
         {%- do complaints.append('column ' ~ stored ~ ' of its base snapshot ' ~ name ~ ' has the type ' ~ snapshot_types[stored] ~ ', and the base table needs ' ~ type ~ '; create the copy again with this type') -%}
       {%- endif -%}
     {%- endfor -%}
   {%- endif -%}
   {%- set built = fromjson(kept.properties.get('reconcile.declaration', '{}')) -%}
-  {%- for aspect, declared in fromjson(settings.declaration).items()
+  {%- for aspect, declared in fromjson(declaration).items()
         if built and (aspect in ['unique_key', 'sources', 'sequence'] and built.get(aspect) != declared
             or aspect == 'staging' and built.get('staging', declared) != declared) -%}
     {%- do complaints.append('its base snapshot ' ~ name ~ ' was built with another ' ~ aspect ~ ', so its rows cannot be compared with new records; name a copy of a base table that has the ' ~ aspect ~ ' of the model') -%}
