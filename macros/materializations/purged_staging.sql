@@ -30,7 +30,8 @@
   {%- elif settings.form.keyless and (settings.as_of or not settings.built.base) -%}
     {%- do reconcile.raise_complaints([purge_sentence ~ ', and a base snapshot does not show which of its rows a delete without a key has removed; rebuild the model where its base table exists' ~ (', or set `meta: {row_ids: false}` if the source writes no such deletes' if settings.form.keyless.kind == 'row_deletes' else '')]) -%}
   {%- endif -%}
-  {%- do reconcile._refuse_early_snapshot(kept, base_batch, settings.form, settings.inputs.objects, last.batch, purge_sentence) -%}
+  {%- do reconcile._refuse_early_snapshot(
+          kept, base_batch, not settings.form.keyless and settings.form.materialized != 'history', settings.inputs.objects, last.batch, purge_sentence) -%}
   {{ return({'batch': last.batch, 'snapshot': snapshot, 'base_batch': base_batch}) }}
 {%- endmacro %}
 
@@ -57,8 +58,8 @@ the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcil
     ledger has none of the model itself, and the smallest of their batches counts. This holds as long as every change of
     the base table brings a row of a later batch. In a history, a copy of a record may change a version, and a delete
     without a key changes rows of earlier batches; there only the property counts. `base_batch`: the largest batch of
-    the copy. `objects`: those of the model. `purged`: the last purged batch. -#}
-{%- macro _refuse_early_snapshot(kept, base_batch, form, objects, purged, purge_sentence) -%}
+    the copy. `is_shown_by_ledger`: whether the ledger can show it. `objects`: those of the model. `purged`: the last purged batch. -#}
+{%- macro _refuse_early_snapshot(kept, base_batch, is_shown_by_ledger, objects, purged, purge_sentence) -%}
   {%- set said = kept.properties.get('reconcile.base_snapshot') -%}
   {%- set later_copy = 'name a later copy, or remove base_snapshot from its meta if ingestion/maintain.py has kept a copy' -%}
   {%- if said == '' -%}
@@ -68,8 +69,7 @@ the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcil
       {%- do reconcile.raise_complaints(['its base snapshot ' ~ kept.name ~ ' is of batch ' ~ said ~ ', and ' ~ purge_sentence ~ '; ' ~ later_copy]) -%}
     {%- endif -%}
   {%- else -%}
-    {%- set is_shown = not form.keyless and form.materialized != 'history' -%}
-    {%- set found = run_query(reconcile._batch_when_applied(objects, purged)) if is_shown else [] -%}
+    {%- set found = run_query(reconcile._batch_when_applied(objects, purged)) if is_shown_by_ledger else [] -%}
     {%- set needed = found[0][0] if found else none -%}
     {%- if needed is none -%}
       {%- do reconcile.raise_complaints(['nothing shows that batch ' ~ purged ~ ' had been applied to its base snapshot ' ~ kept.name ~ ', and ' ~ purge_sentence
