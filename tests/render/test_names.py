@@ -78,7 +78,14 @@ def test_names_that_are_like_them_are_taken(name: str) -> None:
     Life(thing(columns={**THINGS, name: "string"})).project.run("orders")
 
 
-@pytest.mark.parametrize("name", ["_file", "_FILE", "_Row_Id"])
+# Iceberg's specification names them as metadata columns and as columns of row lineage.
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number", "_FILE",
+        "_Row_Id",
+    ],
+)  # fmt: skip
 def test_names_that_iceberg_reserves_in_any_case_are_stored_under_another(name: str) -> None:
     macros = Life(thing()).project.macros
     assert macros.stored_column(f"`{name}`", "iceberg") == f"`_change{name}`"
