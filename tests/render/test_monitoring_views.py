@@ -171,3 +171,17 @@ def test_a_line_about_a_run_has_five_names_and_counts_the_others(shop: Life, cou
 def test_what_is_ignored_among_the_unrouted_does_not_take_records_without_an_object_with_it(shop: Life) -> None:
     sql = shop.project.test("no_unrouted", STAGING, ignore=["shop.others"])
     assert "where object is null or object not in ('shop.others')" in sql
+
+
+@pytest.mark.parametrize(
+    ("key", "unique_key", "is_another"),
+    [
+        ('["id"]', ["id"], False), ('["ID"]', ["id"], False), ('["id"]', ["ID"], False),
+        ('["Shop", "id"]', ["ID", "shop"], False), ('["id"]', ["ID", "shop"], True), ('["shop"]', ["id"], True),
+        ("[]", ["id"], False), ('["id"]', ["_row_id"], False),
+    ],
+)  # fmt: skip
+def test_the_key_of_the_source_is_compared_in_any_case_and_order(
+    shop: Life, key: str, unique_key: list[str], is_another: bool
+) -> None:
+    assert shop.project.macros.is_other_key(key, unique_key) is is_another
