@@ -18,8 +18,9 @@
 {#- A column is added from all records in staging, as by a rebuild: the last section of `_change_sequence`, which settles
     ties, is a hash of all declared columns, so every record gets another place in the order: see
     docs/decisions/0048-added-columns.md. Nobody has asked for a rebuild, so the run takes no row away: it is refused if
-    staging no longer has all records that the base table was made from. `added`: as `added_columns` gives them. -#}
-{%- macro refuse_added_columns(relations, inputs, added) -%}
+    staging no longer has all records that the base table was made from. `added`: as `added_columns` gives them.
+    `applied`: see `applied_batches`. -#}
+{%- macro refuse_added_columns(relations, inputs, added, applied) -%}
   {%- set beginning = 'column ' ~ added | map(attribute='name') | join(', ') ~ ' is new, and ' ~ reconcile.ledger_name(relations.base) ~ ' gets it from all records in staging' -%}
   {%- set purged = reconcile.purged_through(inputs.relations[0], inputs.objects) if inputs.objects else {} -%}
   {%- set complaints = [] -%}
@@ -28,8 +29,11 @@
   {%- endif -%}
   {%- for object, batch in purged.items() -%}
     {%- do complaints.append(beginning ~ ', but the records of ' ~ object ~ ' up to batch ' ~ batch ~ ' were purged from ' ~ reconcile.ledger_name(inputs.relations[0])
-          ~ '; declare a copy of the base table that has the column, as `meta: {base_snapshot: schema.table}`, and rebuild with `' ~ reconcile._rebuild_command() ~ '`, or leave the column out') -%}
+          ~ '; declare a copy of the base table as it was at batch ' ~ batch ~ ', with the column, as `meta: {base_snapshot: schema.table}`, and rebuild with `' ~ reconcile._rebuild_command() ~ '`, or leave the column out') -%}
   {%- endfor -%}
+  {%- if applied.base_batch and not applied.ledger_batch -%}
+    {%- do complaints.append(beginning ~ ', but the ledger has nothing of this table, so nothing shows whether staging still has them; leave the column out (`' ~ reconcile._rebuild_command() ~ '` builds the table from what staging has)') -%}
+  {%- endif -%}
   {%- set lost = run_query(reconcile.lost_records(relations, inputs, sql)) if not purged else [] -%}
   {%- if lost | length -%}
     {%- set first, last, delivered, staged = lost[0].values() -%}

@@ -30,6 +30,7 @@
   {%- elif settings.form.keyless and (settings.as_of or not settings.built.base) -%}
     {%- do reconcile.raise_complaints([purge_sentence ~ ', and a base snapshot does not show which of its rows a delete without a key has removed; rebuild the model where its base table exists' ~ (', or set `meta: {row_ids: false}` if the source writes no such deletes' if settings.form.keyless.kind == 'row_deletes' else '')]) -%}
   {%- endif -%}
+  {%- do reconcile._refuse_snapshot_of_other_columns(kept, settings.built.base, settings.declaration, base_batch, last.batch, purge_sentence) -%}
   {%- do reconcile._refuse_early_snapshot(
           kept, base_batch, not settings.form.keyless and settings.form.materialized != 'history', settings.inputs.objects, last.batch, purge_sentence) -%}
   {{ return({'batch': last.batch, 'snapshot': snapshot, 'base_batch': base_batch}) }}
@@ -49,6 +50,18 @@ the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcil
   {%- set properties = reconcile.table_properties(relation) if relation else {} -%}
   {%- if not declared and 'reconcile.base_snapshot' not in properties -%}{{ return(none) }}{%- endif -%}
   {{ return({'name': declared or reconcile.ledger_name(wanted), 'relation': relation, 'properties': properties}) }}
+{%- endmacro %}
+
+{#- A rebuild reads all records after the purged batches again. The copy may already have some of them, under the same
+    coordinates. The last section of `_change_sequence` is a hash of all declared columns: with other columns it differs,
+    and by chance the row of the copy, which lacks the new value, would win. `of_base`: the declaration of the base table,
+    for a copy without one. `of_model`: that of the model. `base_batch`: the largest batch of the copy. -#}
+{%- macro _refuse_snapshot_of_other_columns(kept, of_base, of_model, base_batch, purged, purge_sentence) -%}
+  {%- set of_copy = fromjson(kept.properties.get('reconcile.declaration') or of_base or '{}').get('columns') -%}
+  {%- if of_copy and of_copy != fromjson(of_model).columns and base_batch > purged -%}
+    {%- do reconcile.raise_complaints([purge_sentence ~ ', and its base snapshot ' ~ kept.name ~ ' was made with other columns and has records up to batch ' ~ base_batch
+          ~ ', which would be read again and could lose to their own earlier form; name a copy of the base table as it was at batch ' ~ purged]) -%}
+  {%- endif -%}
 {%- endmacro %}
 
 {#- A copy of before the purge lacks rows, which no record shows any more. The property of the copy says which batches had
@@ -100,7 +113,7 @@ limit 1
 {%- macro refuse_purge_meanwhile(inputs, range) -%}
   {%- if range.kind == 'rebuild' and inputs.objects -%}
     {%- for object, batch in reconcile.purged_from(inputs.relations[0], inputs.objects, range.first).items() -%}
-      {%- do reconcile.raise_complaints([reconcile._purge_sentence(object, batch, inputs.relations[0]) ~ ' while this run read them; run the same command again, which begins with a base snapshot']) -%}
+      {%- do reconcile.raise_complaints([reconcile._purge_sentence(object, batch, inputs.relations[0]) ~ ' while this run read them; ' ~ ('the new columns cannot be filled any more: leave them out' if range.added else 'run the same command again, which begins with a base snapshot')]) -%}
     {%- endfor -%}
   {%- endif -%}
 {%- endmacro %}

@@ -26,7 +26,7 @@
     {%- do reconcile._refuse_reset_staging(relations, settings.inputs, last, known_batches | max) -%}
     {%- do reconcile._refuse_replaced_batches(relations, settings.inputs, applied) -%}
     {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else known_batches | min) + 1 -%}
-    {%- do reconcile.refuse_added_columns(relations, settings.inputs, added) if added and not flags.EMPTY
+    {%- do reconcile.refuse_added_columns(relations, settings.inputs, added, applied) if added and not flags.EMPTY
           else reconcile.refuse_purged_range(relations, settings.inputs, first, applied) -%}
     {%- do reconcile.refuse_lost_snapshot(relations, settings.inputs, settings.built.snapshot, settings.snapshot, first) -%}
     {%- set kind = 'replay' if first <= known_batches | max else 'apply' -%}

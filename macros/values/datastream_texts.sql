@@ -100,11 +100,13 @@ if({{ reconcile._may_have_rounded(json, source) }}, null, to_json({{ json }}))
 {#- Whether JSON may have lost digits as a variant, which keeps a number of more than 38 digits, or with an exponent, as
     the nearest double, as infinity or as zero. Few values have a double; values of several types in one list show as
     VARIANT, and may have one too. Then each such number in the text is compared with the digits that a variant prints
-    of it. `source` is the text, or the record that holds the JSON: a number elsewhere in the record counts too. Java's
+    of it. `source` is the text, or the record that holds the JSON: a number elsewhere in the record counts too. After
+    a number comes a comma, a bracket, a brace, the end, or within a text a backslash; so the digits of a digest or of a
+    UUID are no number. Java's
     regular expressions follow a repeated group on the stack, and a number may have 150,000 digits: the pattern repeats
     no group. -#}
 {%- macro _may_have_rounded(json, source) -%}
-{%- set numbers = 'regexp_extract_all(' ~ source ~ ', ' ~ reconcile.literal('(?:^|[:\\[,])\\s*(-?[0-9](?:[0-9.]*+[eE][-+0-9]+|[0-9.]{38,}))') ~ ')' -%}
+{%- set numbers = 'regexp_extract_all(' ~ source ~ ', ' ~ reconcile.literal('(?:^|[:\\[,])\\s*(-?[0-9](?:[0-9.]*+[eE][-+0-9]+|[0-9.]{38,}))(?=\\s*(?:[,\\]}\\\\]|$))') ~ ')' -%}
 schema_of_variant({{ json }}) rlike 'DOUBLE|VARIANT' and exists({{ numbers }}, number -> not ({{ reconcile._significant_digits('number') }} <=> {{ reconcile._significant_digits('to_json(try_parse_json(number))') }}))
 {%- endmacro %}
 

@@ -227,8 +227,8 @@ REBUILD = "`dbt run --full-refresh --select orders`"
 BUILT = f"demo.orders__base was built with other columns; rebuild it with {REBUILD}"
 PURGED = (
     f"{GETS}, but the records of shop.orders up to batch 2 were purged from {STAGING}; declare a copy of the base "
-    f"table that has the column, as `meta: {{base_snapshot: schema.table}}`, and rebuild with {REBUILD}, or leave the "
-    "column out"
+    "table as it was at batch 2, with the column, as `meta: {base_snapshot: schema.table}`, and rebuild with "
+    f"{REBUILD}, or leave the column out"
 )
 LOST = (
     f"{GETS}, but {{}} has 90 of the 100 records that were delivered in batches 1 to 3, and rows would be lost; "
@@ -257,6 +257,12 @@ REFUSED = [
     Refusal(run(grown(sized(meta={"base_snapshot": "lake.orders_kept"}), **PURGES)), [PURGED]),
     Refusal(run(grown(sized(), **GONE)), [LOST.format(STAGING)]),
     Refusal(run(grown(sized(OWN_SELECT), **GONE)), [LOST.format("its SELECT")]),
+    # A ledger that was dropped counts no records, of which some may be missing.
+    Refusal(
+        run(grown(sized(), ledger=(0, 0), base_batch=3)),
+        [f"{GETS}, but the ledger has nothing of this table, so nothing shows whether staging still has them; leave "
+         f"the column out ({REBUILD} builds the table from what staging has)"],
+    ),
     Refusal(run(grown(sized(config={"full_refresh": False}))), [FORBIDDEN]),
     Refusal(run(grown(sized(config={"full_refresh": False}), **PURGES)), [FORBIDDEN, PURGED]),
     # Without the mark, and with it on one of two.
@@ -329,3 +335,21 @@ def test_a_changed_option_of_an_added_column_is_a_changed_declaration() -> None:
     later.warehouse.column_types["__base` where false"] = dict.fromkeys(NOW, "string")
     with pytest.raises(CompilerError, match="built with other columns"):
         ran(later)
+
+
+def test_a_purge_that_begins_while_a_column_is_filled_is_said_as_that() -> None:
+    """The same command could not begin with a base snapshot, which lacks the column."""
+    life = grown(sized())()
+    query = life.warehouse.query
+
+    def meanwhile(sql: str) -> Any:
+        if sql.startswith("cache table reconcile_changes"):
+            life.warehouse.properties[STAGING][life.project.macros._purge_property("shop.orders")] = "3"
+        return query(sql)
+
+    life.project.context["run_query"] = meanwhile
+    with pytest.raises(
+        CompilerError, match="while this run read them; the new columns cannot be filled any more: leave"
+    ):
+        ran(life)
+    assert written(life) == []

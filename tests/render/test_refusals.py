@@ -1135,6 +1135,11 @@ STAGED: dict[str, Refusal] = {
          f"name a copy of a base table that has the {aspect} of the model"
          for aspect in ("sequence", "sources", "unique_key")],
     ),
+    "a base snapshot with records that are read again, of other columns": Refusal(
+        run(purged(with_snapshot(), base_batch=9, of_batch="2", built_with=declared_as(columns="4"))),
+        [f"{PURGED}, and {KEPT} was made with other columns and has records up to batch 9, which would be read again "
+         "and could lose to their own earlier form; name a copy of the base table as it was at batch 2"],
+    ),
     "a base snapshot of a model of another staging table": Refusal(
         run(purged(with_snapshot(), built_with=declared_as(staging="lake.others"))),
         [f"{KEPT} was built with another staging, so its rows cannot be compared with new records; "
@@ -1224,6 +1229,12 @@ def test_the_copy_that_the_job_keeps_is_a_base_snapshot_without_a_word_in_the_mo
     life.project.run("orders")
     assert any("from `demo`.`orders__snapshot`" in sql for sql in life.warehouse.statements if "create" in sql)
     assert not any("kind not in ('purge', 'snapshot')" in sql for sql in life.warehouse.statements), "it says itself"
+
+
+def test_a_base_snapshot_of_other_columns_is_taken_if_no_record_of_it_is_read_again() -> None:
+    life = purged(with_snapshot(), base_batch=2, of_batch="2", built_with=declared_as(columns="4"))()
+    life.project.run("orders")
+    assert any("from `lake`.`orders_kept`" in sql for sql in life.warehouse.statements if "create" in sql)
 
 
 def test_pending_rows_of_a_view_begin_with_the_copy_that_the_job_keeps() -> None:

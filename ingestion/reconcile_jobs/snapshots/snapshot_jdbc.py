@@ -51,7 +51,7 @@ _NULLS = {
 }
 
 # Whether JSON lost digits as a variant: see _may_have_rounded in macros/values/datastream_texts.sql.
-_NUMBERS = r"(?:^|[:\\[,])\\s*(-?[0-9](?:[0-9.]*+[eE][-+0-9]+|[0-9.]{{38,}}))"
+_NUMBERS = r"(?:^|[:\\[,])\\s*(-?[0-9](?:[0-9.]*+[eE][-+0-9]+|[0-9.]{{38,}}))(?=\\s*(?:[,\\]}}\\\\]|$))"
 _DIGITS = "trim('0' from translate(substring_index(upper(%s), 'E', 1), '+-. ', ''))"
 _ROUNDED = (
     f"(schema_of_variant(try_parse_json({{0}})) rlike 'DOUBLE|VARIANT' and exists(regexp_extract_all({{0}}, "

@@ -12,7 +12,7 @@
 {%- else -%}
 {%- set forgotten = [] -%}
 {%- for name in noted -%}{%- do forgotten.append('if(_change_batch < ' ~ range.first ~ ', null, ' ~ name ~ ') as ' ~ name) -%}{%- endfor -%}
-select * except ({{ noted | join(', ') }}), {{ forgotten | join(', ') }}
+select *{{ ' except (' ~ noted | join(', ') ~ '), ' ~ forgotten | join(', ') if noted }}
 from (
     {{ records | indent(4) }}
 )

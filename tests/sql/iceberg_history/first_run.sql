@@ -342,7 +342,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '03299391936b3094f049bccd1a3eee0e')
+tblproperties ('reconcile.definition' = 'f55c624a0a20636359a6394c53a84bf9')
 as
 
 {the SELECT of mysql_events/change_records.sql};

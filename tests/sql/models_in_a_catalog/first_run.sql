@@ -465,7 +465,7 @@ drop view if exists reconcile_fold_fbcf77ffe001;
 drop view if exists reconcile_changes_fbcf77ffe001;
 
 create view if not exists `ice`.`demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'dac7c848c509cc7c5b36f99ebac0cbfb')
+tblproperties ('reconcile.definition' = 'dc3680dba097a010b3e45347548eb2c6')
 as
 
 {the SELECT of models_in_a_catalog/change_records.sql};

@@ -324,7 +324,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create or replace view `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '9d6641a2dff70e5d53ba86e34ec154d6')
+tblproperties ('reconcile.definition' = '2949e2a3c08bdb94e8de8a6250794392')
 as
 
 {the SELECT of mysql_events/change_records.sql};

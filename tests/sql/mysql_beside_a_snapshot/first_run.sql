@@ -70,7 +70,7 @@ select
     _change_transaction,
     _change_batch,
     _change_columns,
-    nullif(concat_ws('; ', _change_error, if(_change_error is null and _change_snapshot = 'before' and split_part(_change_sequence, '/', 2) = '1' and _change_time > to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 day', 'the snapshot beside the log contains the change by its place in the binary log, and the change is a day or more later: the log has begun anew since the snapshot, or the snapshot is of another server; take the snapshot back, and declare the new log as a generation, or stage a snapshot of the server of the log', null)), '') as _change_error,
+    nullif(concat_ws('; ', _change_error, if(_change_error is null and _change_snapshot = 'before' and split_part(_change_sequence, '/', 2) = '1' and _change_time > to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 hour', 'the snapshot beside the log contains the change by its place in the binary log, and the change is an hour or more later: the log has begun anew since the snapshot, or the snapshot is of another server; take the snapshot back, and declare the new log as a generation, or stage a snapshot of the server of the log', null)), '') as _change_error,
     _change_table,
     _change_fields,
     _change_key,
@@ -572,7 +572,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'ee60c7840598aee815f727f6d138c4d8')
+tblproperties ('reconcile.definition' = 'c3265a7efb9de9ddaaeae63309fb356f')
 as
 
 select
@@ -587,7 +587,7 @@ select
     _change_transaction,
     _change_batch,
     _change_columns,
-    nullif(concat_ws('; ', _change_error, if(_change_error is null and _change_snapshot = 'before' and split_part(_change_sequence, '/', 2) = '1' and _change_time > to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 day', 'the snapshot beside the log contains the change by its place in the binary log, and the change is a day or more later: the log has begun anew since the snapshot, or the snapshot is of another server; take the snapshot back, and declare the new log as a generation, or stage a snapshot of the server of the log', null)), '') as _change_error,
+    nullif(concat_ws('; ', _change_error, if(_change_error is null and _change_snapshot = 'before' and split_part(_change_sequence, '/', 2) = '1' and _change_time > to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 hour', 'the snapshot beside the log contains the change by its place in the binary log, and the change is an hour or more later: the log has begun anew since the snapshot, or the snapshot is of another server; take the snapshot back, and declare the new log as a generation, or stage a snapshot of the server of the log', null)), '') as _change_error,
     _change_table,
     _change_fields,
     _change_key,

@@ -82,7 +82,7 @@ from (
         _change_transaction,
         _change_batch,
         _change_columns,
-        nullif(concat_ws('; ', _change_error, if(_change_error is null and _change_snapshot = 'before' and split_part(_change_sequence, '/', 2) = '1' and _change_time > to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 day', 'the snapshot beside the log contains the change by its place in the binary log, and the change is a day or more later: the log has begun anew since the snapshot, or the snapshot is of another server; take the snapshot back, and declare the new log as a generation, or stage a snapshot of the server of the log', null)), '') as _change_error,
+        nullif(concat_ws('; ', _change_error, if(_change_error is null and _change_snapshot = 'before' and split_part(_change_sequence, '/', 2) = '1' and _change_time > to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 hour', 'the snapshot beside the log contains the change by its place in the binary log, and the change is an hour or more later: the log has begun anew since the snapshot, or the snapshot is of another server; take the snapshot back, and declare the new log as a generation, or stage a snapshot of the server of the log', null)), '') as _change_error,
         _change_table,
         _change_fields,
         _change_key,

@@ -288,7 +288,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f3d4e8cd9d09e0b30062fab1f52de02f')
+tblproperties ('reconcile.definition' = '8b4abc5a34afd38c4625912c1a7ee3fc')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

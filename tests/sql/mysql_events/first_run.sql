@@ -290,7 +290,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '7148819d939ca6faa6053b8921759185')
+tblproperties ('reconcile.definition' = '29dbb672f9f6088248eed97f505cc949')
 as
 
 {the SELECT of mysql_events/change_records.sql};

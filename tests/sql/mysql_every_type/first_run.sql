@@ -314,7 +314,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'bc1b56394a069ea6837f15c6e40361cd')
+tblproperties ('reconcile.definition' = '403453e7fe4d76058ec1ae71ee09e76b')
 as
 
 {the SELECT of mysql_every_type/change_records.sql};

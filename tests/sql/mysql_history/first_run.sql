@@ -326,7 +326,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '4cabe12146e18e8b57fb58a07456a7c7')
+tblproperties ('reconcile.definition' = 'c4b53f851577864254dbe3f3656a7742')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

@@ -294,7 +294,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '091342e79705e3b844df696ea27f7f88')
+tblproperties ('reconcile.definition' = '5d63e6c15057c8dabfb6bcbb38a23f60')
 as
 
 {the SELECT of mysql_odd_names/change_records.sql};

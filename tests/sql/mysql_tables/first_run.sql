@@ -288,7 +288,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '189c0985fc0e8e556ea9c3e23bbef18a')
+tblproperties ('reconcile.definition' = 'bd469235d84975d9f49ed8efbb924920')
 as
 
 {the SELECT of mysql_tables/change_records.sql};

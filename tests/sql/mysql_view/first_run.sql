@@ -15,7 +15,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '3e8cd27dc92cc6ff3846f54788dc5767')
+tblproperties ('reconcile.definition' = 'de081c24ffb57357dfb6d5f95dc011f9')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -434,7 +434,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e94a223a72c3c108925eaad5005b0016')
+tblproperties ('reconcile.definition' = 'f018307e71028c69285849244db0e0a0')
 as
 
 {the SELECT of oracle_generations/change_records.sql};

@@ -386,7 +386,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '65026e41ce0e59864374d48858717e1e')
+tblproperties ('reconcile.definition' = 'dca0eecdd7d376b073fb4303887b203e')
 as
 
 {the SELECT of oracle/change_records.sql};

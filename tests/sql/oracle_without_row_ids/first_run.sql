@@ -289,7 +289,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '6d270d138ec8bc73bda51f19196319cc')
+tblproperties ('reconcile.definition' = 'dca78aa2bb138a9da5d02fb603ec9fba')
 as
 
 {the SELECT of oracle/change_records.sql};

@@ -289,7 +289,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '6ab4b8866ed6b315aefac542001b0841')
+tblproperties ('reconcile.definition' = 'd1805e4c5b34610f5320458a480bbc26')
 as
 
 {the SELECT of postgresql/change_records.sql};

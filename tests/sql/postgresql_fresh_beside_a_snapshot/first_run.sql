@@ -597,7 +597,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e017a50b3f67c6fdda0de22dd9529300')
+tblproperties ('reconcile.definition' = '68557998371f03146cbeef01c2ef3398')
 as
 
 select

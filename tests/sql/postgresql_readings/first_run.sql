@@ -252,7 +252,7 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
-    'reconcile.declaration' = '{"columns": "4c2ce4d3813efca649a45e0181079e41", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+    'reconcile.declaration' = '{"columns": "98a923fa10c1096d976ebcef6d2e554b", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
 )
 as
 select `id`, `whatever`, `bytes`, `list`, `text`, `hex`, `base64`, `parts`, `json`, `span`, `time`, `clock`, `short`, `hour`, `until`, _change_sequence, _change_time, _change_batch, _deleted
@@ -310,13 +310,13 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '6c09914e20dcac9d26fe8c2e2f6ff7db')
+tblproperties ('reconcile.definition' = 'f7daaec82718b07422255fd3eac9f363')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '3f215f43739106b5525ad84c83a87b92')
+tblproperties ('reconcile.definition' = 'a76ba239dd84eac0491f52f8e08c5a8b')
 as
 select
     `id`,

@@ -419,7 +419,7 @@ lateral view inline(array(
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '7c3a962ff0d1ec8ec844e9e7d20d56be')
+tblproperties ('reconcile.definition' = '31442221f79e2c3b55257a665fb755a2')
 as
 
 select

@@ -289,7 +289,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '94c73d284090b475722df163149b1fb5')
+tblproperties ('reconcile.definition' = 'd417b31ad9e558265c3046cc4f98fcdc')
 as
 
 {the SELECT of sqlserver/change_records.sql};

@@ -289,7 +289,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '98978f669841725c7c60a8963fbd31be')
+tblproperties ('reconcile.definition' = 'fbf5425d70b323a517236e4f1f5c920d')
 as
 
 {the SELECT of staging_in_a_catalog/change_records.sql};
