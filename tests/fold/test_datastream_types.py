@@ -521,6 +521,7 @@ CASES = [
             ("an exponent beyond a double's in a list of several types", '[1e400, "a"]'),
             ("too many digits among values of several types", f'[{{"b": {"1" * 39}}}, {{"b": "x"}}]'),
             ("too many places", f"[0.{'1' * 39}]"),
+            ("an exponent beyond a double's at the end of a line", '{"a": 1e400\n, "b": 1}'),
             ("more digits than a number of text may have", f'{{"a": {"1" * 2000}}}'),
         )
     ),
@@ -540,6 +541,11 @@ CASES = [
                 "38 digits beside an exponent",
                 f'{{"a": 1e5, "b": {"1" * 38}, "c": {"1" * 37}.1, "d": 0.{"1" * 38}}}',
                 f'{{"a":100000.0,"b":{"1" * 38},"c":{"1" * 37}.1,"d":0.{"1" * 38}}}',
+            ),
+            (
+                "digests and addresses that look like numbers",
+                '{"a": [1e5, "sha256:4e55512ab"], "b": "urn:uuid:12345e67-89ab", "c": "x:04e12"}',
+                '{"a":[100000.0,"sha256:4e55512ab"],"b":"urn:uuid:12345e67-89ab","c":"x:04e12"}',
             ),
             ("39 digits that a double keeps", f'{{"a": 1{"0" * 38}}}', '{"a":1.0E38}'),
         )
