@@ -449,13 +449,13 @@ def test_a_table_of_mysql_is_repaired_at_a_place_of_its_binary_log(memory: Memor
 def test_a_later_change_of_a_binary_log_that_begins_anew_is_quarantined(memory: Memory) -> None:
     things = Things(memory, "binlog_anew", {"things": MODELS["things"]}, source="mysql")
     things.append(*things.snapshot({1: "a", 2: "b"}, position_at(14)))
-    later = TAKEN + timedelta(days=2)
-    things.append(of_mysql(1, "b", 3, committed=later), of_mysql(2, "B", 15, committed=later), hours=48)
+    later = TAKEN + timedelta(hours=2)
+    things.append(of_mysql(1, "b", 3, committed=later), of_mysql(2, "B", 15, committed=later), hours=2)
     things.run()
     assert things.rows() == {1: "a", 2: "B"}
     (row,) = memory.rows(f"{things.schema}.things__quarantine")
     assert row._change_error.startswith(
-        "the snapshot beside the log contains the change by its place in the binary log, and the change is a day or"
+        "the snapshot beside the log contains the change by its place in the binary log, and the change is an hour"
     )
     assert things.balances()
 
