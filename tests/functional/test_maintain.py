@@ -281,14 +281,15 @@ def test_quarantined_records_stay_or_go_when_somebody_says_so(shop: Shop) -> Non
     shop.append(k1="one")
     shop.append(k1="two")
     bad = event("postgresql", {"id": "word", "name": "x"}, "UPDATE", metadata={"lsn": "0/FF"})
-    shop.warehouse.stage(f"{shop.staging.schema}.changes", [Staged(bad, "shop.things", 2)])
+    shop.batch += 1
+    shop.warehouse.stage(f"{shop.staging.schema}.changes", [Staged(bad, "shop.things", shop.batch)])
     for project in shop.projects:
         shop.run(project)
     result = shop.purge()
-    assert (result.batch, result.quarantined) == (1, 0)
-    assert {one.why for one in result.kept_back} == {"1 quarantined record from batch 2 on"}
+    assert (result.batch, result.quarantined) == (2, 0)
+    assert {one.why for one in result.kept_back} == {"1 quarantined record from batch 3 on"}
     result = shop.purge(with_quarantined=True)
-    assert (result.batch, result.records, result.kept_back) == (2, 2, [])
+    assert (result.batch, result.records, result.kept_back) == (3, 1, [])
     assert result.quarantined == len(shop.models["shop"]) + len(shop.models["sales"])
     assert shop.purge().kept_back == [], "what is gone keeps nothing back"
 
