@@ -567,7 +567,7 @@ def purge_mark(object_: str) -> str:
 
 def keep(spark: SparkSession, table: TableName, name: str, value: str) -> None:
     """Keep a text with a staging table that somebody else appends to."""
-    _set_properties(spark, table, {f"reconcile.{name}": value})
+    keep_all(spark, table, {name: value})
 
 
 def keep_all(spark: SparkSession, table: TableName, texts: dict[str, str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -15,7 +15,7 @@ from reconcile_jobs.process.session import configured_format
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["BESIDE", "AppendedSince", "NotFollowed", "TableFormat", "format_of"]
+__all__ = ["BESIDE", "AppendedSince", "NotFollowed", "TableFormat", "format_of", "properties_of_columns"]
 
 
 @dataclass(frozen=True)
@@ -402,6 +402,14 @@ def _staged(spark: SparkSession, table: str, append: str, batch: int) -> int | N
         if summary.get(_OF_APPEND) not in (None, append):
             return None
     return None
+
+
+def properties_of_columns(table_format: TableFormat, names: Iterable[str], types: Iterable[str]) -> dict[str, str]:
+    """Return the properties that a table needs for its columns. `types`: the columns' types, as Spark names them."""
+    # Parquet has no such names: see macros/table_formats/format_properties.sql. The table then keeps its own.
+    odd = any(re.search(r"[ ,;{}()\n\t=]", name) for name in names)
+    ntz = any("timestamp_ntz" in type_ for type_ in types)
+    return {**(table_format.any_names if odd else {}), **(table_format.timestamps_ntz if ntz else {})}
 
 
 def format_of(spark: SparkSession, catalog: str | None = None) -> TableFormat:

@@ -78,8 +78,8 @@ select {{ reconcile.literal(reconcile.ledger_name(reconcile.relation_of(node))) 
 {%- endfor -%}
 {%- endmacro %}
 
-{#- The type and the meta, as YAML, that a model declares for an added column of JSON which is no text. For Datastream it is the one that generate.py
-    writes, which tables of every format hold. Only Datastream's macros take `encoding`; for others a variant holds the
+{#- The type and the meta, as YAML, that a model declares for an added column of JSON which is no text. For Datastream it
+    is the one that generate.py writes, which tables of every format hold. Only Datastream's macros take `encoding`; for others a variant holds the
     JSON, which an Iceberg table cannot have. -#}
 {%- macro _json_type(node) -%}
 {%- if reconcile.model_inputs(node).objects.values() | selectattr('carries', 'undefined') | list -%}

@@ -18,19 +18,21 @@
     The property of a purge is written before its records are deleted. So records that were read before this question
     are whole if the answer is empty. -#}
 {%- macro purged_from(staging, objects, batch) -%}
-  {%- set properties, purged = reconcile.table_properties(staging), {} -%}
-  {%- for object in objects if properties.get(reconcile._purge_property(object), 0) | int >= batch -%}
-    {%- do purged.update({object: properties[reconcile._purge_property(object)] | int}) -%}
-  {%- endfor -%}
-  {{ return(purged) }}
+  {{ return(reconcile._purged_by_properties(reconcile.table_properties(staging), objects, batch)) }}
 {%- endmacro %}
 
 {#- The same as `purged_through`, as the properties of the staging table had it when this run began: see
     `newest_snapshots`, which asks for them. This sends no statement. A run registers its models before it asks. So a
     purge that comes later knows the models. -#}
 {%- macro purged_at_start(staging, objects) -%}
-  {%- set properties, purged = graph.get('reconcile_staging_properties', {}).get(reconcile.ledger_name(staging), {}), {} -%}
-  {%- for object in objects if properties.get(reconcile._purge_property(object), 0) | int -%}
+  {%- set properties = graph.get('reconcile_staging_properties', {}).get(reconcile.ledger_name(staging), {}) -%}
+  {{ return(reconcile._purged_by_properties(properties, objects, 1)) }}
+{%- endmacro %}
+
+{#- `properties`: those of the staging table. A property of 0 says that a purge was marked, and nothing was deleted. -#}
+{%- macro _purged_by_properties(properties, objects, batch) -%}
+  {%- set purged = {} -%}
+  {%- for object in objects if properties.get(reconcile._purge_property(object), 0) | int >= batch -%}
     {%- do purged.update({object: properties[reconcile._purge_property(object)] | int}) -%}
   {%- endfor -%}
   {{ return(purged) }}

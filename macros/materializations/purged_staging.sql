@@ -71,7 +71,8 @@ the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcil
     ledger has none of the model itself, and the smallest of their batches counts. This holds as long as every change of
     the base table brings a row of a later batch. In a history, a copy of a record may change a version, and a delete
     without a key changes rows of earlier batches; there only the property counts. `base_batch`: the largest batch of
-    the copy. `is_shown_by_ledger`: whether the ledger can show it. `objects`: those of the model. `purged`: the last purged batch. -#}
+    the copy. `is_shown_by_ledger`: whether the ledger can show it. `objects`: those of the model. `purged`: the last
+    purged batch. -#}
 {%- macro _refuse_early_snapshot(kept, base_batch, is_shown_by_ledger, objects, purged, purge_sentence) -%}
   {%- set said = kept.properties.get('reconcile.base_snapshot') -%}
   {%- set later_copy = 'name a later copy, or remove base_snapshot from its meta if ingestion/maintain.py has kept a copy' -%}

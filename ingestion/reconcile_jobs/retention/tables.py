@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from reconcile_jobs.process.errors import Fault, UsageError, causes
 from reconcile_jobs.retention.plan import Account, Reader, StagedObject
 from reconcile_jobs.staging import TableName, keep_all, kept, literal, quoted
-from reconcile_jobs.table_formats import format_of
+from reconcile_jobs.table_formats import format_of, properties_of_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,9 +45,6 @@ _READERS = (
 # What a table's format says where another commit came in between, and how often a statement is tried.
 _CONFLICT = re.compile(r"Concurrent|MetadataChanged|ProtocolChanged|CommitFailed|ValidationException")
 _ATTEMPTS = 5
-
-# Names of columns that Parquet cannot hold: see macros/table_formats/format_properties.sql.
-_ODD_NAME = re.compile(r"[ ,;{}()\n\t=]")
 
 # What follows this is the object of which a snapshot stands beside the log.
 _ROWS_OF_SNAPSHOT = "#snapshot of "
@@ -340,10 +337,7 @@ class Tables:
             properties[_DECLARATION] = declaration
         if version := table_format.staging_properties.get("format-version"):
             properties["format-version"] = version
-        if "timestamp_ntz" in schema.simpleString():
-            properties |= table_format.timestamps_ntz
-        if any(_ODD_NAME.search(name) for name in schema.fieldNames()):
-            properties |= table_format.any_names
+        properties |= properties_of_columns(table_format, schema.fieldNames(), [schema.simpleString()])
         pairs = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
         self._execute(
             f"CREATE OR REPLACE TABLE {copy.sql} USING {table_format.name} TBLPROPERTIES ({pairs}) "

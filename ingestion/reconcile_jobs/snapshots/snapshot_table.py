@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.staging import TableName
-from reconcile_jobs.table_formats import format_of
+from reconcile_jobs.table_formats import format_of, properties_of_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
@@ -32,10 +31,7 @@ def writer(rows: DataFrame, into: TableName, comment: str, properties: Mapping[s
     before = _properties(spark, into) if spark.catalog.tableExists(into.sql) else set()
     forgotten = {name: "" for name in before if name.startswith("reconcile.snapshot.")}
     properties = {**forgotten, "reconcile.snapshot.id": str(uuid.uuid4()), **properties}
-    # Parquet has no such names; the table then keeps its own.
-    odd = any(re.search(r"[ ,;{}()\n\t=]", name) for name in rows.columns)
-    ntz = any("timestamp_ntz" in kind for _, kind in rows.dtypes)
-    wanted = {**(table_format.any_names if odd else {}), **(table_format.timestamps_ntz if ntz else {})}
+    wanted = properties_of_columns(table_format, rows.columns, [kind for _, kind in rows.dtypes])
     found = rows.writeTo(into.sql).using(table_format.name).tableProperty("comment", comment)
     for key, value in {**properties, **wanted}.items():
         found = found.tableProperty(key, value)
