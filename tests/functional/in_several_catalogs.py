@@ -101,8 +101,9 @@ def capture_in_three_catalogs(shop: Shop) -> None:
     shop.landing.table = catalogs.STAGING
     project = Project(shop.root / "capture", "ice.accounts")
     catalogs.declare_capture(project)
-    for delivery in truth.DELIVERIES:
-        shutil.copytree(truth.CAPTURE / "oracle_json" / str(delivery), shop.landing.path / str(delivery))
+    for deliveries in ((1, 2), (3, 4)):
+        for delivery in deliveries:
+            shutil.copytree(truth.CAPTURE / "oracle_json" / str(delivery), shop.landing.path / str(delivery))
         shop.landing.append()
         project.run()
     everything(shop)
@@ -110,7 +111,6 @@ def capture_in_three_catalogs(shop: Shop) -> None:
     project.run()  # nothing is new
     project.run(full_refresh=True)
     everything(shop)
-    project.dbt("test")
 
 
 def everything(shop: Shop) -> None:
