@@ -1505,9 +1505,9 @@ FORMATS: dict[str, Refusal] = {
     ),
     "several formats": Refusal(
         run(of_formats("delta", "iceberg", "delta")),
-        ["The models of this project have several file formats: delta (more_1, orders) and iceberg (more_0). A "
-         "Spark session supports only one format, and the models share a ledger: set the same format for all of "
-         "them, by `+file_format` in dbt_project.yml."],
+        ["Models in the session's own catalog have several file formats: delta (more_1, orders) and iceberg (more_0). "
+         "A catalog holds tables of only one format: set the same format for all of them, by `+file_format` in "
+         "dbt_project.yml, or build some of them in another catalog, by `+meta: {catalog: ...}`."],
         SENTENCE,
     ),
 }  # fmt: skip
