@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-import status
 from datastream import Staged, event
 from memory import Memory, MemoryProject
 from pyspark.sql import SparkSession
+from reconcile_jobs.monitoring.facts import Limits, findings
 
 STAGING = "lake.changes"
 COLUMNS = {"id": "bigint", "n": "tinyint"}
@@ -108,7 +108,7 @@ def test_the_status_has_a_line_for_each_thing_that_is_not_right(project: MemoryP
 
 def said_of(project: MemoryProject) -> set[tuple[int, str]]:
     rows = project.memory.table("shop.reconcile_status").selectExpr("*", "current_timestamp() as now").collect()
-    return {(code, said.replace('"', "'")) for code, said in status.findings(rows, timedelta(days=36500), [])}
+    return {(code, said.replace('"', "'")) for code, said in findings(rows, Limits(timedelta(days=36500)))}
 
 
 def test_the_accounts_of_all_models_are_judged_at_once(project: MemoryProject) -> None:

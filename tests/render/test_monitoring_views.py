@@ -46,7 +46,8 @@ def test_it_is_left_alone_until_what_it_reads_changes(shop: Life) -> None:
     shop.project.model("parts", thing(object="shop.parts").sql, THINGS)
     shop.warehouse.statements.clear()
     assert shop.project.run(*VIEWS) == {
-        **ANEW, **dict.fromkeys(("reconcile_lag", "reconcile_models", "reconcile_quarantine"), "nothing new"),
+        **ANEW,
+        **dict.fromkeys(("reconcile_lag", "reconcile_models", "reconcile_quarantine"), "nothing new"),
     }
     (made,) = (sql for sql in shop.warehouse.statements if " view `demo`.`reconcile_unrouted`" in sql)
     assert "(object not like '#%' or source = 'datastream') and not (object in ('shop.orders', 'shop.parts'))" in made
@@ -120,7 +121,9 @@ def test_a_staging_table_that_was_set_back_is_in_the_status_by_the_rule_that_ref
     shop.project.run("orders")
     status = " ".join(shop.project.macros.status_of([shop.project.node("orders")]).split())
     gone = status[status.index("'set_back' as kind") : status.index("'not_applied' as kind")]
-    assert "select batch, unix_micros(max(appended_at)) as appended_at from `lake`.`shop_changes` group by batch" in gone
+    assert (
+        "select batch, unix_micros(max(appended_at)) as appended_at from `lake`.`shop_changes` group by batch" in gone
+    )
     assert "where relation = 'lake.shop_changes' and kind = 'purge'" in gone
     view = Life(thing(materialized="current_view"))
     view.project.run("orders")
