@@ -59,6 +59,7 @@ th { background: var(--back); position: sticky; top: 0; }
 bdi { overflow-wrap: anywhere; }
 small { color: var(--faint); display: block; }
 b { white-space: nowrap; }
+.models td:nth-child(3) { min-width: 8.5rem; }
 .wrong { color: var(--wrong); } .stopped { color: var(--stopped); } .look { color: var(--look); }
 .wait { color: var(--wait); } .right { color: var(--right); }
 .badge { border: 2px solid; border-radius: .3rem; padding: 0 .5rem; display: inline-block; }
