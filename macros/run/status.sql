@@ -4,7 +4,7 @@
     has), quarantined, pending, unrouted, drift, parity (the last comparison, with its verdict in `detail`). `state`: how
     bad it is; for appended, `status.py` decides. -#}
 {%- macro status_of(nodes) -%}
-{%- set readers = reconcile._readers_by_staging(nodes) -%}
+{%- set readers = reconcile._accounts_by_staging(nodes) -%}
 {%- set parts = [reconcile._part_of_status('cast(null as string)', {}, 'select 1 where false')] -%}
 {%- for name, staging in reconcile.staging_read().items() -%}
   {%- do parts.append(reconcile._part_of_status("'appended'", {
@@ -61,7 +61,7 @@ from (
 {%- endmacro %}
 
 {#- The names in the ledger of the models that read a staging table and keep an account: {staging: [name]}. -#}
-{%- macro _readers_by_staging(nodes) -%}
+{%- macro _accounts_by_staging(nodes) -%}
   {%- set readers = {} -%}
   {%- for node in nodes if node.config.materialized != 'current_view' -%}
     {%- set inputs = reconcile.model_inputs(node) -%}
