@@ -18,7 +18,6 @@ from reconcile_jobs.generation.staged_tables import observe
 from reconcile_jobs.generation.streams import BIGTABLE, DATASTREAM, SPANNER
 from reconcile_jobs.generation.tables import tables_of
 from reconcile_jobs.generation.witnesses import Testimony, of_headers
-from reconcile_jobs.generation.written_files import difference, write
 from reconcile_jobs.jdbc.connection import Source, secret_properties
 from reconcile_jobs.jdbc.harmless_properties import check_properties
 from reconcile_jobs.jdbc.kinds import database_of
@@ -26,6 +25,7 @@ from reconcile_jobs.process import session
 from reconcile_jobs.process.command_line import Parser
 from reconcile_jobs.process.console import Console
 from reconcile_jobs.process.errors import DataError, UsageError
+from reconcile_jobs.process.written_files import difference, write
 from reconcile_jobs.staging import TableName
 
 _MODELS = """

@@ -10,6 +10,7 @@ from typing import Any
 
 import catalogs
 import parity
+import report
 import snapshot
 import status
 import truth
@@ -93,6 +94,10 @@ def delta_beside_iceberg(shop: Shop) -> None:
     project.dbt("run", "--vars", json.dumps({"as_of": {"batch": 1}}))
     assert shop.rows("shop_as_of.things") == [(1, "one"), (2, "two")]
     status.main(["--status", "spark_catalog.shop.reconcile_status"], Console("status"))
+    words = ["--status", "spark_catalog.shop.reconcile_status", "--metrics", str(shop.root / "metrics.prom")]
+    report.main(words, Console("report"))
+    metrics = (shop.root / "metrics.prom").read_text()
+    assert 'reconcile_model_parity{relation="shop.things",verdict="match"} 1\n' in metrics
     parity.main(["--results", "spark_catalog.shop.reconcile_parity"], Console("parity"))
 
 
