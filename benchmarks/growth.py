@@ -139,8 +139,10 @@ class Shop:
 
     def _megabytes(self, table: str) -> float:
         warehouse = Path(str(self.spark.conf.get("spark.sql.warehouse.dir")).removeprefix("file:"))
-        files = (warehouse / f"{self.schema}.db" / table).rglob("*")
-        return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
+        directory = warehouse / f"{self.schema}.db" / table
+        size = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
+        assert size, f"no files of the table are in {directory}"
+        return size / 1e6
 
     def optimize(self) -> float:
         """Compact staging and base tables, and return the seconds."""
