@@ -43,19 +43,15 @@ def corrected(
         for name, value in (warehouse or {}).items():
             assert hasattr(life.warehouse, name)
             setattr(life.warehouse, name, value)
-        life.project.context["var"] = _with(life.project.context["var"], retry)
+        ask(life, retry)
         return life
 
     return living
 
 
-def _with(var: Callable[..., Any], retry: Any) -> Callable[..., Any]:
-    return lambda name, default=None: (retry if name == "retry_quarantine" and retry is not None else var(name, default))
-
-
 def ask(life: Life, retry: Any) -> None:
     """Let the next run ask for a retry, or not."""
-    life.project.context["var"] = _with(life.project.context["var"], retry)
+    life.project.variables["retry_quarantine"] = retry
 
 
 def ran(life: Life, **flags: bool) -> str:
@@ -275,7 +271,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 def test_what_is_written_is_what_a_full_refresh_writes(name: str) -> None:
     one, other = corrected(WIDER, **SHAPES[name])(), corrected(WIDER, **SHAPES[name])()
     said = ran(one)
-    assert said.startswith("REBUILD batches 1-5: ") and said.endswith("; quarantine retried with all records in staging")
+    assert said.startswith("REBUILD batches 1-") and said.endswith("; quarantine retried with all records in staging")
     ran(other, full_refresh=True)
     assert written(one) == written(other)
 
@@ -291,13 +287,12 @@ def test_a_table_of_an_earlier_version_does_not_say_how_it_reads() -> None:
     ("was", "said"),
     [
         ({}, {"meta": {"partial_records": True}}),
-        ({}, {"source": "reconcile.datastream_mysql(source('lake', 'shop_changes'), table='shop.other')"}),
+        ({"object": "shop.orders"}, {"object": "shop.others"}),
         ({"key": "id"}, {"key": ["id", "name"]}),
     ],
 )
 def test_other_declarations_are_read_anew_too(was: dict[str, Any], said: dict[str, Any]) -> None:
-    source = said.pop("source", MYSQL)
-    life = corrected(SHORT, source, was={"source": MYSQL, **was, **({"meta": {}} if "meta" in said else {})}, **said)()
+    life = corrected(SHORT, was={**was, **({"meta": {}} if "meta" in said else {})}, **said)()
     assert ran(life).startswith("REBUILD batches 1-5: ")
 
 
@@ -368,5 +363,3 @@ REFUSED = [
 @pytest.mark.parametrize("number", range(len(REFUSED)))
 def test_what_cannot_be_retried_is_refused_and_nothing_is_written(number: int) -> None:
     REFUSED[number].check()
-
-
