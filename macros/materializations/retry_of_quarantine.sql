@@ -107,7 +107,7 @@ alter table {{ reconcile.qualified(relation) }} set {{ reconcile.properties_clau
     Nobody has asked for a rebuild, so the run is refused if staging no longer has all records. `retry`: see
     `retry_of_quarantine`. `applied`: see `applied_batches`. -#}
 {%- macro refuse_retry(relations, inputs, retry, applied) -%}
-  {%- set beginning = 'a retry of the quarantine reads ' ~ ('all records in staging, since the declaration reads records otherwise than before,' if retry.whole else 'the records in staging from batch ' ~ retry.first ~ ' on') -%}
+  {%- set beginning = 'a retry of the quarantine reads ' ~ ('all records in staging, since the declaration reads records otherwise than before,' if retry.whole else 'the records in staging from batch ' ~ retry.first ~ ' on,') -%}
   {%- set purged = reconcile.purged_through(inputs.relations[0], inputs.objects) if inputs.objects else {} -%}
   {%- set complaints = [] -%}
   {%- if retry.whole and config.get('full_refresh') is false -%}
@@ -159,6 +159,11 @@ having count(*) > 0
 {%- macro retry_messages(retry) -%}
   {%- if not retry -%}{{ return([]) }}{%- endif -%}
   {%- set left = ', but ' ~ retry.left ~ ' of purged batches stay' if retry.left -%}
-  {{ return(['quarantine retried ' ~ ('with all records in staging' if retry.whole else 'from batch ' ~ retry.first ~ ' on') ~ left]
-      if retry.first is not none else ['quarantine not retried: all ' ~ retry.left ~ ' records are of purged batches'] if retry.left else []) }}
+  {%- set sentences = [] -%}
+  {%- if retry.first is not none -%}
+    {%- do sentences.append('quarantine retried ' ~ ('with all records in staging' if retry.whole else 'from batch ' ~ retry.first ~ ' on') ~ left) -%}
+  {%- elif retry.left -%}
+    {%- do sentences.append('quarantine not retried: all ' ~ retry.left ~ ' records are of purged batches') -%}
+  {%- endif -%}
+  {{ return(sentences) }}
 {%- endmacro %}

@@ -299,12 +299,15 @@ def test_other_declarations_are_read_anew_too(was: dict[str, Any], said: dict[st
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 REBUILD = "`dbt run --full-refresh --select orders`"
-READS = "a retry of the quarantine reads the records in staging from batch 2 on"
+READS = "a retry of the quarantine reads the records in staging from batch 2 on,"
 READS_ALL = (
     "a retry of the quarantine reads all records in staging, since the declaration reads records otherwise than before,"
 )
 BUILT = f"demo.orders__base was built with other columns; rebuild it with {REBUILD}"
-LEFT = "of the 100 records that were delivered in batches 1 to 3; restore the records, or build the table from what is left with"
+LEFT = (
+    "of the 100 records that were delivered in batches 1 to 3; restore the records, or build the table from what is "
+    "left with"
+)
 GONE = {"lost": ((1, 3, 100, 90),)}
 LESS = {"records": 3, "reason": "column name: 'abcdef' is longer than varchar(4)"}
 
@@ -325,8 +328,8 @@ REFUSED = [
     Refusal(run(corrected(WIDER, warehouse=GONE)), [f"{READS_ALL} but {STAGING} has 90 {LEFT} {REBUILD}"]),
     Refusal(
         run(corrected(WIDER, warehouse={"purges": {"shop.orders": 2}})),
-        [f"{READS_ALL} but the records of shop.orders up to batch 2 were purged from {STAGING}; rebuild with {REBUILD}, "
-         "which begins with a base snapshot, or declare the model as before"],
+        [f"{READS_ALL} but the records of shop.orders up to batch 2 were purged from {STAGING}; rebuild with "
+         f"{REBUILD}, which begins with a base snapshot, or declare the model as before"],
     ),
     Refusal(
         run(corrected(WIDER, config={"full_refresh": False})),
