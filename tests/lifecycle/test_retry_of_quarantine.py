@@ -91,12 +91,12 @@ def test_a_retry_that_is_killed_is_ended_and_a_restored_table_is_brought_back(sp
     shop = Shop(spark, "retried")
     shop.run(BEFORE)
     assert (shop.rows(), shop.quarantined()) == ([(1, "uno", 111)], 6)
-    with pytest.raises(KilledError, match="^merge into"):  # what fits has left the quarantine
+    with pytest.raises(KilledError, match=r"^\s*merge into"):  # what fits has left the quarantine
         shop.run(LONGER, retry=True, lives=3)
     assert (shop.rows(), shop.quarantined()) == ([(1, "uno", 111)], 2)
     with pytest.raises(CompilerError, match="built with other columns"):
         shop.run(BEFORE)
-    assert shop.run(LONGER) == "REPLAY batches 1-3: 2 of 9 applied, 2 quarantined; quarantine retried from batch 1 on"
+    assert shop.run(LONGER) == "REPLAY batches 1-3: 2 of 10 applied, 2 quarantined; quarantine retried from batch 1 on"
     assert (shop.rows(), shop.quarantined(), shop.findings()) == (FITTING, 2, [])
     assert shop.run(LONGER) == "nothing new"
     before = shop.base()
@@ -109,9 +109,7 @@ def test_a_retry_that_is_killed_is_ended_and_a_restored_table_is_brought_back(sp
     before = shop.base()
     shop.run(WIDER, full_refresh=True)
     assert shop.base() == before
-    with pytest.raises(
-        CompilerError, match=r"6 records that were applied would be quarantined|records that were applied"
-    ):
+    with pytest.raises(CompilerError, match="8 records that were applied would be quarantined"):
         shop.run({**WIDER, "name": "varchar(2)"}, retry=True)
     assert shop.base() == before
 
