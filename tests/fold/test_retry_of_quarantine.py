@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from histories import COLUMNS, Record, generate
-from laws import Lakehouse, LawBroken, StagedHistories, _account, check_same, demand
+from laws import Lakehouse, LawBroken, StagedHistories, _account, check_same, demand, without_batches
 from memory import Memory, MemoryProject
 from plain_dbt import CompilerError, Rows
 from pyspark.sql import SparkSession
@@ -119,6 +119,7 @@ class Corrected(Lakehouse):
     """Models of which the declaration is corrected, once or twice."""
 
     staged: Stream
+    later_batches = frozenset({"oracle"})
 
     def declare(self, stage: str) -> None:
         self.staged.read_as(stage)
@@ -176,9 +177,13 @@ def kept(lakehouse: Lakehouse) -> dict[str, dict[Any, Any]]:
     return {source: lakehouse.base(source) for source in lakehouse.sources}
 
 
-def same(lakehouse: Lakehouse, one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+def same(lakehouse: Lakehouse, one: Mapping[str, Any], other: Mapping[str, Any], whole: bool = False) -> None:
+    """Law 5; `whole`: the base tables were made from all records, so that batches are the same too."""
     for source in lakehouse.sources:
-        check_same(one[source], other[source], source)
+        ours, theirs = one[source], other[source]
+        if source in lakehouse.later_batches and not whole:
+            ours, theirs = without_batches(ours), without_batches(theirs)
+        check_same(ours, theirs, source)
 
 
 def correct(lakehouse: Corrected, strictly: int, upto: int) -> None:
@@ -195,18 +200,19 @@ def correct(lakehouse: Corrected, strictly: int, upto: int) -> None:
     lakehouse.check_balance()
 
 
+# models, histories of each source, and whether the other kinds are read then, too
 CASES = [
-    pytest.param((Corrected, {"oracle": 75, "postgresql": 75}), id="2x75"),
-    pytest.param((CorrectedHistories, {"mysql": 120}), id="history-120", marks=pytest.mark.soak),
-    pytest.param((Corrected, {"mysql": 120, "sqlserver": 120}), id="2x120", marks=pytest.mark.soak),
+    pytest.param((Corrected, {"oracle": 75, "postgresql": 75}, False), id="2x75"),
+    pytest.param((Corrected, {"oracle": 65, "mysql": 65}, True), id="2x65-all", marks=pytest.mark.soak),
+    pytest.param((CorrectedHistories, {"mysql": 120}, True), id="history-120-all", marks=pytest.mark.soak),
 ]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_fits_now_is_applied_as_a_rebuild_applies_it(
-    spark: SparkSession, case: tuple[type[Corrected], dict[str, int]]
+    spark: SparkSession, case: tuple[type[Corrected], dict[str, int], bool]
 ) -> None:
-    models, histories = case
+    models, histories, reads_all = case
     with Memory(spark) as memory:
         stream = Stream(memory, "retry_records", histories)
         lakehouse = models("retry", stream)
@@ -219,14 +225,15 @@ def test_what_fits_now_is_applied_as_a_rebuild_applies_it(
             assert lines == [("rebuild", 1, 1), ("apply", 2, 4), ("replay", 1, 4)], source
         before = kept(lakehouse)
         lakehouse.retry(4)  # once more: nothing changes
-        same(lakehouse, before, kept(lakehouse))
+        same(lakehouse, before, kept(lakehouse), whole=True)
         lakehouse.check_quarantine()
         lakehouse.check_balance()
         rebuilt = models("retry_rebuilt", stream)
         rebuilt.declare(MORE)
         rebuilt.run(4)
         same(lakehouse, before, kept(rebuilt))
-
+        if not reads_all:
+            return
         lakehouse.declare(ALL)
         lakehouse.retry(4)
         lakehouse.check_state()
@@ -236,7 +243,7 @@ def test_what_fits_now_is_applied_as_a_rebuild_applies_it(
         before = kept(lakehouse)
         rebuilt.declare(ALL)
         rebuilt.run(4, full_refresh=True)
-        same(lakehouse, before, kept(rebuilt))
+        same(lakehouse, before, kept(rebuilt), whole=True)
 
 
 class KilledError(Exception):
@@ -277,12 +284,12 @@ def test_a_retry_that_dies_anywhere_is_ended_by_the_next_run(spark: SparkSession
             lakehouse.run(1)
             lakehouse.run(2)
             lakehouse.declare(MORE)
-            died = mortal(lakehouse, lives, lambda one=lakehouse: one.retry(2))  # type: ignore[misc]
+            died = mortal(lakehouse, lives, lambda one=lakehouse: one.retry(3))  # type: ignore[misc]
             try:
-                lakehouse.run(2)
+                lakehouse.run(3)
             except CompilerError as refused:  # the base table still has the earlier declaration
                 demand("built with other columns" in str(refused), str(refused))
-                lakehouse.retry(2)
+                lakehouse.retry(3)
             lakehouse.check_state()
             lakehouse.check_quarantine()
             lakehouse.check_balance()
