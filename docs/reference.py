@@ -75,6 +75,8 @@ VARIABLES = {
     "separate schema. See [Any earlier moment](../materializations.md#any-earlier-moment)",
     "as_of_schema": "the schema for `as_of`, in the catalog of the model unless it is written as `catalog.schema`; "
     "with `none`, the name of the model's own schema followed by `_as_of`",
+    "retry_quarantine": "`true`: `dbt run` also applies quarantined records that the corrected declarations can read. "
+    "See [Records in quarantine](../operations/troubleshooting.md#apply-them-after-a-correction)",
     "reconcile_broadcast_records": "up to this number of records, Spark broadcasts the records of a range to the base "
     "table. They must fit in memory",
     "reconcile_register_models": "runs register their models with a staging table that "

@@ -38,10 +38,13 @@ as
   {%- set properties = dict(
         reconcile.base_format_properties(settings.form.file_format, settings.form.columns), **(config.get('tblproperties') or {})) -%}
   {#- A table of Iceberg that is replaced keeps its properties: what no longer holds is set to nothing. -#}
-  {%- for name, now, before in [('reconcile.tables', settings.tables, settings.built.tables),
+  {#- A quarantine that stays has the number of its last retry, see `_begun_retry`. -#}
+  {%- set retried = (settings.built.retried_quarantine or settings.built.retried or '') | string -%}
+  {%- for name, now, before in [('reconcile.retried', retried.split(' ')[0], none), ('reconcile.tables', settings.tables, settings.built.tables),
                                 ('reconcile.snapshot_applied', reconcile.name_of_applied(settings.snapshot) if settings.snapshot, settings.built.snapshot)] -%}
     {%- if now or before -%}{%- do properties.update({name: now or ''}) -%}{%- endif -%}
   {%- endfor -%}
-  {%- do properties.update({'reconcile.declaration': settings.declaration}) -%}
+  {%- do properties.update({
+        'reconcile.declaration': settings.declaration, 'reconcile.reading': reconcile.reading_of_columns(settings.form.columns)}) -%}
   {{ return(reconcile.properties_of(settings.form.file_format, settings.as_of, properties)) }}
 {%- endmacro %}

@@ -1,6 +1,6 @@
 {#- Parses and checks the records of a range, and keeps them in `changes_cache`. Refuses a range of another source's or
-    of several tables' records, and writes down what is new of their columns. Returns {facts, messages}: the facts of
-    the records, see `facts_of_changes`, and what the run reports about their columns, a list of sentences. -#}
+    of several tables' records, and writes down what is new of their columns. Then nothing more is refused, and a retry
+    of the quarantine begins. Returns {facts, messages}: the facts of the records, see `facts_of_changes`, and what the run reports about their columns, a list of sentences. -#}
 {%- macro parse_range(relations, settings, range) -%}
   {%- do reconcile.run_statements(reconcile._get_changes_statements(relations, settings, range)) -%}
   {%- do reconcile.refuse_purge_meanwhile(settings.inputs, range) -%}
@@ -11,7 +11,8 @@
         settings.inputs.objects, none if range.kind == 'rebuild' else settings.built.tables, facts)}) -%}
   {%- set notes = {'statements': [], 'messages': []} if settings.as_of or range.last < range.first
         else reconcile.note_columns(relations, settings.form, settings.fields, range) -%}
-  {%- do reconcile.run_statements(notes.statements) -%}
+  {%- do reconcile.refuse_records_that_no_longer_fit(relations, range) if range.retry and range.retry.whole -%}
+  {%- do reconcile.run_statements(notes.statements + reconcile.get_begin_retry_statements(relations, settings, range.retry)) -%}
   {{ return({'facts': facts, 'messages': notes.messages}) }}
 {%- endmacro %}
 

@@ -17,7 +17,10 @@
       keyless deletes. -#}
   {%- do reconcile.run_statements(reconcile.get_upgrade_statements(relations, settings))
         if range.kind != 'rebuild' or range.known_keyless_deletes -%}
+  {%- set has_work = range.has_records or range.kind == 'rebuild' -%}
+  {#- With records, `parse_range` does this. -#}
+  {%- do reconcile.run_statements(reconcile.get_begin_retry_statements(relations, settings, range.retry)) if not has_work -%}
   {{ return({
       'settings': settings, 'relations': relations, 'columns': columns, 'range': range,
-      'has_work': range.has_records or range.kind == 'rebuild'}) }}
+      'has_work': has_work}) }}
 {%- endmacro %}

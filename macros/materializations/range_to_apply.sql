@@ -8,8 +8,10 @@
     makes their table anew. But a rebuild from a base snapshot needs the table: staging was purged, and only the table
     still has the deletes of the purged batches. `repair`: see `repair_of_range`; none if the range has no new
     snapshot beside the log. `added`: the names of columns that the base table gets, see `added_columns`: then the range
-    is all batches, as for a rebuild. -#}
+    is all batches, as for a rebuild. `retry`: see `retry_of_quarantine`, with `applied`, the last batch that was applied
+    before; none if the run retries nothing. -#}
 {%- macro range_to_apply(relations, settings, columns) -%}
+  {%- set retry, is_filled = none, false -%}
   {%- set last = reconcile.batch_as_of(settings) if settings.as_of and not flags.EMPTY else reconcile._cut(settings.inputs, settings.form.row_ids, settings.form.keyless) -%}
   {%- if settings.as_of or should_full_refresh() or not settings.built.base -%}
     {%- set purged = reconcile.purged_staging(settings, columns, last) -%}
@@ -19,19 +21,27 @@
     {%- set applied = {'base_batch': purged.base_batch} -%}
   {%- else -%}
     {%- set added = reconcile.added_columns(relations, settings) -%}
-    {%- do reconcile._refuse_changed_declaration(relations, settings.built.base, settings.declaration, added) -%}
+    {%- set retry = reconcile.retry_of_quarantine(relations, settings, added) -%}
+    {%- do reconcile._refuse_changed_declaration(relations, settings.built.base, settings.declaration, added)
+          if not retry or not retry.declares -%}
     {%- do reconcile._refuse_missing_quarantine(relations, settings.built) -%}
     {%- set applied = reconcile.applied_batches(relations) -%}
     {%- set known_batches = [applied.base_batch, applied.ledger_batch] -%}
     {%- do reconcile._refuse_reset_staging(relations, settings.inputs, last, known_batches | max) -%}
     {%- do reconcile._refuse_replaced_batches(relations, settings.inputs, applied) -%}
     {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else known_batches | min) + 1 -%}
-    {%- do reconcile.refuse_added_columns(relations, settings.inputs, added, applied) if added and not flags.EMPTY
+    {%- if retry -%}
+      {%- do retry.update({'applied': known_batches | max}) -%}
+      {%- do reconcile.refuse_retry(relations, settings.inputs, retry, applied) if retry.first is not none -%}
+      {%- set first = [first, retry.first or first] | min -%}
+    {%- endif -%}
+    {%- set is_filled = added and not flags.EMPTY and not retry -%}
+    {%- do reconcile.refuse_added_columns(relations, settings.inputs, added, applied) if is_filled
           else reconcile.refuse_purged_range(relations, settings.inputs, first, applied) -%}
     {%- do reconcile.refuse_lost_snapshot(relations, settings.inputs, settings.built.snapshot, settings.snapshot, first) -%}
     {%- set kind = 'replay' if first <= known_batches | max else 'apply' -%}
     {#- An empty run has nothing to fill the columns with. -#}
-    {%- if added and not flags.EMPTY -%}
+    {%- if is_filled or retry and retry.whole -%}
       {%- set first, kind, applied = 1, 'rebuild', {'base_batch': 0} -%}
     {%- endif -%}
   {%- endif -%}
@@ -55,7 +65,7 @@
       'snapshot': purged.snapshot if purged else none,
       'known_keyless_deletes': reconcile.stored_keyless_deletes(relations, settings.form.keyless, settings.form.file_format)
           if settings.built[settings.form.keyless.kind] and (kind != 'rebuild' or purged.snapshot) else none,
-      'added': added | map(attribute='name') | list if added and kind == 'rebuild' else [],
+      'added': added | map(attribute='name') | list if is_filled else [], 'retry': retry,
       'started': modules.datetime.datetime.now()}) }}
 {%- endmacro %}
 

@@ -3,7 +3,7 @@
     rebuild has no sentence about the order of the log, since no earlier record is there to compare with. -#}
 {%- macro record_messages(relations, settings, range, parsed, counts) -%}
   {%- set checks_log_order = reconcile.have_log(settings.inputs.objects) and range.kind != 'rebuild' and not settings.as_of -%}
-  {{ return(reconcile.added_messages(range.added) + reconcile.repair_messages(range, counts) + parsed.messages
+  {{ return(reconcile.added_messages(range.added) + reconcile.retry_messages(range.retry) + reconcile.repair_messages(range, counts) + parsed.messages
       + (reconcile.log_messages(relations.fold_cache, settings.form, counts) if checks_log_order else [])
       + reconcile.source_messages(parsed.facts, counts) + reconcile.zero_date_messages(relations, parsed.facts, counts)) }}
 {%- endmacro %}

@@ -1,4 +1,4 @@
-{#- Writes a range: quarantine and base table, then the ledger. `written`: for a rebuild, a SELECT of all rows of the
+{#- Writes a range: quarantine and base table, then the ledger, then the end of a retry. `written`: for a rebuild, a SELECT of all rows of the
     base table; otherwise the MERGE into it. The ledger's row is built last, since it has the seconds that the rest
     took. -#}
 {%- macro write_range(relations, settings, range, counts, written) -%}
@@ -6,5 +6,6 @@
         reconcile.get_rebuild_statements(relations, settings, range, written) if range.kind == 'rebuild'
         else reconcile.get_apply_statements(relations, settings, range, counts, written)) -%}
   {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings.inputs, range, counts)) if not settings.as_of -%}
+  {%- do reconcile.run_statements(reconcile.get_end_retry_statements(relations, range.retry)) -%}
   {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
 {%- endmacro %}

@@ -1,6 +1,7 @@
 {#- The declarations of the model, validated: {form, as_of, inputs, fresh, base_snapshot, buckets, declaration}. `form`:
     see `form_of_node`. Also `built`: what the model's relations were built from, by their names in `model_relations`,
-    none if there is no such relation yet. And `snapshot`, the newest snapshot beside the log, see `snapshot_of_log`. The
+    none if there is no such relation yet; it also has other properties of the base table, `tables`, `snapshot`,
+    `reading` and `retried`, and of the quarantine, `retried_quarantine`. And `snapshot`, the newest snapshot beside the log, see `snapshot_of_log`. The
     run adds `fields`, the columns of the model's SELECT, and `tables`, see `refuse_ambiguous_objects`. -#}
 {%- macro model_settings() -%}
   {%- set form = reconcile.form_of_node(model) -%}
@@ -194,7 +195,10 @@
     {%- set existing = reconcile.existing_relation(relations[name]) -%}
     {%- set properties = reconcile.table_properties(relations[name]) if existing else {} -%}
     {%- do built.update({name: properties.get(property)}) -%}
-    {%- if name == 'base' -%}{%- do built.update({'tables': properties.get('reconcile.tables'), 'snapshot': properties.get('reconcile.snapshot_applied')}) -%}{%- endif -%}
+    {%- if name == 'base' -%}{%- do built.update({
+          'tables': properties.get('reconcile.tables'), 'snapshot': properties.get('reconcile.snapshot_applied'),
+          'reading': properties.get('reconcile.reading'), 'retried': properties.get('reconcile.retried')}) -%}{%- endif -%}
+    {%- if name == 'quarantine' -%}{%- do built.update({'retried_quarantine': properties.get('reconcile.retried')}) -%}{%- endif -%}
     {%- set built_as_of = properties.get('reconcile.as_of') -%}
     {%- if existing and reconcile.as_of() and not built_as_of -%}
       {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " exists and was not built by a run with as_of, so it is not replaced; name another schema in the variable as_of_schema") -%}
@@ -224,7 +228,8 @@
   {%- if live and changes -%}
     {%- set base = reconcile.table_properties(relations.base) -%}
     {%- if base['reconcile.declaration'] and not base['reconcile.as_of'] -%}
-      {%- set built = {'live': live, 'base': base['reconcile.declaration'], 'changes': changes, 'quarantine': 'true', 'tables': base['reconcile.tables'], 'snapshot': base.get('reconcile.snapshot_applied')} -%}
+      {%- set built = {'live': live, 'base': base['reconcile.declaration'], 'changes': changes, 'quarantine': 'true', 'tables': base['reconcile.tables'], 'snapshot': base.get('reconcile.snapshot_applied'),
+            'reading': base.get('reconcile.reading'), 'retried': base.get('reconcile.retried')} -%}
       {%- if keyless -%}{%- do built.update({keyless.kind: 'true' if reconcile.existing_relation(relations[keyless.kind]) else none}) -%}{%- endif -%}
       {{ return(built) }}
     {%- endif -%}

@@ -45,6 +45,9 @@
   {%- if flags.WHICH != 'run' -%}
     {{ exceptions.raise_compiler_error('The variable as_of works only with dbt run: tests would read the present tables, and seeds and snapshots have no earlier state. Use dbt run, or remove as_of.') }}
   {%- endif -%}
+  {%- if reconcile.is_retry_asked() -%}
+    {{ exceptions.raise_compiler_error('retry_quarantine is of the present tables, and as_of builds others; use one of the two variables.') }}
+  {%- endif -%}
   {%- set reconciled = reconcile.reconciled_nodes() | map(attribute='unique_id') | list -%}
   {%- set others = [] -%}
   {%- for id in selected_resources if id.startswith('model.') and id not in reconciled and graph.nodes[id].config.materialized != 'ephemeral' -%}{%- do others.append(id) -%}{%- endfor -%}

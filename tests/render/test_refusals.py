@@ -22,6 +22,7 @@ import test_generations
 import test_monitoring_views
 import test_names
 import test_parity_refusals
+import test_retry_of_quarantine
 import test_snapshot_refusals
 from plain_dbt import PACKAGE, CompilerError, PlainProject, Relation
 from recorder import Recorder
@@ -1749,7 +1750,7 @@ def provoked() -> list[Refusal]:
     ]
     elsewhere = (
         test_added_columns, test_as_of, test_catalogs, test_databricks, test_generations, test_names,
-        test_parity_refusals, test_snapshot_refusals,
+        test_parity_refusals, test_retry_of_quarantine, test_snapshot_refusals,
     )  # fmt: skip
     return [*here, *(refusal for module in elsewhere for refusal in module.REFUSED)]
 

@@ -742,6 +742,7 @@ def test_a_catalog_that_the_session_lacks_is_no_error(tables: Any):
         (["base"], "orders", "its quarantine table shop.orders__quarantine is not in this session"),
         (["base", "quarantine"], "orders, lines", "its base table was built from the records of orders, lines"),
         (["moved", "quarantine"], "orders", "its base table was built from another staging table"),
+        (["retried", "quarantine"], "orders", "a retry of its quarantine has not ended; run the model"),
         (["base", "quarantine"], "orders", None),
     ],
 )
@@ -750,7 +751,10 @@ def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
 ):
     built = {name: {"reconcile.declaration": json.dumps({"staging": declared_staging(of)})}
              for name, of in (("base", "lake.changes"), ("moved", "lake.others"))}  # fmt: skip
-    found = {f"shop__of__orders__{'base' if name == 'moved' else name}": built.get(name, {}) for name in there}
+    built["base"]["reconcile.retried"] = "2"
+    built["retried"] = built["base"] | {"reconcile.retried": "2 17"}
+    found = {f"shop__of__orders__{'quarantine' if name == 'quarantine' else 'base'}": built.get(name, {})
+             for name in there}  # fmt: skip
     opened, _ = tables(**{"shop__of__reconcile_ledger": {}}, **found)
 
     def rows(sql: str) -> list[Any]:

@@ -27,6 +27,8 @@ _BASE_SNAPSHOT = "reconcile.base_snapshot"
 
 # A property of a base table and of its copy: the declarations with which the rows were made, as digests.
 _DECLARATION = "reconcile.declaration"
+# Of a base table: see macros/materializations/retry_of_quarantine.sql (`_begun_retry`).
+_RETRIED = "reconcile.retried"
 
 # Records in batches that runs read. No run reads the others; they stay, and reconcile.ledger_balances reports them.
 _IN_BATCHES = "batch BETWEEN 1 AND {}"
@@ -231,9 +233,13 @@ class Tables:
     def _of_others(self, reader: Reader, base: TableName, objects: str | None) -> list[str]:
         """Return why a model has applied other records than those that it reads now: it was not rebuilt since.
 
+        Or a retry of its quarantine has begun and not ended, and its base table lacks what is no longer quarantined.
         `objects`: those of its last row in the ledger. The next run of such a model is refused until it is rebuilt.
         """
-        declaration = format_of(self._spark, base.catalog).properties(self._spark, base.sql).get(_DECLARATION)
+        of_base = format_of(self._spark, base.catalog).properties(self._spark, base.sql)
+        if " " in (of_base.get(_RETRIED) or ""):
+            return ["a retry of its quarantine has not ended; run the model"]
+        declaration = of_base.get(_DECLARATION)
         staging = json.loads(declaration).get("staging") if declaration else None
         if staging is not None and reader.objects and staging != declared_staging(reader.staging):
             return ["its base table was built from another staging table"]

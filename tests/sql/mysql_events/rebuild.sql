@@ -240,7 +240,8 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
-    'reconcile.declaration' = '{"columns": "5effe070e7aab6837f0bb953d421109f", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "a409b4d20da3d19384069a61c2bdfcc3"}'
+    'reconcile.declaration' = '{"columns": "5effe070e7aab6837f0bb953d421109f", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "a409b4d20da3d19384069a61c2bdfcc3"}',
+    'reconcile.reading' = '{"columns": "5effe070e7aab6837f0bb953d421109f", "limits": {}}'
 )
 as
 select `_change_id`, `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted

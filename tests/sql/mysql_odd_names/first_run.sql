@@ -236,7 +236,8 @@ using delta
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
     'delta.columnMapping.mode' = 'name',
-    'reconcile.declaration' = '{"columns": "cdbbafb854a6145d873f84009a803eff", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "529e696b95afaec237a46680d6f6cdeb", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "04863cbfd70d25ad0faa3891061c1526"}'
+    'reconcile.declaration' = '{"columns": "cdbbafb854a6145d873f84009a803eff", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "529e696b95afaec237a46680d6f6cdeb", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "04863cbfd70d25ad0faa3891061c1526"}',
+    'reconcile.reading' = '{"columns": "cdbbafb854a6145d873f84009a803eff", "limits": {}}'
 )
 as
 select `id`, `a``b`, `it's`, `{% raw %}`, `sel ect`, `李雷`, _change_sequence, _change_time, _change_batch, _deleted

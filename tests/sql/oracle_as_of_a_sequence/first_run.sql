@@ -300,6 +300,7 @@ using delta
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
     'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "transactions": "c81e728d9d4c2f636f067f89cc14862c", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
+    'reconcile.reading' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "limits": {}}',
     'reconcile.as_of' = 'sequence 1/1/00000E6ECEDFC05C'
 )
 as

@@ -194,6 +194,7 @@ using delta
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
     'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "materialized": "34688aa54164101a7fe993c843fad4f8", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
+    'reconcile.reading' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "limits": {}}',
     'reconcile.as_of' = 'commit_time 2026-11-21 12:00:00+00'
 )
 as

@@ -252,7 +252,8 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
-    'reconcile.declaration' = '{"columns": "98a923fa10c1096d976ebcef6d2e554b", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+    'reconcile.declaration' = '{"columns": "98a923fa10c1096d976ebcef6d2e554b", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
+    'reconcile.reading' = '{"columns": "d4901a5e4de5613895a74560ceda7a16", "limits": {"3103a7d8f63cb184287c558ca51c6160": {"length": null, "options": ["infinity_is_null"]}, "4f09daa9d95bcb166a302407a0e0babe": {"length": 5, "options": []}, "896c55cc5e46fab38ce9f51ebf7bfcd3": {"length": 5, "options": []}}}'
 )
 as
 select `id`, `whatever`, `bytes`, `list`, `text`, `hex`, `base64`, `parts`, `json`, `span`, `time`, `clock`, `short`, `hour`, `until`, _change_sequence, _change_time, _change_batch, _deleted

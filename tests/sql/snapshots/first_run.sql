@@ -165,7 +165,8 @@ using delta
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
     'delta.feature.timestampNtz' = 'supported',
-    'reconcile.declaration' = '{"columns": "712b4bca477f184b633b9913a1ceca75", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "3bd241c3be34ed2a0fa5cca2146f0787", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+    'reconcile.declaration' = '{"columns": "712b4bca477f184b633b9913a1ceca75", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "3bd241c3be34ed2a0fa5cca2146f0787", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
+    'reconcile.reading' = '{"columns": "b2dd95007a06c221d6df0068fe4a3738", "limits": {"4f09daa9d95bcb166a302407a0e0babe": {"length": 5, "options": []}, "990fcd0ba3c5c9e322c930c83a93be48": {"length": null, "options": ["round"]}}}'
 )
 as
 select `id`, `tiny`, `small`, `whole`, `real`, `wide`, `exact`, `is_it`, `text`, `short`, `bytes`, `day`, `moment`, `local`, `list`, `pairs`, `rounded`, _change_sequence, _change_time, _change_batch, _deleted

@@ -1,0 +1,368 @@
+"""A corrected declaration is applied to what is in quarantine, or the run says why it cannot be; see decision 0053."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from plain_dbt import CompilerError, Rows
+from recorder import Recorder, normalized
+from refusals import SENTENCE, Refusal, run, thing
+from shapes import MYSQL, ORACLE, OWN_SELECT, SPANNER, STAGING, Life
+
+Columns = Mapping[str, Any]
+ROUND = {"config": {"meta": {"round": True}}}
+SHORT: Columns = {"id": "bigint", "name": "varchar(5)", "size": "decimal(12,2)"}
+LONGER: Columns = {**SHORT, "name": "varchar(9)"}
+ROUNDED: Columns = {**LONGER, "size": {"data_type": "decimal(12,2)", **ROUND}}
+WIDER: Columns = {**SHORT, "size": "decimal(20,4)"}
+MARK = "as first_batch, count_if"
+_WRITES = re.compile(r"(create|insert|merge|delete|alter|drop (table|view) if exists `)")
+
+
+def corrected(
+    columns: Columns = LONGER, source: str = MYSQL, *, before: Columns = SHORT, first: int | None = 2, left: int = 0,
+    retry: Any = True, was: Mapping[str, Any] | None = None, warehouse: Mapping[str, Any] | None = None, **said: Any,
+) -> Callable[[], Life]:  # fmt: skip
+    """Return a model that was built with other columns up to batch 3; staging has come to batch 5.
+
+    `first`: the first batch with a quarantined record that was not purged; `left`: how many were. `retry`: the
+    variable. `was`: what else was otherwise of its shape.
+    """
+
+    def living() -> Life:
+        life = Life(thing(source, columns, **said))
+        life.was_built_with(before, **(was or {}))
+        life._increment()
+        life.warehouse.answers |= {
+            MARK: {"first_batch": first, "purged_records": left},
+            "min(no_longer._change_error)": {},
+        }
+        for name, value in (warehouse or {}).items():
+            assert hasattr(life.warehouse, name)
+            setattr(life.warehouse, name, value)
+        ask(life, retry)
+        return life
+
+    return living
+
+
+def ask(life: Life, retry: Any) -> None:
+    """Let the next run ask for a retry, or not."""
+    life.project.variables["retry_quarantine"] = retry
+
+
+def ran(life: Life, **flags: bool) -> str:
+    life.project.begin("run", ["orders"], **flags)
+    life.warehouse.statements.clear()
+    return life.project.materialize(life.project.node("orders"))
+
+
+def written(life: Life) -> list[str]:
+    statements = [sql for sql in normalized(life.warehouse.statements) if _WRITES.match(sql)]
+    return [sql for sql in statements if "`reconcile_columns_seen`" not in sql]
+
+
+def properties(life: Life, relation: str = "base") -> dict[str, str]:
+    return life.warehouse.properties[f"demo.orders__{relation}"]
+
+
+# --- a declaration that only reads more -------------------------------------------------------------------------------
+
+
+def test_the_batches_from_the_first_quarantined_record_on_are_applied_again() -> None:
+    life = corrected()()
+    before = properties(life)["reconcile.declaration"]
+    assert ran(life) == "REPLAY batches 2-5: 7 of 200 applied, 1 quarantined; quarantine retried from batch 2 on"
+    beginnings = [
+        "alter table `demo`.`orders__quarantine` set tblproperties (\n    'reconcile.retried' = '1 2'\n)",
+        "alter table `demo`.`orders__base` set tblproperties (\n    'reconcile.declaration'",
+        "insert into `demo`.`orders__quarantine`\nreplace where _change_batch between 2 and 5",
+        "merge into `demo`.`orders__base`", "insert into `demo`.`reconcile_ledger`",
+        "alter table `demo`.`orders__base` set tblproperties (\n    'reconcile.retried' = '1'\n)",
+        "create or replace view `demo`.`orders__changes`", "create or replace view `demo`.`orders`",
+    ]  # fmt: skip
+    statements = written(life)
+    assert [sql[: len(start)] for sql, start in zip(statements, beginnings, strict=True)] == beginnings
+    assert "'reconcile.reading'" in statements[1] and "'reconcile.retried' = '1 2'" in statements[1]
+    assert "'replay' as kind,\n    2 as first_batch,\n    5 as last_batch," in statements[4]
+    assert properties(life)["reconcile.declaration"] != before
+    (parsed,) = (sql for sql in life.warehouse.statements if sql.startswith("cache table reconcile_changes_"))
+    assert "where _change_batch between 2 and 5" in parsed
+
+
+def test_then_the_declaration_is_that_of_the_base_table() -> None:
+    life = corrected()()
+    ran(life)
+    ask(life, False)
+    life._nothing_new()
+    assert (ran(life), written(life)) == ("nothing new", [])
+    first = Life(thing(columns=LONGER))
+    ran(first)
+    for name in ("declaration", "reading"):
+        assert properties(life)[f"reconcile.{name}"] == properties(first)[f"reconcile.{name}"]
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (SHORT, LONGER), (SHORT, ROUNDED), (LONGER, ROUNDED), (SHORT, {**SHORT, "name": "string"}),
+        ({"id": "bigint", "at": "timestamp"},
+         {"id": "bigint", "at": {"data_type": "timestamp",
+                                 "config": {"meta": {"zero_date": "null", "infinity_is_null": True}}}}),
+    ],
+)  # fmt: skip
+def test_what_only_reads_more_does_not_read_all_of_staging(before: Columns, now: Columns) -> None:
+    assert ran(corrected(now, before=before)()).startswith("REPLAY batches 2-5: ")
+    if "at" not in before:
+        assert ran(corrected(before, before=now)()).startswith("REBUILD batches 1-5: ")
+
+
+def test_without_a_quarantined_record_the_declaration_alone_changes() -> None:
+    life = corrected(first=None)()
+    assert ran(life) == "APPLY batches 4-5: 7 of 200 applied, 1 quarantined"
+    assert "reconcile.retried" not in properties(life) and "retried" not in " ".join(written(life))
+    life = corrected(first=None)()
+    life._nothing_new()
+    assert ran(life) == "nothing new"
+    assert [sql.split("\n")[0] for sql in written(life)] == [
+        "alter table `demo`.`orders__base` set tblproperties (",
+        "create or replace view `demo`.`orders__changes`", "create or replace view `demo`.`orders`",
+    ]  # fmt: skip
+
+
+def test_a_model_without_news_is_retried_too() -> None:
+    life = corrected()()
+    life._nothing_new()
+    life.warehouse.staged = 3
+    life.project.begin("run", ["orders"])
+    life.warehouse.delivered = 100
+    assert life.project.materialize(life.project.node("orders")).startswith("REPLAY batches 2-3: ")
+
+
+def test_the_same_declaration_may_be_tried_again() -> None:
+    """Another version of the package may read more."""
+    life = corrected(SHORT)()
+    assert ran(life).endswith("; quarantine retried from batch 2 on")
+    assert "declaration" not in "".join(sql for sql in written(life) if sql.startswith("alter"))
+    assert ran(life).endswith("; quarantine retried from batch 2 on")
+    assert properties(life)["reconcile.retried"] == "2"
+    assert properties(life, "quarantine")["reconcile.retried"] == "2 2"
+
+
+def test_an_empty_quarantine_of_the_same_declaration_is_a_run_like_any_other() -> None:
+    life = corrected(SHORT, first=None)()
+    assert ran(life) == "APPLY batches 4-5: 7 of 200 applied, 1 quarantined"
+
+
+def test_records_of_purged_batches_stay_in_quarantine() -> None:
+    life = corrected(first=3, left=4, warehouse={"purges": {"shop.orders": 2}})()
+    assert ran(life).endswith("; quarantine retried from batch 3 on, but 4 of purged batches stay")
+    (asked,) = (sql for sql in life.warehouse.statements if MARK in sql)
+    assert "min(if(_change_batch > 2," in asked
+    life = corrected(first=None, left=4, warehouse={"purges": {"shop.orders": 2}})()
+    assert ran(life).endswith("; quarantine not retried: all 4 records are of purged batches")
+
+
+def test_a_full_refresh_and_an_empty_run_retry_nothing() -> None:
+    assert "retried" not in ran(corrected()(), full_refresh=True)
+    assert ran(corrected(SHORT)(), empty=True) == "nothing new"
+    assert "retried" not in ran(Life(thing(columns=LONGER)))
+
+
+# --- runs that die, tables that are restored --------------------------------------------------------------------------
+
+
+class KilledError(Exception):
+    """The run ends here."""
+
+
+def mortal(life: Life, lives: int | None) -> None:
+    """Let a run end before it writes for the n-th time."""
+    count = 0
+
+    def query(sql: str) -> Rows:
+        nonlocal count
+        if _WRITES.match(sql.strip()) and "`reconcile_columns_seen`" not in sql:
+            count += 1
+            if lives is not None and count > lives:
+                raise KilledError(sql)
+        return Recorder.query(life.warehouse, sql)
+
+    life.project.context["run_query"] = query
+
+
+@pytest.mark.parametrize("news", [True, False])
+def test_a_retry_that_dies_is_ended_by_the_next_run_whoever_runs_it(news: bool) -> None:
+    """Until the base table has the new declaration, nothing is written that the old one would not write."""
+    whole = corrected()()
+    ran(whole)
+    statements = written(whole)
+    ledger = next(n for n, sql in enumerate(statements) if sql.startswith("insert into `demo`.`reconcile_ledger`"))
+    for lives in range(len(statements)):
+        life = corrected()()
+        life.project.begin("run", ["orders"])
+        mortal(life, lives)
+        with pytest.raises(KilledError):
+            life.project.materialize(life.project.node("orders"))
+        mortal(life, None)
+        ask(life, False)
+        w = life.warehouse
+        w.answers[MARK] = {"first_batch": None, "purged_records": 0}  # what fits is no longer there
+        if lives < 2:
+            with pytest.raises(CompilerError, match="was built with other columns"):
+                ran(life)
+            ask(life, True)
+            if not lives:
+                w.answers[MARK] = {"first_batch": 2, "purged_records": 0}
+        if lives > ledger:
+            w.ledger, w.base_batch = (5, 5), 5
+        if not news:
+            w.staged = w.ledger[0]
+            life.project.begin("run", ["orders"])  # nothing new
+        said = ran(life)
+        if lives <= ledger + 1:
+            assert said.startswith("REPLAY batches 2-") and "; quarantine retried from batch 2 on" in said, lives
+        else:
+            assert "retried" not in said, lives
+        number = "2" if lives == 1 else "1"
+        assert properties(life)["reconcile.retried"] == number, lives
+        assert properties(life, "quarantine")["reconcile.retried"] == f"{number} 2", lives
+        assert properties(life)["reconcile.declaration"] == properties(whole)["reconcile.declaration"], lives
+
+
+def test_a_base_table_that_was_restored_to_before_a_retry_is_brought_back() -> None:
+    """Its quarantine no longer has what the retry applied."""
+    for reverted in (True, False):
+        life = corrected()()
+        before = dict(properties(life))
+        ran(life)
+        life.warehouse.properties["demo.orders__base"] = before
+        life.warehouse.answers[MARK] = {"first_batch": 3, "purged_records": 0}
+        if reverted:
+            again = Life(thing(columns=SHORT))
+            again.warehouse = life.warehouse
+            again.project = life.project
+            life.project.node("orders")["columns"]["name"]["data_type"] = "varchar(5)"
+            ask(life, False)
+        assert ran(life).endswith("; quarantine retried from batch 2 on")
+
+
+def test_a_rebuild_begins_without_a_retry() -> None:
+    life = corrected()()
+    ran(life)
+    ran(life, full_refresh=True)
+    ask(life, False)
+    assert "retried" not in ran(life)
+
+
+# --- a declaration that reads otherwise -------------------------------------------------------------------------------
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "mysql": {}, "oracle": {"source": ORACLE, "row_ids": True}, "spanner": {"source": SPANNER},
+    "own select": {"source": OWN_SELECT}, "a history": {"materialized": "history"},
+    "fresh": {"meta": {"fresh": True}}, "iceberg": {"file_format": "iceberg"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_what_is_written_is_what_a_full_refresh_writes(name: str) -> None:
+    one, other = corrected(WIDER, **SHAPES[name])(), corrected(WIDER, **SHAPES[name])()
+    said = ran(one)
+    assert said.startswith("REBUILD batches 1-") and said.endswith("; quarantine retried with all records in staging")
+    ran(other, full_refresh=True)
+    assert written(one) == written(other)
+
+
+def test_a_table_of_an_earlier_version_does_not_say_how_it_reads() -> None:
+    life = corrected()()
+    del properties(life)["reconcile.reading"]
+    assert ran(life).startswith("REBUILD batches 1-5: ")
+    assert ran(life).startswith("REPLAY batches 2-5: ")
+
+
+@pytest.mark.parametrize(
+    ("was", "said"),
+    [
+        ({}, {"meta": {"partial_records": True}}),
+        ({"object": "shop.orders"}, {"object": "shop.others"}),
+        ({"key": "id"}, {"key": ["id", "name"]}),
+    ],
+)
+def test_other_declarations_are_read_anew_too(was: dict[str, Any], said: dict[str, Any]) -> None:
+    life = corrected(SHORT, was={**was, **({"meta": {}} if "meta" in said else {})}, **said)()
+    assert ran(life).startswith("REBUILD batches 1-5: ")
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+REBUILD = "`dbt run --full-refresh --select orders`"
+READS = "a retry of the quarantine reads the records in staging from batch 2 on,"
+READS_ALL = (
+    "a retry of the quarantine reads all records in staging, since the declaration reads records otherwise than before,"
+)
+BUILT = f"demo.orders__base was built with other columns; rebuild it with {REBUILD}"
+LEFT = (
+    "of the 100 records that were delivered in batches 1 to 3; restore the records, or build the table from what is "
+    "left with"
+)
+GONE = {"lost": ((1, 3, 100, 90),)}
+LESS = {"records": 3, "reason": "column name: 'abcdef' is longer than varchar(4)"}
+
+
+def narrower() -> Life:
+    life = corrected({**SHORT, "name": "varchar(4)"})()
+    life.warehouse.answers["min(no_longer._change_error)"] = LESS
+    return life
+
+
+REFUSED = [
+    Refusal(run(corrected(retry=False)), [BUILT]),
+    Refusal(run(corrected(), empty=True), [BUILT]),
+    Refusal(run(corrected(warehouse=GONE)), [f"{READS} but {STAGING} has 90 {LEFT} {REBUILD}"]),
+    Refusal(
+        run(corrected(source=OWN_SELECT, warehouse=GONE)), [f"{READS} but its SELECT has 90 {LEFT} {REBUILD}"]
+    ),
+    Refusal(run(corrected(WIDER, warehouse=GONE)), [f"{READS_ALL} but {STAGING} has 90 {LEFT} {REBUILD}"]),
+    Refusal(
+        run(corrected(WIDER, warehouse={"purges": {"shop.orders": 2}})),
+        [f"{READS_ALL} but the records of shop.orders up to batch 2 were purged from {STAGING}; rebuild with "
+         f"{REBUILD}, which begins with a base snapshot, or declare the model as before"],
+    ),
+    Refusal(
+        run(corrected(WIDER, config={"full_refresh": False})),
+        [f"{READS_ALL} as a full refresh does, which `full_refresh: false` in its config forbids; remove that for one "
+         "run, or declare the model as before"],
+    ),
+    Refusal(
+        run(corrected(WIDER, warehouse={"ledger": (0, 0), "base_batch": 3})),
+        [f"{READS_ALL} but the ledger has nothing of demo.orders__base, so nothing shows whether staging still has "
+         f"them; build the table from what staging has with {REBUILD}"],
+    ),
+    Refusal(
+        run(narrower),
+        ["a retry of the quarantine takes no record away, but with this declaration 3 records that were applied would "
+         "be quarantined (column name: '...' is longer than varchar(4)); correct the declaration, or rebuild with "
+         f"{REBUILD}"],
+    ),
+    Refusal(
+        run(corrected(SHORT, was={"materialized": "history"})),
+        [f"demo.orders__base was built with other materialization; rebuild it with {REBUILD}"],
+    ),
+    Refusal(
+        run(corrected(retry="yes")),
+        ["The variable retry_quarantine is 'yes', which is neither true nor false; write --vars '{retry_quarantine: "
+         "true}'."], SENTENCE,
+    ),
+    Refusal(
+        run(corrected(as_of={"batch": 2})),
+        ["retry_quarantine is of the present tables, and as_of builds others; use one of the two variables."], SENTENCE,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_what_cannot_be_retried_is_refused_and_nothing_is_written(number: int) -> None:
+    REFUSED[number].check()
