@@ -12,7 +12,7 @@ from reconcile_jobs.process import session
 from reconcile_jobs.process.command_line import Parser
 from reconcile_jobs.process.console import Console
 from reconcile_jobs.retention.compaction import Compaction, CompactionResult
-from reconcile_jobs.retention.files import SHORTEST, TableFiles
+from reconcile_jobs.retention.files import TableFiles
 from reconcile_jobs.retention.plan import KeptBack
 from reconcile_jobs.retention.purge import Purge, Result
 from reconcile_jobs.retention.tables import Tables
@@ -30,12 +30,14 @@ Records that a model has quarantined keep the purge back too: a rebuild with cor
 stay.
 
 After the purge the job combines small files (compacts): of the staging table, of all tables of the registered models,
-and of their ledgers and results. Tables with few small files are passed over. With --keep-versions it also deletes the
-files of old versions; without this option no version is deleted. If another process writes to a table at the same
-moment, the job leaves this table as it is; the next call compacts it.
+and of their ledgers and results. Tables with few small files are passed over. If another process writes to a table at
+the same moment, the job leaves this table as it is; the next call compacts it. Old versions of the tables stay, unless
+--delete-old-versions is given. A table with a property delta.deletedFileRetentionDuration (Delta), or with a longer
+time in history.expire.max-snapshot-age-ms (Iceberg), keeps its versions as long as it says.
 
 If the job ends early, run the same command again. Standard output is one line of JSON: staging, purged_up_to (null:
-nothing was purged), records, quarantined, models, kept_back_by, snapshots, tables, compacted, left, dry_run.
+nothing was purged), records, quarantined, models, kept_back_by, snapshots, tables, compacted, old_versions_deleted (a
+number of tables), left, dry_run.
 """
 
 
@@ -63,11 +65,10 @@ def main(words: list[str], console: Console) -> None:
     )
     parser.add_argument("--no-compact", action="store_true", help="do not combine small files")
     parser.add_argument(
-        "--keep-versions",
-        type=age_of_versions,
-        metavar="14d",
-        help="also delete the files of older versions of the tables (of Iceberg: snapshots), at least 7d; without this "
-        "option no version is deleted",
+        "--delete-old-versions",
+        action="store_true",
+        help="also delete versions of the tables (of Iceberg: snapshots) that are older than 7 days, and files that no "
+        "version needs",
     )
     options = parser.parse_args(words)
     staging = TableName.parse(options.staging)
@@ -78,11 +79,11 @@ def main(words: list[str], console: Console) -> None:
     for sentence in sentences(str(staging), result, options.dry_run):
         console.say(sentence)
     compaction = Compaction(
-        tables, TableFiles(spark, tables), staging, console.say, not options.no_compact, options.keep_versions
+        tables, TableFiles(spark, tables), staging, console.say, not options.no_compact, options.delete_old_versions
     )
     compacted = compaction.run(options.dry_run)
-    if not options.no_compact:
-        console.say(summary(compacted, options.dry_run))
+    for sentence in sentences_of_compaction(compacted, options.dry_run):
+        console.say(sentence)
     console.result(
         {
             "staging": str(staging),
@@ -96,6 +97,7 @@ def main(words: list[str], console: Console) -> None:
             "compacted": [
                 {"table": of.table, "files_before": of.before, "files_after": of.after} for of in compacted.compacted
             ],
+            "old_versions_deleted": compacted.tidied,
             "left": [{"table": of.table, "why": of.why} for of in compacted.left],
             "dry_run": options.dry_run,
         }
@@ -112,21 +114,15 @@ def age(text: str) -> timedelta:
     return timedelta(**{unit: int(found[1])})
 
 
-def age_of_versions(text: str) -> timedelta:
-    """Return the age up to which versions of tables stay. For argparse's `type`."""
-    found = age(text)
-    if found < SHORTEST:
-        raise argparse.ArgumentTypeError(
-            f"{text} is too short: queries, merges and appends that run may still need files of versions of the last "
-            "7 days; write 7d or more"
-        )
-    return found
-
-
-def summary(result: CompactionResult, dry_run: bool) -> str:
-    """Return how many tables were compacted."""
-    done = "would be compacted" if dry_run else "compacted"
-    return f"{len(result.compacted):,} of {_counted(result.tables, 'table')} {done}."
+def sentences_of_compaction(result: CompactionResult, dry_run: bool) -> list[str]:
+    """Return how many tables were compacted, and of how many old versions were deleted."""
+    said = []
+    if result.compacted:
+        done = "would be compacted" if dry_run else "compacted"
+        said.append(f"{len(result.compacted):,} of {_counted(result.tables, 'table')} {done}.")
+    if result.tidied:
+        said.append(f"Old versions of {_counted(result.tidied, 'table')} deleted.")
+    return said
 
 
 def sentences(staging: str, result: Result, dry_run: bool) -> list[str]:

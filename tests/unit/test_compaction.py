@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,7 +26,6 @@ from reconcile_jobs.staging import TableName
 
 STAGING = TableName(("lake", "changes"))
 ICE = TableName(("ice", "lake", "o'clock"))
-WEEK = timedelta(days=7)
 
 
 def reader(relation: str, ledger: str = "shop.reconcile_ledger", materialized: str = "current_state") -> Reader:
@@ -170,38 +169,37 @@ def test_no_file_is_skipped_while_a_table_is_written_anew():
     check_settings()
 
 
-def check_versions_of_delta():
-    assert files.removal(STAGING, WEEK, {}) == ["VACUUM `lake`.`changes` RETAIN 168 HOURS"]
-    # Whole hours, and never fewer than asked for.
-    assert files.removal(STAGING, WEEK + timedelta(seconds=1), {}) == ["VACUUM `lake`.`changes` RETAIN 169 HOURS"]
-    own = {"delta.deletedFileRetentionDuration": "interval 60 days"}
-    assert files.removal(STAGING, WEEK, own) == ["VACUUM `lake`.`changes`"], (
-        "Delta refuses a shorter age than the table's"
-    )
+NOW = datetime(2026, 11, 28, 3, 4, 5, 999_999, tzinfo=UTC)
 
 
-def test_files_of_old_versions_of_delta_are_deleted_by_vacuum():
-    check_versions_of_delta()
+def check_ages():
+    # Delta ignores RETAIN, or deletes by the table's property all the same.
+    assert files.removal("delta", STAGING, {}, NOW) == ["VACUUM `lake`.`changes`"]
+    for own, day in ({}, 21), ({MAX_AGE: "3600000"}, 21), ({MAX_AGE: str(10 * 24 * 3600 * 1000)}, 18):
+        older = f"older_than => TIMESTAMP '2026-11-{day} 03:04:05Z'"
+        assert files.removal("iceberg", STAGING, own, NOW) == [
+            f"CALL `spark_catalog`.system.expire_snapshots(table => '`lake`.`changes`', {older})",
+            f"CALL `spark_catalog`.system.remove_orphan_files(table => '`lake`.`changes`', {older})",
+        ]
+
+
+MAX_AGE = "history.expire.max-snapshot-age-ms"
+
+
+def test_versions_that_somebody_may_still_read_stay():
+    check_ages()
+    # In another time zone too.
+    zone = timezone(timedelta(hours=5))
+    assert files.removal("iceberg", ICE, {}, NOW.astimezone(zone)) == files.removal("iceberg", ICE, {}, NOW)
+
+
+def test_old_versions_are_deleted_by_the_statements_of_the_format(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(table_formats.Iceberg, "properties", lambda *_: {})
     session, of = recorded("delta")
-    of.remove_versions(STAGING, timedelta(days=14))
-    assert session.said[-1] == "VACUUM `lake`.`changes` RETAIN 336 HOURS"
-    assert session.settings_of[session.said[-1]]["spark.databricks.delta.retentionDurationCheck.enabled"] == "true"
-    session, of = recorded("delta", {"delta.deletedFileRetentionDuration": "interval 60 days"})
-    of.remove_versions(STAGING, timedelta(days=14))
-    assert session.said[-1] == "VACUUM `lake`.`changes`"
-
-
-def test_old_snapshots_of_iceberg_expire_before_files_without_a_snapshot_are_looked_for():
-    now = datetime(2026, 11, 28, 3, 4, 5, 999_999, tzinfo=UTC)
-    older = "older_than => TIMESTAMP '2026-11-21 03:04:05Z'"
-    assert files.removal_of_snapshots(STAGING, WEEK, now) == [
-        f"CALL `spark_catalog`.system.expire_snapshots(table => '`lake`.`changes`', {older})",
-        f"CALL `spark_catalog`.system.remove_orphan_files(table => '`lake`.`changes`', {older})",
-    ]
-    session, of = recorded("delta")
-    of.remove_versions(ICE, WEEK)
-    assert [said.partition("(")[0] for said in session.said] == [
-        "CALL `ice`.system.expire_snapshots", "CALL `ice`.system.remove_orphan_files"
+    of.remove_versions(STAGING)
+    of.remove_versions(ICE)
+    assert [said.partition("(")[0] for said in session.said if "DETAIL" not in said] == [
+        "VACUUM `lake`.`changes`", "CALL `ice`.system.expire_snapshots", "CALL `ice`.system.remove_orphan_files"
     ]  # fmt: skip
 
 
@@ -285,8 +283,8 @@ class Lake:
             raise self.meets[str(table)]
         self.numbers[str(table)] = 1
 
-    def remove_versions(self, table: TableName, keep: timedelta) -> None:
-        self.done.append((f"keep {keep.days}", str(table)))
+    def remove_versions(self, table: TableName) -> None:
+        self.done.append(("delete", str(table)))
         if f"{table} versions" in self.meets:
             raise self.meets[f"{table} versions"]
 
@@ -313,7 +311,7 @@ def test_each_table_that_has_many_small_files_is_compacted_and_named():
 
 def test_a_dry_run_writes_nothing():
     lake = Lake({"lake.changes": 30})
-    assert lake.run(dry_run=True, keep_versions=WEEK).compacted == [Compacted("lake.changes", 30, 1)]
+    assert lake.run(dry_run=True, deletes_versions=True).compacted == [Compacted("lake.changes", 30, 1)]
     assert lake.said == ["lake.changes: 30 files, would become about 1"]
     assert lake.done == []
 
@@ -327,7 +325,7 @@ def check_it_gives_way():
         lake = Lake({"lake.changes": 30, "shop.orders__base": 40, "shop.reconcile_ledger": 50})
         lake.meets["shop.orders__base"] = conflict
         lake.meets["shop.reconcile_ledger versions"] = conflict
-        result = lake.run(keep_versions=WEEK)
+        result = lake.run(deletes_versions=True)
         why = "40 files stay, since another process wrote at the same moment"
         assert result.left == [
             Left("shop.orders__base", why),
@@ -335,6 +333,7 @@ def check_it_gives_way():
         ]
         assert f"shop.orders__base: {why}" in lake.said
         assert [of.table for of in result.compacted] == ["lake.changes", "shop.reconcile_ledger"]
+        assert result.tidied == 2
         result.refuse_failures()  # the exit code is 0
 
 
@@ -373,12 +372,12 @@ def test_one_table_that_cannot_be_compacted_does_not_stop_the_others():
 
 def check_needed_versions_stay():
     lake = Lake({"lake.changes": 3, "shop.orders__base": 40}, needed="the table has tags or branches (eod)")
-    result = lake.run(keep_versions=timedelta(days=30))
-    assert lake.done == [("compact", "shop.orders__base"), ("keep 30", "shop.orders__base")]
+    result = lake.run(deletes_versions=True)
+    assert lake.done == [("compact", "shop.orders__base"), ("delete", "shop.orders__base")]
     assert result.left == [Left("lake.changes", "old versions stay, since the table has tags or branches (eod)")]
     lake.needed = None
-    lake.run(keep_versions=timedelta(days=30), combines=False)
-    assert lake.done[2:] == [("keep 30", "lake.changes"), ("keep 30", "shop.orders__base")]
+    lake.run(deletes_versions=True, combines=False)
+    assert lake.done[2:] == [("delete", "lake.changes"), ("delete", "shop.orders__base")]
 
 
 def test_versions_that_an_append_needs_stay():
@@ -448,10 +447,10 @@ class Past:
     def needed_versions(self, table: TableName) -> str | None:
         return "it is needed" if self.was_set_back() or self.tags else None
 
-    def remove_versions(self, table: TableName, keep: timedelta) -> None:
+    def remove_versions(self, table: TableName) -> None:
         kept = {self.current, *self.tags}
         self.snapshots = {
-            of: snapshot for of, snapshot in self.snapshots.items() if of in kept or snapshot.day > self.day - keep.days
+            of: snapshot for of, snapshot in self.snapshots.items() if of in kept or snapshot.day > self.day - 7
         }
 
 
@@ -470,7 +469,7 @@ def live(seed: int) -> None:
                 past.append(last)
             case "maintain":
                 there: Any = past
-                Compaction(there, there, STAGING, lambda _: None, keep_versions=WEEK).run()
+                Compaction(there, there, STAGING, lambda _: None, deletes_versions=True).run()
             case "restore" if past.snapshots:
                 older = [of for of in past.ancestors() if of != past.current]
                 if older:
@@ -500,12 +499,13 @@ def _without_bytes(self: Files) -> int:
     return sum(number - 1 for number, _ in self.small)
 
 
-def _of_every_age(table: TableName, keep: timedelta, properties: Any) -> list[str]:
-    return [f"VACUUM {table.sql} RETAIN {keep // timedelta(hours=1)} HOURS"]
+def _without_an_age(table_format: str, table: TableName, properties: Any, now: datetime) -> list[str]:
+    # Iceberg's own default is five days.
+    return ["VACUUM `lake`.`changes`"] if table_format == "delta" else [f"CALL expire_snapshots({table.sql})"]
 
 
-def _in_any_case(self: Compaction, table: TableName, keep: timedelta, result: CompactionResult) -> None:
-    self._files.remove_versions(table, keep)
+def _in_any_case(self: Compaction, table: TableName, result: CompactionResult) -> None:
+    self._files.remove_versions(table)
 
 
 def _but_tags(self: Past, table: TableName) -> str | None:
@@ -518,7 +518,8 @@ def _but_tags(self: Past, table: TableName) -> str | None:
         (check_what_a_compaction_gains, Files, "fewer", property(_of_all_partitions)),
         (check_what_a_compaction_gains, Files, "fewer", property(_without_bytes)),
         (check_settings, files, "_SETTINGS", {}),
-        (check_versions_of_delta, files, "removal", _of_every_age),
+        (check_ages, files, "removal", _without_an_age),
+        (check_ages, files, "AGE", timedelta(days=1)),
         (check_it_gives_way, compaction, "is_conflict", lambda problem: False),
         (check_needed_versions_stay, Compaction, "_remove_versions", _in_any_case),
         (check_an_append_job_notices_a_restore, Compaction, "_remove_versions", _in_any_case),
@@ -536,15 +537,10 @@ def test_bugs_are_noticed(monkeypatch: pytest.MonkeyPatch, check: Callable[[], N
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["6d", "167h", "0s"])
-def test_versions_that_somebody_may_still_read_are_not_deleted(text: str):
-    console: Any = None
-    with pytest.raises(UsageError, match=rf"{text} is too short: queries, .* of the last 7 days; write 7d or more"):
-        maintain.main(["--staging", "lake.changes", "--keep=30d", f"--keep-versions={text}"], console)
-    assert maintain.age_of_versions("7d") == WEEK
-
-
 def test_it_is_said_how_many_tables_were_compacted():
     result = CompactionResult(1200, [Compacted("a", 2, 1)] * 2)
-    assert maintain.summary(result, dry_run=False) == "2 of 1,200 tables compacted."
-    assert maintain.summary(result, dry_run=True) == "2 of 1,200 tables would be compacted."
+    assert maintain.sentences_of_compaction(result, dry_run=False) == ["2 of 1,200 tables compacted."]
+    assert maintain.sentences_of_compaction(result, dry_run=True) == ["2 of 1,200 tables would be compacted."]
+    result = CompactionResult(3, tidied=3)
+    assert maintain.sentences_of_compaction(result, dry_run=False) == ["Old versions of 3 tables deleted."]
+    assert maintain.sentences_of_compaction(CompactionResult(3), dry_run=False) == []

@@ -1023,8 +1023,8 @@ def test_the_command_ends_with_one_line_of_json(monkeypatch: pytest.MonkeyPatch,
             {"relation": "shop.slow", "ledger": "shop.reconcile_ledger", "batch": 1, "why": "behind at 1"}
         ],
         "snapshots": ["shop.orders__snapshot", "sales.lines__snapshot", "shop.slow__snapshot"],
-        "tables": 3, "compacted": [{"table": "shop.orders__base", "files_before": 40, "files_after": 1}], "left": [],
-        "dry_run": dry_run,
+        "tables": 3, "compacted": [{"table": "shop.orders__base", "files_before": 40, "files_after": 1}],
+        "old_versions_deleted": 0, "left": [], "dry_run": dry_run,
     }  # fmt: skip
     assert "1 model kept the purge back: shop.slow (behind at 1)." in console.said
     assert console.said[-1] == f"1 of 3 tables {'would be ' if dry_run else ''}compacted."

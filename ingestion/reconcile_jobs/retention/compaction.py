@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 from reconcile_jobs.process.errors import JobError, explained
 from reconcile_jobs.retention.files import TableFiles, compacted_tables
@@ -40,10 +39,15 @@ class Left:
 
 @dataclass
 class CompactionResult:
-    """What a compaction came to. `tables`: how many there are. `failures`: by table, why it could not be compacted."""
+    """What a compaction came to.
+
+    `tables`: how many there are. `tidied`: of how many the old versions were deleted. `failures`: by table, why it
+    could not be compacted.
+    """
 
     tables: int = 0
     compacted: list[Compacted] = field(default_factory=list)
+    tidied: int = 0
     left: list[Left] = field(default_factory=list)
     failures: dict[str, JobError] = field(default_factory=dict)
 
@@ -66,12 +70,12 @@ class Compaction:
         staging: TableName,
         say: Callable[[str], None],
         combines: bool = True,
-        keep_versions: timedelta | None = None,
+        deletes_versions: bool = False,
         worth: int = WORTH,
     ) -> None:
-        """Say what is done: `combines` small files, deletes versions older than `keep_versions` (None: none)."""
+        """Take what is done: whether it `combines` small files, and `deletes_versions` that are old."""
         self._tables, self._files, self._staging, self._say = tables, files, staging, say
-        self._combines, self._keep_versions, self._worth = combines, keep_versions, worth
+        self._combines, self._deletes_versions, self._worth = combines, deletes_versions, worth
 
     def run(self, dry_run: bool = False) -> CompactionResult:
         """Compact what is worth it; say of each table what was done. A failure of one table does not stop the next."""
@@ -83,8 +87,8 @@ class Compaction:
                 result.tables += 1
                 if self._combines:
                     self._combine(table, result, dry_run)
-                if self._keep_versions is not None and not dry_run:
-                    self._remove_versions(table, self._keep_versions, result)
+                if self._deletes_versions and not dry_run:
+                    self._remove_versions(table, result)
             except Exception as problem:
                 failure = explained(problem)
                 result.failures[str(table)] = failure
@@ -115,12 +119,13 @@ class Compaction:
         result.compacted.append(Compacted(str(table), files.number, now.number))
         self._say(f"{table}: {files.number:,} files -> {now.number:,}")
 
-    def _remove_versions(self, table: TableName, keep: timedelta, result: CompactionResult) -> None:
+    def _remove_versions(self, table: TableName, result: CompactionResult) -> None:
         if table == self._staging and (why := self._files.needed_versions(table)):
             self._leave(table, f"old versions stay, since {why}", result)
             return
         try:
-            self._files.remove_versions(table, keep)
+            self._files.remove_versions(table)
+            result.tidied += 1
         except Exception as problem:
             if not is_conflict(problem):
                 raise

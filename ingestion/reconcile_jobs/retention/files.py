@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
-    "SHORTEST",
+    "AGE",
     "SMALL",
     "TARGET",
     "Files",
@@ -30,28 +30,26 @@ __all__ = [
     "compacted_tables",
     "compaction",
     "removal",
-    "removal_of_snapshots",
 ]
 
 # Bytes. A file below the first is combined with others of its partition, up to the second. So a file is written again
 # until it is no longer small, and not each night for ever.
 SMALL, TARGET = 128 << 20, 512 << 20
 
-# No version is deleted that is younger. Delta itself deletes no younger files. Queries, merges and appends that run may
-# still need the files of a version that was the newest when they began.
-SHORTEST = timedelta(days=7)
+# How long versions stay, unless a property of the table says more. Delta keeps files as long. Queries, merges and
+# appends that run may still need the files of a version that was the newest when they began.
+AGE = timedelta(days=7)
 
 # How the statements run. A cluster's defaults may skip files that are gone or damaged: a compaction would then write
-# the table without their rows. Delta's own check of ages must be on.
+# the table without their rows.
 _SETTINGS: Mapping[str, str] = {
     **SKIP_NO_FILE,
     "spark.databricks.delta.optimize.minFileSize": str(SMALL),
     "spark.databricks.delta.optimize.maxFileSize": str(TARGET),
-    "spark.databricks.delta.retentionDurationCheck.enabled": "true",
 }
 
-# A property of Delta tables: how long VACUUM keeps files. Delta refuses a VACUUM that names a shorter time.
-_OWN_AGE = "delta.deletedFileRetentionDuration"
+# A property of Iceberg tables: how long snapshots stay, in milliseconds.
+_OWN_AGE = "history.expire.max-snapshot-age-ms"
 
 # The tables beside a model, and beside the ledger, to which runs and tests write.
 _OF_MODEL = ("base", "quarantine", "row_deletes", "range_deletes")
@@ -97,18 +95,16 @@ def compaction(table_format: str, table: TableName) -> list[str]:
     ]
 
 
-def removal(table: TableName, keep: timedelta, properties: Mapping[str, str]) -> list[str]:
-    """Return the statement that deletes the files of old versions of a Delta table.
+def removal(table_format: str, table: TableName, properties: Mapping[str, str], now: datetime) -> list[str]:
+    """Return the statements that delete the old versions of a table, and the files that no version needs.
 
-    A table that has an age of its own, among its `properties`, keeps files as long as it says.
+    How old: `AGE`, or longer if the table's properties say so. Delta reads its property itself. From 4.1 on it ignores
+    RETAIN, and before that it deleted files by the property where RETAIN named a longer time.
     """
-    retain = "" if _OWN_AGE in properties else f" RETAIN {-(-keep // timedelta(hours=1))} HOURS"
-    return [f"VACUUM {table.sql}{retain}"]
-
-
-def removal_of_snapshots(table: TableName, keep: timedelta, now: datetime) -> list[str]:
-    """Return the statements that delete the old snapshots of an Iceberg table, and the files that none names."""
-    older = f"older_than => TIMESTAMP '{(now - keep).astimezone(UTC):%Y-%m-%d %H:%M:%S}Z'"
+    if table_format == "delta":
+        return [f"VACUUM {table.sql}"]
+    age = max(AGE, timedelta(milliseconds=int(properties.get(_OWN_AGE) or 0)))
+    older = f"older_than => TIMESTAMP '{(now - age).astimezone(UTC):%Y-%m-%d %H:%M:%S}Z'"
     return [_call(table, "expire_snapshots", older), _call(table, "remove_orphan_files", older)]
 
 
@@ -139,13 +135,11 @@ class TableFiles:
         """Combine the small files of a table. Raises what the format raises, as where another commit came first."""
         self._execute(compaction(self._format(table), table))
 
-    def remove_versions(self, table: TableName, keep: timedelta) -> None:
-        """Delete the files of a table's versions that are older than `keep`, but of no present row."""
-        if self._format(table) == "delta":
-            properties = format_of(self._spark, table.catalog).properties(self._spark, table.sql)
-            self._execute(removal(table, keep, properties))
-        else:
-            self._execute(removal_of_snapshots(table, keep, datetime.now(UTC)))
+    def remove_versions(self, table: TableName) -> None:
+        """Delete the old versions of a table, and the files that no version needs; see `removal`."""
+        table_format = format_of(self._spark, table.catalog)
+        properties = table_format.properties(self._spark, table.sql)
+        self._execute(removal(table_format.name, table, properties, datetime.now(UTC)))
 
     def needed_versions(self, staging: TableName) -> str | None:
         """Return why old versions of a staging table must stay; None if none need to.
