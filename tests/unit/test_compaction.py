@@ -326,7 +326,7 @@ def check_it_gives_way():
         lake.meets["shop.orders__base"] = conflict
         lake.meets["shop.reconcile_ledger versions"] = conflict
         result = lake.run(deletes_versions=True)
-        why = "40 files stay, since another process wrote at the same moment"
+        why = "40 files stay, since other processes wrote at the same moment"
         assert result.left == [
             Left("shop.orders__base", why),
             Left("shop.reconcile_ledger", "old versions stay, since another process wrote to it at the same moment"),
@@ -339,6 +339,20 @@ def check_it_gives_way():
 
 def test_whoever_writes_to_a_table_goes_first():
     check_it_gives_way()
+
+
+def test_it_is_tried_again_where_another_commit_came_in_between():
+    lake = Lake({"shop.orders__base": 40})
+    compact, waiting = lake.compact, [ConcurrentDeleteReadException(), ConcurrentDeleteReadException()]
+
+    def meets(table: TableName) -> None:
+        if waiting:
+            raise waiting.pop()
+        compact(table)
+
+    lake.compact = meets  # type: ignore[method-assign]
+    result = lake.run()
+    assert (result.compacted, result.left) == ([Compacted("shop.orders__base", 40, 1)], [])
 
 
 def test_a_table_of_which_only_the_last_statement_met_another_commit_is_compacted():

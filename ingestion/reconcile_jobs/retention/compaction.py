@@ -19,6 +19,10 @@ __all__ = ["WORTH", "Compacted", "Compaction", "CompactionResult", "Left"]
 # A table is compacted if it will have fewer files, by at least this number.
 WORTH = 10
 
+# How often it is tried where another commit comes in between. Each append to a staging table of Delta changes the
+# table's properties, before which an OPTIMIZE gives way.
+_ATTEMPTS = 3
+
 
 @dataclass(frozen=True)
 class Compacted:
@@ -104,17 +108,20 @@ class Compaction:
             result.compacted.append(done)
             self._say(f"{table}: {done.before:,} files, would become about {done.after:,}")
             return
-        gave_way = False
-        try:
-            self._files.compact(table)
-        except Exception as problem:
-            if not is_conflict(problem):
-                raise
-            gave_way = True
-        now = self._files.of(table)
-        # Of several statements an earlier one may have done it.
-        if gave_way and now.fewer >= self._worth:
-            self._leave(table, f"{now.number:,} files stay, since another process wrote at the same moment", result)
+        for _ in range(_ATTEMPTS):
+            try:
+                self._files.compact(table)
+                gave_way = False
+            except Exception as problem:
+                if not is_conflict(problem):
+                    raise
+                gave_way = True
+            # Of several commits the earlier ones may have done it.
+            now = self._files.of(table)
+            if not gave_way or now.fewer < self._worth:
+                break
+        else:
+            self._leave(table, f"{now.number:,} files stay, since other processes wrote at the same moment", result)
             return
         result.compacted.append(Compacted(str(table), files.number, now.number))
         self._say(f"{table}: {files.number:,} files -> {now.number:,}")

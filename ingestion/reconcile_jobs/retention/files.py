@@ -41,11 +41,13 @@ SMALL, TARGET = 128 << 20, 512 << 20
 AGE = timedelta(days=7)
 
 # How the statements run. A cluster's defaults may skip files that are gone or damaged: a compaction would then write
-# the table without their rows.
+# the table without their rows. An OPTIMIZE of more bytes than a batch commits several times: what one commit has done
+# stays where the next one gives way.
 _SETTINGS: Mapping[str, str] = {
     **SKIP_NO_FILE,
     "spark.databricks.delta.optimize.minFileSize": str(SMALL),
     "spark.databricks.delta.optimize.maxFileSize": str(TARGET),
+    "spark.databricks.delta.optimize.batchSize": str(4 * TARGET),
 }
 
 # A property of Iceberg tables: how long snapshots stay, in milliseconds.
