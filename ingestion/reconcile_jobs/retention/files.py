@@ -6,8 +6,7 @@ reads from a table's history, and what a compaction does to it, is in docs/decis
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -172,31 +171,25 @@ class TableFiles:
         location = self._spark.sql(f"DESCRIBE DETAIL {table.sql}").select("location").collect()[0].location
         jvm: Any = self._spark._jvm
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, location)
+        # Of the session that has opened the log first: so these are rows, and no view of this session.
         files = DataFrame(log.unsafeVolatileSnapshot().allFiles().toDF(), self._spark)
-        with _view(files, "reconcile_files_of_a_table") as view:
-            return self._counted(view, "to_json(partitionValues)", "size")
+        of_each = files.selectExpr("to_json(partitionValues) AS place", "1 AS files", *_small("size"))
+        return of_each.groupBy("place").sum("files", "small", "bytes").toDF("place", "files", "small", "bytes").collect()
 
     def _iceberg_files(self, table: TableName) -> list[Any]:
         files = _metadata(table, "files")
         # Without partitions the column is missing.
         is_partitioned = "partition" in self._spark.sql(f"SELECT * FROM {files} LIMIT 0").columns
         place = f"concat(spec_id, {'to_json(partition)' if is_partitioned else repr('')})"
-        return self._counted(f"{files} WHERE content = 0", place, "file_size_in_bytes")
-
-    def _counted(self, files: str, place: str, size: str) -> list[Any]:
         return self._spark.sql(
-            f"SELECT {place} AS place, count(*) AS files, count_if({size} < {SMALL}) AS small, "
-            f"sum(if({size} < {SMALL}, {size}, 0)) AS bytes FROM {files} GROUP BY 1"
+            f"SELECT place, count(*) AS files, sum(small) AS small, sum(bytes) AS bytes FROM (SELECT {place} AS place, "
+            f"{', '.join(_small('file_size_in_bytes'))} FROM {files} WHERE content = 0) GROUP BY place"
         ).collect()
 
 
-@contextmanager
-def _view(rows: Any, name: str) -> Iterator[str]:
-    rows.createOrReplaceTempView(name)
-    try:
-        yield name
-    finally:
-        rows.sparkSession.catalog.dropTempView(name)
+def _small(size: str) -> list[str]:
+    """Return columns of a file: whether it is small, as a number, and its bytes if it is."""
+    return [f"if({size} < {SMALL}, 1, 0) AS small", f"if({size} < {SMALL}, {size}, 0) AS bytes"]
 
 
 def _metadata(table: TableName, kind: str) -> str:
