@@ -173,8 +173,9 @@ class TableFiles:
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, location)
         # Of the session that has opened the log first: so these are rows, and no view of this session.
         files = DataFrame(log.unsafeVolatileSnapshot().allFiles().toDF(), self._spark)
+        sums = ("files", "small", "bytes")
         of_each = files.selectExpr("to_json(partitionValues) AS place", "1 AS files", *_small("size"))
-        return of_each.groupBy("place").sum("files", "small", "bytes").toDF("place", "files", "small", "bytes").collect()
+        return of_each.groupBy("place").sum(*sums).toDF("place", *sums).collect()
 
     def _iceberg_files(self, table: TableName) -> list[Any]:
         files = _metadata(table, "files")
