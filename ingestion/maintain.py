@@ -11,6 +11,8 @@ from typing import Any
 from reconcile_jobs.process import session
 from reconcile_jobs.process.command_line import Parser
 from reconcile_jobs.process.console import Console
+from reconcile_jobs.retention.compaction import Compaction, CompactionResult
+from reconcile_jobs.retention.files import TableFiles
 from reconcile_jobs.retention.plan import KeptBack
 from reconcile_jobs.retention.purge import Purge, Result
 from reconcile_jobs.retention.tables import Tables
@@ -27,13 +29,20 @@ Records that a model has quarantined keep the purge back too: a rebuild with cor
 --purge-quarantined they go. Rows of the object #cut, records of objects that no model reads, and records of snapshots
 stay.
 
+After the purge the job combines small files (compacts): of the staging table, of all tables of the registered models,
+and of their ledgers and results. Tables with few small files are passed over. If another process writes to a table at
+the same moment, the job leaves this table as it is; the next call compacts it. Old versions of the tables stay, unless
+--delete-old-versions is given. A table with a property delta.deletedFileRetentionDuration (Delta), or with a longer
+time in history.expire.max-snapshot-age-ms (Iceberg), keeps its versions as long as it says.
+
 If the job ends early, run the same command again. Standard output is one line of JSON: staging, purged_up_to (null:
-nothing was purged), records, quarantined, models, kept_back_by, snapshots, dry_run.
+nothing was purged), records, quarantined, models, kept_back_by, snapshots, tables, compacted, old_versions_deleted (a
+number of tables), left, dry_run.
 """
 
 
 def main(words: list[str], console: Console) -> None:
-    """Purge the staging table, and say what was purged and what was kept back. Raises JobError."""
+    """Purge the staging table and compact the tables, and say what was done and what was not. Raises JobError."""
     parser = Parser(prog="maintain.py", description=__doc__, epilog=_EPILOG)
     parser.add_argument(
         "--staging",
@@ -48,18 +57,32 @@ def main(words: list[str], console: Console) -> None:
         metavar="30d",
         help="the age up to which all records stay, by appended_at: 30d, 12h, 30m or 90s",
     )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be purged")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be purged and compacted")
     parser.add_argument(
         "--purge-quarantined",
         action="store_true",
         help="also delete records that a model has quarantined: no rebuild can apply them any more",
     )
+    parser.add_argument("--no-compact", action="store_true", help="do not combine small files")
+    parser.add_argument(
+        "--delete-old-versions",
+        action="store_true",
+        help="also delete versions of the tables (of Iceberg: snapshots) that are older than 7 days, and files that no "
+        "version needs",
+    )
     options = parser.parse_args(words)
     staging = TableName.parse(options.staging)
-    tables = Tables(session.start(f"maintain {staging}"), staging)
+    spark = session.start(f"maintain {staging}")
+    tables = Tables(spark, staging)
     purge = Purge(tables, staging, options.keep, console.say, with_quarantined=options.purge_quarantined)
     result = purge.run(options.dry_run)
     for sentence in sentences(str(staging), result, options.dry_run):
+        console.say(sentence)
+    compaction = Compaction(
+        tables, TableFiles(spark, tables), staging, console.say, not options.no_compact, options.delete_old_versions
+    )
+    compacted = compaction.run(options.dry_run)
+    for sentence in sentences_of_compaction(compacted, options.dry_run):
         console.say(sentence)
     console.result(
         {
@@ -70,9 +93,16 @@ def main(words: list[str], console: Console) -> None:
             "models": result.models,
             "kept_back_by": [_as_json(one) for one in result.kept_back],
             "snapshots": result.snapshots,
+            "tables": compacted.tables,
+            "compacted": [
+                {"table": of.table, "files_before": of.before, "files_after": of.after} for of in compacted.compacted
+            ],
+            "old_versions_deleted": compacted.tidied,
+            "left": [{"table": of.table, "why": of.why} for of in compacted.left],
             "dry_run": options.dry_run,
         }
     )
+    compacted.refuse_failures()
 
 
 def age(text: str) -> timedelta:
@@ -82,6 +112,17 @@ def age(text: str) -> timedelta:
         raise argparse.ArgumentTypeError(f"{text} is not an age; write 30d, 12h, 30m or 90s")
     unit = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}[found[2]]
     return timedelta(**{unit: int(found[1])})
+
+
+def sentences_of_compaction(result: CompactionResult, dry_run: bool) -> list[str]:
+    """Return how many tables were compacted, and of how many old versions were deleted."""
+    said = []
+    if result.compacted:
+        done = "would be compacted" if dry_run else "compacted"
+        said.append(f"{len(result.compacted):,} of {_counted(result.tables, 'table')} {done}.")
+    if result.tidied:
+        said.append(f"Old versions of {_counted(result.tidied, 'table')} deleted.")
+    return said
 
 
 def sentences(staging: str, result: Result, dry_run: bool) -> list[str]:

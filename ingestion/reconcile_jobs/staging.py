@@ -38,6 +38,7 @@ __all__ = [
     "purge_mark",
     "quoted",
     "raw_rows",
+    "was_set_back",
 ]
 
 _COLUMNS = {
@@ -563,6 +564,17 @@ def purge_mark(object_: str) -> str:
     macros/ledger/purged_through.sql has the same name.
     """
     return f"{_PURGED.removeprefix('reconcile.')}{hashlib.md5(object_.encode()).hexdigest()}"
+
+
+def was_set_back(spark: SparkSession, table: TableName) -> bool:
+    """Return whether a staging table was restored to before its last append, for those who do not append to it."""
+    table_format = format_of(spark, table.catalog)
+    properties = table_format.properties(spark, table.sql)
+    for name in (_APPEND, _APPEND_BESIDE):
+        found = re.match(r"([^/]+)/([0-9]+)/", properties.get(name, ""))
+        if found and table_format.was_set_back(spark, table.sql, found[1], int(found[2])):
+            return True
+    return False
 
 
 def keep(spark: SparkSession, table: TableName, name: str, value: str) -> None:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from datastream import Staged, event
-from file_formats import file_format
+from file_formats import failpoints_of_an_append, file_format
 from plain_dbt import CompilerError, PlainProject, Rows
 from process.spark_warehouse import SparkWarehouse
 from pyspark.sql import SparkSession
-from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.process import failpoints
+from reconcile_jobs.process.errors import Fault, UsageError, explained
+from reconcile_jobs.retention import files
+from reconcile_jobs.retention.compaction import Compaction, CompactionResult, Left
+from reconcile_jobs.retention.files import TableFiles
 from reconcile_jobs.retention.purge import Purge, Result
 from reconcile_jobs.retention.tables import Tables
-from reconcile_jobs.staging import TableName
-from tables import restore, versions
+from reconcile_jobs.staging import Staging, TableName, was_set_back
+from tables import commits, restore, versions
 
 CALL = "reconcile.datastream_postgresql(source('lake', 'changes'), object='shop.things')"
 COLUMNS = {"id": "bigint", "name": "string"}
@@ -37,8 +44,10 @@ class Watched(SparkWarehouse):
     """Lets something happen before the first statement that begins with a text."""
 
     meets: tuple[str, Callable[[], object]] | None = None
+    asked: list[str]
 
     def query(self, sql: str) -> Rows:
+        self.asked.append(sql)
         if self.meets and sql.strip().startswith(self.meets[0]):
             (_, then), self.meets = self.meets, None
             then()
@@ -53,6 +62,7 @@ class Shop:
         self.was_called = False  # whether the job has made the table in which models register
         self.staging = TableName((f"{name}_lake", "changes"))
         self.warehouse = Watched(spark)
+        self.warehouse.asked = []
         self.projects = {part: self._project(f"{name}_{part}") for part in ("shop", "sales")}
         self.models: dict[str, list[str]] = {part: [] for part in self.projects}
         self._model("shop", "things", "current_state")
@@ -122,6 +132,19 @@ class Shop:
         tables = tables or Tables(self.spark, self.staging)
         keep = timedelta(days=30)
         return Purge(tables, self.staging, keep, said.append, clock, with_quarantined).run(dry_run)
+
+    def statements_without_news(self, project: str) -> list[str]:
+        """Return the statements of a run that finds nothing new, without what differs between any two runs."""
+        self.warehouse.asked.clear()
+        self.run(project)
+        return [re.sub("[0-9a-f-]{36}|[0-9]{10,}", "", sql) for sql in self.warehouse.asked]
+
+    def compact(self, of: TableFiles | None = None, deletes_versions: bool = True) -> CompactionResult:
+        """Compact whatever gains a file."""
+        said: list[str] = []
+        tables = Tables(self.spark, self.staging)
+        of = of or TableFiles(self.spark, tables)
+        return Compaction(tables, of, self.staging, said.append, True, deletes_versions, worth=1).run()
 
 
 @pytest.fixture
@@ -347,3 +370,254 @@ def test_killed_at_each_statement_the_same_command_ends_the_purge(shop: Shop) ->
     for project in shop.projects:
         shop.run(project, full_refresh=True)
     assert [shop.rows(*model) for model in models] == rows
+
+
+def test_after_a_compaction_all_goes_on_as_before(spark: SparkSession) -> None:
+    shop = Shop(spark, "compacted", has_history=False)
+    base, ledger = (f"{shop.projects['shop'].schema}.{name}" for name in ("things__base", "reconcile_ledger"))
+    for number in range(3):
+        shop.append(k1=f"name {number}", k2=None if number == 1 else "two", k3="three")
+        shop.run("shop")
+    shop.run("sales")
+    rows, asked = shop.rows("shop", "things"), shop.statements_without_news("shop")
+
+    result = shop.compact()
+    compacted = {done.table: (done.before, done.after) for done in result.compacted}
+    assert {str(shop.staging), base, ledger} <= compacted.keys(), result
+    assert (result.failures, result.left, result.tidied) == ({}, [], result.tables)
+    assert all(after < before for before, after in compacted.values())
+    assert compacted[base][1] == 1
+    # The next one has nothing to do, and writes nothing.
+    written = {table: commits(spark, table) for table in compacted}
+    assert shop.compact(deletes_versions=False).compacted == []
+    assert {table: commits(spark, table) for table in compacted} == written
+
+    # A run without news asks what it asked before, writes nothing, and takes no table for restored.
+    assert shop.rows("shop", "things") == rows
+    assert shop.statements_without_news("shop") == asked
+    assert {table: commits(spark, table) for table in compacted} == written
+
+    shop.append(k1="uno", k4="four")
+    shop.run("shop")
+    live = [(1, "uno"), (2, "two"), (3, "three"), (4, "four")]
+    assert shop.live("shop") == live
+    assert shop.warehouse.sql(shop.projects["shop"].test("ledger_balances", "things")).collect() == []
+    rows = shop.rows("shop", "things")
+    shop.run("shop", full_refresh=True)
+    assert shop.rows("shop", "things") == rows
+
+
+@pytest.mark.soak
+def test_a_base_table_that_is_restored_to_before_a_compaction_is_a_replay_and_earlier_moments_stay(shop: Shop) -> None:
+    schema = shop.projects["shop"].schema
+    for number in range(4):
+        shop.append(k1=f"name {number}", **{f"k{number + 2}": "new"})
+        shop.run("shop")
+        if number == 1:
+            early = [versions(shop.spark, f"{schema}.{name}__base")[-1] for name in shop.models["shop"]]
+    rows = [shop.rows("shop", name) for name in shop.models["shop"]]
+    for name, version in zip(shop.models["shop"], early, strict=True):
+        shop.compact()
+        restore(shop.spark, f"{schema}.{name}__base", version)
+        shop.compact()
+    shop.run("shop")
+    assert [shop.rows("shop", name) for name in shop.models["shop"]] == rows, "the replay"
+    shop.projects["shop"].variables = {"as_of": {"batch": 2}}
+    shop.run("shop", "things")
+    found = shop.spark.table(f"{schema}_as_of.things").collect()
+    assert sorted(map(tuple, found)) == [(1, "name 1"), (2, "new"), (3, "new")]
+    for name in shop.models["shop"]:
+        shop.projects["shop"].variables = {}
+        assert shop.warehouse.sql(shop.projects["shop"].test("ledger_balances", name)).collect() == []
+
+
+class Appended:
+    """A staging table and appends to it, as a job makes them."""
+
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        self.spark, self.staging, self.epoch = spark, TableName((name, "changes")), 0
+        self.query_id = "a query"
+
+    def append(self) -> int | None:
+        """Append one record, the next one; killed or refused, the same one comes again."""
+        records = self.spark.sql(f"SELECT '{self.epoch}' AS record, 'shop.things' AS object, 'a file' AS origin")
+        opened = Staging(self.spark, self.staging, "a job")
+        appended = opened.append(records, "datastream", self.query_id, "file:/here", self.epoch, [str(self.epoch)])
+        self.epoch += 1
+        return appended.batch
+
+    def records(self) -> list[tuple[int, str]]:
+        return sorted(map(tuple, self.spark.table(self.staging.sql).select("batch", "record").collect()))
+
+    def whole(self) -> list[tuple[int, str]]:
+        return sorted((number + 1, str(number)) for number in range(self.epoch))
+
+    def compact(self, of: TableFiles | None = None, deletes_versions: bool = True) -> CompactionResult:
+        tables = Tables(self.spark, self.staging)
+        of = of or TableFiles(self.spark, tables)
+        return Compaction(tables, of, self.staging, lambda _: None, True, deletes_versions, worth=1).run()
+
+
+@pytest.mark.soak
+def test_an_append_that_was_killed_before_a_compaction_goes_on_exactly_once(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Appended(spark, "compacted_appends")
+    table.append()
+    for place in [name for name in failpoints_of_an_append() if "checkpoint" not in name]:
+        table.append()
+
+        def reach(reached: str, place: str = place) -> None:
+            if reached == place:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(failpoints, "reach", reach)
+            table.append()
+        assert len(table.compact().compacted) == 1
+        table.append()
+        assert table.records() == table.whole(), place
+    # What was written and not published expires, if it is old; so do the snapshots of what was published.
+    if file_format() == "iceberg":
+        for statement in files.removal("iceberg", table.staging, {}, in_a_week())[:1]:
+            spark.sql(statement)
+        assert commits(spark, str(table.staging)) == 1
+        table.append()
+        assert table.records() == table.whole()
+
+
+def in_a_week() -> Any:
+    return datetime.now(UTC) + files.AGE + timedelta(seconds=5)
+
+
+@pytest.mark.soak
+def test_old_versions_go_and_nothing_else(spark: SparkSession) -> None:
+    shop = Shop(spark, "tidied")
+    for number in range(3):
+        shop.append(k1=f"name {number}", k2="two")
+        shop.run("shop")
+    shop.compact(deletes_versions=False)
+    bases = [f"{shop.projects['shop'].schema}.{name}__base" for name in shop.models["shop"]]
+    for table in [*bases, str(shop.staging)]:
+        needed, stored = len(spark.table(table).inputFiles()), data_files(spark, table)
+        assert stored > needed
+        shop.compact()
+        assert data_files(spark, table) == stored, "they are not seven days old"
+        if file_format() == "delta":
+            own = "'delta.deletedFileRetentionDuration' = 'interval 0 hours'"
+            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({own})")
+            assert shop.compact().failures == {}
+        else:
+            spark.sql(files.removal("iceberg", TableName.parse(table), {}, in_a_week())[0])
+        assert data_files(spark, table) == needed
+    rows = [shop.rows("shop", name) for name in shop.models["shop"]]
+    shop.run("shop", full_refresh=True)
+    assert [shop.rows("shop", name) for name in shop.models["shop"]] == rows
+    shop.append(k1="uno", k5="five")
+    shop.run("shop")
+    assert shop.live("shop") == [(1, "uno"), (2, "two"), (5, "five")]
+
+
+def data_files(spark: SparkSession, table: str) -> int:
+    """Return how many data files lie in a table's directory."""
+    where = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Location'").collect()[0].data_type
+    return sum(1 for file in Path(where.removeprefix("file:")).rglob("*.parquet") if "_delta_log" not in str(file))
+
+
+@pytest.mark.soak
+def test_an_append_job_notices_a_restore_after_maintenance_too(spark: SparkSession) -> None:
+    table = Appended(spark, "set_back")
+    for _ in range(3):
+        table.append()
+    name = str(table.staging)
+    early = versions(spark, name)[1 if file_format() == "iceberg" else -4]
+    restore(spark, name, early)
+    assert was_set_back(spark, table.staging)
+    result = table.compact()
+    why = "old versions stay, since the table was restored to before its last append; the next append says what to do"
+    assert result.left == [Left(name, why)]
+    assert was_set_back(spark, table.staging)
+
+
+@pytest.mark.soak
+def test_appends_merges_and_compactions_at_once(shop: Shop) -> None:
+    """Whoever gives way says so; the same again succeeds, and nothing is lost or there twice."""
+    ended, results, problems = [False], [], []
+    table = Appended(shop.spark, f"{shop.staging.schema}_beside")
+    table.append()
+    shop.append(k1="one")
+    shop.run("shop")
+
+    def compacting() -> None:
+        try:
+            while not ended[0]:
+                results.append(table.compact(deletes_versions=False))
+                results.append(shop.compact(deletes_versions=False))
+        except BaseException as problem:
+            problems.append(problem)
+
+    def again(act: Callable[[], object]) -> int:
+        """Do what may meet another commit, and return how often it was tried."""
+        for number in range(1, 20):
+            try:
+                act()
+                return number
+            except Exception as problem:
+                told = explained(problem)
+                assert isinstance(told, Fault), told
+        raise AssertionError("it never succeeds")
+
+    beside = Thread(target=compacting)
+    beside.start()
+    tried = {"appends": 0, "runs": 0}
+    try:
+        for number in range(6):
+            tried["appends"] += again(table.append)
+            shop.append(k1=f"name {number}", **{f"k{number + 2}": "new"})
+            tried["runs"] += again(lambda: shop.run("shop"))
+    finally:
+        ended[0] = True
+        beside.join()
+    assert problems == []
+    assert not any(result.failures for result in results), [result.failures for result in results]
+    assert any(result.compacted for result in results)
+    print(tried, [result.left for result in results if result.left])
+    assert table.records() == table.whole()
+    assert shop.live("shop") == [(1, "name 5"), *((number, "new") for number in range(2, 8))]
+    rows = [shop.rows("shop", name) for name in shop.models["shop"]]
+    for name in shop.models["shop"]:
+        assert shop.warehouse.sql(shop.projects["shop"].test("ledger_balances", name)).collect() == []
+    shop.run("shop", full_refresh=True)
+    assert [shop.rows("shop", name) for name in shop.models["shop"]] == rows
+
+
+class DyingFiles(TableFiles):
+    """Files of a job that is killed after one of its statements."""
+
+    place, written = 0, 0
+
+    def _execute(self, statements: Any) -> None:
+        for statement in statements:
+            super()._execute([statement])
+            type(self).written += 1
+            if type(self).written == type(self).place:
+                raise Killed
+
+
+@pytest.mark.soak
+def test_killed_after_each_statement_the_same_command_ends_the_compaction(shop: Shop) -> None:
+    for number in range(1, 30):
+        shop.append(k1=f"name {number}", k2="two")
+        shop.run("shop", "things")
+        DyingFiles.place, DyingFiles.written = number, 0
+        try:
+            shop.compact(DyingFiles(shop.spark, Tables(shop.spark, shop.staging)))
+            break
+        except Killed:
+            pass
+    assert number > 3, "this killed nothing"
+    assert shop.compact().failures == {}
+    rows = shop.rows("shop", "things")
+    assert shop.warehouse.sql(shop.projects["shop"].test("ledger_balances", "things")).collect() == []
+    shop.run("shop", "things", full_refresh=True)
+    assert shop.rows("shop", "things") == rows

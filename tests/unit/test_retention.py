@@ -22,6 +22,7 @@ import maintain
 import pytest
 from reconcile_jobs import log_snapshots
 from reconcile_jobs.process.errors import Fault, UsageError
+from reconcile_jobs.retention.files import Files
 from reconcile_jobs.retention.plan import (
     Account,
     KeptBack,
@@ -992,6 +993,23 @@ class Heard:
         self.values = values
 
 
+class ThreeTables:
+    """The files of three tables, one of which has many."""
+
+    def __init__(self) -> None:
+        self.number = 40
+
+    def exists(self, table: TableName) -> bool:
+        return str(table) in ("lake.changes", "shop.orders__base", "shop.reconcile_ledger")
+
+    def of(self, table: TableName) -> Files:
+        number = self.number if str(table) == "shop.orders__base" else 2
+        return Files(number, ((number, number),))
+
+    def compact(self, table: TableName) -> None:
+        self.number = 1
+
+
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_the_command_ends_with_one_line_of_json(monkeypatch: pytest.MonkeyPatch, dry_run: bool):
     world, console = World(), Heard()
@@ -1000,6 +1018,7 @@ def test_the_command_ends_with_one_line_of_json(monkeypatch: pytest.MonkeyPatch,
     world.models.append(slow)
     monkeypatch.setattr(maintain.session, "start", lambda name: None)
     monkeypatch.setattr(maintain, "Tables", lambda spark, staging: world)
+    monkeypatch.setattr(maintain, "TableFiles", lambda spark, tables: ThreeTables())
     heard: Any = console
     maintain.main(["--staging", "lake.changes", "--keep", "30d", *(["--dry-run"] if dry_run else [])], heard)
     assert console.values == {
@@ -1007,9 +1026,16 @@ def test_the_command_ends_with_one_line_of_json(monkeypatch: pytest.MonkeyPatch,
         "kept_back_by": [
             {"relation": "shop.slow", "ledger": "shop.reconcile_ledger", "batch": 1, "why": "behind at 1"}
         ],
-        "snapshots": ["shop.orders__snapshot", "sales.lines__snapshot", "shop.slow__snapshot"], "dry_run": dry_run,
+        "snapshots": ["shop.orders__snapshot", "sales.lines__snapshot", "shop.slow__snapshot"],
+        "tables": 3, "compacted": [{"table": "shop.orders__base", "files_before": 40, "files_after": 1}],
+        "old_versions_deleted": 0, "left": [], "dry_run": dry_run,
     }  # fmt: skip
     assert "1 model kept the purge back: shop.slow (behind at 1)." in console.said
+    assert console.said[-1] == f"1 of 3 tables {'would be ' if dry_run else ''}compacted."
+    heard.values = {}
+    words = ["--staging", "lake.changes", "--keep", "30d", "--no-compact", *(["--dry-run"] if dry_run else [])]
+    maintain.main(words, heard)
+    assert (console.values["tables"], console.values["compacted"]) == (3, [])
     assert (world.written > 0) is not dry_run
 
 

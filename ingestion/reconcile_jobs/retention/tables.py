@@ -19,7 +19,7 @@ from reconcile_jobs.table_formats import format_of, properties_of_columns
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Tables", "accounts_sql", "beside", "named", "objects_sql"]
+__all__ = ["Tables", "accounts_sql", "beside", "is_conflict", "named", "objects_sql"]
 
 # A property of the copy of a base table: the batch up to which everything had been applied to it; empty until the copy
 # is finished. macros/materializations/purged_staging.sql reads it.
@@ -97,7 +97,7 @@ class Tables:
     def __init__(self, spark: SparkSession, staging: TableName) -> None:
         """Open the staging table. Raises UsageError if it is none."""
         self._spark, self._staging = spark, staging
-        if not self._has(staging):
+        if not self.has(staging):
             raise UsageError(f"The staging table {staging} does not exist: correct --staging.")
         if not {"record", "object", "batch", "appended_at"} <= set(spark.table(staging.sql).columns):
             raise UsageError(f"The table {staging} is not a staging table: correct --staging.")
@@ -113,7 +113,7 @@ class Tables:
         """Return the registered models, of each its newest registration."""
         self._refresh(self._staging)
         table = beside(self._staging, "readers")
-        if not self._has(table):
+        if not self.has(table):
             return []
         rows = self._rows(
             "SELECT ledger, relation, max_by(struct(staging, materialized, objects), registered_at) AS reader "
@@ -177,7 +177,7 @@ class Tables:
         found: list[tuple[Reader, Account | None]] = []
         appended_at: dict[Reader, tuple[int, int]] = {}
         for name, of_ledger in of_ledgers.items():
-            if not self._has(named(name)):
+            if not self.has(named(name)):
                 gone = Account(0, 0, 0, problem=f"its ledger {name} is not in this session")
                 found += [(reader, gone) for reader in of_ledger]
                 continue
@@ -192,7 +192,7 @@ class Tables:
                 quarantine = beside(named(reader.relation), "quarantine")
                 missing = {"base": base, "quarantine": quarantine}
                 why = [f"its {of} table {table} is not in this session" for of, table in missing.items()
-                       if not self._has(table)]  # fmt: skip
+                       if not self.has(table)]  # fmt: skip
                 why += self._of_others(reader, base, objects.get(reader.relation)) if not why else []
                 if why:
                     found.append((reader, Account(0, 0, 0, problem=why[0])))
@@ -299,7 +299,7 @@ class Tables:
         It is 0 if the copy is not finished, or was made while the model had other declarations: another staging table
         has other batch numbers. Raises UsageError for a table that is no copy of this job, and for a view.
         """
-        if not self._has(copy):
+        if not self.has(copy):
             return None
         is_view = self._spark.catalog.getTable(copy.sql).tableType == "VIEW"
         of_copy = {} if is_view else format_of(self._spark, copy.catalog).properties(self._spark, copy.sql)
@@ -321,7 +321,7 @@ class Tables:
     def make_readers(self) -> None:
         """Make the table of registered models, if there is none. Runs register their models where it exists."""
         table = beside(self._staging, "readers")
-        if self._has(table):
+        if self.has(table):
             return
         table_format = format_of(self._spark, table.catalog)
         version = table_format.staging_properties.get("format-version")
@@ -371,7 +371,7 @@ class Tables:
 
     def take_back_purge(self, ledger: TableName, staging: str, id_: str) -> None:
         """Delete from a ledger, if it is there, what a purge has written."""
-        if self._has(ledger):
+        if self.has(ledger):
             self._execute(
                 f"DELETE FROM {ledger.sql} WHERE relation = {literal(staging)} AND kind = 'purge' "
                 f"AND invocation_id = {literal(id_)}"
@@ -382,7 +382,7 @@ class Tables:
         try:
             self._spark.sql(f"DELETE FROM {self._staging.sql} WHERE {_up_to(objects, batch)}")
         except Exception as problem:
-            if not _is_conflict(problem):
+            if not is_conflict(problem):
                 raise
             return False
         return True
@@ -397,7 +397,7 @@ class Tables:
                 act()
                 return
             except Exception as problem:
-                if not _is_conflict(problem):
+                if not is_conflict(problem):
                     raise
                 if attempt + 1 == _ATTEMPTS:
                     raise Fault(
@@ -406,7 +406,7 @@ class Tables:
                     ) from problem
                 time.sleep(1 + attempt)
 
-    def _has(self, table: TableName) -> bool:
+    def has(self, table: TableName) -> bool:
         """Return whether this session has a table, which from then on is read as it is now."""
         own = table.catalog in (None, "spark_catalog")
         if not own and not self._spark.conf.get(f"spark.sql.catalog.{table.catalog}", None):
@@ -438,5 +438,6 @@ def _up_to(objects: Sequence[str], batch: int) -> str:
     return f"{_of(objects)} AND {_IN_BATCHES.format(batch)}"
 
 
-def _is_conflict(problem: Exception) -> bool:
+def is_conflict(problem: Exception) -> bool:
+    """Return whether a statement failed since another commit came in between; it then wrote nothing."""
     return any(_CONFLICT.search(f"{kind} {message}") for kind, message in causes(problem))
