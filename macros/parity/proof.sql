@@ -151,11 +151,11 @@ where relation = {{ reconcile.literal(reconcile.ledger_name(comparison.model)) }
 {%- endmacro %}
 
 {#- The verdicts of the rows that differ: {unique_id, verdicts, counts}. `verdicts` is the view of the session that has
-    them. `request`: also versions, staged and delivered, as `rows_to_prove` gave them last, and `keys`, the temporary
+    them. `request`: also versions, staged and delivered, as `rows_to_prove` gave them last, and `differing_keys`, the temporary
     view of the job with the keys of these rows. -#}
 {%- macro verdicts_to_prove(request) -%}
   {%- set comparison = reconcile._comparison_of_proof(request) -%}
-  {%- set scope = {'rows': 'select key from ' ~ reconcile.qualified(reconcile.relation_of_name('global_temp.' ~ request.keys))} -%}
+  {%- set scope = {'rows': 'select key from ' ~ reconcile.qualified(reconcile.relation_of_name('global_temp.' ~ request.differing_keys))} -%}
   {%- do reconcile.run_statements(['drop view if exists ' ~ comparison.verdicts_cache, reconcile.cache_verdicts(comparison, request.versions, request.staged, request.delivered, scope)]) -%}
   {%- set counts = reconcile.one_row(reconcile.count_verdicts(comparison)) -%}
   {{ return({'unique_id': request.unique_id, 'verdicts': comparison.verdicts_cache, 'counts': reconcile._as_numbers(counts)}) }}

@@ -312,7 +312,7 @@ def _give_verdicts(
             result,
             requests.of(
                 result,
-                keys=result.plan.view("keys"),
+                differing_keys=result.plan.view("keys"),
                 **{name: result.sides[name] for name in ("versions", "staged", "delivered")},
             ),
         )

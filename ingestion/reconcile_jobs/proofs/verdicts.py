@@ -73,13 +73,11 @@ class Proven:
         """Note what speaks against an equality although the rows are equal."""
         self.reasons += [*self.plan.unprovable.values()] if not self.plan.complaints else []
         said = self.sides
-        if said.get("quarantined"):
-            self.reasons.append(
-                f"{_counted(said['quarantined'], 'record')} of the model in quarantine: repair or accept them first"
-            )
-        if said.get("pending"):
-            self.reasons.append(f"{_counted(said['pending'], 'row')} pending: only some of their columns are known")
-        self.reasons += [f"the account of the model has a gap: {gap}" for gap in said.get("gaps", ())]
+        if number := said.get("quarantined"):
+            self.reasons.append(f"{_counted(number, 'record')} of the model {_are(number)} in quarantine")
+        if number := said.get("pending"):
+            self.reasons.append(f"{_counted(number, 'row')} of the model {_are(number)} pending")
+        self.reasons += [f"the ledger does not account for all records of the model: {gap}" for gap in said.get("gaps", ())]
         if self.found is None:
             return
         if self.found.rows == (0, 0) and not self.plan.model.get("allow_empty"):
@@ -150,4 +148,8 @@ def _megabytes(size: int) -> str:
 
 
 def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{' is' if number == 1 else 's are'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
