@@ -116,9 +116,7 @@ class Shop:
         for type_, id, name in changes:
             self.place += 1
             payload = {"id": id, "name": name, "total": f"{id}.50", "ratio": id / 8, "raw": f"{id:04x}"}
-            text = event(
-                self.source.kind, payload, type_, metadata=self.source.place(self.place), object="shop.orders"
-            )
+            text = event(self.source.kind, payload, type_, metadata=self.source.place(self.place), object="shop.orders")
             records.append(Staged(text, "shop.orders", self.batch))
         stage(self.spark, f"{self.lake}.changes", records)
         self.project.run("orders")
@@ -166,7 +164,9 @@ def test_a_table_is_proven_and_what_differs_is_found_and_a_proof_is_replayed(sho
     # One row is missing, one is unexpected, one is different.
     shop.at_source(f"UPDATE shop.orders SET name = '{CANARY}' WHERE id = 7")
     shop.at_source("DELETE FROM shop.orders WHERE id = 8")
-    shop.at_source(f"INSERT INTO shop.orders (id, name, total, ratio, raw) VALUES {shop.source.values(ROWS + 1, 'new')}")
+    shop.at_source(
+        f"INSERT INTO shop.orders (id, name, total, ratio, raw) VALUES {shop.source.values(ROWS + 1, 'new')}"
+    )
     outputs, refused, document, _ = shop.proven("--no-wait", "--allowance", "1 hour", "--no-record")
     assert isinstance(refused, Fault) and document["models"][0]["counts"]["in_flight"] == 3, outputs.lines
     outputs, refused, document, page = shop.proven()

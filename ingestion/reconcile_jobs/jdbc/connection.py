@@ -97,7 +97,6 @@ class Connection:
     def __init__(self, source: Source, connection: Any, seconds: int = 0) -> None:
         self._source = source
         self._connection = connection
-        # JDBC's own: 0 is no limit.
         self._seconds = seconds
 
     def execute(self, sql: str) -> None:
@@ -118,7 +117,8 @@ class Connection:
         with _explained(self._source):
             statement = self._connection.prepareStatement(sql)
             try:
-                statement.setQueryTimeout(self._seconds)
+                if self._seconds:
+                    statement.setQueryTimeout(self._seconds)
                 for place, value in enumerate(parameters, 1):
                     statement.setString(place, value)
                 found = statement.executeQuery()

@@ -77,7 +77,9 @@ class Proven:
             self.reasons.append(f"{_counted(number, 'record')} of the model {_are(number)} in quarantine")
         if number := said.get("pending"):
             self.reasons.append(f"{_counted(number, 'row')} of the model {_are(number)} pending")
-        self.reasons += [f"the ledger does not account for all records of the model: {gap}" for gap in said.get("gaps", ())]
+        self.reasons += [
+            f"the ledger does not account for all records of the model: {gap}" for gap in said.get("gaps", ())
+        ]
         if self.found is None:
             return
         if self.found.rows == (0, 0) and not self.plan.model.get("allow_empty"):
