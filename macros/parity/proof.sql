@@ -30,15 +30,16 @@
     here too; of several tests, the first by name. -#}
 {%- macro model_to_prove(node) -%}
   {%- set relation = reconcile.relation_of(node) -%}
-  {%- set found = {'unique_id': node.unique_id, 'name': node.name, 'relation': reconcile.ledger_name(relation), 'complaints': []} -%}
+  {%- set reasons = [] -%}
+  {%- set found = {'unique_id': node.unique_id, 'name': node.name, 'relation': reconcile.ledger_name(relation), 'complaints': reasons} -%}
   {%- if node.config.materialized not in ['current_state', 'current_view'] -%}
-    {%- do found.complaints.append('a proof compares a current_state or a current_view, and the model is a ' ~ node.config.materialized) -%}
+    {%- do reasons.append('a proof compares a current_state or a current_view, and the model is a ' ~ node.config.materialized) -%}
   {%- elif not reconcile.existing_relation(relation) -%}
-    {%- do found.complaints.append(reconcile.ledger_name(relation) ~ ' does not exist; build it first') -%}
+    {%- do reasons.append(reconcile.ledger_name(relation) ~ ' does not exist; build it first') -%}
   {%- elif reconcile._is_kept_by_snapshots(relation) -%}
-    {%- do found.complaints.append('the model has no log, so its rows have no position; compare it by the test reconcile.parity') -%}
+    {%- do reasons.append('the model has no log, so its rows have no position; compare it by the test reconcile.parity') -%}
   {%- endif -%}
-  {%- if found.complaints -%}{{ return(found) }}{%- endif -%}
+  {%- if reasons -%}{{ return(found) }}{%- endif -%}
   {%- set said = reconcile._said_of_parity(node) -%}
   {%- set keys = said.get('key') or reconcile.keys_of(node) -%}
   {%- set keys = [keys] if keys is string else keys -%}

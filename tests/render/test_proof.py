@@ -7,9 +7,23 @@ import re
 from typing import Any
 
 import pytest
+from recorder import normalized
 from shapes import Life
 from snapshots import SNAPSHOT, TAKEN_AT, beside_a_snapshot
-from test_golden_sql import BINLOG, COUNTED, MYSQL, ORACLE, PG_SNAPSHOT, POSTGRESQL, SCN, TOLERANCES, of
+from test_golden_sql import (
+    BINLOG,
+    COUNTED,
+    GOLDEN,
+    MYSQL,
+    ORACLE,
+    PG_SNAPSHOT,
+    POSTGRESQL,
+    SCN,
+    SNAPSHOTS,
+    TOLERANCES,
+    compare,
+    of,
+)
 
 AT = {"kind": "pg_snapshot", "value": "20:30:25", "taken_at": TAKEN_AT}
 ANSWERS: dict[str, dict[str, Any]] = {
@@ -114,6 +128,10 @@ def test_a_model_that_is_not_compared_says_why() -> None:
     life = comparing(of(MYSQL), {})
     del life.warehouse.relations["demo.orders"]
     assert asked(life, "models")["complaints"] == ["demo.orders does not exist; build it first"]
+    life = comparing(of(SNAPSHOTS), SCN)
+    assert asked(life, "models")["complaints"] == [
+        "the model has no log, so its rows have no position; compare it by the test reconcile.parity"
+    ]
 
 
 def test_a_position_of_another_kind_of_database_is_a_reason() -> None:
@@ -163,3 +181,22 @@ def test_a_proof_writes_what_a_comparison_writes_and_why_nothing_is_proven() -> 
     assert "'it\\'s a \u20ac' as reason" in inserted[1] and "'prove' as test" in inserted[2]
     assert "'1:2' as model_digest" in inserted[2] and "'confirmed' as verdict" in inserted[2]
     assert [sql for sql in life.warehouse.statements if sql.startswith("create table if not exists")]
+
+
+def test_a_proof_asks_and_writes_the_sql_that_was_reviewed(accept_goldens: bool) -> None:
+    files = {}
+    for case in ("postgresql", "oracle"):
+        shape, said, position = CASES[case]
+        life = comparing(shape, said)
+        request = proven(life, position=position)
+        rows = asked(life, "rows", **request)
+        files[f"{case}_rows.sql"] = ";\n\n".join([*normalized(life.warehouse.statements), rows["sql"].strip()]) + "\n"
+        life.warehouse.statements.clear()
+        again = {name: rows[name] for name in ("versions", "staged", "delivered")}
+        counted = asked(life, "verdicts", **request, **again, differing_keys="keys_that_differ")["counts"]
+        files[f"{case}_verdicts.sql"] = ";\n\n".join(normalized(life.warehouse.statements)) + "\n"
+        life.warehouse.statements.clear()
+        result = {"counts": counted, "verdict": "confirmed", "reasons": ["a reason"], "seconds": 1.5}
+        asked(life, "records", **request, **again, **result, has_differences=True)
+        files[f"{case}_records.sql"] = ";\n\n".join(normalized(life.warehouse.statements)) + "\n"
+    compare(GOLDEN / "proof", files, accept_goldens)
