@@ -175,7 +175,7 @@ def record(project: Project, proof: Proof) -> None:
             result,
             versions=result.sides["versions"],
             delivered=result.sides["delivered"],
-            counts=result.totals(),
+            counts=_with_reasons(result),
             verdict=result.verdict,
             reasons=result.reasons,
             seconds=result.seconds,
@@ -186,6 +186,13 @@ def record(project: Project, proof: Proof) -> None:
     ]
     if asked:
         project.ask("records", asked)
+
+
+def _with_reasons(result: Proven) -> dict[str, Any]:
+    """Return the counts; why nothing is proven counts as one row, as columns that parity cannot compare do."""
+    counts = result.totals()
+    more = 1 if result.reasons else 0
+    return {**counts, "compared": counts["compared"] + more, "unprovable": counts["unprovable"] + more}
 
 
 def forget(spark: SparkSession, plans: Iterable[Plan]) -> None:
