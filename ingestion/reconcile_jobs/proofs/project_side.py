@@ -12,11 +12,20 @@ from typing import Any, TextIO
 from reconcile_jobs.process.dbt_commands import invoke
 from reconcile_jobs.process.errors import DataError, Fault, UsageError
 
-__all__ = ["DbtProject"]
+__all__ = ["DbtProject", "as_yaml"]
 
 # What macros/parity/proof.sql puts before an answer.
 _ANSWER = "reconcile_proof "
 _ERRORS = ("RunningOperationCaughtError", "RunningOperationUncaughtError", "MainEncounteredError")
+
+
+def as_yaml(value: Any) -> str:
+    """Return JSON that YAML reads alike, as dbt does, to which a surrogate pair is two characters.
+
+    All others outside of ASCII are escaped, since YAML folds some line breaks and refuses what it cannot print.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(c if c < "\x7f" or ord(c) > 0xFFFF else f"\\u{ord(c):04x}" for c in text)
 
 
 @dataclass
@@ -40,7 +49,7 @@ class DbtProject:
 
     def ask(self, question: str, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the answers of the macro `answer_proof`, one for each request. Raises JobErrors."""
-        given = json.dumps({"question": question, "requests": list(requests)})
+        given = as_yaml({"question": question, "requests": list(requests)})
         done, events = self._run(["run-operation", "reconcile.answer_proof", "--args", given])
         answers = [str(event.data.msg) for event in events if event.info.name == "JinjaLogDebug"]
         found = [text.removeprefix(_ANSWER) for text in answers if text.startswith(_ANSWER)]
