@@ -90,7 +90,7 @@
 {%- endmacro %}
 
 {#- The model's rows at the position: {unique_id, complaints}, and if there are no complaints: `sql`, a SELECT;
-    `key_text`, a key as JSON, as SQL; versions, staged, delivered, form_columns; how many records are in quarantine and
+    `key_text`, a key as JSON, as SQL; versions, staged, delivered, form_columns, columns; how many records are in quarantine and
     how many rows are pending; `gaps`: what is wrong with the account; `batches`: the first and the last that the ledger
     has. A request that has versions and staged of an earlier answer gets the rows that were there then. -#}
 {%- macro rows_to_prove(request, file_format) -%}
@@ -111,7 +111,7 @@
   {%- set found = {
       'unique_id': request.unique_id, 'complaints': [], 'sql': reconcile.rows_at_position(comparison, versions, staged),
       'key_text': reconcile._key_text(comparison.columns, comparison.key), 'versions': reconcile._as_numbers(versions),
-      'staged': reconcile._as_numbers(staged), 'delivered': delivered, 'form_columns': form_columns} -%}
+      'staged': reconcile._as_numbers(staged), 'delivered': delivered, 'form_columns': form_columns, 'columns': comparison.columns} -%}
   {%- do found.update({} if is_again else reconcile._state_of_account(comparison, graph.nodes[request.unique_id])) -%}
   {{ return(found) }}
 {%- endmacro %}

@@ -166,16 +166,17 @@ def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any, now: Buc
 
 
 RECORDED = Bucket(12, 3, 2**70)
+SAME: dict[str, Any] = {"complaints": [], "sql": "", "columns": [{"name": "orders", "type": "bigint"}]}
 
 
 def test_the_same_sums_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    state, reason, project = again(tmp_path, monkeypatch, {"complaints": [], "sql": ""}, RECORDED)
+    state, reason, project = again(tmp_path, monkeypatch, SAME, RECORDED)
     assert (state, reason, project.asked) == ("same", "", [("rows", ["orders"])])
 
 
 @pytest.mark.parametrize("now", [Bucket(11, 3, 2**70), Bucket(12, 4, 2**70), Bucket(12, 3, 2**70 + 1), Bucket()])
 def test_one_other_sum_is_different(now: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    state, reason, _ = again(tmp_path, monkeypatch, {"complaints": [], "sql": ""}, now)
+    state, reason, _ = again(tmp_path, monkeypatch, SAME, now)
     assert state == "different" and f"recorded were 12 with 3:{2**70}" in reason
 
 
@@ -184,6 +185,10 @@ def test_one_other_sum_is_different(now: Bucket, tmp_path: Path, monkeypatch: py
     [
         (DataError("The version is gone."), "The version is gone."),
         ({"complaints": ["the column x is gone"]}, "the column x is gone"),
+        (
+            {**SAME, "columns": [{"name": "orders", "type": "string"}]},
+            "the column orders is string now, and was bigint",
+        ),
     ],
 )
 def test_what_cannot_be_recomputed_says_why(answer: Any, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

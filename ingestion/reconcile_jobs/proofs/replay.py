@@ -66,6 +66,16 @@ def replayed(start: Callable[[], SparkSession], project: Project, path: Path) ->
         return [_replayed(spark, project, document, model) for model in document["models"]]
 
 
+def _changed(recorded: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:
+    """Return which columns have another type than the certificate says."""
+    types = {column["name"]: column["type"] for column in now}
+    return "; ".join(
+        f"the column {column['name']} is {types.get(column['name'])} now, and was {column['type']}"
+        for column in recorded
+        if types.get(column["name"], "").lower() != column["type"].lower()
+    )
+
+
 def _replayed(spark: SparkSession, project: Project, document: Mapping[str, Any], model: Mapping[str, Any]) -> Replayed:
     name, recorded = model["name"], model["digests"]["model"]
     if model["staged"] is None or model["versions"] is None or not model["sql"]["model"]:
@@ -85,6 +95,8 @@ def _replayed(spark: SparkSession, project: Project, document: Mapping[str, Any]
         (said,) = project.ask("rows", [request])
         if said["complaints"]:
             return Replayed(name, "not recomputed", "; ".join(said["complaints"]))
+        if changed := _changed(model["columns"], said["columns"]):
+            return Replayed(name, "not recomputed", changed)
         side = model_side(spark, said["sql"], fields, len(model["key"]))
         now = total(side.buckets(FIRST, ()))
     except JobError as problem:
