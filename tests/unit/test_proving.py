@@ -133,12 +133,12 @@ def test_a_wait_that_is_stopped_says_so(verdicts: list[list[str]]):
     stop.set()
     late = in_flight("late")
     with pytest.raises(Fault, match="run the same command again"):
-        proving._wait(
-            None, Project({}), of([late]), [late], lambda text: None, Stopped("2026-11-24 10:05:11+00"), stop
-        )  # type: ignore[arg-type]
+        proving._wait(None, Project({}), of([late]), [late], lambda text: None, Stopped("2026-11-24 10:05:11+00"), stop)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["plain", "caf\u00e9", "\U0001f600", "a\u2028b\x85c\ufeffd", "'\"\\ {{ x }}: #", "\x7f\x00"])
+@pytest.mark.parametrize(
+    "name", ["plain", "caf\u00e9", "\U0001f600", "a\u2028b\x85c\ufeffd", "'\"\\ {{ x }}: #", "\x7f\x00"]
+)
 def test_dbt_reads_names_as_they_are(name: str):
     assert yaml.safe_load(as_yaml({"requests": [{"key": [name]}]})) == {"requests": [{"key": [name]}]}
 
