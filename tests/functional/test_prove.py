@@ -80,7 +80,13 @@ class OfMariaDB:
         return {"log_file": "bin.000001", "log_position": number}
 
 
-@pytest.fixture(scope="module", params=[OfPostgreSQL, OfMariaDB], ids=["postgresql", "mariadb"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(OfPostgreSQL, id="postgresql"),
+        pytest.param(OfMariaDB, id="mariadb", marks=pytest.mark.soak),
+    ],
+)
 def source(request: pytest.FixtureRequest) -> Iterator[Any]:
     found = request.param()
     yield found
