@@ -363,6 +363,7 @@ def _commands() -> str:
         ("snapshot", ["csv", "jdbc", "spanner", "table", "files"]),
         ("generate", ["datastream", "spanner", "bigtable"]),
         ("parity", []),
+        ("prove", []),
         ("status", []),
         ("report", []),
         ("maintain", []),

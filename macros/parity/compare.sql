@@ -48,7 +48,7 @@
 {%- endmacro %}
 
 {%- macro summary_of_comparison(comparison, delivered, counts) -%}
-parity of {{ reconcile.ledger_name(comparison.model) }} with {{ reconcile.ledger_name(comparison.compare_to) }}
+parity of {{ reconcile.ledger_name(comparison.model) }} with {{ comparison.compared_to }}
 {{- ' as of ' ~ comparison.position.label if comparison.position }}: {{ counts.matched }} of {{ counts.compared }} rows match
 {%- for verdict in ['confirmed', 'in_flight', 'unprovable'] if counts[verdict] %}, {{ counts[verdict] }} {{ verdict }}{% endfor -%}
 {%- for column, number in (fromjson(counts.tolerated) or {}).items() if number %}, {{ number }} by a tolerance of {{ column }}{% endfor -%}

@@ -13,7 +13,7 @@
   {%- endif -%}
   {%- set compared = reconcile.compared_columns(relation, compare_to, keys, columns, tolerances) -%}
   {%- set found = {
-      'model': relation, 'compare_to': compare_to, 'key': keys, 'columns': compared.columns, 'incomparable': compared.incomparable, 'position': position,
+      'model': relation, 'compare_to': compare_to, 'compared_to': reconcile.ledger_name(compare_to), 'key': keys, 'columns': compared.columns, 'incomparable': compared.incomparable, 'position': position,
       'allowance': allowance, 'recheck': recheck, 'store_values': store_values, 'allow_empty': allow_empty,
       'relations': reconcile.model_relations(relation), 'form': none, 'inputs': none, 'test': model.name,
       'recent_cache': reconcile.comparison_cache('recent', relation), 'touched_cache': reconcile.comparison_cache('touched', relation),
@@ -38,7 +38,7 @@
 {#- The name of a view that a comparison of a relation keeps in the session until the comparison ends. `kind`: recent,
     touched or verdicts. -#}
 {%- macro comparison_cache(kind, relation) -%}
-  {{ return('reconcile_' ~ kind ~ '_' ~ local_md5(model.unique_id ~ ' ' ~ reconcile.ledger_name(relation))[:12]) }}
+  {{ return('reconcile_' ~ kind ~ '_' ~ local_md5((model.unique_id if model is defined else 'prove') ~ ' ' ~ reconcile.ledger_name(relation))[:12]) }}
 {%- endmacro %}
 
 {%- macro _raise_complaints_of_parity(complaints) -%}
@@ -72,9 +72,9 @@
 {%- macro _complaints_of_position(comparison) -%}
   {%- set complaints = [] -%}
   {%- set kind, form = comparison.position.kind, comparison.form -%}
-  {%- set position_text = comparison.position.label ~ ', the position of ' ~ reconcile.ledger_name(comparison.compare_to) ~ ',' -%}
+  {%- set position_text = comparison.position.label ~ ', the position of ' ~ comparison.compared_to ~ ',' -%}
   {%- if form.materialized == 'history' -%}
-    {%- do complaints.append('a history has all versions of a row, and ' ~ reconcile.ledger_name(comparison.compare_to) ~ ' has one; test a current_state, or set `as_of: now`') -%}
+    {%- do complaints.append('a history has all versions of a row, and ' ~ comparison.compared_to ~ ' has one; test a current_state, or set `as_of: now`') -%}
   {%- endif -%}
   {%- if form.keyless.kind == 'range_deletes' -%}
     {%- do complaints.append('deletes of ranges hide cells, and this test cannot apply such deletes up to a position; build the model at the position with the variable as_of, and test it with `as_of: now`') -%}

@@ -23,6 +23,11 @@
   {%- if not taken_at or kind != 'read_timestamp' and not reconcile.moment(taken_at) -%}
     {{ exceptions.raise_compiler_error('Test parity: ' ~ reconcile.ledger_name(snapshot) ~ ' does not have the time when it was taken (table property reconcile.snapshot.taken_at); take the snapshot again.') }}
   {%- endif -%}
+  {{ return(reconcile.position_in_log(kind, value, taken_at, uncertainty)) }}
+{%- endmacro %}
+
+{#- The position at which the source's rows were read, in the same form. `taken_at`: when, as a text. -#}
+{%- macro position_in_log(kind, value, taken_at, uncertainty) -%}
   {%- set taken_at = 'to_timestamp(' ~ reconcile.literal(taken_at) ~ ')' -%}
   {%- set exact = kind in ['pg_snapshot', 'read_timestamp'] -%}
   {%- set interval = "interval '" ~ uncertainty ~ "'" -%}

@@ -79,7 +79,7 @@ create table if not exists {{ reconcile.qualified(reconcile.parity_differences()
 {%- endmacro %}
 
 {%- macro _is_of_comparison(comparison) -%}
-test = {{ reconcile.literal(comparison.test) }} and relation = {{ reconcile.literal(reconcile.ledger_name(comparison.model)) }} and compared_to = {{ reconcile.literal(reconcile.ledger_name(comparison.compare_to)) }}
+test = {{ reconcile.literal(comparison.test) }} and relation = {{ reconcile.literal(reconcile.ledger_name(comparison.model)) }} and compared_to = {{ reconcile.literal(comparison.compared_to) }}
 {%- endmacro %}
 
 {%- macro _last_comparison(comparison) -%}
@@ -109,7 +109,7 @@ where run_id = {{ reconcile.literal(run_id) }} and {{ reconcile._is_of_compariso
 '{{ invocation_id }}' as run_id,
     {{ reconcile.literal(comparison.test) }} as test,
     {{ reconcile.literal(reconcile.ledger_name(comparison.model)) }} as relation,
-    {{ reconcile.literal(reconcile.ledger_name(comparison.compare_to)) }} as compared_to
+    {{ reconcile.literal(comparison.compared_to) }} as compared_to
 {%- endmacro %}
 
 {%- macro _insert_differences(comparison) -%}

@@ -7,7 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corruptions import COLUMNS, DDL, DECLARED, SNAPSHOT, Corruptions, Row, found, record, true_rows
+from corruptions import (
+    COLUMNS,
+    DDL,
+    DECLARED,
+    SNAPSHOT,
+    Corruptions,
+    Row,
+    by_checksums,
+    found,
+    record,
+    true_rows,
+    unprovable,
+)
 from datastream import Staged, stage
 from file_formats import file_format
 from projects import Project
@@ -82,10 +94,14 @@ def test_ten_thousand_corruptions_are_found_and_named_and_without_any_none_is(
     """A few of each kind: `tests/fold/test_parity_corruptions.py`."""
     corrupted = Corrupted(spark, tmp_path)
     assert corrupted.test() == ["pass", "pass"]
+    tables = [f"{LAKE}.source", f"{SCHEMA}.corrupted"]
+    assert by_checksums(spark, *map(spark.table, tables))[0].is_equal
     runs = spark.table(f"{SCHEMA}.reconcile_parity").collect()
     assert [(run.compared, run.matched) for run in runs] == [(ROWS, ROWS)] * 2
     expected = corrupted.corrupt()
     assert len(expected) == CORRUPTIONS
+    _, ids = by_checksums(spark, *map(spark.table, tables))
+    assert ids == {id for id, (_, column) in expected.items() if column not in unprovable()}
     assert corrupted.test() == ["fail", "fail"]
     for test in ("at_the_position", "as_they_are"):
         found = corrupted.found(test)

@@ -23,7 +23,7 @@ from reconcile_jobs.jdbc.postgresql import PostgreSQL
 from reconcile_jobs.jdbc.sqlserver import SQLServer
 from reconcile_jobs.process.errors import DataError, Fault, UsageError
 from reconcile_jobs.snapshots import snapshot_csv, snapshot_jdbc
-from reconcile_jobs.snapshots.snapshot_jdbc import Partitions, _target, typed_rows
+from reconcile_jobs.snapshots.snapshot_jdbc import Partitions, target_of, typed_rows
 from reconcile_jobs.staging import TableName
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -399,7 +399,7 @@ DECLARED = [
 
 @pytest.mark.parametrize("source_type, declared, expected", DECLARED)
 def test_what_a_column_can_be_declared_as(spark, source_type, declared, expected):
-    target = _target("c", PostgreSQL().column("c", source_type, source_type), declared)
+    target = target_of("c", PostgreSQL().column("c", source_type, source_type), declared)
     if isinstance(expected, str):
         assert isinstance(target, str) and expected in target
     else:
@@ -410,11 +410,11 @@ def test_what_a_column_can_be_declared_as(spark, source_type, declared, expected
 
 
 def test_a_value_of_another_depth_or_a_variant_that_loses_digits_is_refused_in_a_sentence(spark):
-    array = _target("c", PostgreSQL().column("c", "integer[]", "integer[]"), "array<int>")
+    array = target_of("c", PostgreSQL().column("c", "integer[]", "integer[]"), "array<int>")
     for text in ('[["1"]]', '[["1"], "2"]'):
         with pytest.raises(NotExact, match="does not have the 1 dimension of array<int>"):
             array.read(text)
-    variant = _target("c", PostgreSQL().column("c", "json", "json"), "variant")
+    variant = target_of("c", PostgreSQL().column("c", "json", "json"), "variant")
     (batch,) = [pa.RecordBatch.from_pydict({"c0": ["[1]", '!{"a": 1, "a": 2}']})]
     with pytest.raises(DataError) as refused:
         list(typed_rows([batch], [variant]))

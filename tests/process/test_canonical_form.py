@@ -289,7 +289,7 @@ def check_both(of_postgresql: Callable[[str], str], of_mariadb: Callable[[str], 
     def lines(query: str) -> list[list[str]]:
         return [line.split("|") for line in of_postgresql(query).splitlines()]
 
-    source = Table(PostgreSQL(), "orders", ours[:2], ours, lines)
+    source = Table(PostgreSQL(), "orders", ours[:2], ours, lines, ["id::text", "at::text"])
     model = Table(MySQL(), "shop.orders", others[:2], others, of_mariadb)
     found = compared(source, model)
     assert found.is_equal and found.rows == (1000, 1000) and found.read == 0
@@ -305,6 +305,11 @@ def check_both(of_postgresql: Callable[[str], str], of_mariadb: Callable[[str], 
     ]
     assert keys == [[[str(n), f"é {n}"] for n in (5, 6, 7)], [["8", "é 8"], ["9", "é 9"]], [["9", "é 9 "]]]
     assert found.rows == (1000, 999) and 5 <= found.read < 100
+    by_key = {row.key: row.values for row in found.source_rows}
+    assert [by_key[key][0] for key in found.different] == ["5", "6", "7"]
+    assert all(len(values) == 2 and values[1].startswith("2026-01-01 00:00:00") for values in by_key.values())
+    few = compared(source, model, most=3)
+    assert few.unread and not few.is_equal and not few.source_rows and few.sums == found.sums
 
 
 def test_two_databases_are_compared(postgres: Postgres, mariadb: MariaDB):

@@ -257,7 +257,7 @@ def compare(directory: Path, files: dict[str, str], accept: bool) -> None:
 
 
 def test_no_golden_is_of_a_shape_that_is_no_more() -> None:
-    beside = {"begin_run", "end_run", "data_tests", "parity", "rows_of_cells"}
+    beside = {"begin_run", "end_run", "data_tests", "parity", "proof", "rows_of_cells"}
     assert {directory.name for directory in GOLDEN.iterdir()} == {*SHAPES, *beside}
 
 

@@ -122,7 +122,7 @@ def test_empty_sides(sides):
 
 def test_more_splits_than_one_query_returns_are_made_step_by_step(monkeypatch):
     monkeypatch.setattr("reconcile_jobs.proofs.comparison._BUCKETS", 16)
-    monkeypatch.setattr("reconcile_jobs.proofs.comparison._FIRST", 1)
+    monkeypatch.setattr("reconcile_jobs.proofs.comparison.FIRST", 1)
     source = table(20_000)
     model = source | {"77": "another"}
     ours = Rows(source.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,9 +94,10 @@ def read_properties(path: Path) -> dict[str, str]:
 class Connection:
     """An open connection. Its methods raise JobErrors."""
 
-    def __init__(self, source: Source, connection: Any) -> None:
+    def __init__(self, source: Source, connection: Any, seconds: int = 0) -> None:
         self._source = source
         self._connection = connection
+        self._seconds = seconds
 
     def execute(self, sql: str) -> None:
         """Run a statement."""
@@ -109,24 +110,38 @@ class Connection:
 
     def rows(self, sql: str, *parameters: str) -> list[tuple[str | None, ...]]:
         """Return the rows of a query, each value as the driver's text of it."""
+        return self.values(sql, (), parameters)
+
+    def values(self, sql: str, of_bytes: Collection[int] = (), parameters: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query: values as the driver's text of them, and as bytes in these places from 0 on."""
         with _explained(self._source):
             statement = self._connection.prepareStatement(sql)
             try:
+                if self._seconds:
+                    statement.setQueryTimeout(self._seconds)
                 for place, value in enumerate(parameters, 1):
                     statement.setString(place, value)
                 found = statement.executeQuery()
                 width = found.getMetaData().getColumnCount()
                 rows = []
                 while found.next():
-                    rows.append(tuple(found.getString(place) for place in range(1, width + 1)))
+                    rows.append(
+                        tuple(
+                            found.getBytes(place + 1) if place in of_bytes else found.getString(place + 1)
+                            for place in range(width)
+                        )
+                    )
                 return rows
             finally:
                 statement.close()
 
 
 @contextmanager
-def connected(spark: SparkSession, source: Source) -> Iterator[Connection]:
-    """Connect for a while, without autocommit: what is read stays in one transaction. Raises JobErrors."""
+def connected(spark: SparkSession, source: Source, seconds: int = 0) -> Iterator[Connection]:
+    """Connect for a while, without autocommit: what is read stays in one transaction. Raises JobErrors.
+
+    `seconds`: the longest that a query may take; 0 for no limit.
+    """
     from py4j.protocol import Py4JJavaError
 
     database = source.database
@@ -151,7 +166,7 @@ def connected(spark: SparkSession, source: Source) -> Iterator[Connection]:
     try:
         with _explained(source):
             connection.setAutoCommit(False)
-        yield Connection(source, connection)
+        yield Connection(source, connection, seconds)
     finally:
         # The connection may be lost, and whoever used it has reported that. One that cannot be undone is still closed.
         for undo in (connection.rollback, connection.close):

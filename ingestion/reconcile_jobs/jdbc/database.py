@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from reconcile_jobs.process.errors import Fault, JobError, UsageError
@@ -158,8 +158,29 @@ class Database(ABC):
     def fix(self, connection: Rows, table: Table, at: str) -> Cut:
         """Fix the position that all partitions are read at; the connection stays open until they have been."""
 
-    def prepare(self, connection: Rows, table: Table) -> None:  # noqa: B027
+    def prepare(self, connection: Rows, *tables: Table) -> None:  # noqa: B027
         """Do what has to be done, if anything, before the columns are read and the position is fixed."""
+
+    def hold(self, connection: Rows, cut: Cut) -> Cut:
+        """Let this very connection see the rows of the cut until it ends, and return the cut with its position.
+
+        Raises UsageError where the database does not tell the position.
+        """
+        for statement in self._beginning(cut):
+            connection.execute(statement)
+        if cut.position_sql is None:
+            return cut
+        ((position,),) = connection.rows(f"SELECT {cut.position_sql}")
+        if not position:
+            raise UsageError(
+                f"{self.name} did not give the position in its log: grant the user the rights that `snapshot.py jdbc "
+                "--help` lists."
+            )
+        return replace(cut, position=position)
+
+    def _beginning(self, cut: Cut) -> Sequence[str]:
+        """Return the statements that begin the reading transaction, where `fix` has not begun it."""
+        return ()
 
     def refusal(self, story: str) -> JobError | None:
         """Return a failure of this database as a sentence. `story`: classes, messages and states of the exceptions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from reconcile_jobs.jdbc.database import Column, Cut, Database, Rows, Table, bad_position, decimal_type
 from reconcile_jobs.process.errors import Fault, UsageError
@@ -95,21 +96,32 @@ class MySQL(Database):
             "MySQL refuses: {0}. Grant the job's user SELECT on the table and, on MySQL, RELOAD and BACKUP_ADMIN.",
         ),
         (
+            r"(Query execution was interrupted[^\n]*|Query timed out[^\n]*|maximum statement execution time[^\n]*)",
+            Fault,
+            "MySQL stopped a query that took too long ({0}); nothing was written: allow more time, or run the same "
+            "command again when the server has less to do.",
+        ),
+        (
             r"(Lock wait timeout exceeded[^\n]*|Server shutdown in progress|Socket error|unexpected end of stream)",
             Fault,
             "MySQL stopped the read: {0}. Nothing was written: run the same command again.",
         ),
     )
 
-    def prepare(self, connection: Rows, table: Table) -> None:
+    def prepare(self, connection: Rows, *tables: Table) -> None:
         """Refuse a table whose engine has no snapshots."""
         connection.execute("SET SESSION time_zone = '+00:00'")
-        for (engine,) in connection.rows(_ENGINE, table.schema, table.name):
-            if engine not in (None, "InnoDB"):  # views have none
-                raise UsageError(
-                    f"{table.schema}.{table.name} has the engine {engine}, which has no consistent snapshots: change "
-                    "the engine to InnoDB."
-                )
+        for table in tables:
+            for (engine,) in connection.rows(_ENGINE, table.schema, table.name):
+                if engine not in (None, "InnoDB"):  # views have none
+                    raise UsageError(
+                        f"{table.schema}.{table.name} has the engine {engine}, which has no consistent snapshots: "
+                        "change the engine to InnoDB."
+                    )
+
+    def _beginning(self, cut: Cut) -> Sequence[str]:
+        """START TRANSACTION ends the transaction in which the catalog was read."""
+        return (cut.session or "").split("; ")
 
     def columns(self, connection: Rows, table: Table) -> list[Column]:
         """Read the catalog."""

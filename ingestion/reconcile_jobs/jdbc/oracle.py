@@ -121,7 +121,7 @@ class Oracle(Database):
         """Names without quotes are in upper case."""
         return part.upper()
 
-    def prepare(self, connection: Rows, table: Table) -> None:
+    def prepare(self, connection: Rows, *tables: Table) -> None:
         """Have texts of numbers be the same whatever the machine's language is."""
         connection.execute(_SESSION)
 

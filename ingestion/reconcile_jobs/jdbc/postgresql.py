@@ -110,6 +110,12 @@ class PostgreSQL(Database):
             "written: run the same command again.",
         ),
         (
+            r"ERROR: (canceling statement due to (?:user request|statement timeout))",
+            Fault,
+            "PostgreSQL stopped a query that took too long ({0}); nothing was written: allow more time, or run the "
+            "same command again when the server has less to do.",
+        ),
+        (
             r"ERROR: (canceling statement due to conflict with recovery[^\n]*|terminating connection[^\n]*)",
             Fault,
             "PostgreSQL stopped the read: {0}. Nothing was written: run the same command again.",
@@ -140,17 +146,18 @@ class PostgreSQL(Database):
         """Names without quotes are in lower case."""
         return part.lower()
 
-    def prepare(self, connection: Rows, table: Table) -> None:
-        """Begin the transaction and keep others from altering the table.
+    def prepare(self, connection: Rows, *tables: Table) -> None:
+        """Begin the transaction and keep others from altering the tables.
 
         Before the snapshot: a table that is rewritten or truncated between the two would look empty in it.
         """
-        known = connection.rows(_TABLE, table.schema, table.name)
+        known = [connection.rows(_TABLE, table.schema, table.name) for table in tables]
         connection.execute("COMMIT")
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         connection.execute(_TEXTS)
-        if known and known[0][1] in ("r", "p", "v"):  # the others cannot be locked
-            connection.execute(f"LOCK TABLE {self.relation(table)} IN ACCESS SHARE MODE")
+        for table, found in zip(tables, known, strict=True):
+            if found and found[0][1] in ("r", "p", "v"):  # the others cannot be locked
+                connection.execute(f"LOCK TABLE {self.relation(table)} IN ACCESS SHARE MODE")
 
     def columns(self, connection: Rows, table: Table) -> list[Column]:
         """Read the catalog, domains as what they are made of."""

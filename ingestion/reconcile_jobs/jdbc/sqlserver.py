@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from reconcile_jobs.jdbc.database import Column, Cut, Database, Rows, Table, bad_position, decimal_type
 from reconcile_jobs.process.errors import Fault, UsageError
 
@@ -126,6 +128,10 @@ class SQLServer(Database):
             return Column(name, f"{kind}({digits},{places})", _NUMBER, decimal_type(digits, places))
         expression, spark_type = _TEXTS.get(kind, (None, "string"))
         return Column(name, kind, expression, spark_type, form=_FORMS.get(kind))
+
+    def _beginning(self, cut: Cut) -> Sequence[str]:
+        """The catalog was read in another transaction, and a transaction keeps the level that it began with."""
+        return ("COMMIT", cut.prefix.strip("; "))
 
     def fix(self, connection: Rows, table: Table, at: str) -> Cut:
         """Check that the database has snapshots and captures changes. The query then returns the position."""

@@ -22,11 +22,16 @@ class _Stopped(Exception):
     """The job is to stop: raised between two statements of a model."""
 
 
-def invoke(words: list[str], stop: Event, cancel: Callable[[], None] | None = None) -> Any:
+def invoke(
+    words: list[str],
+    stop: Event,
+    cancel: Callable[[], None] | None = None,
+    heard: Callable[[Any], None] = lambda event: None,
+) -> Any:
     """Run one dbt command, and return what dbt's own runner returns of it. Raises UsageError without dbt.
 
     When `stop` is set, no further statement begins. `cancel` ends the statements that run; without it, they go on to
-    their end.
+    their end. `heard` is told of each of dbt's events.
     """
     try:
         from dbt.cli.main import dbtRunner
@@ -41,7 +46,7 @@ def invoke(words: list[str], stop: Event, cancel: Callable[[], None] | None = No
             raise _Stopped("The job was asked to stop.")
 
     with _spark_in_sentences(), _cancelled_by(stop, cancel):
-        return dbtRunner(callbacks=[between_statements]).invoke(list(words))
+        return dbtRunner(callbacks=[between_statements, heard]).invoke(list(words))
 
 
 @contextmanager

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from reconcile_jobs.process.errors import Fault
 from reconcile_jobs.proofs.canonical_form import Field
 from reconcile_jobs.proofs.dialect import HALF, Dialect
 
-__all__ = ["Bucket", "Comparison", "Row", "Side", "Table", "compared"]
+__all__ = ["FIRST", "Bucket", "Comparison", "Row", "Side", "Table", "compared", "total"]
 
 # Digits of the first level, 4,096 buckets, and of the last: 16 ** 10 buckets hold about one row each of any table.
-_FIRST, _LAST = 3, 10
+FIRST, _LAST = 3, 10
 # A bucket is split until it has about as many rows. Fewer rows would be read for more buckets compared.
 _ROWS = 10
 # A query of buckets returns about as many at most.
@@ -32,10 +32,11 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Row:
-    """The canonical form of a row's key, and the hash of the row."""
+    """The canonical form of a row's key, the hash of the row, and of a row that is to be shown its values."""
 
     key: str
     digest: str
+    values: tuple[Any, ...] = ()
 
 
 class Side(Protocol):
@@ -50,13 +51,14 @@ class Side(Protocol):
 
 @dataclass(frozen=True)
 class Table:
-    """A side that is asked in SQL. `relation` is SQL, and `run` returns the rows of a query as texts."""
+    """A side that is asked in SQL. `relation` and `values` are SQL, and `run` returns the rows of a query as texts."""
 
     dialect: Dialect
     relation: str
     key: Sequence[Field]
     fields: Sequence[Field]
-    run: Callable[[str], list[Sequence[str]]]
+    run: Callable[[str], Sequence[Sequence[Any]]]
+    values: Sequence[str] = ()
 
     def buckets(self, digits: int, within: Sequence[str]) -> dict[str, Bucket]:
         """One query, which reads the whole table."""
@@ -65,53 +67,96 @@ class Table:
 
     def rows(self, within: Sequence[str]) -> list[Row]:
         """One query, which reads the whole table and returns some rows."""
-        found = self.run(self.dialect.rows(self.relation, self.key, self.fields, within))
-        return [Row(key, digest) for key, digest in found]
+        found = self.run(self.dialect.rows(self.relation, self.key, self.fields, within, self.values))
+        return [Row(key, digest, tuple(values)) for key, digest, *values in found]
 
 
 @dataclass(frozen=True)
 class Comparison:
     """What the comparison of a source and a model found. Keys are in canonical form, sorted.
 
-    `rows` of both; how many `buckets` of the first level there were and how many of them differ; `read`: the rows of
-    the source that came as rows.
+    `sums`: of each side, all buckets as one; how many `buckets` of the first level there were and how many of them
+    differ; `source_rows`: the rows of the source in the buckets that differ. `unread`: how
+    many of them there are if they were too many to be read.
     """
 
-    rows: tuple[int, int]
+    sums: tuple[Bucket, Bucket]
     buckets: int
     differing: int
-    read: int
+    source_rows: Sequence[Row] = ()
     missing: Sequence[str] = ()
     unexpected: Sequence[str] = ()
     different: Sequence[str] = ()
+    unread: int = 0
 
     @property
     def is_equal(self) -> bool:
         """Whether every row of one side is one of the other."""
-        return not (self.missing or self.unexpected or self.different)
+        return not (self.missing or self.unexpected or self.different or self.unread)
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """How many rows each side has."""
+        source, model = self.sums
+        return source.rows, model.rows
+
+    @property
+    def read(self) -> int:
+        """How many rows of the source came as rows."""
+        return len(self.source_rows)
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of all rows that differ."""
+        return {*self.missing, *self.unexpected, *self.different}
 
 
-def compared(source: Side, model: Side) -> Comparison:
-    """Compare two tables. Raises Fault where a side does not show the same rows twice."""
-    digits, within = _FIRST, list[str]()
+def total(buckets: Mapping[str, Bucket]) -> Bucket:
+    """Return the sums of all buckets."""
+    of_all = buckets.values()
+    return Bucket(
+        sum(bucket.rows for bucket in of_all),
+        sum(bucket.first for bucket in of_all),
+        sum(bucket.second for bucket in of_all),
+    )
+
+
+def compared(source: Side, model: Side, most: int | None = None) -> Comparison:
+    """Compare two tables. Raises Fault where a side does not show the same rows twice.
+
+    `most`: how many rows are read at most; the rows of the buckets that differ stay unread if they are more.
+    """
+    digits, within = FIRST, list[str]()
     ours, theirs = source.buckets(digits, within), model.buckets(digits, within)
-    rows = sum(bucket.rows for bucket in ours.values()), sum(bucket.rows for bucket in theirs.values())
-    count = len({*ours, *theirs})
+    sums, count = (total(ours), total(theirs)), len({*ours, *theirs})
     within = _differing(ours, theirs)
     differing = len(within)
-    while within and (further := _further(digits, within, ours, theirs)):
+    while not (too_many := _too_many(within, ours, theirs, most)) and (
+        further := _further(digits, within, ours, theirs)
+    ):
         digits += further
         ours, theirs = source.buckets(digits, within), model.buckets(digits, within)
         parts = _differing(ours, theirs)
         _check_seen(within, {number[: digits - further] for number in parts})
         within = parts
+    if too_many:
+        return Comparison(sums, count, differing, unread=too_many)
     if not within:
-        return Comparison(rows, count, 0, 0)
+        return Comparison(sums, count, 0)
     of_source, of_model = source.rows(within), model.rows(within)
     _check_counted(within, of_source, ours)
     _check_counted(within, of_model, theirs)
     missing, unexpected, different = _differences(of_source, of_model)
-    return Comparison(rows, count, differing, len(of_source), missing, unexpected, different)
+    return Comparison(sums, count, differing, of_source, missing, unexpected, different)
+
+
+def _too_many(within: Sequence[str], ours: Mapping[str, Bucket], theirs: Mapping[str, Bucket], most: int | None) -> int:
+    """Return how many rows the buckets have if they are too many to be read, else 0.
+
+    Buckets that are split to their end have about _ROWS rows, and at least one of them differs in each.
+    """
+    rows = max(sum(side[number].rows for number in within if number in side) for side in (ours, theirs))
+    return rows if most is not None and min(rows, len(within) * _ROWS) > most else 0
 
 
 def _differing(ours: Mapping[str, Bucket], theirs: Mapping[str, Bucket]) -> list[str]:
@@ -120,7 +165,7 @@ def _differing(ours: Mapping[str, Bucket], theirs: Mapping[str, Bucket]) -> list
 
 
 def _further(digits: int, within: Sequence[str], ours: Mapping[str, Bucket], theirs: Mapping[str, Bucket]) -> int:
-    """Return by how many digits the buckets are to be split, 0 where they have few rows."""
+    """Return by how many digits the buckets are to be split, 0 where they have few rows, or where there are none."""
     nothing = Bucket()
     most = sum(max(ours.get(number, nothing).rows, theirs.get(number, nothing).rows) for number in within)
     further = 0

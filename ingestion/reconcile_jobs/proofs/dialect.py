@@ -108,17 +108,29 @@ class Dialect(ABC):
             f"{halves[1]} AS second_sum FROM ({hashes}) hashes{self._within(within)} GROUP BY {bucket}"
         )
 
-    def rows(self, relation: str, key: Sequence[Field], fields: Sequence[Field], within: Sequence[str] = ()) -> str:
-        """Return the query of the rows of some buckets: the key's canonical form, and the hash of the row."""
+    def rows(
+        self,
+        relation: str,
+        key: Sequence[Field],
+        fields: Sequence[Field],
+        within: Sequence[str] = (),
+        values: Sequence[str] = (),
+    ) -> str:
+        """Return the query of the rows of some buckets: the key's canonical form, the hash of the row, and values.
+
+        `values` are SQL.
+        """
+        named = {f"c{place}": value for place, value in enumerate(values)}
         hashes = self._hashes(
             relation,
             {
                 "key_text": self.row(key),
                 "key_hash": self.hashed(self.row(key)),
                 "row_hash": self.hashed(self.row(fields)),
+                **named,
             },
         )
-        return f"SELECT key_text, row_hash FROM ({hashes}) hashes{self._within(within)}"
+        return f"SELECT {', '.join(['key_text', 'row_hash', *named])} FROM ({hashes}) hashes{self._within(within)}"
 
     def _hashes(self, relation: str, values: dict[str, str]) -> str:
         shown = ", ".join(f"{value} AS {name}" for name, value in values.items())

@@ -32,6 +32,7 @@ __all__ = [
     "not_exact",
     "predicates",
     "reader_of_type",
+    "target_of",
     "typed_rows",
 ]
 
@@ -331,7 +332,7 @@ def _targets(
                 "it out, by naming the others in --columns"
             )
         else:
-            target = _target(name, column, declared)
+            target = target_of(name, column, declared)
             if isinstance(target, Target):
                 targets.append(target)
             else:
@@ -347,7 +348,7 @@ def _targets(
     return targets, partition_column
 
 
-def _target(name: str, column: Column, declared: str | None) -> Target | str:
+def target_of(name: str, column: Column, declared: str | None) -> Target | str:
     """Return how a column is read as the type that is declared, or why it cannot be and what to do."""
     kind, *nulls_clause = re.split(rf"\s+({'|'.join(_NULLS)})$", declared or column.spark_type)
     nulls, nullable_types = _NULLS[nulls_clause[0]] if nulls_clause else (None, ())

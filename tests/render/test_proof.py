@@ -1,0 +1,202 @@
+"""What `ingestion/prove.py` asks of a project is answered with the very SQL of the test `parity`."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from recorder import normalized
+from shapes import Life
+from snapshots import SNAPSHOT, TAKEN_AT, beside_a_snapshot
+from test_golden_sql import (
+    BINLOG,
+    COUNTED,
+    GOLDEN,
+    MYSQL,
+    ORACLE,
+    PG_SNAPSHOT,
+    POSTGRESQL,
+    SCN,
+    SNAPSHOTS,
+    TOLERANCES,
+    compare,
+    of,
+)
+
+AT = {"kind": "pg_snapshot", "value": "20:30:25", "taken_at": TAKEN_AT}
+ANSWERS: dict[str, dict[str, Any]] = {
+    "coalesce(max(batch), 0) as last": {"last": 3, "first": 3, "as_of_batch": 2, "recent": 3},
+    "select distinct _change_batch from": {"_change_batch": 1},
+    " as touched,": {"touched": 2, "unreadable": 1},
+    " as has_passed,": {"has_passed": True, "late": 0},
+    " as compared,": dict.fromkeys(COUNTED, 1) | {"compared": 9, "matched": 6, "tolerated": "{}"},
+    "describe history": {"version": 7},
+    "select run_id, verdict, rechecks": {},
+    "select finding, count(*)": {},
+    "select min(first_batch) as first_batch": {"first_batch": 1, "last_batch": 3},
+    "select count(*) from `demo`.`orders__quarantine`": {"count": 4},
+}
+
+
+def asked(life: Life, question: str, **request: Any) -> dict[str, Any]:
+    life.project.logged.clear()
+    life.project.macros.answer_proof(question, [{"unique_id": "model.shop.orders", **request}])
+    (line,) = life.project.logged
+    answers = json.loads(line.removeprefix("reconcile_proof "))
+    return answers[0] if answers else {}
+
+
+def proven(life: Life, **more: Any) -> dict[str, Any]:
+    return {
+        "key": ["id"], "columns": ["id", "name", "amount", "ratio", "at"], "tolerances": {},
+        "allowance": "10 minutes", "uncertainty": "1 hour", "position": AT, "compared_to": str(SNAPSHOT),
+        "source_rows": "rows_of_the_source", "store_values": False, **more,
+    }  # fmt: skip
+
+
+def comparing(shape: Any, said: dict[str, str]) -> Life:
+    life = beside_a_snapshot(shape, said)
+    life.warehouse.answers = dict(ANSWERS)
+    life.warehouse.statements.clear()
+    return life
+
+
+# Of each kind of position, and of a model that is no table.
+CASES = {
+    "postgresql": (of(POSTGRESQL), PG_SNAPSHOT, AT),
+    "a view": (of(POSTGRESQL, materialized="current_view"), PG_SNAPSHOT, AT),
+    "mysql": (of(MYSQL), BINLOG, {"kind": "binlog", "value": "mysql-bin.000017:4", "taken_at": TAKEN_AT}),
+    "oracle": (of(ORACLE, row_ids=True), SCN, {"kind": "scn", "value": "15869128507100", "taken_at": TAKEN_AT}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("tolerances", [{}, TOLERANCES], ids=["exactly", "with tolerances"])
+def test_verdicts_are_those_of_the_test_of_parity(case: str, tolerances: dict[str, Any]) -> None:
+    """The SELECT of verdicts is the test's own, restricted to the keys of rows that differ."""
+    shape, said, position = CASES[case]
+    life = comparing(shape, said)
+    life.project.test("parity", "orders", compare_to=SNAPSHOT, key="id", tolerances=tolerances)
+    (of_test,) = [sql for sql in life.warehouse.statements if sql.startswith("cache table reconcile_verdicts_")]
+    life = comparing(shape, said)
+    request = proven(life, position=position, tolerances=tolerances)
+    rows = asked(life, "rows", **request)
+    again = {name: rows[name] for name in ("versions", "staged", "delivered")}
+    answer = asked(life, "verdicts", **request, **again, differing_keys="keys_that_differ")
+    (of_proof,) = [sql for sql in life.warehouse.statements if sql.startswith("cache table reconcile_verdicts_")]
+    assert answer["counts"]["confirmed"] == 1 and answer["verdicts"] in of_proof
+    assert of_proof.count("in (select key from `global_temp`.`keys_that_differ`)") == 2
+    unscoped = re.sub(r"\n\s*where [^\n]* in \(select key from `global_temp`.`keys_that_differ`\)", "", of_proof)
+    assert unscoped != of_proof
+
+    def plain(sql: str) -> str:
+        sql = sql.replace("`global_temp`.`rows_of_the_source`", "`lake`.`orders_source`")
+        return re.sub(r"reconcile_(\w+)_[0-9a-f]{12}", r"reconcile_\1", sql.replace(" version as of 7", ""))
+
+    assert plain(unscoped) == plain(of_test)
+    # What the checksums are of is what the verdicts are of.
+    assert " ".join(rows["sql"].split()) in " ".join(of_proof.split())
+
+
+def test_a_model_says_what_its_test_of_parity_declares() -> None:
+    life = comparing(of(POSTGRESQL), PG_SNAPSHOT)
+    found = asked(life, "models")
+    assert (found["complaints"], found["key"], found["left_out"], found["objects"]) == ([], ["id"], [], ["shop.orders"])
+    assert [column["name"] for column in found["columns"]] == ["id", "name", "amount", "ratio", "at"]
+    assert (found["allowance"], found["uncertainty"], found["allow_empty"]) == ("10 minutes", "1 hour", False)
+    life.project.graph["nodes"]["test.shop.parity_orders"] = {
+        "unique_id": "test.shop.parity_orders", "name": "parity_orders", "resource_type": "test",
+        "attached_node": "model.shop.orders",
+        "test_metadata": {"name": "parity", "kwargs": {
+            "key": "id", "columns": ["name", "amount"], "tolerances": {"name": "trim"}, "allowance": "1 hour",
+        }},
+    }  # fmt: skip
+    found = asked(life, "models")
+    assert [(column["name"], column["tolerances"]) for column in found["columns"]] == [
+        ("id", []), ("name", [{"kind": "trim", "argument": None}]), ("amount", []),
+    ]  # fmt: skip
+    assert (found["left_out"], found["allowance"]) == (["ratio", "at"], "1 hour")
+
+
+def test_a_model_that_is_not_compared_says_why() -> None:
+    life = comparing(of(MYSQL, materialized="history"), {})
+    assert asked(life, "models")["complaints"] == [
+        "a proof compares a current_state or a current_view, and the model is a history"
+    ]
+    life = comparing(of(MYSQL), {})
+    del life.warehouse.relations["demo.orders"]
+    assert asked(life, "models")["complaints"] == ["demo.orders does not exist; build it first"]
+    life = comparing(of(SNAPSHOTS), SCN)
+    assert asked(life, "models")["complaints"] == [
+        "the model has no log, so its rows have no position; compare it by the test reconcile.parity"
+    ]
+
+
+def test_a_position_of_another_kind_of_database_is_a_reason() -> None:
+    life = comparing(of(MYSQL), {})
+    (why,) = asked(life, "rows", **proven(life))["complaints"]
+    assert why.startswith("pg_snapshot 20:30:25, the position of lake.orders_source, is of another kind of database")
+
+
+def test_ledger_and_quarantine_are_asked_for() -> None:
+    life = comparing(of(POSTGRESQL), PG_SNAPSHOT)
+    found = asked(life, "rows", **proven(life))
+    assert (found["quarantined"], found["pending"], found["gaps"], found["batches"]) == (4, 0, [], [1, 3])
+    life.warehouse.answers["select finding, count(*)"] = {"finding": "the ledger has a gap", "ranges": 1}
+    assert asked(life, "rows", **proven(life))["gaps"] == ["the ledger has a gap"]
+
+
+def test_a_replay_reads_the_recorded_version_and_asks_for_no_other() -> None:
+    life = comparing(of(POSTGRESQL), PG_SNAPSHOT)
+    first = asked(life, "rows", **proven(life))
+    life.warehouse.answers["describe history"] = {"version": 9}
+    life.warehouse.statements.clear()
+    again = {name: first[name] for name in ("versions", "staged", "form_columns")}
+    second = asked(life, "rows", **proven(life, **again))
+    assert second["sql"] == first["sql"] and "version as of 7" in second["sql"]
+    assert not [sql for sql in life.warehouse.statements if sql.startswith(("describe", "select coalesce(max(batch)"))]
+
+
+def test_a_column_that_was_added_since_is_not_of_the_replay() -> None:
+    life = comparing(of(POSTGRESQL), PG_SNAPSHOT)
+    first = asked(life, "rows", **proven(life))
+    life.project.node("orders")["columns"]["more"] = {"name": "more", "data_type": "string", "description": ""}
+    again = {name: first[name] for name in ("versions", "staged", "form_columns")}
+    assert asked(life, "rows", **proven(life, **again))["sql"] == first["sql"]
+    assert "`more`" in asked(life, "rows", **proven(life))["sql"]
+
+
+def test_a_proof_writes_what_a_comparison_writes_and_why_nothing_is_proven() -> None:
+    life = comparing(of(POSTGRESQL), PG_SNAPSHOT)
+    rows = asked(life, "rows", **proven(life))
+    counts = dict.fromkeys(COUNTED, 1) | {"tolerated": "{}", "model_digest": "1:2", "source_digest": "3:4"}
+    said = {"versions": rows["versions"], "delivered": rows["delivered"], "counts": counts, "seconds": 1.5}
+    life.warehouse.statements.clear()
+    asked(life, "records", **proven(life), **said, verdict="confirmed", reasons=["it's a \u20ac"], has_differences=True)
+    inserted = [sql for sql in life.warehouse.statements if sql.startswith("insert into")]
+    tables = [sql.split()[2] for sql in inserted]
+    assert tables == ["`demo`.`reconcile_parity_differences`"] * 2 + ["`demo`.`reconcile_parity`"]
+    assert "'it\\'s a \u20ac' as reason" in inserted[1] and "'prove' as test" in inserted[2]
+    assert "'1:2' as model_digest" in inserted[2] and "'confirmed' as verdict" in inserted[2]
+    assert [sql for sql in life.warehouse.statements if sql.startswith("create table if not exists")]
+
+
+def test_a_proof_asks_and_writes_the_sql_that_was_reviewed(accept_goldens: bool) -> None:
+    files = {}
+    for case in ("postgresql", "oracle"):
+        shape, said, position = CASES[case]
+        life = comparing(shape, said)
+        request = proven(life, position=position)
+        rows = asked(life, "rows", **request)
+        files[f"{case}_rows.sql"] = ";\n\n".join([*normalized(life.warehouse.statements), rows["sql"].strip()]) + "\n"
+        life.warehouse.statements.clear()
+        again = {name: rows[name] for name in ("versions", "staged", "delivered")}
+        counted = asked(life, "verdicts", **request, **again, differing_keys="keys_that_differ")["counts"]
+        files[f"{case}_verdicts.sql"] = ";\n\n".join(normalized(life.warehouse.statements)) + "\n"
+        life.warehouse.statements.clear()
+        result = {"counts": counted, "verdict": "confirmed", "reasons": ["a reason"], "seconds": 1.5}
+        asked(life, "records", **request, **again, **result, has_differences=True)
+        files[f"{case}_records.sql"] = ";\n\n".join(normalized(life.warehouse.statements)) + "\n"
+    compare(GOLDEN / "proof", files, accept_goldens)

@@ -1,0 +1,520 @@
+set spark.sql.constraintPropagation.enabled = false;
+
+set spark.sql.legacy.storeAnalyzedPlanForView = true;
+
+set spark.sql.autoBroadcastJoinThreshold = -1;
+
+set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m;
+
+show tblproperties `lake`.`shop_changes`;
+
+drop view if exists reconcile_verdicts_04eccc2d616f;
+
+drop view if exists reconcile_touched_04eccc2d616f;
+
+drop view if exists reconcile_recent_04eccc2d616f;
+
+describe history `demo`.`orders__base` limit 1;
+
+select max(_change_batch) from `demo`.`orders__base` version as of 7;
+
+select
+    coalesce(max(batch), 0) as last,
+    min(if(appended_at >= to_timestamp('2026-11-22T10:00:00Z') - interval '1 hour' - interval '1 hour', batch, null)) as first,
+    min(if(appended_at >= current_timestamp() - interval '10 minutes', batch, null)) as recent
+from `lake`.`shop_changes`;
+
+select object, max(last_batch) as batch
+from `demo`.`reconcile_ledger`
+where relation = 'lake.shop_changes' and kind = 'purge'
+group by object;
+
+show tblproperties `lake`.`shop_changes`;
+
+select
+    current_timestamp() >= to_timestamp('2026-11-22T10:00:00Z') + interval '10 minutes' as has_passed,
+    (
+        select count_if(coalesce(_change_happened_at <= to_timestamp('2026-11-22T10:00:00Z'), true))
+        from `demo`.`orders__changes`
+        lateral view explode(array(_change_time)) as _change_happened_at
+        where _change_batch between 3 and 3
+    ) as late;
+
+cache table reconcile_recent_04eccc2d616f as
+select *
+from (
+select `id`, _row_id, _change_transaction, _change_batch, _change_sequence, _change_error, _change_side
+from (
+    select
+        `id`,
+        `name`,
+        `amount`,
+        `ratio`,
+        `at`,
+        _change_type,
+        _change_sequence,
+        _change_id,
+        _change_time,
+        _change_batch,
+        _row_id,
+        nullif(_change_transaction, '') as _change_transaction,
+        _change_side,
+        _change_complaint as _change_error,
+        if(_change_complaint is null, null, to_json(struct(*))) as _change_record,
+        cast(null as string) as _change_origin
+    from (
+        select
+            *,
+            nullif(concat_ws(
+                '; ',
+                _change_error,
+                if(_change_error is null and `id` is null and not (_change_type <=> 'delete' and _row_id is not null and `id` is null), 'key id is missing or NULL', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
+                if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+            ), '') as _change_complaint
+        from (
+    select *, case when _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '1 hour' then 'before' when not split_part(_change_place, '/', 2) = '0' and array_join(slice(split(_change_place, '/'), 3, 1), '/') > '00000E6ED1C47EDC' then 'after' else 'uncertain' end as _change_side
+            from `demo`.`orders__changes`
+            lateral view explode(array(_change_sequence)) as _change_place
+            where _change_batch between 1 and 3
+        )
+        where _change_batch between 1 and 3
+    )
+)
+where _change_side <> 'before' or _change_batch > 0 or _change_error is not null
+union all
+select `id`, null, null, null, null, null, 'before'
+from (
+    select `id`
+    from (
+        select `id`, explode(concat(
+            if(_change_is_insert, array(struct(_row_id as address, _change_transaction as transaction)), array()),
+            coalesce(transform(_change_displaced, change -> struct(change.address, change.transaction)), array())
+        )) as _change_place
+        from `demo`.`orders__base` version as of 7 as base
+        where _change_is_insert or _change_displaced is not null
+    )
+    left semi join (
+        select _row_id, _change_transaction, _change_sequence, _change_batch
+        from (
+        select
+            `id`,
+            `name`,
+            `amount`,
+            `ratio`,
+            `at`,
+            _change_type,
+            _change_sequence,
+            _change_id,
+            _change_time,
+            _change_batch,
+            _row_id,
+            nullif(_change_transaction, '') as _change_transaction,
+            _change_side,
+            _change_complaint as _change_error,
+            if(_change_complaint is null, null, to_json(struct(*))) as _change_record,
+            cast(null as string) as _change_origin
+        from (
+            select
+                *,
+                nullif(concat_ws(
+                    '; ',
+                    _change_error,
+                    if(_change_error is null and `id` is null and not (_change_type <=> 'delete' and _row_id is not null and `id` is null), 'key id is missing or NULL', null),
+                    if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
+                    if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+                ), '') as _change_complaint
+            from (
+        select *, case when _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '1 hour' then 'before' when not split_part(_change_place, '/', 2) = '0' and array_join(slice(split(_change_place, '/'), 3, 1), '/') > '00000E6ED1C47EDC' then 'after' else 'uncertain' end as _change_side
+                from `demo`.`orders__changes`
+                lateral view explode(array(_change_sequence)) as _change_place
+                where _change_batch between 1 and 3
+            )
+            where _change_batch between 1 and 3
+        )
+        )
+        where (_change_error is null and `id` is null) and _change_transaction is not null
+    ) as undoing
+        on _change_place.address = undoing._row_id and _change_place.transaction = undoing._change_transaction
+)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_recent_04eccc2d616f' is not null;
+
+select
+    count(distinct if(`id` is not null, struct(`id`), null)) as touched,
+    count_if(_change_error is not null and not (`id` is not null)) as unreadable
+from reconcile_recent_04eccc2d616f;
+
+cache table reconcile_touched_04eccc2d616f as
+select *
+from (
+select /*+ broadcast(touched) */ change.*
+from (
+    select
+        `id`,
+        `name`,
+        `amount`,
+        `ratio`,
+        `at`,
+        _change_type,
+        _change_sequence,
+        _change_id,
+        _change_time,
+        _change_batch,
+        _row_id,
+        nullif(_change_transaction, '') as _change_transaction,
+        _change_side,
+        _change_complaint as _change_error,
+        if(_change_complaint is null, null, to_json(struct(*))) as _change_record,
+        cast(null as string) as _change_origin
+    from (
+        select
+            *,
+            nullif(concat_ws(
+                '; ',
+                _change_error,
+                if(_change_error is null and `id` is null and not (_change_type <=> 'delete' and _row_id is not null and `id` is null), 'key id is missing or NULL', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
+                if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+            ), '') as _change_complaint
+        from (
+    select *, case when _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '1 hour' then 'before' when not split_part(_change_place, '/', 2) = '0' and array_join(slice(split(_change_place, '/'), 3, 1), '/') > '00000E6ED1C47EDC' then 'after' else 'uncertain' end as _change_side
+            from `demo`.`orders__changes`
+            lateral view explode(array(_change_sequence)) as _change_place
+            where _change_batch between 1 and 3
+        )
+        where _change_batch between 1 and 3
+    )
+) as change
+left semi join reconcile_recent_04eccc2d616f as touched
+    on touched.`id` = change.`id`
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_touched_04eccc2d616f' is not null;
+
+select count(*) from `demo`.`orders__quarantine`;
+
+select count(*)
+from (
+    
+    select *
+    from `demo`.`orders__base`
+    where false
+);
+
+select object, max(last_batch) as batch
+from `demo`.`reconcile_ledger`
+where relation = 'lake.shop_changes' and kind = 'purge'
+group by object;
+
+show tblproperties `lake`.`shop_changes`;
+
+select finding, count(*) as ranges
+from (
+    with models as (
+        select *
+        from values
+            ('demo.orders', 0)
+            as models (relation, purged)
+    ),
+
+    account as (
+        select
+            *,
+            row_number() over (partition by relation order by struct(coalesce(entry, 0) as entry, recorded_at), first_batch) as place,
+            coalesce(
+                max(last_batch) over (partition by relation order by struct(coalesce(entry, 0) as entry, recorded_at), first_batch rows between unbounded preceding and 1 preceding), 0
+            ) as before,
+            min(first_batch) over (partition by relation order by struct(coalesce(entry, 0) as entry, recorded_at), first_batch rows between 1 following and unbounded following) as replayed_from
+        from (
+            select *, max(if(kind = 'rebuild', struct(coalesce(entry, 0) as entry, recorded_at), null)) over (partition by relation) as rebuilt
+            from `demo`.`reconcile_ledger`
+            inner join models using (relation)
+        )
+        -- what was before the last rebuild is no part of the table
+        where rebuilt is null or struct(coalesce(entry, 0) as entry, recorded_at) >= rebuilt
+    ),
+
+    staged as (
+        select 'demo.orders' as relation, batch, count(*) as records
+        from `lake`.`shop_changes`
+        where object = 'shop.orders'
+        group by batch
+    ),
+
+    recounted as (
+        select account.relation, account.place, coalesce(sum(staged.records), 0) as staged
+        from account
+        left join staged on staged.relation = account.relation and staged.batch between account.first_batch and account.last_batch
+        group by account.relation, account.place
+    ),
+
+    in_quarantine as (
+        select 'demo.orders' as relation, _change_batch as batch, count(*) as records
+        from `demo`.`orders__quarantine`
+        group by _change_batch
+    ),
+
+    kept as (
+        select account.relation, account.place, coalesce(sum(in_quarantine.records), 0) as kept
+        from account
+        left join in_quarantine on in_quarantine.relation = account.relation and in_quarantine.batch between account.first_batch and account.last_batch
+        group by account.relation, account.place
+    ),
+
+    judged as (
+        select
+            account.*,
+            nullif(concat_ws(
+                '; ',
+                if(delivered <> applied - if(kind = 'snapshot', deleted, 0) + superseded + duplicate + quarantined + pending, 'the classes do not add up to delivered', null),
+                if(applied <> inserted + updated + deleted + tombstoned, 'the effects do not add up to applied', null),
+                if(kind <> 'snapshot' and delivered <> staged and (delivered < staged or first_batch > purged), 'staging has a different number of records', null),
+                -- a later range has replaced the records of its batches
+                if(quarantined <> kept.kept and coalesce(replayed_from > last_batch, true), 'the quarantine has a different number of records', null),
+                if(first_batch > if(kind = 'rebuild', greatest(before, purged), before) + 1, 'the ledger has a gap of batches before this range', null)
+            ), '') as finding
+        from account
+        inner join recounted using (relation, place)
+        inner join kept using (relation, place)
+    ),
+
+    -- batches that were applied without a row of the ledger, and records whose batch number is missing or less than 1, which
+    -- no range can contain
+    unaccounted as (
+        select
+            relation,
+            batch,
+            records,
+            if(coalesce(batch, 0) < 1, 'staging holds records without the number of an append, which no run reads', 'the base table has this batch, but the ledger does not') as finding
+        from staged
+        inner join models using (relation)
+        inner join (
+            select 'demo.orders' as relation, max(_change_batch) as last_batch
+            from `demo`.`orders__base`
+        ) using (relation)
+        where
+            (coalesce(batch, 0) < 1 or batch <= last_batch and batch > purged)
+            and not exists (
+                select 1
+                from account
+                where staged.relation = account.relation and staged.batch between account.first_batch and account.last_batch
+            )
+    )
+
+    select relation, kind, first_batch, last_batch, delivered, applied, superseded, duplicate, quarantined, pending, recorded_at, finding
+    from judged
+    where finding is not null
+    union all
+    select relation, null, batch, batch, records, null, null, null, null, null, null, finding
+    from unaccounted
+)
+group by finding;
+
+select min(first_batch) as first_batch, max(last_batch) as last_batch
+from `demo`.`reconcile_ledger`
+where relation = 'demo.orders' and kind not in ('purge', 'snapshot');
+
+select
+    `id`,
+    `name`,
+    `amount`,
+    `ratio`,
+    `at`
+from (
+    select /*+ broadcast(touched) */ `id`, `name`, `amount`, `ratio`, `at`, _change_sequence, _deleted, _row_id
+    from `demo`.`orders__base` version as of 7 as known
+    left anti join (
+        select `id`, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
+        from reconcile_recent_04eccc2d616f
+        where `id` is not null
+        group by `id`
+    ) as touched
+        on touched.`id` = known.`id`
+    union all
+    select `id`, `name`, `amount`, `ratio`, `at`, _change_sequence, _deleted, _row_id
+    from (
+        select
+            winner.* except (_change_batch, _change_undone_in),
+            batch as _change_batch,
+            if(contenders is null and batch > winner._change_batch, array(struct(if(winner._deleted, winner._row_id, '') as address, winner._change_sequence as sequence, winner._change_time as time, winner._change_batch as batch)), contenders) as _change_contenders,
+            displaced as _change_displaced,
+            records as _change_records,
+            sequences as _change_sequences
+        from (
+            select
+                *,
+                filter(kept, change -> change.sequence <> winner._change_sequence) as displaced,
+                greatest(
+                    winner._change_batch,
+                    array_max(transform(contenders, change -> change.batch)),
+                    array_max(transform(kept, change -> change.batch)),
+                    undone_in
+                ) as batch
+            from (
+                select
+                    *,
+                    if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as winner,
+                    if(cardinality(later) = 0, null, concat(
+                        if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
+                        array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+                    )) as contenders
+                from (
+                    select
+                        *,
+                        if(certain is null or get(standing, 0)._change_sequence >= certain._change_sequence, get(standing, 0), certain) as newest,
+                        coalesce(get(standing, 0), certain_written) as written,
+                        transform(
+                            filter(deletes, change -> change.transaction = if(certain is null or get(standing, 0)._change_sequence >= certain._change_sequence, get(standing, 0), certain)._change_transaction and change.sequence > coalesce(coalesce(get(standing, 0), certain_written)._change_sequence, '')),
+                            change -> struct(change.address, change.sequence, change.time, change.batch)
+                        ) as later,
+                        if(cardinality(standing) = 0 or certain is null and undone is null and get(standing, 0)._change_sequence = get(standing, -1 + cardinality(standing))._change_sequence, null, array_sort(
+                            concat(
+                                transform(
+                                    filter(
+                                        if(undone is null, standing, concat(standing, array(undone))),
+                                        (change, place) -> place = 0 or place = cardinality(standing) or change._change_sequence <> get(standing, place - 1)._change_sequence
+                                    ),
+                                    change -> struct(case when change._deleted then 'delete' when change._change_is_insert then 'insert' else 'update' end as type, change._change_sequence as sequence, change._change_time as time, change._change_batch as batch, change._row_id as address, change._change_transaction as transaction, if(change._deleted, null, struct(change.`amount` as `amount`, change.`at` as `at`, change.`name` as `name`, change.`ratio` as `ratio`)) as row)
+                                ),
+                                if(certain_written is null, array(), array(if(
+                                    exists(certain_later, change -> coalesce(certain_written._change_is_insert or change.address = certain_written._row_id, true)),
+                                    struct('insert' as type, certain_written._change_sequence as sequence, certain_written._change_time as time, certain_written._change_batch as batch, cast(null as string) as address, certain_written._change_transaction as transaction, cast(null as struct<`amount`:decimal(12,2),`at`:timestamp,`name`:string,`ratio`:double>) as row),
+                                    struct(case when certain_written._deleted then 'delete' when certain_written._change_is_insert then 'insert' else 'update' end as type, certain_written._change_sequence as sequence, certain_written._change_time as time, certain_written._change_batch as batch, certain_written._row_id as address, certain_written._change_transaction as transaction, if(certain_written._deleted, null, struct(certain_written.`amount` as `amount`, certain_written.`at` as `at`, certain_written.`name` as `name`, certain_written.`ratio` as `ratio`)) as row)
+                                ))),
+                                transform(array_sort(filter(certain_later, change -> not exists(certain_later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch)))), change -> struct('delete' as type, change.sequence as sequence, change.time as time, change.batch as batch, change.address as address, certain._change_transaction as transaction, cast(null as struct<`amount`:decimal(12,2),`at`:timestamp,`name`:string,`ratio`:double>) as row)),
+                                if(certain is null or certain._change_transaction is not null, array(), array(struct(case when certain._deleted then 'delete' when certain._change_is_insert then 'insert' else 'update' end as type, certain._change_sequence as sequence, certain._change_time as time, certain._change_batch as batch, certain._row_id as address, certain._change_transaction as transaction, if(certain._deleted, null, struct(certain.`amount` as `amount`, certain.`at` as `at`, certain.`name` as `name`, certain.`ratio` as `ratio`)) as row)))
+                            ),
+                            (one, other) -> case when one.sequence > other.sequence then -1 when one.sequence < other.sequence then 1 else 0 end
+                        )) as kept
+                    from (
+                        select
+                            *,
+                            if(certain is null and forall(recent, change -> change._change_undone_in is not null), slice(recent, 1, 1), filter(recent, change -> change._change_undone_in is null)) as standing,
+                            if(certain is null and exists(recent, change -> change._change_undone_in is null), get(filter(recent, change -> change._change_undone_in is not null), 0), null) as undone,
+                            array_max(transform(filter(recent, change -> change._change_undone_in > change._change_batch), change -> change._change_undone_in)) as undone_in,
+                            transform(
+                            filter(deletes, change -> change.transaction = certain._change_transaction and change.sequence > coalesce(certain_written._change_sequence, '')),
+                            change -> struct(change.address, change.sequence, change.time, change.batch)
+                        ) as certain_later
+                        from (
+                            select
+                                * except (written, inserts),
+                                if(written._change_transaction = certain._change_transaction, written, null) as certain_written,
+                                array_sort(
+                                    filter(
+                                        inserts,
+                                        change -> certain is null
+                                            or change._change_sequence >= certain._change_sequence
+                                            or change._change_transaction = certain._change_transaction
+                                            and change._change_sequence > coalesce(if(written._change_transaction = certain._change_transaction, written, null)._change_sequence, '')
+                                    ),
+                                    (one, other) -> case
+                                        when one._change_sequence > other._change_sequence then -1
+                                        when one._change_sequence < other._change_sequence then 1
+                                        else int(sign(one._change_batch - other._change_batch))
+                                    end
+                                ) as recent
+                            from (
+                                select
+                                    max_by(
+                                        struct(
+                                            `id`,
+                                            if(_change_type = 'delete', null, `name`) as `name`,
+                                            if(_change_type = 'delete', null, `amount`) as `amount`,
+                                            if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                            if(_change_type = 'delete', null, `at`) as `at`,
+                                            _change_sequence,
+                                            _change_time,
+                                            _change_batch,
+                                            _change_type = 'delete' as _deleted,
+                                            _row_id,
+                                            _change_transaction,
+                                            _change_type = 'insert' as _change_is_insert,
+                                            _change_undone_in
+                                        ),
+                                        if(_change_type = 'insert' and _row_id is not null and _change_transaction is not null, null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
+                                    ) as certain,
+                                    max_by(
+                                        struct(
+                                            `id`,
+                                            if(_change_type = 'delete', null, `name`) as `name`,
+                                            if(_change_type = 'delete', null, `amount`) as `amount`,
+                                            if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                            if(_change_type = 'delete', null, `at`) as `at`,
+                                            _change_sequence,
+                                            _change_time,
+                                            _change_batch,
+                                            _change_type = 'delete' as _deleted,
+                                            _row_id,
+                                            _change_transaction,
+                                            _change_type = 'insert' as _change_is_insert,
+                                            _change_undone_in
+                                        ),
+                                        if(_change_type = 'delete' or _change_type = 'insert' and _row_id is not null and _change_transaction is not null, null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
+                                    ) as written,
+                                    collect_list(if(
+                                        _change_type = 'insert' and _row_id is not null and _change_transaction is not null,
+                                        struct(
+                                            `id`,
+                                            if(_change_type = 'delete', null, `name`) as `name`,
+                                            if(_change_type = 'delete', null, `amount`) as `amount`,
+                                            if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                            if(_change_type = 'delete', null, `at`) as `at`,
+                                            _change_sequence,
+                                            _change_time,
+                                            _change_batch,
+                                            _change_type = 'delete' as _deleted,
+                                            _row_id,
+                                            _change_transaction,
+                                            _change_type = 'insert' as _change_is_insert,
+                                            _change_undone_in
+                                        ),
+                                        null
+                                    )) as inserts,
+                                    collect_set(if(
+                                        _change_type = 'delete',
+                                        struct(_change_transaction as transaction, _row_id as address, _change_sequence as sequence, _change_time as time, _change_batch as batch),
+                                        null
+                                    )) as deletes,
+                                    count(*) as records,
+                                    collect_set(_change_sequence) as sequences
+                                from (
+                                    select
+                                        record.*,
+                                        array_min(transform(filter(undone.deletes, change -> change.sequence > record._change_sequence), change -> change.batch)) as _change_undone_in
+                                    from (
+                                        select `id`, `name`, `amount`, `ratio`, `at`, _change_type, _change_sequence, _change_time, _change_batch, _row_id, _change_transaction
+                                        from (select * from reconcile_touched_04eccc2d616f where _change_side = 'before')
+                                        where _change_error is null and `id` is not null
+                                    ) as record
+                                    left join (
+                                        select _row_id, _change_transaction, collect_set(struct(_change_sequence as sequence, _change_batch as batch)) as deletes
+                                        from (
+                                            select _row_id, _change_transaction, _change_sequence, _change_batch
+                                            from reconcile_recent_04eccc2d616f
+                                            where (_change_error is null and `id` is null) and _change_transaction is not null
+                                        )
+                                        group by _row_id, _change_transaction
+                                    ) as undone
+                                        on record._row_id = undone._row_id and record._change_transaction = undone._change_transaction and record._change_type = 'insert'
+                                )
+                                group by `id`
+                            )
+                        )
+                    )
+                )
+            )
+        )
+    )
+) as base
+where
+    not _deleted
+    and not exists (
+        select 1
+        from (
+    select _row_id, _change_sequence
+    from reconcile_recent_04eccc2d616f
+    where (_change_error is null and `id` is null)
+) as keyless
+        where keyless._row_id = base._row_id and keyless._change_sequence > base._change_sequence
+    )

@@ -1,0 +1,360 @@
+set spark.sql.constraintPropagation.enabled = false;
+
+set spark.sql.legacy.storeAnalyzedPlanForView = true;
+
+set spark.sql.autoBroadcastJoinThreshold = -1;
+
+set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m;
+
+drop view if exists reconcile_verdicts_04eccc2d616f;
+
+cache table reconcile_verdicts_04eccc2d616f as
+select *
+from (
+select
+    verdict,
+    any_value(if(verdict = 'match', null, difference)) as difference,
+    any_value(reason) as reason,
+    if(verdict = 'match', null, to_json(named_struct('id', cast(`id` as string)))) as key,
+    if(verdict = 'match', null, `id`) as `id`,
+    any_value(if(verdict = 'match', null, columns)) as columns,
+    count(*) as rows,
+    coalesce(sum(cast(model_hash as decimal(38, 0))), 0) as model_digest,
+    coalesce(sum(cast(source_hash as decimal(38, 0))), 0) as source_digest,
+    cast(map() as map<string, bigint>) as tolerated
+from (
+    select
+        *,
+        case
+            when is_equal or is_version then 'match'
+            when is_pending or quarantined > 0 or true then 'unprovable'
+            when is_uncertain then 'in_flight'
+            else 'confirmed'
+        end as verdict,
+        case when is_equal then null when not in_source then 'unexpected' when not in_model then 'missing' else 'different' end as difference,
+        case
+            when is_equal or is_version then null
+            when is_pending then 'only some columns of the row are known'
+            when quarantined > 0 then concat(quarantined, ' records of the row are in quarantine')
+            when true then '1 records in quarantine do not show to which row they belong'
+            when is_uncertain then 'the row changed so close to the position that it is unknown whether the position includes the change, and the source has none of the versions that the row had then'
+        end as reason
+    from (
+        select
+            coalesce(model_rows.`id`, source_rows.`id`) as `id`,
+            coalesce(model_rows._change_copy, source_rows._change_copy) as copy,
+            model_rows._change_copy is not null as in_model,
+            source_rows._change_copy is not null as in_source,
+            model_rows._change_hash as model_hash,
+            source_rows._change_hash as source_hash,
+            model_rows._change_copy is not null and source_rows._change_copy is not null
+            and (model_rows.`name` <=> source_rows.`name`)
+            and (model_rows.`amount` <=> source_rows.`amount`)
+            and (model_rows.`ratio` <=> source_rows.`ratio` and cast(model_rows.`ratio` as string) <=> cast(source_rows.`ratio` as string))
+            and (model_rows.`at` <=> source_rows.`at`) as is_equal,
+            coalesce(exists(doubts.versions, version -> case
+                when source_rows._change_copy is null then version._deleted
+                when source_rows._change_copy = 1 then not version._deleted and (version.`name` <=> source_rows.`name`) and (version.`amount` <=> source_rows.`amount`) and (version.`ratio` <=> source_rows.`ratio` and cast(version.`ratio` as string) <=> cast(source_rows.`ratio` as string)) and (version.`at` <=> source_rows.`at`)
+                else false
+            end), false) as is_version,
+            coalesce(doubts.is_uncertain, false) as is_uncertain,
+            coalesce(doubts.quarantined, 0) as quarantined,
+            coalesce(doubts.is_pending, false) as is_pending,
+            doubts.is_uncertain is not null as is_touched,
+            array() as tolerated,
+            if(model_rows._change_copy is null or source_rows._change_copy is null, null, filter(
+                array(
+                    if((model_rows.`name` <=> source_rows.`name`), null, named_struct('column', 'name', 'model', cast(model_rows.`name` as string), 'source', cast(source_rows.`name` as string))),
+                    if((model_rows.`amount` <=> source_rows.`amount`), null, named_struct('column', 'amount', 'model', cast(model_rows.`amount` as string), 'source', cast(source_rows.`amount` as string))),
+                    if((model_rows.`ratio` <=> source_rows.`ratio` and cast(model_rows.`ratio` as string) <=> cast(source_rows.`ratio` as string)), null, named_struct('column', 'ratio', 'model', cast(model_rows.`ratio` as string), 'source', cast(source_rows.`ratio` as string))),
+                    if((model_rows.`at` <=> source_rows.`at`), null, named_struct('column', 'at', 'model', cast(model_rows.`at` as string), 'source', cast(source_rows.`at` as string)))
+                ),
+                difference -> difference is not null
+            )) as columns
+        from (
+            select
+                `id`,
+                `name`,
+                `amount`,
+                `ratio`,
+                `at`,
+                xxhash64(`id` is null, `id`, `name` is null, `name`, `amount` is null, `amount`, `ratio` is null, cast(`ratio` as string), `at` is null, `at`) as _change_hash,
+                row_number() over (
+                    partition by `id`
+                    order by `id`, `name`, `amount`, `ratio`, `at`
+                ) as _change_copy
+            from (
+                select
+                    `id`,
+                    `name`,
+                    `amount`,
+                    `ratio`,
+                    `at`
+                from (
+                    select /*+ broadcast(touched) */ `id`, `name`, `amount`, `ratio`, `at`, _change_sequence, _deleted, _row_id
+                    from `demo`.`orders__base` version as of 7 as known
+                    left anti join (
+                        select `id`, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
+                        from reconcile_recent_04eccc2d616f
+                        where `id` is not null
+                        group by `id`
+                    ) as touched
+                        on touched.`id` = known.`id`
+                    union all
+                    select `id`, `name`, `amount`, `ratio`, `at`, _change_sequence, _deleted, _row_id
+                    from (
+                        select
+                            winner.* except (_change_batch, _change_undone_in),
+                            batch as _change_batch,
+                            if(contenders is null and batch > winner._change_batch, array(struct(if(winner._deleted, winner._row_id, '') as address, winner._change_sequence as sequence, winner._change_time as time, winner._change_batch as batch)), contenders) as _change_contenders,
+                            displaced as _change_displaced,
+                            records as _change_records,
+                            sequences as _change_sequences
+                        from (
+                            select
+                                *,
+                                filter(kept, change -> change.sequence <> winner._change_sequence) as displaced,
+                                greatest(
+                                    winner._change_batch,
+                                    array_max(transform(contenders, change -> change.batch)),
+                                    array_max(transform(kept, change -> change.batch)),
+                                    undone_in
+                                ) as batch
+                            from (
+                                select
+                                    *,
+                                    if(written is null or exists(later, change -> coalesce(written._change_is_insert or change.address = written._row_id, true)), newest, written) as winner,
+                                    if(cardinality(later) = 0, null, concat(
+                                        if(written is null, array(), array(struct('' as address, written._change_sequence as sequence, written._change_time as time, written._change_batch as batch))),
+                                        array_sort(filter(later, change -> not exists(later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch))))
+                                    )) as contenders
+                                from (
+                                    select
+                                        *,
+                                        if(certain is null or get(standing, 0)._change_sequence >= certain._change_sequence, get(standing, 0), certain) as newest,
+                                        coalesce(get(standing, 0), certain_written) as written,
+                                        transform(
+                                            filter(deletes, change -> change.transaction = if(certain is null or get(standing, 0)._change_sequence >= certain._change_sequence, get(standing, 0), certain)._change_transaction and change.sequence > coalesce(coalesce(get(standing, 0), certain_written)._change_sequence, '')),
+                                            change -> struct(change.address, change.sequence, change.time, change.batch)
+                                        ) as later,
+                                        if(cardinality(standing) = 0 or certain is null and undone is null and get(standing, 0)._change_sequence = get(standing, -1 + cardinality(standing))._change_sequence, null, array_sort(
+                                            concat(
+                                                transform(
+                                                    filter(
+                                                        if(undone is null, standing, concat(standing, array(undone))),
+                                                        (change, place) -> place = 0 or place = cardinality(standing) or change._change_sequence <> get(standing, place - 1)._change_sequence
+                                                    ),
+                                                    change -> struct(case when change._deleted then 'delete' when change._change_is_insert then 'insert' else 'update' end as type, change._change_sequence as sequence, change._change_time as time, change._change_batch as batch, change._row_id as address, change._change_transaction as transaction, if(change._deleted, null, struct(change.`amount` as `amount`, change.`at` as `at`, change.`name` as `name`, change.`ratio` as `ratio`)) as row)
+                                                ),
+                                                if(certain_written is null, array(), array(if(
+                                                    exists(certain_later, change -> coalesce(certain_written._change_is_insert or change.address = certain_written._row_id, true)),
+                                                    struct('insert' as type, certain_written._change_sequence as sequence, certain_written._change_time as time, certain_written._change_batch as batch, cast(null as string) as address, certain_written._change_transaction as transaction, cast(null as struct<`amount`:decimal(12,2),`at`:timestamp,`name`:string,`ratio`:double>) as row),
+                                                    struct(case when certain_written._deleted then 'delete' when certain_written._change_is_insert then 'insert' else 'update' end as type, certain_written._change_sequence as sequence, certain_written._change_time as time, certain_written._change_batch as batch, certain_written._row_id as address, certain_written._change_transaction as transaction, if(certain_written._deleted, null, struct(certain_written.`amount` as `amount`, certain_written.`at` as `at`, certain_written.`name` as `name`, certain_written.`ratio` as `ratio`)) as row)
+                                                ))),
+                                                transform(array_sort(filter(certain_later, change -> not exists(certain_later, other -> other.address <=> change.address and struct(other.sequence, -other.batch) > struct(change.sequence, -change.batch)))), change -> struct('delete' as type, change.sequence as sequence, change.time as time, change.batch as batch, change.address as address, certain._change_transaction as transaction, cast(null as struct<`amount`:decimal(12,2),`at`:timestamp,`name`:string,`ratio`:double>) as row)),
+                                                if(certain is null or certain._change_transaction is not null, array(), array(struct(case when certain._deleted then 'delete' when certain._change_is_insert then 'insert' else 'update' end as type, certain._change_sequence as sequence, certain._change_time as time, certain._change_batch as batch, certain._row_id as address, certain._change_transaction as transaction, if(certain._deleted, null, struct(certain.`amount` as `amount`, certain.`at` as `at`, certain.`name` as `name`, certain.`ratio` as `ratio`)) as row)))
+                                            ),
+                                            (one, other) -> case when one.sequence > other.sequence then -1 when one.sequence < other.sequence then 1 else 0 end
+                                        )) as kept
+                                    from (
+                                        select
+                                            *,
+                                            if(certain is null and forall(recent, change -> change._change_undone_in is not null), slice(recent, 1, 1), filter(recent, change -> change._change_undone_in is null)) as standing,
+                                            if(certain is null and exists(recent, change -> change._change_undone_in is null), get(filter(recent, change -> change._change_undone_in is not null), 0), null) as undone,
+                                            array_max(transform(filter(recent, change -> change._change_undone_in > change._change_batch), change -> change._change_undone_in)) as undone_in,
+                                            transform(
+                                            filter(deletes, change -> change.transaction = certain._change_transaction and change.sequence > coalesce(certain_written._change_sequence, '')),
+                                            change -> struct(change.address, change.sequence, change.time, change.batch)
+                                        ) as certain_later
+                                        from (
+                                            select
+                                                * except (written, inserts),
+                                                if(written._change_transaction = certain._change_transaction, written, null) as certain_written,
+                                                array_sort(
+                                                    filter(
+                                                        inserts,
+                                                        change -> certain is null
+                                                            or change._change_sequence >= certain._change_sequence
+                                                            or change._change_transaction = certain._change_transaction
+                                                            and change._change_sequence > coalesce(if(written._change_transaction = certain._change_transaction, written, null)._change_sequence, '')
+                                                    ),
+                                                    (one, other) -> case
+                                                        when one._change_sequence > other._change_sequence then -1
+                                                        when one._change_sequence < other._change_sequence then 1
+                                                        else int(sign(one._change_batch - other._change_batch))
+                                                    end
+                                                ) as recent
+                                            from (
+                                                select
+                                                    max_by(
+                                                        struct(
+                                                            `id`,
+                                                            if(_change_type = 'delete', null, `name`) as `name`,
+                                                            if(_change_type = 'delete', null, `amount`) as `amount`,
+                                                            if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                                            if(_change_type = 'delete', null, `at`) as `at`,
+                                                            _change_sequence,
+                                                            _change_time,
+                                                            _change_batch,
+                                                            _change_type = 'delete' as _deleted,
+                                                            _row_id,
+                                                            _change_transaction,
+                                                            _change_type = 'insert' as _change_is_insert,
+                                                            _change_undone_in
+                                                        ),
+                                                        if(_change_type = 'insert' and _row_id is not null and _change_transaction is not null, null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
+                                                    ) as certain,
+                                                    max_by(
+                                                        struct(
+                                                            `id`,
+                                                            if(_change_type = 'delete', null, `name`) as `name`,
+                                                            if(_change_type = 'delete', null, `amount`) as `amount`,
+                                                            if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                                            if(_change_type = 'delete', null, `at`) as `at`,
+                                                            _change_sequence,
+                                                            _change_time,
+                                                            _change_batch,
+                                                            _change_type = 'delete' as _deleted,
+                                                            _row_id,
+                                                            _change_transaction,
+                                                            _change_type = 'insert' as _change_is_insert,
+                                                            _change_undone_in
+                                                        ),
+                                                        if(_change_type = 'delete' or _change_type = 'insert' and _row_id is not null and _change_transaction is not null, null, struct(_change_sequence, _change_transaction is not null, -_change_batch))
+                                                    ) as written,
+                                                    collect_list(if(
+                                                        _change_type = 'insert' and _row_id is not null and _change_transaction is not null,
+                                                        struct(
+                                                            `id`,
+                                                            if(_change_type = 'delete', null, `name`) as `name`,
+                                                            if(_change_type = 'delete', null, `amount`) as `amount`,
+                                                            if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                                            if(_change_type = 'delete', null, `at`) as `at`,
+                                                            _change_sequence,
+                                                            _change_time,
+                                                            _change_batch,
+                                                            _change_type = 'delete' as _deleted,
+                                                            _row_id,
+                                                            _change_transaction,
+                                                            _change_type = 'insert' as _change_is_insert,
+                                                            _change_undone_in
+                                                        ),
+                                                        null
+                                                    )) as inserts,
+                                                    collect_set(if(
+                                                        _change_type = 'delete',
+                                                        struct(_change_transaction as transaction, _row_id as address, _change_sequence as sequence, _change_time as time, _change_batch as batch),
+                                                        null
+                                                    )) as deletes,
+                                                    count(*) as records,
+                                                    collect_set(_change_sequence) as sequences
+                                                from (
+                                                    select
+                                                        record.*,
+                                                        array_min(transform(filter(undone.deletes, change -> change.sequence > record._change_sequence), change -> change.batch)) as _change_undone_in
+                                                    from (
+                                                        select `id`, `name`, `amount`, `ratio`, `at`, _change_type, _change_sequence, _change_time, _change_batch, _row_id, _change_transaction
+                                                        from (select * from reconcile_touched_04eccc2d616f where _change_side = 'before')
+                                                        where _change_error is null and `id` is not null
+                                                    ) as record
+                                                    left join (
+                                                        select _row_id, _change_transaction, collect_set(struct(_change_sequence as sequence, _change_batch as batch)) as deletes
+                                                        from (
+                                                            select _row_id, _change_transaction, _change_sequence, _change_batch
+                                                            from reconcile_recent_04eccc2d616f
+                                                            where (_change_error is null and `id` is null) and _change_transaction is not null
+                                                        )
+                                                        group by _row_id, _change_transaction
+                                                    ) as undone
+                                                        on record._row_id = undone._row_id and record._change_transaction = undone._change_transaction and record._change_type = 'insert'
+                                                )
+                                                group by `id`
+                                            )
+                                        )
+                                    )
+                                )
+                            )
+                        )
+                    )
+                ) as base
+                where
+                    not _deleted
+                    and not exists (
+                        select 1
+                        from (
+                    select _row_id, _change_sequence
+                    from reconcile_recent_04eccc2d616f
+                    where (_change_error is null and `id` is null)
+                ) as keyless
+                        where keyless._row_id = base._row_id and keyless._change_sequence > base._change_sequence
+                    )
+            )
+            where to_json(named_struct('id', cast(`id` as string))) in (select key from `global_temp`.`keys_that_differ`)
+        ) as model_rows
+        full outer join (
+            select
+                `id`,
+                `name`,
+                `amount`,
+                `ratio`,
+                `at`,
+                xxhash64(`id` is null, `id`, `name` is null, `name`, `amount` is null, `amount`, `ratio` is null, cast(`ratio` as string), `at` is null, `at`) as _change_hash,
+                row_number() over (
+                    partition by `id`
+                    order by `id`, `name`, `amount`, `ratio`, `at`
+                ) as _change_copy
+            from `global_temp`.`rows_of_the_source`
+            where to_json(named_struct('id', cast(`id` as string))) in (select key from `global_temp`.`keys_that_differ`)
+        ) as source_rows
+            on model_rows.`id` <=> source_rows.`id` and model_rows._change_copy = source_rows._change_copy
+        left join (
+            select
+                `id`,
+                bool_or(is_uncertain) as is_uncertain,
+                sum(quarantined) as quarantined,
+                bool_or(is_pending) as is_pending,
+                flatten(collect_list(versions)) as versions
+            from (
+                select `id`, is_uncertain, quarantined, false as is_pending, cast(null as array<struct<_deleted: boolean, `id`: bigint, `name`: string, `amount`: decimal(12,2), `ratio`: double, `at`: timestamp>>) as versions
+                from (
+                    select `id`, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
+                    from reconcile_recent_04eccc2d616f
+                    where `id` is not null
+                    group by `id`
+                )
+                union all
+                select `id`, false, 0, false, array(struct(_change_type = 'delete' as _deleted, `id`, `name`, `amount`, `ratio`, `at`))
+                from reconcile_touched_04eccc2d616f as change
+                where _change_side = 'uncertain' and _change_error is null
+                    and not exists (
+                        select 1
+                        from (
+                            select _row_id, _change_sequence
+                            from reconcile_recent_04eccc2d616f
+                            where (_change_error is null and `id` is null)
+                        ) as row_delete
+                        where row_delete._row_id = change._row_id and row_delete._change_sequence > change._change_sequence
+                    )
+            )
+            group by `id`
+        ) as doubts
+            on doubts.`id` = coalesce(model_rows.`id`, source_rows.`id`)
+    )
+)
+group by verdict, if(verdict = 'match', null, copy), if(verdict = 'match', null, to_json(named_struct('id', cast(`id` as string)))), if(verdict = 'match', null, `id`)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_verdicts_04eccc2d616f' is not null;
+
+select
+    coalesce(sum(rows), 0) as compared,
+    coalesce(sum(if(verdict = 'match', rows, 0)), 0) as matched,
+    coalesce(sum(if(verdict = 'confirmed', rows, 0)), 0) as confirmed,
+    coalesce(sum(if(verdict = 'in_flight', rows, 0)), 0) as in_flight,
+    coalesce(sum(if(verdict = 'unprovable', rows, 0)), 0) as unprovable,
+    coalesce(sum(if(difference = 'missing', rows, 0)), 0) as missing,
+    coalesce(sum(if(difference = 'unexpected', rows, 0)), 0) as unexpected,
+    coalesce(sum(if(difference = 'different', rows, 0)), 0) as different,
+    cast(coalesce(sum(model_digest), 0) as string) as model_digest,
+    cast(coalesce(sum(source_digest), 0) as string) as source_digest,
+    to_json(cast(map() as map<string, bigint>)) as tolerated
+from reconcile_verdicts_04eccc2d616f

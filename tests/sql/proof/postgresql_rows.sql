@@ -1,0 +1,343 @@
+set spark.sql.constraintPropagation.enabled = false;
+
+set spark.sql.legacy.storeAnalyzedPlanForView = true;
+
+set spark.sql.autoBroadcastJoinThreshold = -1;
+
+set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m;
+
+show tblproperties `lake`.`shop_changes`;
+
+drop view if exists reconcile_verdicts_04eccc2d616f;
+
+drop view if exists reconcile_touched_04eccc2d616f;
+
+drop view if exists reconcile_recent_04eccc2d616f;
+
+describe history `demo`.`orders__base` limit 1;
+
+select max(_change_batch) from `demo`.`orders__base` version as of 7;
+
+select
+    coalesce(max(batch), 0) as last,
+    min(if(appended_at >= to_timestamp('2026-11-22T10:00:00Z') - interval '1 hour', batch, null)) as first,
+    min(if(appended_at >= current_timestamp() - interval '10 minutes', batch, null)) as recent
+from `lake`.`shop_changes`;
+
+select object, max(last_batch) as batch
+from `demo`.`reconcile_ledger`
+where relation = 'lake.shop_changes' and kind = 'purge'
+group by object;
+
+show tblproperties `lake`.`shop_changes`;
+
+select
+    current_timestamp() >= to_timestamp('2026-11-22T10:00:00Z') + interval '10 minutes' as has_passed,
+    (
+        select count_if(coalesce(_change_happened_at <= to_timestamp('2026-11-22T10:00:00Z'), true))
+        from `demo`.`orders__changes`
+        lateral view explode(array(_change_time)) as _change_happened_at
+        where _change_batch between 3 and 3
+    ) as late;
+
+cache table reconcile_recent_04eccc2d616f as
+select *
+from (
+select `id`, _change_sequence, _change_error, _change_side
+from (
+    select
+        `id`,
+        `name`,
+        `amount`,
+        `ratio`,
+        `at`,
+        _change_type,
+        _change_sequence,
+        _change_id,
+        _change_time,
+        _change_batch,
+        _change_side,
+        _change_complaint as _change_error,
+        if(_change_complaint is null, null, to_json(struct(*))) as _change_record,
+        cast(null as string) as _change_origin
+    from (
+        select
+            *,
+            nullif(concat_ws(
+                '; ',
+                _change_error,
+                if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
+                if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+            ), '') as _change_complaint
+        from (
+    select *, case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-22T10:00:00Z'), (case
+        when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+        when 0 + try_cast(_change_transaction as bigint) < -2147483618 then 4294967296 + try_cast(_change_transaction as bigint)
+        else 0 + try_cast(_change_transaction as bigint)
+    end < 20 or (case
+        when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+        when 0 + try_cast(_change_transaction as bigint) < -2147483618 then 4294967296 + try_cast(_change_transaction as bigint)
+        else 0 + try_cast(_change_transaction as bigint)
+    end < 30 and case
+        when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+        when 0 + try_cast(_change_transaction as bigint) < -2147483618 then 4294967296 + try_cast(_change_transaction as bigint)
+        else 0 + try_cast(_change_transaction as bigint)
+    end not in (25)))) then 'before' when not split_part(_change_place, '/', 2) = '0' and not (case
+        when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+        when 0 + try_cast(_change_transaction as bigint) < -2147483618 then 4294967296 + try_cast(_change_transaction as bigint)
+        else 0 + try_cast(_change_transaction as bigint)
+    end < 20 or (case
+        when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+        when 0 + try_cast(_change_transaction as bigint) < -2147483618 then 4294967296 + try_cast(_change_transaction as bigint)
+        else 0 + try_cast(_change_transaction as bigint)
+    end < 30 and case
+        when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+        when 0 + try_cast(_change_transaction as bigint) < -2147483618 then 4294967296 + try_cast(_change_transaction as bigint)
+        else 0 + try_cast(_change_transaction as bigint)
+    end not in (25))) then 'after' else 'uncertain' end as _change_side
+            from `demo`.`orders__changes`
+            lateral view explode(array(_change_sequence)) as _change_place
+            where _change_batch between 1 and 3
+        )
+        where _change_batch between 1 and 3
+    )
+)
+where _change_side <> 'before' or _change_batch > 0 or _change_error is not null
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_recent_04eccc2d616f' is not null;
+
+select
+    count(distinct if(`id` is not null, struct(`id`), null)) as touched,
+    count_if(_change_error is not null and not (`id` is not null)) as unreadable
+from reconcile_recent_04eccc2d616f;
+
+cache table reconcile_touched_04eccc2d616f as
+select *
+from (
+select /*+ broadcast(touched) */ change.*
+from (
+    select
+        `id`,
+        `name`,
+        `amount`,
+        `ratio`,
+        `at`,
+        _change_type,
+        _change_sequence,
+        _change_id,
+        _change_time,
+        _change_batch,
+        _change_side,
+        _change_complaint as _change_error,
+        if(_change_complaint is null, null, to_json(struct(*))) as _change_record,
+        cast(null as string) as _change_origin
+    from (
+        select
+            *,
+            nullif(concat_ws(
+                '; ',
+                _change_error,
+                if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
+                if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+            ), '') as _change_complaint
+        from (
+    select *, case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-22T10:00:00Z'), (case
+        when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+        when 0 + try_cast(_change_transaction as bigint) < -2147483618 then 4294967296 + try_cast(_change_transaction as bigint)
+        else 0 + try_cast(_change_transaction as bigint)
+    end < 20 or (case
+        when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+        when 0 + try_cast(_change_transaction as bigint) < -2147483618 then 4294967296 + try_cast(_change_transaction as bigint)
+        else 0 + try_cast(_change_transaction as bigint)
+    end < 30 and case
+        when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+        when 0 + try_cast(_change_transaction as bigint) < -2147483618 then 4294967296 + try_cast(_change_transaction as bigint)
+        else 0 + try_cast(_change_transaction as bigint)
+    end not in (25)))) then 'before' when not split_part(_change_place, '/', 2) = '0' and not (case
+        when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+        when 0 + try_cast(_change_transaction as bigint) < -2147483618 then 4294967296 + try_cast(_change_transaction as bigint)
+        else 0 + try_cast(_change_transaction as bigint)
+    end < 20 or (case
+        when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+        when 0 + try_cast(_change_transaction as bigint) < -2147483618 then 4294967296 + try_cast(_change_transaction as bigint)
+        else 0 + try_cast(_change_transaction as bigint)
+    end < 30 and case
+        when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+        when 0 + try_cast(_change_transaction as bigint) < -2147483618 then 4294967296 + try_cast(_change_transaction as bigint)
+        else 0 + try_cast(_change_transaction as bigint)
+    end not in (25))) then 'after' else 'uncertain' end as _change_side
+            from `demo`.`orders__changes`
+            lateral view explode(array(_change_sequence)) as _change_place
+            where _change_batch between 1 and 3
+        )
+        where _change_batch between 1 and 3
+    )
+) as change
+left semi join reconcile_recent_04eccc2d616f as touched
+    on touched.`id` = change.`id`
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_touched_04eccc2d616f' is not null;
+
+select count(*) from `demo`.`orders__quarantine`;
+
+select object, max(last_batch) as batch
+from `demo`.`reconcile_ledger`
+where relation = 'lake.shop_changes' and kind = 'purge'
+group by object;
+
+show tblproperties `lake`.`shop_changes`;
+
+select finding, count(*) as ranges
+from (
+    with models as (
+        select *
+        from values
+            ('demo.orders', 0)
+            as models (relation, purged)
+    ),
+
+    account as (
+        select
+            *,
+            row_number() over (partition by relation order by struct(coalesce(entry, 0) as entry, recorded_at), first_batch) as place,
+            coalesce(
+                max(last_batch) over (partition by relation order by struct(coalesce(entry, 0) as entry, recorded_at), first_batch rows between unbounded preceding and 1 preceding), 0
+            ) as before,
+            min(first_batch) over (partition by relation order by struct(coalesce(entry, 0) as entry, recorded_at), first_batch rows between 1 following and unbounded following) as replayed_from
+        from (
+            select *, max(if(kind = 'rebuild', struct(coalesce(entry, 0) as entry, recorded_at), null)) over (partition by relation) as rebuilt
+            from `demo`.`reconcile_ledger`
+            inner join models using (relation)
+        )
+        -- what was before the last rebuild is no part of the table
+        where rebuilt is null or struct(coalesce(entry, 0) as entry, recorded_at) >= rebuilt
+    ),
+
+    staged as (
+        select 'demo.orders' as relation, batch, count(*) as records
+        from `lake`.`shop_changes`
+        where object = 'shop.orders'
+        group by batch
+    ),
+
+    recounted as (
+        select account.relation, account.place, coalesce(sum(staged.records), 0) as staged
+        from account
+        left join staged on staged.relation = account.relation and staged.batch between account.first_batch and account.last_batch
+        group by account.relation, account.place
+    ),
+
+    in_quarantine as (
+        select 'demo.orders' as relation, _change_batch as batch, count(*) as records
+        from `demo`.`orders__quarantine`
+        group by _change_batch
+    ),
+
+    kept as (
+        select account.relation, account.place, coalesce(sum(in_quarantine.records), 0) as kept
+        from account
+        left join in_quarantine on in_quarantine.relation = account.relation and in_quarantine.batch between account.first_batch and account.last_batch
+        group by account.relation, account.place
+    ),
+
+    judged as (
+        select
+            account.*,
+            nullif(concat_ws(
+                '; ',
+                if(delivered <> applied - if(kind = 'snapshot', deleted, 0) + superseded + duplicate + quarantined + pending, 'the classes do not add up to delivered', null),
+                if(applied <> inserted + updated + deleted + tombstoned, 'the effects do not add up to applied', null),
+                if(kind <> 'snapshot' and delivered <> staged and (delivered < staged or first_batch > purged), 'staging has a different number of records', null),
+                -- a later range has replaced the records of its batches
+                if(quarantined <> kept.kept and coalesce(replayed_from > last_batch, true), 'the quarantine has a different number of records', null),
+                if(first_batch > if(kind = 'rebuild', greatest(before, purged), before) + 1, 'the ledger has a gap of batches before this range', null)
+            ), '') as finding
+        from account
+        inner join recounted using (relation, place)
+        inner join kept using (relation, place)
+    ),
+
+    -- batches that were applied without a row of the ledger, and records whose batch number is missing or less than 1, which
+    -- no range can contain
+    unaccounted as (
+        select
+            relation,
+            batch,
+            records,
+            if(coalesce(batch, 0) < 1, 'staging holds records without the number of an append, which no run reads', 'the base table has this batch, but the ledger does not') as finding
+        from staged
+        inner join models using (relation)
+        inner join (
+            select 'demo.orders' as relation, max(_change_batch) as last_batch
+            from `demo`.`orders__base`
+        ) using (relation)
+        where
+            (coalesce(batch, 0) < 1 or batch <= last_batch and batch > purged)
+            and not exists (
+                select 1
+                from account
+                where staged.relation = account.relation and staged.batch between account.first_batch and account.last_batch
+            )
+    )
+
+    select relation, kind, first_batch, last_batch, delivered, applied, superseded, duplicate, quarantined, pending, recorded_at, finding
+    from judged
+    where finding is not null
+    union all
+    select relation, null, batch, batch, records, null, null, null, null, null, null, finding
+    from unaccounted
+)
+group by finding;
+
+select min(first_batch) as first_batch, max(last_batch) as last_batch
+from `demo`.`reconcile_ledger`
+where relation = 'demo.orders' and kind not in ('purge', 'snapshot');
+
+select
+    `id`,
+    `name`,
+    `amount`,
+    `ratio`,
+    `at`
+from (
+    select /*+ broadcast(touched) */ `id`, `name`, `amount`, `ratio`, `at`, _change_sequence, _deleted
+    from `demo`.`orders__base` version as of 7 as known
+    left anti join (
+        select `id`, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
+        from reconcile_recent_04eccc2d616f
+        where `id` is not null
+        group by `id`
+    ) as touched
+        on touched.`id` = known.`id`
+    union all
+    select `id`, `name`, `amount`, `ratio`, `at`, _change_sequence, _deleted
+    from (
+        select newest.*, records as _change_records, sequences as _change_sequences
+        from (
+            select
+                max_by(
+                    struct(
+                        `id`,
+                        if(_change_type = 'delete', null, `name`) as `name`,
+                        if(_change_type = 'delete', null, `amount`) as `amount`,
+                        if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                        if(_change_type = 'delete', null, `at`) as `at`,
+                        _change_sequence,
+                        _change_time,
+                        _change_batch,
+                        _change_type = 'delete' as _deleted
+                    ),
+                    struct(_change_sequence, -_change_batch)
+                ) as newest,
+                count(*) as records,
+                collect_set(_change_sequence) as sequences
+            from (select * from reconcile_touched_04eccc2d616f where _change_side = 'before')
+            where _change_error is null
+            group by `id`
+        )
+    )
+)
+where
+    not _deleted

@@ -1,0 +1,195 @@
+"""The course of a proof: one model that fails leaves the others, rows in flight are waited for, and a proof again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+import yaml
+from proven_models import proof, proven
+from reconcile_jobs.process.clock import Clock
+from reconcile_jobs.process.errors import DataError, Fault, JobError
+from reconcile_jobs.proofs import proving, replay
+from reconcile_jobs.proofs.certificate import document_of
+from reconcile_jobs.proofs.comparison import Bucket
+from reconcile_jobs.proofs.project_side import as_yaml
+from reconcile_jobs.proofs.proving import Asked, Requests
+from reconcile_jobs.proofs.replay import replayed
+from reconcile_jobs.proofs.verdicts import Proven
+
+
+class Project:
+    """Answers by the model's name; what is an error is raised for all that were asked with it."""
+
+    def __init__(self, answers: Mapping[str, Any]) -> None:
+        self.answers, self.asked = answers, list[tuple[str, list[str]]]()
+
+    def ask(self, question: str, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        names = [request["unique_id"].split(".")[-1] for request in requests]
+        self.asked.append((question, names))
+        for name in names:
+            if isinstance(self.answers[name], JobError):
+                raise self.answers[name]
+        return [self.answers[name] for name in names]
+
+    def models(self, selected: Sequence[str]) -> list[str]:
+        return [f"model.shop.{name}" for name in selected]
+
+
+class Stopped(Clock):
+    """A clock that stands still but for what is waited for."""
+
+    def __init__(self, now: str) -> None:
+        self.time = proving.asked_moment("now", now)
+        self.waited: list[float] = []
+
+    def now(self) -> int:
+        return self.time
+
+    def wait(self, event: Event, seconds: float) -> bool:
+        self.waited.append(seconds)
+        self.time += int(seconds * 1e9)
+        return event.is_set()
+
+
+def of(results: list[Proven], **asked: Any) -> Requests:
+    made = proof(results).requests
+    return Requests(made.kind, made.cut, Asked(["x"], **asked))
+
+
+def test_a_model_that_fails_leaves_the_others():
+    results = [proven("a"), proven("b"), proven("c")]
+    answers = {
+        "a": {"complaints": [], "sql": "select a"},
+        "b": DataError("b is broken."),
+        "c": {"complaints": ["c has no position"]},
+    }
+    project = Project(answers)
+    proving._ask_rows(project, of(results), results)
+    assert project.asked == [("rows", ["a", "b", "c"]), ("rows", ["a"]), ("rows", ["b"]), ("rows", ["c"])]
+    assert [result.reasons for result in results] == [[], ["b is broken."], ["c has no position"]]
+    assert results[0].sides["sql"] == "select a"
+
+
+def test_a_request_has_what_the_test_of_parity_declares():
+    result = proven("a")
+    request = of([result], values=True).of(result, more=1)
+    assert request["allowance"] == "10 minutes" and of([result], allowance="1 hour").of(result)["allowance"] == "1 hour"
+    assert request["position"] == {
+        "kind": "pg_snapshot", "value": "18642:18650:", "taken_at": "2026-11-24 10:02:11.5+00",
+    }  # fmt: skip
+    assert (request["store_values"], request["more"], request["tolerances"]) == (True, 1, {"a": [{"round": 2}]})
+    json.dumps(request)
+
+
+@pytest.fixture
+def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Notes for which models verdicts were given, and leaves nothing in flight."""
+    given: list[list[str]] = []
+
+    def give(spark: Any, project: Any, requests: Any, results: Sequence[Proven], clock: Any) -> None:
+        given.append([result.plan.name for result in results])
+        for result in results:
+            result.counts = {"confirmed": 1, "in_flight": 0}
+
+    monkeypatch.setattr(proving, "_give_verdicts", give)
+    return given
+
+
+def in_flight(name: str, is_complete: bool = False) -> Proven:
+    result = proven(name, delivered={"is_complete": is_complete, "reason": None})
+    result.counts["in_flight"] = 2
+    return result
+
+
+def test_rows_in_flight_are_decided_when_the_allowance_has_passed(verdicts: list[list[str]]):
+    late, close, decided = in_flight("late"), in_flight("close", is_complete=True), proven("decided")
+    clock, said = Stopped("2026-11-24 10:05:11.5+00"), list[str]()
+    project = Project({"late": {"complaints": [], "delivered": {"is_complete": True, "reason": None}}})
+    results = [late, close, decided]
+    proving._wait(None, project, of(results), results, said.append, clock, Event())  # type: ignore[arg-type]
+    # Ten minutes after the position, and a second for the tables' own clock.
+    assert clock.waited == [421.0] and "waiting until 10:12:11 UTC" in said[0] and said[0].startswith("2 rows differ")
+    assert project.asked == [("rows", ["late"])] and verdicts == [["late"]]
+    assert late.state == "different" and close.state == "in flight" and late.sides["versions"] == {
+        "model": 7, "source": None,
+    }  # fmt: skip
+
+
+def test_nothing_is_waited_for_where_nothing_may_still_come(verdicts: list[list[str]]):
+    clock = Stopped("2026-11-24 10:05:11+00")
+    results = [in_flight("close", is_complete=True), proven("decided")]
+    proving._wait(None, Project({}), of(results), results, print, clock, Event())  # type: ignore[arg-type]
+    assert clock.waited == [] and verdicts == []
+
+
+def test_a_wait_that_is_stopped_says_so(verdicts: list[list[str]]):
+    stop = Event()
+    stop.set()
+    late = in_flight("late")
+    with pytest.raises(Fault, match="run the same command again"):
+        proving._wait(None, Project({}), of([late]), [late], lambda text: None, Stopped("2026-11-24 10:05:11+00"), stop)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name", ["plain", "caf\u00e9", "\U0001f600", "a\u2028b\x85c\ufeffd", "'\"\\ {{ x }}: #", "\x7f\x00"]
+)
+def test_dbt_reads_names_as_they_are(name: str):
+    assert yaml.safe_load(as_yaml({"requests": [{"key": [name]}]})) == {"requests": [{"key": [name]}]}
+
+
+# --- a proof again ----------------------------------------------------------------------------------------------------
+
+
+class Side:
+    """What the sums are now."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self.bucket = bucket
+
+    def buckets(self, digits: int, within: Sequence[str]) -> dict[str, Bucket]:
+        return {"000": self.bucket}
+
+
+def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any, now: Bucket) -> tuple[str, str, Project]:
+    monkeypatch.setattr(replay, "model_side", lambda spark, sql, fields, length: Side(now))
+    monkeypatch.setattr(replay.session, "settings", lambda spark, values: contextlib.nullcontext())
+    (tmp_path / "proof.json").write_text(json.dumps(document_of(proof([proven()]), "jdbc:x", ["prove.py"])))
+    project = Project({"orders": answer})
+    (result,) = replayed(lambda: None, project, tmp_path / "proof.json")  # type: ignore[arg-type,return-value]
+    return result.state, result.reason, project
+
+
+RECORDED = Bucket(12, 3, 2**70)
+SAME: dict[str, Any] = {"complaints": [], "sql": "", "columns": [{"name": "orders", "type": "bigint"}]}
+
+
+def test_the_same_sums_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    state, reason, project = again(tmp_path, monkeypatch, SAME, RECORDED)
+    assert (state, reason, project.asked) == ("same", "", [("rows", ["orders"])])
+
+
+@pytest.mark.parametrize("now", [Bucket(11, 3, 2**70), Bucket(12, 4, 2**70), Bucket(12, 3, 2**70 + 1), Bucket()])
+def test_one_other_sum_is_different(now: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    state, reason, _ = again(tmp_path, monkeypatch, SAME, now)
+    assert state == "different" and f"recorded were 12 with 3:{2**70}" in reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (DataError("The version is gone."), "The version is gone."),
+        ({"complaints": ["the column x is gone"]}, "the column x is gone"),
+        (
+            {**SAME, "columns": [{"name": "orders", "type": "string"}]},
+            "the column orders is string now, and was bigint",
+        ),
+    ],
+)
+def test_what_cannot_be_recomputed_says_why(answer: Any, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert again(tmp_path, monkeypatch, answer, RECORDED)[:2] == ("not recomputed", why)
