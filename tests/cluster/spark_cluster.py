@@ -28,16 +28,19 @@ class Cluster:
     """Started on entry, with a metastore in PostgreSQL; everything that it writes lies under `root`.
 
     Every application gets one core of a worker, the Thrift server `thrift_cores`. `more`: of the environment.
+    Not `shared`: a master and workers alone, and an embedded metastore below `root` for the one that submits a job.
     """
 
     workers = 2
 
-    def __init__(self, root: Path, thrift_cores: int = 1, more: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, root: Path, thrift_cores: int = 1, more: Mapping[str, str] | None = None, shared: bool = True
+    ) -> None:
         self.thrift_cores, self.more = thrift_cores, dict(more or {})
         self.root, self.warehouse, self.logs = root, root / "warehouse", root / "logs"
         self.logs.mkdir(parents=True)
         self.warehouse.mkdir()
-        self.postgres = Postgres()
+        self.postgres = Postgres() if shared else None
         self.master, self.thrift = f"spark://127.0.0.1:{free_port()}", free_port()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._applications: list[str] = []
@@ -45,13 +48,16 @@ class Cluster:
 
     def __enter__(self) -> Cluster:
         try:
-            self.submit("metastore", [], PACKAGE / "ingestion" / "metastore.py", master="local[1]").wait(SECONDS)
+            if self.postgres:
+                self.submit("metastore", [], PACKAGE / "ingestion" / "metastore.py", master="local[1]").wait(SECONDS)
             port = self.master.rpartition(":")[2]
             listening = ["--host", "127.0.0.1", "--webui-port", "0"]
             self._start("master", ["spark-class", f"{_DEPLOY}.master.Master", *listening, "--port", port])
             wait_for("the master", lambda: listens(int(port)))
             for number in range(self.workers):
                 self.start_worker(number)
+            if not self.postgres:
+                return self
             # The table format's jars come from its configuration, as everywhere.
             thrift = ["--hiveconf", f"hive.server2.thrift.port={self.thrift}"]
             thrift += ["--hiveconf", "hive.server2.thrift.bind.host=127.0.0.1"]
@@ -70,8 +76,9 @@ class Cluster:
     @property
     def environment(self) -> dict[str, str]:
         """What a user's processes have in theirs."""
-        environment = os.environ | self.postgres.environment | {
-            "SPARK_CONF_DIR": str(SHARED[file_format()]),
+        configurations = SHARED if self.postgres else CONFIGURATIONS
+        environment = os.environ | (self.postgres.environment if self.postgres else {}) | {
+            "SPARK_CONF_DIR": str(configurations[file_format()]),
             "RECONCILE_WAREHOUSE": str(self.warehouse),
             "PYSPARK_PYTHON": sys.executable,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -136,7 +143,8 @@ class Cluster:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        self.postgres.stop()
+        if self.postgres:
+            self.postgres.stop()
 
     def _start(
         self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None
