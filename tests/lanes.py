@@ -83,8 +83,6 @@ LANES = {
 _ROW = re.compile(
     r"^\| `(?P<lane>lane-[\w.-]+)` \|.* \| (?P<result>[^|]*) \| (?P<commit>[^|]*) \| (?P<date>\S+) \|$", re.M
 )
-    r"^\| `(?P<lane>lane-[\w.-]+)` \|.* \| (?P<result>[^|]*) \| (?P<commit>[^|]*) \| (?P<date>\S+) \|$", re.M
-)
 
 
 class Failed(Exception):
