@@ -4,7 +4,7 @@ python tests/lanes.py                          the lanes, and when each passed l
 python tests/lanes.py lane-3.12-spark-4.0      make its environment and run it; docs/operations/versions.md has its row
                                                afterwards
 python tests/lanes.py lanes                    all, one after the other
-python tests/lanes.py --only render LANE       one step, which writes no row
+python tests/lanes.py --only render LANE       one step; the row is written when all steps have passed on one commit
 python tests/lanes.py --in-turn                the lane whose turn it is, by the number of the commit: for CI
 
 A lane runs the render tests, the lifecycle of all models by dbt on tables of its format, and one append on a cluster
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -162,13 +163,39 @@ def run(lane: Lane, only: str | None, is_noted: bool = True) -> None:
     at = make(lane)
     told = versions(lane, at)
     print(f"{lane.name}: " + ", ".join(f"{w} {v}" for w, v in zip(_COLUMNS, told, strict=True)), flush=True)
-    said, started = [], time.monotonic()
+    passed, started = Passed(at / f"{lane.name}.json", commit()), time.monotonic()
     for step, words in lane.steps.items():
         if only in (None, step):
-            said.append(f"{step} {_pytest(lane, at, step, words)}")
-    print(f"{lane.name}: {'; '.join(said)}; {time.monotonic() - started:.0f} s", flush=True)
-    if only is None and is_noted:
-        note(lane, told, "; ".join(said))
+            said = _pytest(lane, at, step, words)
+            passed.add(step, said)
+            print(f"{lane.name}: {step} {said}; {time.monotonic() - started:.0f} s", flush=True)
+    steps = passed.steps()
+    if steps.keys() == lane.steps.keys() and is_noted:
+        note(lane, told, "; ".join(f"{step} {steps[step]}" for step in lane.steps), passed.commit)
+
+
+@dataclass(frozen=True)
+class Passed:
+    """The steps of a lane that have passed on a commit, which may be run one by one."""
+
+    file: Path
+    commit: str
+
+    def steps(self) -> dict[str, str]:
+        """Return what each step said; none of another commit counts."""
+        known = json.loads(self.file.read_text()) if self.file.exists() else {}
+        return known["steps"] if known.get("commit") == self.commit else {}
+
+    def add(self, step: str, said: str) -> None:
+        """Write down a step that passed."""
+        self.file.write_text(json.dumps({"commit": self.commit, "steps": self.steps() | {step: said}}))
+
+
+def commit() -> str:
+    """Return the last commit that changed more than documents, and whether there are changes since."""
+    code = ["--", ".", ":!docs", ":!*.md"]
+    changed = _git("status", "--porcelain", "--untracked-files=no", *code)
+    return _git("log", "-1", "--format=%h", *code) + (" and changes" if changed else "")
 
 
 _COLUMNS = ("Python", "Spark", "tables", "dbt-core", "dbt-spark", "Java")
@@ -193,11 +220,9 @@ def last_results() -> dict[str, dict[str, str]]:
     return {row["lane"]: row.groupdict() for row in _ROW.finditer(RESULTS.read_text())}
 
 
-def note(lane: Lane, told: list[str], result: str) -> None:
+def note(lane: Lane, told: list[str], result: str, commit: str) -> None:
     """Write down a lane that passed: its row in docs/operations/versions.md."""
     text = RESULTS.read_text()
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{RESULTS.relative_to(ROOT)}")
-    commit = _git("rev-parse", "--short", "HEAD") + (" and changes" if changed else "")
     rows = {row["lane"]: row[0] for row in _ROW.finditer(text)}
     cells = [f"`{lane.name}`", *told, result, commit, f"{datetime.now(UTC):%Y-%m-%d}"]
     rows[lane.name] = f"| {' | '.join(cells)} |"
@@ -219,7 +244,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lane", nargs="?", choices=["lanes", *LANES])
     steps = list(next(iter(LANES.values())).steps)
-    parser.add_argument("--only", choices=["environment", *steps], help="one step, which writes no row")
+    parser.add_argument("--only", choices=["environment", *steps], help="make the environment, or run one step too")
     parser.add_argument("--in-turn", action="store_true", help="the lane whose turn it is; writes no row")
     asked = parser.parse_args()
     if asked.in_turn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tomllib
 from pathlib import Path
 
@@ -57,16 +56,21 @@ def test_a_lane_that_passed_gets_its_row_in_place_of_the_last(tmp_path: Path, mo
     page.parent.mkdir()
     head = "| lane | Python |\n" + lanes._RULE + "\n"
     page.write_text(f"# Versions\n\n{head}\nMore.\n")
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run(["git", *who, "commit", "-q", "--allow-empty", "-m", "a"], cwd=tmp_path, check=True)
-    monkeypatch.setattr(lanes, "ROOT", tmp_path)
     monkeypatch.setattr(lanes, "RESULTS", page)
     second = "lane-3.13-spark-4.2"
     for name, result in ((second, "render 1 passed"), (MAIN, "render 2 passed"), (MAIN, "render 3 passed")):
-        lanes.note(lanes.LANES[name], ["3.12.1", "4.0.1", "delta", "1.11", "1.11", "17"], result)
+        lanes.note(lanes.LANES[name], ["3.12.1", "4.0.1", "delta", "1.11", "1.11", "17"], result, "abc1234")
     text = page.read_text()
     assert text.startswith(f"# Versions\n\n{head}| `{MAIN}` | 3.12.1 |") and text.endswith("|\n\nMore.\n")
     rows = lanes.last_results()
     assert {name: row["result"] for name, row in rows.items()} == {MAIN: "render 3 passed", second: "render 1 passed"}
     assert text.count(MAIN) == 1
+
+
+def test_steps_that_passed_on_another_commit_do_not_count(tmp_path: Path):
+    file = tmp_path / "lane.json"
+    lanes.Passed(file, "a").add("render", "1 passed")
+    lanes.Passed(file, "b").add("cluster", "2 passed")
+    lanes.Passed(file, "b").add("lifecycle", "3 passed")
+    assert lanes.Passed(file, "b").steps() == {"cluster": "2 passed", "lifecycle": "3 passed"}
+    assert lanes.Passed(file, "a").steps() == {}
