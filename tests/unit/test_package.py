@@ -33,7 +33,7 @@ def test_every_folder_of_the_jobs_is_in_the_wheel():
 
 def test_executors_get_neither_spark_nor_dbt_nor_great_expectations():
     extras = PROJECT["project"]["optional-dependencies"]
-    assert names(PROJECT["project"]["dependencies"]) == {"pyarrow"}
+    assert names(PROJECT["project"]["dependencies"]) == {"pyarrow", "pandas"}
     for extra, package in {
         "datastream": "fastavro", "spanner": "google-cloud-spanner", "bigtable": "google-cloud-bigtable",
     }.items():  # fmt: skip
