@@ -131,8 +131,9 @@ def test_a_cluster_appends_with_the_wheel_and_its_extra_alone(cluster: Cluster, 
     assert any("append.py" in line for line in asked), "and so is the driver's"
     files = (cluster.root / "lakehouse").rglob("*.parquet")
     staged = [row for file in files if "changes" in file.parts for row in pyarrow.parquet.read_table(file).to_pylist()]
-    told = sorted(row["record"] for row in staged if row.get("object") == "SHOP.A")
-    assert sorted(map(json.dumps, map(json.loads, told))) == sorted(map(json.dumps, [*RECORDS, *RECORDS[:25]]))
+    # The column `object` is in the files of one version of Delta, and in the names of directories of another.
+    told = [json.dumps(json.loads(row["record"])) for row in staged]
+    assert sorted(told) == sorted(map(json.dumps, [*RECORDS, *RECORDS[:25]]))
 
 
 def said(cluster: Cluster) -> str:
