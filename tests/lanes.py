@@ -4,7 +4,8 @@ python tests/lanes.py                          the lanes, and when each passed l
 python tests/lanes.py lane-3.12-spark-4.0      make its environment and run it; docs/operations/versions.md has its row
                                                afterwards
 python tests/lanes.py lanes                    all, one after the other
-python tests/lanes.py --only render LANE       one step; the row is written when all steps have passed on one commit
+python tests/lanes.py --only render LANE       one step; the row says of the others whether they have passed on the
+                                               same commit
 python tests/lanes.py --in-turn                the lane whose turn it is, by the number of the commit: for CI
 
 A lane runs the render tests, the lifecycle of all models by dbt on tables of its format, and one append on a cluster
@@ -159,7 +160,7 @@ def versions(lane: Lane, at: Path) -> list[str]:
 
 
 def run(lane: Lane, only: str | None, is_noted: bool = True) -> None:
-    """Run the steps of a lane; one that passed all of them gets its row, if that is noted. Raises Failed."""
+    """Run the steps of a lane, and write down in its row those that passed, if that is noted. Raises Failed."""
     at = make(lane)
     told = versions(lane, at)
     print(f"{lane.name}: " + ", ".join(f"{w} {v}" for w, v in zip(_COLUMNS, told, strict=True)), flush=True)
@@ -170,8 +171,8 @@ def run(lane: Lane, only: str | None, is_noted: bool = True) -> None:
             passed.add(step, said)
             print(f"{lane.name}: {step} {said}; {time.monotonic() - started:.0f} s", flush=True)
     steps = passed.steps()
-    if steps.keys() == lane.steps.keys() and is_noted:
-        note(lane, told, "; ".join(f"{step} {steps[step]}" for step in lane.steps), passed.commit)
+    if steps and is_noted:
+        note(lane, told, "; ".join(f"{step} {steps.get(step, 'not run')}" for step in lane.steps), passed.commit)
 
 
 @dataclass(frozen=True)
@@ -216,12 +217,12 @@ def _pytest(lane: Lane, at: Path, step: str, words: list[str]) -> str:
 
 
 def last_results() -> dict[str, dict[str, str]]:
-    """Return what docs/operations/versions.md says of each lane that passed."""
+    """Return what docs/operations/versions.md says of each lane."""
     return {row["lane"]: row.groupdict() for row in _ROW.finditer(RESULTS.read_text())}
 
 
 def note(lane: Lane, told: list[str], result: str, commit: str) -> None:
-    """Write down a lane that passed: its row in docs/operations/versions.md."""
+    """Write down what passed in a lane: its row in docs/operations/versions.md."""
     text = RESULTS.read_text()
     rows = {row["lane"]: row[0] for row in _ROW.finditer(text)}
     cells = [f"`{lane.name}`", *told, result, commit, f"{datetime.now(UTC):%Y-%m-%d}"]
