@@ -1,11 +1,13 @@
 """Seconds to apply one batch of changes at random keys: current_state, dbt-spark's incremental merge, and the floor.
 
-The three take turns on the same batches, in one Spark session under the settings of conf/, or with --thrift through the
-Thrift server of a cluster on this machine, two workers with a core each: ratios are medians of pairs.
+The three take turns on the same batches, and so do tables of all sizes, in one Spark session under the settings of
+conf/, or with --thrift through the Thrift server of a cluster on this machine, two workers with a core each: ratios are
+medians of pairs, also that of our own time on one size of base table to that on another.
 The floor reads the batch, scans key and sequence of the base table and writes the batch as Parquet. Of the others, what
 is timed is what dbt times of a model, with all its bookkeeping.
 
-    python benchmarks/merge.py [--rows 1000000 10000000] [--changes 10000 100000] [--repeats 5]
+    python benchmarks/merge.py [--rows 1000000 10000000] [--changes 10000 100000]
+                               [--warm-up 3] [--repeats 5]
                                [--file-format iceberg [--buckets 8]] [--thrift]
 """
 
@@ -116,38 +118,73 @@ def megabytes_written(ask: Ask, table: str) -> float:
     return float(metrics.get("numTargetBytesAdded") or metrics.get("numOutputBytes") or 0) / 1e6
 
 
-def measure(ask: Ask, target: dict[str, Any] | None, base_rows: int, changes: int, repeats: int, buckets: int) -> None:
-    """Print one line of the table for one size of base and batch."""
-    schema = f"bench_{base_rows}_{changes}"
-    with tempfile.TemporaryDirectory() as directory:
-        project = Project(Path(directory) / "project", schema, target=target)
-        prepare(ask, project, schema, base_rows, buckets)
-        ours, theirs, floor = [], [], []
-        for repeat in range(repeats + 1):
-            batch = repeat + 2
-            keys = f"select distinct cast(rand({batch}) * {base_rows} as bigint) as id from range({changes})"
-            ask(f"insert into {schema}.changes by name {rows(keys, str(batch))}")
-            ours.append(seconds_of_dbt(project, "ours"))
-            # Ours sets it; dbt-spark's MERGE from a view of Iceberg's tables that is kept so Spark 4.1.1 cannot plan.
-            ask("set spark.sql.legacy.storeAnalyzedPlanForView = false")
-            theirs.append(seconds_of_dbt(project, "theirs"))
-            floor.append(seconds_of_floor(ask, schema, batch, f"{directory}/floor"))
-        written = [megabytes_written(ask, f"{schema}.{table}") for table in ("ours__base", "theirs")]
-        rows_of = f"(select id, struct({', '.join(VALUES)}) as row from {schema}.{{0}}) as {{0}}"
-        [(differ,)] = ask(
+class Race:
+    """Tables of one size, their batches of one size, and the seconds of the three sides."""
+
+    def __init__(
+        self, ask: Ask, target: dict[str, Any] | None, directory: Path, base_rows: int, changes: int, buckets: int
+    ) -> None:
+        self.ask, self.base_rows, self.changes = ask, base_rows, changes
+        self.schema = f"bench_{base_rows}_{changes}"
+        self.floor_directory = directory / f"{self.schema}_floor"
+        self.project = Project(directory / self.schema, self.schema, target=target)
+        prepare(ask, self.project, self.schema, base_rows, buckets)
+        self.batch = 1
+        self.seconds: dict[str, list[float]] = {"ours": [], "dbt-spark": [], "floor": []}
+
+    def round(self) -> None:
+        """Append a batch, and let each side have its turn."""
+        self.batch += 1
+        keys = f"select distinct cast(rand({self.batch}) * {self.base_rows} as bigint) as id from range({self.changes})"
+        self.ask(f"insert into {self.schema}.changes by name {rows(keys, str(self.batch))}")
+        self.seconds["ours"].append(seconds_of_dbt(self.project, "ours"))
+        # Ours sets it; dbt-spark's MERGE from a view of Iceberg's tables that is kept so Spark 4.1.1 cannot plan.
+        self.ask("set spark.sql.legacy.storeAnalyzedPlanForView = false")
+        self.seconds["dbt-spark"].append(seconds_of_dbt(self.project, "theirs"))
+        floor = seconds_of_floor(self.ask, self.schema, self.batch, str(self.floor_directory))
+        self.seconds["floor"].append(floor)
+
+    def report(self) -> None:
+        """Print one line of the table, and drop what was made."""
+        written = [megabytes_written(self.ask, f"{self.schema}.{table}") for table in ("ours__base", "theirs")]
+        rows_of = f"(select id, struct({', '.join(VALUES)}) as row from {self.schema}.{{0}}) as {{0}}"
+        [(differ,)] = self.ask(
             "select count_if(not ours.row <=> theirs.row) "
             f"from {rows_of.format('ours')} full join {rows_of.format('theirs')} using (id)"
         )
-    ask(f"drop schema {schema} cascade")
-    # The first round warms up.
-    medians = [statistics.median(side[1:]) for side in (ours, theirs, floor)]
-    pairs = [statistics.median(b / a for a, b in zip(ours[1:], side[1:], strict=True)) for side in (theirs, floor)]
-    sizes = f"{base_rows:>11,} {changes:>8,}"
-    seconds = "".join(f"{median:11.2f}" for median in medians)
-    print(
-        f"{sizes}{seconds}{pairs[0]:11.2f} x{1 / pairs[1]:9.2f} x{written[0]:11.2f}{written[1]:11.2f}{differ:>8}",
-        flush=True,
-    )
+        self.ask(f"drop schema {self.schema} cascade")
+        sizes = f"{self.base_rows:>11,} {self.changes:>8,}"
+        seconds = "".join(f"{statistics.median(side):11.2f}" for side in self.seconds.values())
+        ours, theirs, floor = self.seconds.values()
+        print(
+            f"{sizes}{seconds}{ratio(theirs, ours):11.2f} x{ratio(ours, floor):9.2f} x"
+            f"{written[0]:11.2f}{written[1]:11.2f}{differ:>8}",
+            flush=True,
+        )
+
+
+def ratio(one: list[float], other: list[float]) -> float:
+    """Return how many times the seconds of the other the one took: the median of pairs."""
+    return statistics.median(a / b for a, b in zip(one, other, strict=True))
+
+
+# What is wanted of 10,000 changes: of our time to dbt-spark's, of dbt-spark's to ours, and of ours to ours on a tenth.
+WANTED = {1_000_000: ("   (target 0.9)", "", ""), 10_000_000: ("", "   (target 4)", "   (target 1.6)")}
+
+
+def print_ratios(races: list[Race]) -> None:
+    """Print the ratios that have targets, and the same ones of other sizes."""
+    for race in races:
+        ours, theirs = race.seconds["ours"], race.seconds["dbt-spark"]
+        wanted = WANTED.get(race.base_rows, ("", "", "")) if race.changes == 10_000 else ("", "", "")
+        print(f"\n{race.changes:,} changes into {race.base_rows:,} rows")
+        print(f"  ours to dbt-spark's   {ratio(ours, theirs):.2f}{wanted[0]}")
+        print(f"  dbt-spark's to ours   {ratio(theirs, ours):.2f}{wanted[1]}")
+        for other in races:
+            if other.changes == race.changes and other.base_rows < race.base_rows:
+                times = ratio(ours, other.seconds["ours"])
+                is_tenth = other.base_rows * 10 == race.base_rows
+                print(f"  ours to ours on {other.base_rows:,} rows   {times:.2f}{wanted[2] if is_tenth else ''}")
 
 
 @contextlib.contextmanager
@@ -170,6 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000], help="rows of the base table")
     parser.add_argument("--changes", type=int, nargs="+", default=[10_000, 100_000], help="changes of a batch")
+    parser.add_argument("--warm-up", type=int, default=3, help="rounds that are not counted")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--file-format", choices=list(file_formats.CONFIGURATIONS), help="instead of SPARK_CONF_DIR")
     parser.add_argument("--buckets", type=int, default=0, help="buckets of our base table, with Iceberg")
@@ -181,15 +219,27 @@ def main() -> None:
         directory = opened.enter_context(tempfile.TemporaryDirectory())
         opened.enter_context(contextlib.chdir(directory))
         ask, target = opened.enter_context(through_thrift(Path(directory)) if arguments.thrift else in_a_session())
-        print(f"{'':20}{'seconds':^33}{'ratios':^24}{'MB written':^22}   rows")
+        races = [
+            Race(ask, target, Path(directory), base_rows, changes, arguments.buckets)
+            for base_rows in arguments.rows
+            for changes in arguments.changes
+        ]
+        for number in range(arguments.warm_up + arguments.repeats):
+            for race in races:
+                if number == arguments.warm_up:
+                    race.seconds = {side: [] for side in race.seconds}
+                race.round()
+                taken = ", ".join(f"{side} {seconds[-1]:.2f}" for side, seconds in race.seconds.items())
+                print(f"round {number + 1}, {race.base_rows:,} rows, {race.changes:,} changes: {taken}", flush=True)
+        print(f"\n{'':20}{'seconds':^33}{'ratios':^24}{'MB written':^22}   rows")
         print(
             f"{'base rows':>11} {'changes':>8}{'ours':>11}{'dbt-spark':>11}{'floor':>11}{'dbt-spark':>13}"
             f"{'to floor':>11}"
             f"{'ours':>11}{'dbt-spark':>11}{'differ':>8}"
         )
-        for base_rows in arguments.rows:
-            for changes in arguments.changes:
-                measure(ask, target, base_rows, changes, arguments.repeats, arguments.buckets)
+        for race in races:
+            race.report()
+        print_ratios(races)
 
 
 if __name__ == "__main__":

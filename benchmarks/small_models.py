@@ -60,16 +60,20 @@ def prepare(project: Project, models: int) -> None:
     (project.root / "macros" / "nothing.sql").write_text(NO_OP)
     types = ", ".join(f"{name}: {type_}" for name, type_ in COLUMNS.items())
     for number in range(models):
-        object_ = f"SHOP_T{number}"
-        project.model(
-            f"ours_{number}",
-            "{{ config(materialized='current_state', unique_key='ID', tags=['ours']) }}\n"
-            f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='{object_}') }}}}",
-            COLUMNS,
-        )
-        theirs = THEIRS.format(columns=", ".join(COLUMNS), types=types, object=object_)
+        our_model(project, number)
+        theirs = THEIRS.format(columns=", ".join(COLUMNS), types=types, object=f"SHOP_T{number}")
         project.model(f"theirs_{number}", theirs, COLUMNS)
         project.model(f"noop_{number}", "{{ config(materialized='nothing', tags=['noop']) }}\nselect 1 as ID", {})
+
+
+def our_model(project: Project, number: int) -> None:
+    """Write the model of a table, as a project with the package has it."""
+    project.model(
+        f"ours_{number}",
+        "{{ config(materialized='current_state', unique_key='ID', tags=['ours']) }}\n"
+        f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='SHOP_T{number}') }}}}",
+        COLUMNS,
+    )
 
 
 def records(batch: int, models: int, count: int) -> list[Staged]:
@@ -85,6 +89,7 @@ def records(batch: int, models: int, count: int) -> list[Staged]:
                 },
                 "UPDATE",
                 metadata={"scn": batch * 1_000_000 + n, "ssn": n},
+                object=f"SHOP_T{number}",
             ),
             f"SHOP_T{number}",
             batch,

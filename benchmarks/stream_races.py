@@ -58,6 +58,7 @@ def parser(description: str | None, records: int) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--records", type=int, default=records)
     made.add_argument("--repeats", type=int, default=3)
+    made.add_argument("--warm-up", type=int, default=3, help="rounds that are not counted")
     made.add_argument("--cores", type=int, nargs="+", default=[1, 2], help="of Spark's executor")
     made.add_argument("--without-spark", action="store_true", help="only the reader in one process")
     made.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
@@ -80,9 +81,9 @@ def run(race: Race) -> None:
     if options.without_spark:
         pairs = [
             (_seconds(race.our_reader, address), _seconds(race.bare_client, address))
-            for _ in range(options.repeats + 1)
+            for _ in range(options.warm_up + options.repeats)
         ]
-        _report("reader without Spark", options.records, pairs)
+        _report("reader without Spark", options.records, pairs[options.warm_up :])
     for cores in () if options.without_spark else options.cores:
         pairs = []
         with tempfile.TemporaryDirectory() as directory:
@@ -94,14 +95,14 @@ def run(race: Race) -> None:
                 cwd=directory,
             )
             assert spark.stdout and spark.stdin
-            for _ in range(options.repeats + 1):
+            for _ in range(options.warm_up + options.repeats):
                 records, ours = json.loads(spark.stdout.readline())
                 assert records == options.records, records
                 pairs.append((ours, _seconds(race.bare_client, address)))
                 spark.stdin.write("\n")
                 spark.stdin.flush()
             spark.wait(60)
-        _report(f"job, {cores} core{'s' * (cores > 1)}", options.records, pairs)
+        _report(f"job, {cores} core{'s' * (cores > 1)}", options.records, pairs[options.warm_up :])
     server.stdin.close()
     server.wait(10)
 
@@ -119,7 +120,7 @@ def _append(race: Race, address: str, cores: int) -> None:
 
     spark = SparkSession.builder.master(f"local[{cores}]").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    for number in range(race.options.repeats + 1):
+    for number in range(race.options.warm_up + race.options.repeats):
         began = time.monotonic()
         records = race.job(spark, address, number)
         print(json.dumps([records, time.monotonic() - began]), flush=True)
@@ -134,7 +135,6 @@ def _seconds(read: Callable[[str], int], address: str) -> float:
 
 def _report(name: str, records: int, pairs: list[tuple[float, float]]) -> None:
     """Print both rates, and the median ratio."""
-    kept = pairs[1:]
-    rates = [records / statistics.median(side) for side in zip(*kept, strict=True)]
-    ratio = statistics.median(bare / ours for ours, bare in kept)
+    rates = [records / statistics.median(side) for side in zip(*pairs, strict=True)]
+    ratio = statistics.median(bare / ours for ours, bare in pairs)
     print(f"{name:24}{rates[0]:12,.0f}{rates[1]:14,.0f}{ratio:9.2f}", flush=True)

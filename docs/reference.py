@@ -362,6 +362,7 @@ def _commands() -> str:
         ("generate", ["datastream", "spanner", "bigtable"]),
         ("parity", []),
         ("status", []),
+        ("report", []),
         ("maintain", []),
         ("metastore", []),
         ("run_dbt", []),

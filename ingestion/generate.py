@@ -14,6 +14,7 @@ from reconcile_jobs.process import session
 from reconcile_jobs.process.command_line import Parser
 from reconcile_jobs.process.console import Console
 from reconcile_jobs.process.errors import DataError, UsageError
+from reconcile_jobs.process.written_files import difference, write
 from reconcile_jobs.staging import TableName
 
 # What reads and writes a dbt project is imported when it is used, so that --help answers where there is no dbt.
@@ -258,7 +259,6 @@ def _source(url: str | None, properties_file: str | None, allowed: list[str]) ->
 
 def _finish(plan: Plan, project: Project, console: Console, given: Namespace) -> None:
     from reconcile_jobs.generation.plan import NOT_GENERATED
-    from reconcile_jobs.generation.written_files import difference, write
 
     check, diff = given.check, given.diff
     will = check or diff

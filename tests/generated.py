@@ -16,7 +16,7 @@ from reconcile_jobs.generation.project import Project
 from reconcile_jobs.generation.streams import DATASTREAM, Stream
 from reconcile_jobs.generation.tables import Answer, tables_of
 from reconcile_jobs.generation.witnesses import of_headers
-from reconcile_jobs.generation.written_files import write
+from reconcile_jobs.process.written_files import write
 
 STAGING = ("lake", "shop_changes")
 

@@ -199,8 +199,9 @@ class PlainProject:
         self.context = self._globals()
         self.macros = self._forms = Macros(self.context, package, replaced)
         self._own_macros = _macros_of(own_macros, self.context)
-        for file in sorted((package / "models" / "monitoring").glob("*.sql")):
-            self._add(f"model.reconcile.{file.stem}", file.read_text(), {}, {})
+        views = {file.stem: file.read_text() for file in sorted((package / "models" / "monitoring").glob("*.sql"))}
+        for name in sorted(views, key=lambda name: "ref(" in views[name]):  # what another reads comes before it
+            self._add(f"model.reconcile.{name}", views[name], {}, {})
 
     def _globals(self) -> dict[str, Any]:
         adapter = SimpleNamespace(

@@ -1,6 +1,6 @@
 {#- A rebuild from a base snapshot gets a ledger row even if no batch came after the snapshot: the next range begins
     there. `counts`: the account of the range, with the names of the ledger's columns. -#}
-{%- macro get_ledger_statements(relations, inputs, file_format, range, counts) -%}
+{%- macro get_ledger_statements(relations, inputs, range, counts) -%}
   {%- if range.last < range.first and not range.snapshot -%}{{ return([]) }}{%- endif -%}
   {%- set row = reconcile._ledger_row(relations, inputs, range, counts) -%}
   {%- if range.repair -%}
@@ -8,7 +8,7 @@
           relations, inputs, range, reconcile._counts_of_snapshot(counts), range.repair.snapshot.batch) -%}
   {%- endif -%}
   {%- set name = reconcile.ledger_name(relations.live) -%}
-  {{ return([reconcile.insert_into_ledger(row, name, file_format, reconcile.ledger())]) }}
+  {{ return([reconcile.insert_into_ledger(row, name, reconcile.file_format_of_own_tables(), reconcile.ledger())]) }}
 {%- endmacro %}
 
 {#- The ledger is partitioned by relation, so rows that other models insert at the same moment do not conflict.

@@ -6,9 +6,8 @@
     folded from their change records. -#}
 {%- macro compare(comparison) -%}
   {%- set started = modules.datetime.datetime.now() -%}
-  {%- set file_format = reconcile.file_format_of_all() -%}
   {%- do reconcile.run_statements(reconcile.get_session_statements() + reconcile.get_drop_comparison_statements(comparison)) -%}
-  {%- set versions = reconcile._compared_versions(comparison, file_format) -%}
+  {%- set versions = reconcile._compared_versions(comparison) -%}
   {%- set scope = reconcile.rows_in_flight(comparison) -%}
   {%- set delivered = {'is_complete': true, 'reason': none} -%}
   {%- if comparison.position -%}
@@ -37,13 +36,15 @@
 
 {#- The versions of both sides that are compared, whatever is written meanwhile: {model, source}; none for a view. The
     version of the model is that of its base table. -#}
-{%- macro _compared_versions(comparison, file_format) -%}
+{%- macro _compared_versions(comparison) -%}
   {%- set base = comparison.relations.base -%}
   {%- set has_base = reconcile.existing_relation(base) -%}
   {%- set is_snapshot = reconcile.table_properties(comparison.compare_to).get('reconcile.snapshot') -%}
+  {%- set compared_to = comparison.compare_to -%}
   {{ return({
-      'model': reconcile.table_version(base, file_format) if has_base else none,
-      'source': reconcile.table_version(comparison.compare_to, file_format) if is_snapshot else none}) }}
+      'model': reconcile.table_version(base, comparison.form.file_format) if has_base else none,
+      'source': reconcile.table_version(
+          compared_to, reconcile.file_format_of_catalog(reconcile.catalog_of(compared_to))) if is_snapshot else none}) }}
 {%- endmacro %}
 
 {%- macro summary_of_comparison(comparison, delivered, counts) -%}

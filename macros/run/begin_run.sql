@@ -3,13 +3,13 @@
     models of this run stop, and registers the models with these tables. It also makes the tables of results, which tests
     in several threads would otherwise make at the same time. -#}
 {%- macro begin_run() -%}
-  {%- do graph.update({'reconcile_listed': {}, 'reconcile_settings_of_catalogs': {}}) if execute -%}
+  {%- do graph.update({'reconcile_listed': {}, 'reconcile_settings_of_catalogs': {}, 'reconcile_formats_of_catalogs': {}}) if execute -%}
   {%- if execute and flags.WHICH in ['test', 'build'] and reconcile.has_parity_tests() -%}
-    {%- do reconcile.run_statements(reconcile.get_create_parity_statements(reconcile.file_format_of_all())) -%}
+    {%- do reconcile.run_statements(reconcile.get_create_parity_statements(reconcile.file_format_of_own_tables())) -%}
   {%- endif -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and reconcile.reconciled_nodes() -%}
-    {%- set file_format = reconcile.file_format_of_all() -%}
-    {%- do reconcile.check_session(file_format, reconcile._catalogs_of_tables()) -%}
+    {%- do reconcile.check_session(reconcile._formats_of_tables()) -%}
+    {%- set file_format = reconcile.file_format_of_own_tables() -%}
     {%- do run_query('create schema if not exists ' ~ reconcile.qualified_schema(reconcile.ledger())) -%}
     {%- do run_query(reconcile.get_create_ledger_statement(file_format)) -%}
     {%- do reconcile.run_statements(reconcile.get_alter_ledger_statements()) -%}
@@ -30,14 +30,13 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- The catalogs in which the run builds tables, none for the session's own: those of the ledger and of the models. -#}
-{%- macro _catalogs_of_tables() -%}
-  {%- set catalogs = [reconcile.catalog_of(reconcile.ledger())] -%}
-  {%- for node in reconcile.reconciled_nodes() -%}
-    {%- set catalog = reconcile.catalog_of(reconcile.destination(reconcile.relation_of(node))) -%}
-    {%- do catalogs.append(catalog) if catalog not in catalogs -%}
-  {%- endfor -%}
-  {{ return(catalogs) }}
+{#- The catalogs in which the run builds tables, those of the ledger and of the models, each with its file format:
+    {catalog: format}, none for the session's own catalog. -#}
+{%- macro _formats_of_tables() -%}
+  {%- set of_ledger = reconcile.catalog_of(reconcile.ledger()) -%}
+  {%- set formats = {none if of_ledger == 'spark_catalog' else of_ledger: reconcile.file_format_of_own_tables()} -%}
+  {%- do formats.update(reconcile.file_formats()) -%}
+  {{ return(formats) }}
 {%- endmacro %}
 
 {#- A run at an earlier moment writes only to the schemas for that moment. -#}

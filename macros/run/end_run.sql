@@ -7,21 +7,30 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- After the first run of a model, makes `reconcile_quarantine` and `reconcile_status` anew: they were made before the
-    model and do not include it. -#}
+{#- After the first run of a model, makes the views of built models anew: they were made before the model and do not
+    include it. -#}
 {%- macro _rebuild_monitoring_views() -%}
   {%- if 'rebuild' in graph.get('reconcile_ranges', {}).values() | map(attribute='kind') | list -%}
-    {%- for name in ['reconcile_quarantine', 'reconcile_status'] -%}
+    {%- for name in ['reconcile_quarantine', 'reconcile_status', 'reconcile_models'] -%}
       {%- set node = graph.nodes.get('model.reconcile.' ~ name) -%}
       {%- set view = reconcile.relation_of(node) if node -%}
       {%- if view and reconcile.existing_relation(view) -%}
-        {%- set nodes = reconcile.built_nodes() -%}
-        {%- set query = reconcile.quarantine_reasons(nodes) if name == 'reconcile_quarantine' else reconcile.status_of(nodes) -%}
+        {%- set query = reconcile._query_of_built_models(name, reconcile.built_nodes()) -%}
         {%- set statement = reconcile.get_view_statement(view, query | trim, '', reconcile.table_properties(view).get('reconcile.definition', 'otherwise')) -%}
         {%- do run_query(statement) if statement -%}
       {%- endif -%}
     {%- endfor -%}
   {%- endif -%}
+{%- endmacro %}
+
+{%- macro _query_of_built_models(name, nodes) -%}
+{%- if name == 'reconcile_quarantine' -%}
+{{ reconcile.quarantine_reasons(nodes) }}
+{%- elif name == 'reconcile_status' -%}
+{{ reconcile.status_of(nodes) }}
+{%- else -%}
+{{ reconcile.states_of_models(nodes, reconcile.relation_of(graph.nodes['model.reconcile.reconcile_status'])) }}
+{%- endif -%}
 {%- endmacro %}
 
 {#- A list of lines about the batches that this run has applied: which of their records no model reads, and to which

@@ -1,15 +1,22 @@
 {#- Whether everything is right: one row for each thing that is not, and one for each staging table and comparison.
     `nodes`: the models' nodes. `kind`: appended (a staging table, and when it was last appended to), not_applied (a model,
-    and the records of its staging table that it has not applied), quarantined, pending, unrouted, drift, parity (the
-    last comparison, with its verdict in `detail`). -#}
+    and the records of its staging table that it has not applied), set_back (a model whose last batch staging no longer
+    has), quarantined, pending, unrouted, drift, parity (the last comparison, with its verdict in `detail`). `state`: how
+    bad it is; for appended, `status.py` decides. -#}
 {%- macro status_of(nodes) -%}
+{%- set readers = reconcile._accounts_by_staging(nodes) -%}
 {%- set parts = [reconcile._part_of_status('cast(null as string)', {}, 'select 1 where false')] -%}
 {%- for name, staging in reconcile.staging_read().items() -%}
   {%- do parts.append(reconcile._part_of_status("'appended'", {
-        'relation': reconcile.literal(name), 'first_batch': 'min(batch)', 'last_batch': 'max(batch)', 'at': 'max(appended_at)'}, 'select batch, appended_at from ' ~ reconcile.qualified(staging.relation))) -%}
+        'relation': reconcile.literal(name), 'first_batch': 'min(batch)', 'last_batch': reconcile._or_applied('max(batch)', 'last_batch', readers.get(name)),
+        'at': reconcile._or_applied('max(appended_at)', 'last_appended_at', readers.get(name))}, 'select batch, appended_at from ' ~ reconcile.qualified(staging.relation))) -%}
   {%- do parts.append(reconcile._part_of_status("'unrouted'", {
         'relation': reconcile.literal(name), 'records': 'count(*)', 'first_batch': 'min(batch)', 'last_batch': 'max(batch)', 'object': 'object',
-        'detail': "coalesce(min(proposal), min(reason))"}, reconcile.unrouted_of(staging), 'object')) -%}
+        'detail': "coalesce(min(proposal), min(reason))", 'state': "if(object is null, 'wrong', 'look')"}, reconcile.unrouted_of(staging), 'object')) -%}
+  {%- if readers.get(name) -%}
+    {%- do parts.append(reconcile._part_of_status("'set_back'", {
+          'relation': 'relation', 'last_batch': 'batch', 'detail': reconcile._said_of_set_back(name), 'state': "'wrong'"}, reconcile._set_back(staging.relation, readers[name]))) -%}
+  {%- endif -%}
 {%- endfor -%}
 {%- for node in nodes -%}
   {%- set relation = reconcile.relation_of(node) -%}
@@ -17,23 +24,24 @@
   {%- set inputs = reconcile.model_inputs(node) -%}
   {%- if node.config.materialized != 'current_view' and inputs.objects -%}
     {%- do parts.append(reconcile._part_of_status("'not_applied'", {
-          'relation': name, 'records': 'count(*)', 'first_batch': 'min(batch)', 'last_batch': 'max(batch)', 'at': 'min(appended_at)'}, reconcile._not_applied(name, inputs), having='count(*) > 0')) -%}
+          'relation': name, 'records': 'count(*)', 'first_batch': 'min(batch)', 'last_batch': 'max(batch)', 'batches': 'count(distinct batch)', 'at': 'min(appended_at)', 'state': "'wait'"}, reconcile._not_applied(name, inputs), having='count(*) > 0')) -%}
   {%- endif -%}
   {%- if reconcile.takes_partial_records(node) or reconcile.keyless_deletes_of(node).kind == 'row_deletes' -%}
-    {%- do parts.append(reconcile._part_of_status("'pending'", {'relation': name, 'records': 'count(*)'}, reconcile.pending_rows_of(node), having='count(*) > 0')) -%}
+    {%- do parts.append(reconcile._part_of_status("'pending'", {'relation': name, 'records': 'count(*)', 'state': "'look'"}, reconcile.pending_rows_of(node), having='count(*) > 0')) -%}
   {%- endif -%}
 {%- endfor -%}
 {%- if nodes -%}
   {%- do parts.append(reconcile._part_of_status("'quarantined'", {
-        'relation': 'relation', 'records': 'records', 'first_batch': 'first_batch', 'last_batch': 'last_batch', 'detail': "concat(reason, coalesce(concat(' (for example the key ', example_key, ')'), ''))"},
+        'relation': 'relation', 'records': 'records', 'first_batch': 'first_batch', 'last_batch': 'last_batch', 'detail': "concat(reason, coalesce(concat(' (for example the key ', example_key, ')'), ''))", 'state': "'wrong'"},
         reconcile.quarantine_reasons(nodes))) -%}
   {%- do parts.append(reconcile._part_of_status("'drift'", {
-        'relation': 'relation', 'records': 'records', 'first_batch': 'since_batch', 'last_batch': 'last_batch', 'detail': "concat(kind, ' ', name, ' is ', finding)"},
+        'relation': 'relation', 'records': 'records', 'first_batch': 'since_batch', 'last_batch': 'last_batch', 'detail': "concat(kind, ' ', name, ' is ', finding)", 'state': "'look'"},
         'select * from (' ~ reconcile.drift_of(nodes) ~ ") where finding <> 'ignored'")) -%}
 {%- endif -%}
 {%- if reconcile.existing_relation(reconcile.parity_runs()) -%}
   {%- do parts.append(reconcile._part_of_status("'parity'", {
-        'relation': 'relation', 'records': 'compared - matched', 'at': 'recorded_at', 'detail': "concat(verdict, ', against ', compared_to)"}, reconcile._last_comparisons())) -%}
+        'relation': 'relation', 'records': 'compared - matched', 'at': 'recorded_at', 'detail': "concat(verdict, ', against ', compared_to)",
+        'state': "case verdict when 'confirmed' then 'wrong' when 'unprovable' then 'look' when 'in_flight' then 'wait' end"}, reconcile._last_comparisons())) -%}
 {%- endif -%}
 {{ parts | join('\nunion all\n') }}
 {%- endmacro %}
@@ -42,7 +50,7 @@
 {%- macro _part_of_status(kind, columns, query, group_by=none, having=none) -%}
 select
     {{ kind }} as kind,
-    {%- for name, type in [('relation', 'string'), ('object', 'string'), ('records', 'bigint'), ('first_batch', 'bigint'), ('last_batch', 'bigint'), ('at', 'timestamp'), ('detail', 'string')] %}
+    {%- for name, type in [('relation', 'string'), ('object', 'string'), ('records', 'bigint'), ('first_batch', 'bigint'), ('last_batch', 'bigint'), ('batches', 'bigint'), ('at', 'timestamp'), ('detail', 'string'), ('state', 'string')] %}
     {{ columns.get(name, 'cast(null as ' ~ type ~ ')') }} as {{ name }}{{ ',' if not loop.last }}
     {%- endfor %}
 from (
@@ -50,6 +58,63 @@ from (
 )
 {{- '\ngroup by ' ~ group_by if group_by }}
 {{- '\nhaving ' ~ having if having }}
+{%- endmacro %}
+
+{#- The names in the ledger of the models that read a staging table and keep an account: {staging: [name]}. -#}
+{%- macro _accounts_by_staging(nodes) -%}
+  {%- set readers = {} -%}
+  {%- for node in nodes if node.config.materialized != 'current_view' -%}
+    {%- set inputs = reconcile.model_inputs(node) -%}
+    {%- if inputs.objects -%}
+      {%- do readers.setdefault(reconcile.ledger_name(inputs.relations[0]), []).append(reconcile.ledger_name(reconcile.relation_of(node))) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return(readers) }}
+{%- endmacro %}
+
+{#- An aggregate of staging, or what the ledger has of the models that read it: a purge may have deleted all records, and
+    a table that is empty has not always been so. -#}
+{%- macro _or_applied(aggregate, column, readers) -%}
+{%- if not readers -%}
+{{ aggregate }}
+{%- else -%}
+coalesce({{ aggregate }}, (select max({{ column }}) from {{ reconcile.qualified(reconcile.ledger()) }} where relation in ({{ reconcile._literals(readers) }})))
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro _literals(texts) -%}
+{%- for text in texts -%}{{ reconcile.literal(text) }}{{ ', ' if not loop.last }}{%- endfor -%}
+{%- endmacro %}
+
+{#- The models that have applied a batch which staging no longer has, or has another one under its number: the staging
+    table was restored or made anew. The next run of such a model is refused by the same rule (`range_to_apply`). Batches
+    that were purged may be gone. -#}
+{%- macro _set_back(staging, readers) -%}
+select account.relation, account.ledger_batch as batch, staged.appended_at
+from (
+    {{ reconcile._accounts(readers, by_name=true) | indent(4) }}
+) as account
+left join (
+    select batch, unix_micros(max(appended_at)) as appended_at
+    from {{ reconcile.qualified(staging) }}
+    group by batch
+) as staged
+    on staged.batch = account.ledger_batch
+where
+    account.last_appended_at is not null
+    and coalesce(
+        staged.appended_at <> account.last_appended_at,
+        account.ledger_batch > coalesce((
+            select max(batch)
+            from (
+                {{ reconcile._purges(staging) | indent(16) }}
+            )
+        ), 0)
+    )
+{%- endmacro %}
+
+{%- macro _said_of_set_back(staging) -%}
+concat('batch ', batch, ' was applied, and ', {{ reconcile.literal(staging) }}, if(appended_at is null, ' has no record of it any more', ' has another batch under this number'))
 {%- endmacro %}
 
 {#- The records in staging after the last batch that the ledger has for a model. A rebuild begins a new account. -#}

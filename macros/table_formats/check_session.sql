@@ -1,14 +1,14 @@
-{#- A session's own catalog has one format, since Delta and Iceberg both want to be that catalog. Each catalog in which
-    the models and the ledger are must have the format of the models, and the session's settings must not change what
-    the package's SQL means. `catalogs`: their names, none for the session's own. -#}
-{%- macro check_session(file_format, catalogs=[none]) -%}
-  {%- do adapter.dispatch('check_session', 'reconcile')(file_format, catalogs) -%}
+{#- A catalog has one format: Delta and Iceberg both want to be the session's own catalog. Each catalog in which the
+    models and the ledger are must have their format, and the session's settings must not change what the package's SQL
+    means. `formats`: {catalog: format}, none for the session's own catalog. -#}
+{%- macro check_session(formats) -%}
+  {%- do adapter.dispatch('check_session', 'reconcile')(formats) -%}
 {%- endmacro %}
 
-{%- macro default__check_session(file_format, catalogs=[none]) -%}
+{%- macro default__check_session(formats) -%}
   {%- do reconcile._refuse_sql_settings() -%}
-  {%- for catalog in catalogs -%}
-    {%- if catalog in [none, 'spark_catalog'] or not reconcile.class_of_catalog(catalog) -%}
+  {%- for catalog, file_format in formats.items() -%}
+    {%- if catalog is none or not reconcile.class_of_catalog(catalog) -%}
       {%- do reconcile._check_own_catalog(file_format) -%}
     {%- else -%}
       {%- do reconcile._check_catalog(catalog, file_format) -%}
@@ -17,10 +17,10 @@
 {%- endmacro %}
 
 {#- On Databricks, every session knows Delta, and a SQL warehouse does not say what its catalogs and extensions are. -#}
-{%- macro databricks__check_session(file_format, catalogs=[none]) -%}
-  {%- if file_format != 'delta' -%}
+{%- macro databricks__check_session(formats) -%}
+  {%- if formats.values() | reject('equalto', 'delta') | list -%}
     {{ exceptions.raise_compiler_error(
-        'The file_format of the models is ' ~ file_format ~ ', and on Databricks this package builds only tables of Delta: remove the file_format, or set '
+        'The file_format of the models is iceberg, and on Databricks this package builds only tables of Delta: remove the file_format, or set '
         ~ '`+file_format: delta` in dbt_project.yml.') }}
   {%- endif -%}
   {%- do reconcile._refuse_sql_settings() -%}

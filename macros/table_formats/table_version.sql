@@ -1,7 +1,6 @@
-{#- The version that a table has now; none if nothing was ever written to it. `file_format`: that of the session's own
-    catalog; a catalog with a name has a format of its own. -#}
+{#- The version that a table has now; none if nothing was ever written to it. -#}
 {%- macro table_version(relation, file_format) -%}
-  {%- if reconcile.format_of_catalog(reconcile.catalog_of(relation), file_format) == 'iceberg' -%}
+  {%- if file_format == 'iceberg' -%}
     {%- set versions = run_query('select snapshot_id from ' ~ reconcile.qualified_metadata(relation, 'refs') ~ " where name = 'main'") -%}
   {%- else -%}
     {%- set versions = run_query('describe history ' ~ reconcile.qualified(relation) ~ ' limit 1') -%}

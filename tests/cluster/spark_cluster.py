@@ -27,15 +27,26 @@ SECONDS = 300
 class Cluster:
     """Started on entry, with a metastore in PostgreSQL; everything that it writes lies under `root`.
 
-    Every application gets one core of a worker, the Thrift server `thrift_cores`. `more`: of the environment.
+    Every application gets one core of a worker, the Thrift server `thrift_cores`. `more`: of the environment. `conf`: a
+    copy of conf/, in place of the one of the format.
     Not `shared`: a master and workers alone, and an embedded metastore below `root` for the one that submits a job.
     """
 
     workers = 2
 
     def __init__(
-        self, root: Path, thrift_cores: int = 1, more: Mapping[str, str] | None = None, shared: bool = True
+        self,
+        root: Path,
+        thrift_cores: int = 1,
+        more: Mapping[str, str] | None = None,
+        conf: Path | None = None,
+        shared: bool = True,
     ) -> None:
+        self.daemons, self.sessions = CONFIGURATIONS[file_format()], SHARED[file_format()]
+        if conf:
+            self.daemons, self.sessions = conf, conf / "shared"
+        if not shared:
+            self.sessions = self.daemons
         self.thrift_cores, self.more = thrift_cores, dict(more or {})
         self.root, self.warehouse, self.logs = root, root / "warehouse", root / "logs"
         self.logs.mkdir(parents=True)
@@ -76,9 +87,8 @@ class Cluster:
     @property
     def environment(self) -> dict[str, str]:
         """What a user's processes have in theirs."""
-        configurations = SHARED if self.postgres else CONFIGURATIONS
         environment = os.environ | (self.postgres.environment if self.postgres else {}) | {
-            "SPARK_CONF_DIR": str(configurations[file_format()]),
+            "SPARK_CONF_DIR": str(self.sessions),
             "RECONCILE_WAREHOUSE": str(self.warehouse),
             "PYSPARK_PYTHON": sys.executable,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -150,7 +160,7 @@ class Cluster:
         self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
         # Masters and workers need no metastore: conf/ or conf/iceberg has the jars and Java's options.
-        daemon = {"SPARK_CONF_DIR": str(CONFIGURATIONS[file_format()])}
+        daemon = {"SPARK_CONF_DIR": str(self.daemons)}
         daemon |= {"SPARK_DAEMON_MEMORY": "300m", "SPARK_DAEMON_JAVA_OPTS": _QUICKLY}
         self._starts += 1
         with (self.logs / f"{self._starts}_{name}").open("wb") as log:

@@ -122,14 +122,14 @@ class Shop:
             time.sleep(0.5)
 
 
-def rows_of(cluster: Cluster, table: str) -> Counter[tuple[Any, ...]]:
+def rows_of(cluster: Cluster, table: str, schema: str = "shop") -> Counter[tuple[Any, ...]]:
     """Return the rows as `truth.true_rows` does."""
     plain = {"timestamp": "unix_micros({})", "date": "cast({} as string)", "binary": "hex({})"}
     columns = [plain.get(kind, "{}").format(name) for name, kind in COLUMNS[table].items()]
     return Counter(
         # Of doubles the text, as there: NaN equals itself.
         tuple(repr(value + 0.0) if isinstance(value, float) else value for value in row)
-        for row in cluster.query(f"select {', '.join(columns)} from shop.{table}")
+        for row in cluster.query(f"select {', '.join(columns)} from {schema}.{table}")
     )
 
 

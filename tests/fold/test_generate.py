@@ -30,7 +30,7 @@ from reconcile_jobs.generation.staged_tables import observed
 from reconcile_jobs.generation.streams import BIGTABLE, DATASTREAM, SPANNER
 from reconcile_jobs.generation.tables import Answer, tables_of
 from reconcile_jobs.generation.witnesses import of_headers
-from reconcile_jobs.generation.written_files import write
+from reconcile_jobs.process.written_files import write
 from shop import records
 from spanner import cut, data_change_record, mod
 from truth import CAPTURE, COLUMNS, DELIVERIES, KEYS, SOURCES, counted, object_of, table_of, true_rows

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-import status
 from datastream import Staged, event
 from memory import Memory, MemoryProject
+from plain_dbt import Relation
 from pyspark.sql import SparkSession
+from reconcile_jobs.monitoring.facts import Limits, findings
 
 STAGING = "lake.changes"
 COLUMNS = {"id": "bigint", "n": "tinyint"}
@@ -43,7 +44,7 @@ def project(spark: SparkSession) -> Iterator[MemoryProject]:
                 f"{{{{ reconcile.datastream_postgresql(source('lake', 'changes'), object='shop_{name}') }}}}",
                 COLUMNS,
             )
-        project.run("reconcile_quarantine", "reconcile_status", "one", "two", "three")
+        project.run("reconcile_quarantine", "reconcile_status", "reconcile_models", "one", "two", "three")
         project.end()
         yield project
 
@@ -98,7 +99,14 @@ def test_the_status_has_a_line_for_each_thing_that_is_not_right(project: MemoryP
         (3, "lake.changes: no model reads shop_five, 1 record, batch 1: postgresql, key id"),
     }  # fmt: skip
     before = said_of(project)
-    project.memory.stage(STAGING, [change("one", 3, 8, 1), change("one", 4, 9, 1), change("three", 4, 10, 1)])
+    project.memory.stage(STAGING, [change("one", 3, 8, 1)])
+    project.memory.stage(STAGING, [change("one", 4, 9, 1), change("three", 4, 10, 1)])
+    rows = {row.relation: row for row in project.memory.rows("shop.reconcile_models")}
+    assert {name: (row.state, row.batches_behind, row.records_behind) for name, row in rows.items()} == {
+        "shop.one": ("wrong", 2, 2), "shop.two": ("wrong", 0, 0), "shop.three": ("wait", 1, 1),
+    }  # fmt: skip
+    staged = {row.batch: row.appended_at for row in project.memory.rows(STAGING)}
+    assert (rows["shop.one"].as_of, rows["shop.two"].as_of) == (staged[3], staged[4]), "two waits for nothing"
     ((_, one), (_, three)) = sorted(said_of(project) - before)
     assert one.startswith("shop.one: 2 records not applied yet, batches 3 to 4, the first of 20")
     assert three.startswith("shop.three: 1 record not applied yet, batch 4, the first of 20")
@@ -106,9 +114,60 @@ def test_the_status_has_a_line_for_each_thing_that_is_not_right(project: MemoryP
     assert said_of(project) == before
 
 
+def test_each_model_has_a_row_and_the_worst_comes_first(project: MemoryProject) -> None:
+    """After the test above, in which one and three applied a second range."""
+    shown = project.memory.rows("shop.reconcile_models")
+    assert [(row.relation, row.state) for row in shown] == [
+        ("shop.one", "wrong"), ("shop.two", "wrong"), ("shop.three", "right"),
+    ]  # fmt: skip
+    one, _, three = shown
+    assert {(row.staging, row.materialized, row.batches_behind, row.records_behind) for row in shown} == {
+        (STAGING, "current_state", 0, 0)
+    }
+    (last,) = {row.appended_at for row in project.memory.rows(STAGING) if row.batch == 4}
+    assert {row.as_of for row in shown} == {last} and 0 <= three.lag_seconds < 3600
+    assert [row.quarantined for row in shown] == [2, 1, 0]
+    ((records, reason),) = one.quarantine_reasons
+    assert records == 2 and reason.startswith("n: '300' is not exactly a tinyint; declare bigint")
+    assert (three.quarantine_reasons, three.drift, three.set_back, three.pending_rows) == ([], [], None, 0)
+    assert {(row.parity_verdict, row.compared_at) for row in shown} == {(None, None)}, "it was never compared"
+    assert [row.stored_rows for row in shown] == [3, 0, 2]
+    assert [sum(day.applied for day in row.days) for row in shown] == [2, 0, 1], "a rebuild is no increment"
+    assert all(day.lag_seconds >= 0 for row in shown for day in row.days)
+
+
+def test_a_staging_table_that_was_set_back_is_wrong_and_one_that_was_purged_is_not(project: MemoryProject) -> None:
+    memory, ledger = project.memory, "shop.reconcile_ledger"
+    before, now, account = said_of(project), memory.version(STAGING), memory.version(ledger)
+    memory.restore(STAGING, 0)
+    gone = f"batch 4 was applied, and {STAGING} has no record of it any more"
+    assert {said.split(": ")[1] for code, said in said_of(project) - before if code == 1} == {gone}
+    shown = {row.relation: row for row in memory.rows("shop.reconcile_models")}
+    assert [(name, row.state, row.as_of, row.lag_seconds) for name, row in shown.items() if row.set_back == gone] == [
+        ("shop.one", "wrong", None, None), ("shop.three", "wrong", None, None),
+    ]  # fmt: skip
+    # It goes on from there, and reaches the same numbers.
+    memory.stage(STAGING, [change("five", 4, 11, 1)])
+    another = f"batch 4 was applied, and {STAGING} has another batch under this number"
+    assert {row.set_back for row in memory.rows("shop.reconcile_models")} == {None, another}
+    memory.restore(STAGING, now)
+    for object_ in ("shop_one", "shop_three"):
+        memory.query(project.macros.get_purge_statements(Relation("lake", "changes"), object_, 4)[0])
+    memory.delete(STAGING, "true")
+    # What was unrouted is gone with the records; nothing else has changed, and the last append is known.
+    assert said_of(project) == {(code, said) for code, said in before if said.startswith("shop.")}
+    (appended,) = (row for row in memory.rows("shop.reconcile_status") if row.kind == "appended")
+    (last,) = {row.appended_at for row in memory.table(STAGING, now).collect() if row.batch == 4}
+    assert (appended.at, appended.last_batch) == (last, 4)
+    assert {row.as_of for row in memory.rows("shop.reconcile_models")} == {last}
+    memory.restore(STAGING, now)
+    memory.restore(ledger, account)
+    assert said_of(project) == before
+
+
 def said_of(project: MemoryProject) -> set[tuple[int, str]]:
     rows = project.memory.table("shop.reconcile_status").selectExpr("*", "current_timestamp() as now").collect()
-    return {(code, said.replace('"', "'")) for code, said in status.findings(rows, timedelta(days=36500), [])}
+    return {(code, said.replace('"', "'")) for code, said in findings(rows, Limits(timedelta(days=36500)))}
 
 
 def test_the_accounts_of_all_models_are_judged_at_once(project: MemoryProject) -> None:

@@ -1,17 +1,19 @@
-"""Jobs and dbt in one session with several catalogs; `test_catalogs.py` runs it with a configuration of its own.
-
-`spark_catalog` is Delta's. `lake` and `ice` are catalogs of Iceberg, in a directory and in Hive's metastore.
-"""
+"""Jobs and dbt in one session with several catalogs; `test_catalogs.py` runs it with a configuration of its own."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
+import catalogs
 import parity
+import report
 import snapshot
 import status
+import truth
 import yaml
 from datastream import event
 from process.landings import Landing
@@ -92,10 +94,42 @@ def delta_beside_iceberg(shop: Shop) -> None:
     project.dbt("run", "--vars", json.dumps({"as_of": {"batch": 1}}))
     assert shop.rows("shop_as_of.things") == [(1, "one"), (2, "two")]
     status.main(["--status", "spark_catalog.shop.reconcile_status"], Console("status"))
+    words = ["--status", "spark_catalog.shop.reconcile_status", "--metrics", str(shop.root / "metrics.prom")]
+    report.main(words, Console("report"))
+    metrics = (shop.root / "metrics.prom").read_text()
+    assert 'reconcile_model_parity{relation="shop.things",verdict="match"} 1\n' in metrics
     parity.main(["--results", "spark_catalog.shop.reconcile_parity"], Console("parity"))
+
+
+def capture_in_three_catalogs(shop: Shop) -> None:
+    """The capture: staging, base tables and the ledger each in a catalog, of two formats, and a model of Iceberg."""
+    shop.landing.table = catalogs.STAGING
+    project = Project(shop.root / "capture", "ice.accounts")
+    catalogs.declare_capture(project)
+    for deliveries in ((1, 2), (3, 4)):
+        for delivery in deliveries:
+            shutil.copytree(truth.CAPTURE / "oracle_json" / str(delivery), shop.landing.path / str(delivery))
+        shop.landing.append()
+        project.run()
+    everything(shop)
+    project.dbt("test")
+    project.run()  # nothing is new
+    project.run(full_refresh=True)
+    everything(shop)
+
+
+def everything(shop: Shop) -> None:
+    for table in truth.COLUMNS:
+        assert truth.differences(shop.spark, catalogs.relation_of(table), table) == [], table
+    accounted = shop.names(f"select relation from {catalogs.LEDGER}")
+    assert accounted == set(map(catalogs.relation_of, truth.COLUMNS))
+    base = "spark_catalog.mart.orders__base"
+    assert shop.spark.sql(f"describe detail {base}").first()["format"] == "delta"  # type: ignore[index]
+    for relation in (catalogs.LEDGER, catalogs.STAGING, "ice.mart_of_iceberg.order_lines__base"):
+        assert shop.spark.sql(f"select count(*) from {relation}.snapshots").first()[0] > 0  # type: ignore[index]
 
 
 if __name__ == "__main__":
     shop = Shop(Path.cwd())
-    delta_beside_iceberg(shop)
+    {run.__name__: run for run in (delta_beside_iceberg, capture_in_three_catalogs)}[sys.argv[1]](shop)
     print("all of it holds")

@@ -26,8 +26,8 @@ FORMS = """
       'set spark.sql.constraintPropagation.enabled = false',
       'set spark.sql.legacy.storeAnalyzedPlanForView = false']) }}
 {% endmacro %}
-{% macro default__check_session(file_format, catalogs=[none]) %}
-  {% do reconcile.databricks__check_session(file_format, catalogs) %}
+{% macro default__check_session(formats) %}
+  {% do reconcile.databricks__check_session(formats) %}
 {% endmacro %}
 {% macro default__format_properties(file_format) %}
   {{ return(reconcile.databricks__format_properties(file_format)) }}

@@ -130,6 +130,6 @@ def test_relations_are_named_as_the_catalog_allows_or_refused(spark: SparkSessio
         assert [row.id for row in spark.table(f"names_relations.`{alias}`").collect()] == ["1"]
     parts = {f"{alias}{part}" for alias in WORKING for part in ("", "__base", "__changes", "__quarantine")}
     assert tables_in(spark, "names_relations") == parts | {
-        "reconcile_columns_seen", "reconcile_drift", "reconcile_lag", "reconcile_ledger", "reconcile_quarantine",
-        "reconcile_status", "reconcile_unrouted",
+        "reconcile_columns_seen", "reconcile_drift", "reconcile_lag", "reconcile_ledger", "reconcile_models",
+        "reconcile_quarantine", "reconcile_status", "reconcile_unrouted",
     }  # fmt: skip

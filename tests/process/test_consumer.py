@@ -135,7 +135,7 @@ def test_append_run_test_and_parity_do_what_the_readme_has_though_append_and_run
     seen = [*nodes["nodes"].values(), *nodes["sources"].values()]
     package = {node["unique_id"] for node in seen if node["package_name"] == "reconcile"}
     models = {id_ for id_ in package if not id_.startswith("operation.")}
-    views = ("drift", "lag", "quarantine", "status", "unrouted")
+    views = ("drift", "lag", "models", "quarantine", "status", "unrouted")
     tables = ("columns_seen", "ledger", "parity", "parity_differences")
     assert models == {
         *(f"model.reconcile.reconcile_{name}" for name in views),

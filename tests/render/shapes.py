@@ -123,7 +123,7 @@ SHAPES = {
     "oracle_fresh": Shape(ORACLE, meta={"fresh": True}, row_ids=True),
     "oracle_history": Shape(ORACLE, materialized="history", row_ids=True, phases=EVERY_PHASE),
     "oracle_generations": Shape(
-        ORACLE, arguments=", generations=['2026-11-01 00:00:00+00', "
+        ORACLE, arguments=", generations=['2026-10-01 00:00:00+00', '2026-11-01 00:00:00+00', "
         "{'scn': 15869128507100, 'read_timestamp': '2026-11-20 12:00:00+00'}]",
         row_ids=True, phases=("first run",),
     ),

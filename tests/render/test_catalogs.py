@@ -187,7 +187,7 @@ def test_an_adapter_that_knows_databases_gives_the_catalog_itself() -> None:
     moved = project.macros.in_schema(asked, "raw_as_of")
     assert moved == Relation("raw_as_of", "changes", database="lake")
     assert project.macros.class_of_catalog("main") == ""
-    project.macros.check_session("delta", ["main"])
+    project.macros.check_session({"main": "delta"})
     assert "set spark.sql.extensions" in project.warehouse.statements
 
 
@@ -356,16 +356,42 @@ def test_an_earlier_moment_stays_in_the_catalog_unless_another_is_named(schema: 
     assert project.macros.destination(Relation("ice.demo", "orders")) == Relation(expected, "orders")
 
 
-def test_a_version_is_asked_in_the_format_of_the_catalog() -> None:
-    """Of a snapshot in a catalog of Iceberg, beside models of Delta; and the other way round."""
-    for file_format in ("delta", "iceberg"):
-        project = PlainProject(Recorder(catalogs=CATALOGS), "demo")
-        project.warehouse.answers = {"describe history": {"version": 7}, ".refs where": {"snapshot_id": 77}}
-        versions = {
-            catalog: project.macros.table_version(Relation(f"{catalog}.kept", "things"), file_format)
-            for catalog in ("ice", "spark_catalog")
-        }
-        assert versions == {"ice": 77, "spark_catalog": 7}
+@pytest.mark.parametrize(("target", "of_ledger"), [("ice.ours", "iceberg"), ("ours", "delta")])
+def test_the_tables_of_the_package_have_the_format_of_their_catalog(target: str, of_ledger: str) -> None:
+    """Whatever the models beside them have, and wherever those are: no model is in the catalog of the ledger here."""
+    of_models = "delta" if of_ledger == "iceberg" else "iceberg"
+    life = Life(replace(thing(), schema=target, file_format=of_models, catalogs=CATALOGS))
+    life.warehouse.catalog = DELTA_CATALOG
+    life.project.node("orders")["schema"] = "demo" if of_models == "delta" else "ice.demo"
+    life.project.run("orders")
+    made = [sql for sql in life.warehouse.statements if re.search(r"^create .*table .*\n?", sql.strip())]
+    formats = {re.search(r"`(\w+)`(?= \(|\n)", sql)[1]: re.search(r"using (\w+)", sql)[1] for sql in made}  # type: ignore[index]
+    assert formats == {
+        "reconcile_ledger": of_ledger, "reconcile_columns_seen": of_ledger, "orders__base": of_models,
+        "orders__quarantine": of_models,
+    }  # fmt: skip
+    (account,) = (sql for sql in life.warehouse.statements if "invocation_id" in sql and "current_timestamp" in sql)
+    assert account.startswith("merge into" if of_ledger == "iceberg" else "insert into")
+
+
+def test_models_of_two_formats_are_in_two_catalogs() -> None:
+    life = Life(replace(thing(), catalogs=CATALOGS))
+    life.warehouse.catalog = DELTA_CATALOG
+    life.project.model("more", thing().sql, {"id": "bigint"}, config={"file_format": "iceberg"})
+    life.project.node("more")["schema"] = "ice.demo"
+    assert life.project.macros.file_formats() == {None: "delta", "ice": "iceberg"}
+    life.project.run("orders")
+
+
+def test_a_version_is_asked_in_the_format_of_its_table() -> None:
+    project = PlainProject(Recorder(catalogs=CATALOGS), "demo")
+    project.warehouse.answers = {"describe history": {"version": 7}, ".refs where": {"snapshot_id": 77}}
+    versions = {
+        file_format: project.macros.table_version(Relation("ice.kept", "things"), file_format)
+        for file_format in ("iceberg", "delta")
+    }
+    assert versions == {"iceberg": 77, "delta": 7}
+    assert project.macros.file_format_of_catalog("ice") == "iceberg"
 
 
 def test_names_are_put_together_in_one_file() -> None:

@@ -11,6 +11,7 @@ from plain_dbt import PACKAGE, PlainProject
 from recorder import Recorder, change_columns
 from refusals import THINGS, thing
 from shapes import BIGTABLE, CELL_KEY, CELLS, ORACLE, Life
+from sqlglot import parse_one
 
 MONITORING = PACKAGE / "models" / "monitoring"
 TABLES = {
@@ -38,6 +39,17 @@ def test_the_tables_of_a_project_are_described_column_by_column_as_they_describe
         assert {column: TABLES[name][column] for column, comment in columns.items() if comment} == {
             column: comment for column, comment in columns.items() if comment
         }
+
+
+@pytest.mark.parametrize("is_built", [False, True])
+def test_the_views_of_a_project_have_the_columns_that_are_described_in_this_order(is_built: bool) -> None:
+    """With `persist_docs`, a view takes the names of its columns from there, by their places."""
+    life = Life(thing(ORACLE))
+    if is_built:
+        life.project.run("orders")
+    for view in yaml.safe_load((MONITORING / "monitoring.yml").read_text())["models"]:
+        query = parse_one(life.project.compile(view["name"]), read="databricks")
+        assert query.named_selects == [column["name"] for column in view["columns"]], view["name"]
 
 
 def test_the_overview_is_the_packages_own_and_no_consumers() -> None:

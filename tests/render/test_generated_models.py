@@ -23,7 +23,7 @@ from reconcile_jobs.generation.plan import Settings
 from reconcile_jobs.generation.project import Project
 from reconcile_jobs.generation.rows_plan import plan_of_cells
 from reconcile_jobs.generation.streams import BIGTABLE, SPANNER
-from reconcile_jobs.generation.written_files import write
+from reconcile_jobs.process.written_files import write
 from reconcile_jobs.spanner.column_types import SPARK_TYPES
 from recorder import Recorder
 from spanner import data_change_record, mod

@@ -199,7 +199,8 @@ def test_a_run_begins_with_the_sql_that_was_reviewed(accept_goldens: bool) -> No
     files["known_at_start.sql"] = _asked_of_built_models()
     built = Life(SHAPES["oracle"])
     built.statements("first run")
-    files["reconcile_status_of_a_built_model.sql"] = built.project.compile("reconcile_status").strip() + "\n"
+    for view in ("reconcile_models", "reconcile_status"):
+        files[f"{view}_of_a_built_model.sql"] = built.project.compile(view).strip() + "\n"
     for view in VIEWS:
         files[f"{view}.sql"] = life.project.compile(view).strip() + "\n"
     compare(GOLDEN / "begin_run", files, accept_goldens)

@@ -6,9 +6,12 @@ import pytest
 from plain_dbt import PACKAGE, PlainProject, Relation
 from recorder import Recorder
 from refusals import THINGS, thing
-from shapes import MYSQL, ORACLE, SNAPSHOTS, SPANNER, STAGING, Life, Shape
+from shapes import MYSQL, ORACLE, SHAPES, SNAPSHOTS, SPANNER, STAGING, Life, Shape
 
-VIEWS = ["reconcile_drift", "reconcile_lag", "reconcile_quarantine", "reconcile_status", "reconcile_unrouted"]
+VIEWS = [
+    "reconcile_drift", "reconcile_lag", "reconcile_quarantine", "reconcile_status", "reconcile_unrouted",
+    "reconcile_models",
+]  # fmt: skip
 ANEW, NOTHING = dict.fromkeys(VIEWS, "MADE ANEW"), dict.fromkeys(VIEWS, "nothing new")
 
 
@@ -43,8 +46,9 @@ def test_it_is_left_alone_until_what_it_reads_changes(shop: Life) -> None:
     shop.project.model("parts", thing(object="shop.parts").sql, THINGS)
     shop.warehouse.statements.clear()
     assert shop.project.run(*VIEWS) == {
-        **ANEW, "reconcile_lag": "nothing new", "reconcile_quarantine": "nothing new",
-    }  # fmt: skip
+        **ANEW,
+        **dict.fromkeys(("reconcile_lag", "reconcile_models", "reconcile_quarantine"), "nothing new"),
+    }
     (made,) = (sql for sql in shop.warehouse.statements if " view `demo`.`reconcile_unrouted`" in sql)
     assert "(object not like '#%' or source = 'datastream') and not (object in ('shop.orders', 'shop.parts'))" in made
     assert shop.project.run(*VIEWS) == NOTHING
@@ -79,6 +83,7 @@ def test_json_is_proposed_as_a_type_that_the_models_own_tables_hold(shape: Shape
 @pytest.mark.parametrize(
     ("view", "shown"),
     [
+        ("reconcile_models", "count(*) as stored_rows from `demo`.`orders__base`"),
         ("reconcile_quarantine", "from `demo`.`orders__quarantine`"),
         ("reconcile_status", "where relation = 'demo.orders'"),
     ],
@@ -111,6 +116,39 @@ def test_of_a_model_that_was_rebuilt_the_status_has_what_its_last_account_applie
     assert f"and batch > coalesce(( select max_by(last_batch, {newest}) from `demo`.`reconcile_ledger`" in behind
 
 
+def test_a_staging_table_that_was_set_back_is_in_the_status_by_the_rule_that_refuses_the_next_run(shop: Life) -> None:
+    """Of a model that has an account: a view has applied nothing."""
+    shop.project.run("orders")
+    status = " ".join(shop.project.macros.status_of([shop.project.node("orders")]).split())
+    gone = status[status.index("'set_back' as kind") : status.index("'not_applied' as kind")]
+    assert (
+        "select batch, unix_micros(max(appended_at)) as appended_at from `lake`.`shop_changes` group by batch" in gone
+    )
+    assert "where relation = 'lake.shop_changes' and kind = 'purge'" in gone
+    view = Life(thing(materialized="current_view"))
+    view.project.run("orders")
+    assert "'set_back'" not in view.project.macros.status_of([view.project.node("orders")])
+
+
+def test_a_staging_table_that_was_purged_until_it_was_empty_has_its_last_append_from_the_ledger(shop: Life) -> None:
+    shop.project.run("orders")
+    status = shop.project.macros.status_of([shop.project.node("orders")])
+    known = "from `demo`.`reconcile_ledger` where relation in ('demo.orders')"
+    assert f"coalesce(max(appended_at), (select max(last_appended_at) {known})) as at" in status
+    assert "max(appended_at) as at" in shop.project.macros.status_of([]), "nothing has an account"
+
+
+def test_a_model_that_stores_no_row_or_reads_no_staging_table_has_a_row_all_the_same() -> None:
+    view = Life(thing(materialized="current_view"))
+    view.project.run("orders")
+    assert "select 'demo.orders' as relation, cast(null as bigint) as stored_rows" in " ".join(
+        view.project.compile("reconcile_models").split()
+    )
+    own = Life(SHAPES["own_select"])
+    own.project.run("orders")
+    assert "('demo.orders', cast(null as string), 'current_state')" in own.project.compile("reconcile_models")
+
+
 def test_a_model_whose_first_run_failed_is_in_no_view(shop: Life) -> None:
     """Else a view could not be made, and the run would end with an error of Spark's."""
     shop.project.run("orders", *VIEWS)
@@ -136,7 +174,7 @@ def test_at_an_earlier_moment_no_view_is_made() -> None:
     """They are of the present, and would be made in the schema of then."""
     project = PlainProject(Recorder(), "demo", variables={"as_of": {"batch": 3}})
     monitoring = [file.stem for file in (PACKAGE / "models" / "monitoring").glob("*.sql")]
-    assert sorted(monitoring) == VIEWS
+    assert sorted(monitoring) == sorted(VIEWS)
     assert {project.node(view)["config"]["materialized"] for view in monitoring} == {"ephemeral"}
 
 

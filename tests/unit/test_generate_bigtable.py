@@ -20,8 +20,8 @@ from reconcile_jobs.generation.plan import Plan, Settings
 from reconcile_jobs.generation.project import Project
 from reconcile_jobs.generation.rows_plan import plan_of_cells
 from reconcile_jobs.generation.streams import BIGTABLE
-from reconcile_jobs.generation.written_files import write
 from reconcile_jobs.generation.yaml_edits import NotEditable
+from reconcile_jobs.process.written_files import write
 
 RAISE = "{{ exceptions.raise_compiler_error('evaluated') }}"
 ODD = ["a'b\"c`d", RAISE, "{% raw %}", "李雷 Ö", "</script>", "- x: y # z", "null", "a:b", "a\\", "[,]", ")"]

@@ -13,10 +13,10 @@ import generate
 import pytest
 from cells import data_change, set_cell
 from generated import change, observed, texts
-from reconcile_jobs.generation import staged_tables, written_files
+from reconcile_jobs.generation import staged_tables
 from reconcile_jobs.generation.observations import Observations
 from reconcile_jobs.generation.streams import DATASTREAM, Stream
-from reconcile_jobs.process import session
+from reconcile_jobs.process import session, written_files
 from reconcile_jobs.process.console import Console
 from reconcile_jobs.process.errors import UsageError
 from spanner import data_change_record, mod

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import status
+from pyspark.errors import AnalysisException
+from reconcile_jobs.monitoring import facts
+from reconcile_jobs.monitoring.facts import Limits
 from reconcile_jobs.process import session
 from reconcile_jobs.process.errors import DataError, Fault, JobError, Undecided, UsageError
 from reconcile_jobs.staging import TableName
@@ -17,8 +21,24 @@ ORDERS, STAGING = "demo.orders", "lake.changes"
 
 
 def row(kind: str, relation: str = ORDERS, **said: Any) -> Any:
-    nothing = dict.fromkeys(("object", "records", "first_batch", "last_batch", "at", "detail"))
-    return SimpleNamespace(**{**nothing, "kind": kind, "relation": relation, "now": NOW, **said})
+    nothing = dict.fromkeys(("object", "records", "first_batch", "last_batch", "batches", "at", "detail"))
+    state = STATES[kind](said)
+    return SimpleNamespace(**{**nothing, "kind": kind, "relation": relation, "now": NOW, "state": state, **said})
+
+
+# What the view says of each kind.
+STATES: dict[str, Callable[[dict[str, Any]], str | None]] = {
+    "appended": lambda said: None,
+    "quarantined": lambda said: "wrong",
+    "set_back": lambda said: "wrong",
+    "unrouted": lambda said: "look" if said.get("object") else "wrong",
+    "drift": lambda said: "look",
+    "pending": lambda said: "look",
+    "not_applied": lambda said: "wait",
+    "parity": lambda said: {"confirmed": "wrong", "unprovable": "look", "in_flight": "wait"}.get(
+        said["detail"].split(",")[0]
+    ),
+}
 
 
 def appended(hours: float = 1) -> Any:
@@ -33,6 +53,12 @@ FINDINGS: dict[str, tuple[Any, int, str]] = {
     "torn records": (
         row("unrouted", STAGING, records=1, first_batch=2, last_batch=2), 1,
         "lake.changes: 1 record without an object, batch 2: see reconcile_unrouted",
+    ),
+    "staging was set back": (
+        row("set_back", last_batch=9, detail="batch 9 was applied, and lake.changes has no record of it any more"), 1,
+        "demo.orders: batch 9 was applied, and lake.changes has no record of it any more: the staging table was "
+        "restored or made anew; restore its newest version, or rebuild the model with `dbt run --full-refresh` when "
+        "the staging table has all records again",
     ),
     "a new table": (
         row("unrouted", STAGING, object="shop_new", records=1500, first_batch=2, last_batch=2,
@@ -68,12 +94,12 @@ RIGHT = [appended(), appended(hours=24), row("parity", records=0, at=NOW, detail
 @pytest.mark.parametrize("name", FINDINGS)
 def test_each_thing_that_is_not_right_is_a_line_with_an_exit_code(name: str):
     found, code, sentence = FINDINGS[name]
-    assert status.findings([*RIGHT, found], timedelta(hours=24), []) == [(code, sentence)]
+    assert facts.findings([*RIGHT, found], Limits()) == [(code, sentence)]
 
 
 def test_an_object_that_is_ignored_is_no_finding():
     rows = [FINDINGS["a new table"][0], FINDINGS["torn records"][0]]
-    assert [code for code, _ in status.findings(rows, timedelta(hours=24), ["shop_new"])] == [1]
+    assert [code for code, _ in facts.findings(rows, Limits(ignored=("shop_new",)))] == [1]
 
 
 class Outputs:
@@ -93,7 +119,7 @@ def run(
 ) -> tuple[Outputs, JobError | None]:
     outputs = Outputs()
     monkeypatch.setattr(session, "start", lambda name: None)
-    monkeypatch.setattr(status, "read", lambda spark, view: rows)
+    monkeypatch.setattr(facts, "read", lambda spark, view: rows)
     try:
         status.main(["--status", "demo.reconcile_status", *words], outputs)  # type: ignore[arg-type]
     except JobError as failure:
@@ -148,7 +174,29 @@ def test_a_view_that_is_missing_or_of_an_earlier_version_is_named() -> None:
     )
     view = TableName.parse("demo.reconcile_status")
     with pytest.raises(UsageError, match=r"^demo\.reconcile_status does not exist; `dbt run` makes it"):
-        status.read(spark, view)
-    columns = ["kind", "relation", "at", "said"]
+        facts.read(spark, view)
+    columns = ["kind", "relation", "at", "detail"]
     with pytest.raises(UsageError, match=r"^demo\.reconcile_status was created by an earlier version"):
-        status.read(spark, view)
+        facts.read(spark, view)
+
+
+def test_a_table_that_the_view_reads_and_that_is_gone_is_named() -> None:
+    """A ledger that was dropped, for example: Spark makes a view anew only when somebody asks for it."""
+    missing = AnalysisException(
+        "[TABLE_OR_VIEW_NOT_FOUND] The table or view `spark_catalog`.`demo`.`reconcile_ledger` cannot be found. Verify "
+        "the spelling.\nSQLSTATE: 42P01"
+    )
+
+    def table(name: str) -> Any:
+        raise missing
+
+    spark: Any = SimpleNamespace(catalog=SimpleNamespace(tableExists=lambda name: True), table=table)
+    with pytest.raises(UsageError) as refused:
+        facts.read(spark, TableName.parse("demo.reconcile_status"))
+    assert str(refused.value) == (
+        "demo.reconcile_status reads `spark_catalog`.`demo`.`reconcile_ledger`, which does not exist: restore it, or "
+        "run `dbt run`, which makes the views, and a ledger that is missing, anew."
+    )
+    missing = AnalysisException("[OTHER] Something else")
+    with pytest.raises(AnalysisException):
+        facts.read(spark, TableName.parse("demo.reconcile_status"))

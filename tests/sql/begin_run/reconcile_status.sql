@@ -5,8 +5,10 @@ select
     cast(null as bigint) as records,
     cast(null as bigint) as first_batch,
     cast(null as bigint) as last_batch,
+    cast(null as bigint) as batches,
     cast(null as timestamp) as at,
-    cast(null as string) as detail
+    cast(null as string) as detail,
+    cast(null as string) as state
 from (
     select 1 where false
 )
@@ -18,8 +20,10 @@ select
     cast(null as bigint) as records,
     min(batch) as first_batch,
     max(batch) as last_batch,
+    cast(null as bigint) as batches,
     max(appended_at) as at,
-    cast(null as string) as detail
+    cast(null as string) as detail,
+    cast(null as string) as state
 from (
     select batch, appended_at from `lake`.`shop_changes`
 )
@@ -31,8 +35,10 @@ select
     count(*) as records,
     min(batch) as first_batch,
     max(batch) as last_batch,
+    cast(null as bigint) as batches,
     cast(null as timestamp) as at,
-    coalesce(min(proposal), min(reason)) as detail
+    coalesce(min(proposal), min(reason)) as detail,
+    if(object is null, 'wrong', 'look') as state
 from (
     select
         'lake.shop_changes' as staging,

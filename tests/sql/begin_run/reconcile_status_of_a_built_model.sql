@@ -5,8 +5,10 @@ select
     cast(null as bigint) as records,
     cast(null as bigint) as first_batch,
     cast(null as bigint) as last_batch,
+    cast(null as bigint) as batches,
     cast(null as timestamp) as at,
-    cast(null as string) as detail
+    cast(null as string) as detail,
+    cast(null as string) as state
 from (
     select 1 where false
 )
@@ -17,9 +19,11 @@ select
     cast(null as string) as object,
     cast(null as bigint) as records,
     min(batch) as first_batch,
-    max(batch) as last_batch,
-    max(appended_at) as at,
-    cast(null as string) as detail
+    coalesce(max(batch), (select max(last_batch) from `demo`.`reconcile_ledger` where relation in ('demo.orders'))) as last_batch,
+    cast(null as bigint) as batches,
+    coalesce(max(appended_at), (select max(last_appended_at) from `demo`.`reconcile_ledger` where relation in ('demo.orders'))) as at,
+    cast(null as string) as detail,
+    cast(null as string) as state
 from (
     select batch, appended_at from `lake`.`shop_changes`
 )
@@ -31,8 +35,10 @@ select
     count(*) as records,
     min(batch) as first_batch,
     max(batch) as last_batch,
+    cast(null as bigint) as batches,
     cast(null as timestamp) as at,
-    coalesce(min(proposal), min(reason)) as detail
+    coalesce(min(proposal), min(reason)) as detail,
+    if(object is null, 'wrong', 'look') as state
 from (
     select
         'lake.shop_changes' as staging,
@@ -58,14 +64,69 @@ from (
 group by object
 union all
 select
+    'set_back' as kind,
+    relation as relation,
+    cast(null as string) as object,
+    cast(null as bigint) as records,
+    cast(null as bigint) as first_batch,
+    batch as last_batch,
+    cast(null as bigint) as batches,
+    cast(null as timestamp) as at,
+    concat('batch ', batch, ' was applied, and ', 'lake.shop_changes', if(appended_at is null, ' has no record of it any more', ' has another batch under this number')) as detail,
+    'wrong' as state
+from (
+    select account.relation, account.ledger_batch as batch, staged.appended_at
+    from (
+        select
+            relation,
+            coalesce(max(last_batch), 0) as ledger_batch,
+            coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+            coalesce(max(place.entry), 0) as entry,
+            max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+        from (
+            select *, max(if(kind = 'rebuild', place, null)) over (partition by relation) as rebuilt
+            from (
+                select relation, kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+                from `demo`.`reconcile_ledger`
+                where relation in ('demo.orders')
+            )
+        )
+        where rebuilt is null or place >= rebuilt
+        group by relation
+    ) as account
+    left join (
+        select batch, unix_micros(max(appended_at)) as appended_at
+        from `lake`.`shop_changes`
+        group by batch
+    ) as staged
+        on staged.batch = account.ledger_batch
+    where
+        account.last_appended_at is not null
+        and coalesce(
+            staged.appended_at <> account.last_appended_at,
+            account.ledger_batch > coalesce((
+                select max(batch)
+                from (
+                    select object, max(last_batch) as batch
+                    from `demo`.`reconcile_ledger`
+                    where relation = 'lake.shop_changes' and kind = 'purge'
+                    group by object
+                )
+            ), 0)
+        )
+)
+union all
+select
     'not_applied' as kind,
     'demo.orders' as relation,
     cast(null as string) as object,
     count(*) as records,
     min(batch) as first_batch,
     max(batch) as last_batch,
+    count(distinct batch) as batches,
     min(appended_at) as at,
-    cast(null as string) as detail
+    cast(null as string) as detail,
+    'wait' as state
 from (
     select batch, appended_at
     from `lake`.`shop_changes`
@@ -86,8 +147,10 @@ select
     count(*) as records,
     cast(null as bigint) as first_batch,
     cast(null as bigint) as last_batch,
+    cast(null as bigint) as batches,
     cast(null as timestamp) as at,
-    cast(null as string) as detail
+    cast(null as string) as detail,
+    'look' as state
 from (
     select *
     from `demo`.`orders__base`
@@ -102,8 +165,10 @@ select
     records as records,
     first_batch as first_batch,
     last_batch as last_batch,
+    cast(null as bigint) as batches,
     cast(null as timestamp) as at,
-    concat(reason, coalesce(concat(' (for example the key ', example_key, ')'), '')) as detail
+    concat(reason, coalesce(concat(' (for example the key ', example_key, ')'), '')) as detail,
+    'wrong' as state
 from (
     select relation, example.reason, records, first_batch, last_batch, example.key as example_key, example.origin as example_origin
     from (
@@ -127,8 +192,10 @@ select
     records as records,
     since_batch as first_batch,
     last_batch as last_batch,
+    cast(null as bigint) as batches,
     cast(null as timestamp) as at,
-    concat(kind, ' ', name, ' is ', finding) as detail
+    concat(kind, ' ', name, ' is ', finding) as detail,
+    'look' as state
 from (
     select * from (with models as (
         

@@ -102,7 +102,7 @@ select
             )
         ) as error,
         concat(
-            lpad(hex(if(if(is_backfill, read_at, changed_at) >= to_timestamp('2026-11-01 00:00:00+00'), 1, 0) + if(if(is_backfill, read_at >= to_timestamp('2026-11-20 12:00:00+00'), changed_at >= to_timestamp('2026-11-01 00:00:00+00') and `section scn` >= if('15869128507100' rlike '^\\s*\\d{1,18}\\s*$', lpad(hex(try_cast('15869128507100' as bigint)), 16, '0'), null)), 1, 0)), 4, '0'),
+            lpad(hex(if(if(is_backfill, read_at, changed_at) >= to_timestamp('2026-10-01 00:00:00+00'), 1, 0) + if(if(is_backfill, read_at, changed_at) >= to_timestamp('2026-11-01 00:00:00+00'), 1, 0) + if(if(is_backfill, read_at >= to_timestamp('2026-11-20 12:00:00+00'), changed_at >= to_timestamp('2026-11-01 00:00:00+00') and `section scn` >= if('15869128507100' rlike '^\\s*\\d{1,18}\\s*$', lpad(hex(try_cast('15869128507100' as bigint)), 16, '0'), null)), 1, 0)), 4, '0'),
             if(is_backfill, concat('/0/', `section read_timestamp`), concat_ws('/', '/1', `section scn`, `section rs_id`, `section ssn`)),
             '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value id` is null, `value id`, `value placed_at` is null, `value placed_at`, `value ratio` is null, cast(`value ratio` as string), `value status` is null, `value status`, `value total` is null, `value total`)), 16, '0'))
         ) as sequence

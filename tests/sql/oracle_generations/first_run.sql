@@ -376,7 +376,7 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
-    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "2a557afa63f7ef253ed21af775509f3a", "staging": "add1835c146bd9198e342164475daf7f", "transactions": "c81e728d9d4c2f636f067f89cc14862c", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
+    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "61428b7f051a4ae31da5f8f59c3a668b", "staging": "add1835c146bd9198e342164475daf7f", "transactions": "c81e728d9d4c2f636f067f89cc14862c", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}'
 )
 as
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_is_insert, _change_contenders, _change_displaced
@@ -434,13 +434,13 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f018307e71028c69285849244db0e0a0')
+tblproperties ('reconcile.definition' = 'aa195ae196a4a600a19deae328f0acb1')
 as
 
 {the SELECT of oracle_generations/change_records.sql};
 
 create view if not exists `demo`.`orders`
-tblproperties ('reconcile.definition' = '3d02a03a6f47abffa98efba0acfdd34e')
+tblproperties ('reconcile.definition' = 'd0e46cf4942da82e07bee852ff788828')
 as
 select
     `id`,

@@ -1,0 +1,1 @@
+"""What the monitoring views say, and what reports make of it."""

@@ -1,0 +1,215 @@
+"""What the monitoring views say of a project, and what of it is not right: read in one place for every report."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from reconcile_jobs.process.command_line import seconds_of
+from reconcile_jobs.process.errors import DataError, Fault, JobError, Undecided, UsageError, causes
+from reconcile_jobs.staging import TableName
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+__all__ = [
+    "EXIT_CODES",
+    "Facts",
+    "Limits",
+    "add_options",
+    "ended",
+    "finding",
+    "findings",
+    "in_utc",
+    "is_stopped",
+    "read",
+    "read_all",
+    "summary",
+]
+
+# What the views call what is not right, worst first, and the exit code of each.
+EXIT_CODES = {"wrong": 1, "look": 3, "wait": 4}
+_FAILURES: dict[int, type[JobError]] = {1: DataError, 3: Undecided, 4: Fault}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the user says is right: the longest time since an append, and the objects that no model needs to read."""
+
+    appended_within: timedelta = timedelta(hours=24)
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The rows of reconcile_status and of reconcile_models, and the time of the session when they were read."""
+
+    status: list[Any]
+    models: list[Any]
+    now: datetime
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that every report has."""
+    parser.add_argument(
+        "--status",
+        required=True,
+        metavar="SCHEMA.VIEW",
+        help="the view reconcile_status of the project; also CATALOG.SCHEMA.VIEW",
+    )
+    parser.add_argument(
+        "--appended-within",
+        type=seconds_of,
+        default=seconds_of("24h"),
+        metavar="24h",
+        help="the longest time since a staging table's last append (default: 24h)",
+    )
+    parser.add_argument(
+        "--ignore-object",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an object that no model needs to read; may be repeated",
+    )
+
+
+def read(spark: SparkSession, view: TableName) -> list[Row]:
+    """Return the rows of reconcile_status, and with each the time of the session now. Raises UsageError."""
+    return _rows(spark, view, "state")
+
+
+def read_all(spark: SparkSession, view: TableName) -> Facts:
+    """Return the rows of reconcile_status and of reconcile_models beside it. Raises UsageError.
+
+    Both are of the same moment, and what reconcile_models reads of reconcile_status is read once.
+    """
+    models = TableName((*view.parts[:-1], "reconcile_models"))
+    with _readable(view):
+        if spark.catalog.tableExists(view.sql):
+            spark.catalog.cacheTable(view.sql)
+    try:
+        status = read(spark, view)
+        rows = _rows(spark, models, "as_of")
+    finally:
+        with _readable(view):
+            if spark.catalog.tableExists(view.sql):
+                spark.catalog.uncacheTable(view.sql)
+    return Facts(status, rows, next((row.now for row in (*status, *rows)), datetime.now()))
+
+
+def _rows(spark: SparkSession, view: TableName, newest_column: str) -> list[Row]:
+    with _readable(view):
+        if not spark.catalog.tableExists(view.sql):
+            raise UsageError(f"{view} does not exist; `dbt run` makes it.")
+        if newest_column not in spark.table(view.sql).columns:
+            raise UsageError(
+                f"{view} was created by an earlier version of the package; run `dbt run`, which replaces it."
+            )
+        return spark.sql(f"SELECT *, current_timestamp() AS now FROM {view.sql}").collect()
+
+
+@contextmanager
+def _readable(view: TableName) -> Iterator[None]:
+    try:
+        yield
+    except JobError:
+        raise
+    except Exception as problem:
+        story = "\n".join(message for _, message in causes(problem))
+        found = re.search(r"TABLE_OR_VIEW_NOT_FOUND\][^`\n]*(`[^\n]*`) cannot be found", story)
+        if found is None:
+            raise
+        raise UsageError(
+            f"{view} reads {found[1]}, which does not exist: restore it, or run `dbt run`, which makes the views, and "
+            "a ledger that is missing, anew."
+        ) from problem
+
+
+def findings(rows: Iterable[Any], limits: Limits) -> list[tuple[int, str]]:
+    """Return what is not right as exit code and sentence, the worst first."""
+    found = [each for row in rows if (each := finding(row, limits))]
+    return sorted(found, key=lambda each: list(EXIT_CODES.values()).index(each[0]))
+
+
+def finding(row: Any, limits: Limits) -> tuple[int, str] | None:
+    """Return what a row of reconcile_status says is not right, as exit code and sentence; None: it is right."""
+    if row.kind == "appended":
+        return (EXIT_CODES["wait"], _missing_append(row)) if is_stopped(row, limits) else None
+    if row.state is None or (row.kind == "unrouted" and row.object in limits.ignored):
+        return None
+    return EXIT_CODES[row.state], f"{row.relation}: {_what(row)}"
+
+
+def is_stopped(appended: Any, limits: Limits) -> bool:
+    """Whether a staging table, given as its row of the kind appended, has had no append for too long."""
+    return appended.at is None or appended.now - appended.at > limits.appended_within
+
+
+def summary(rows: Iterable[Any], found: list[tuple[int, str]]) -> dict[str, Any]:
+    """Return the counts that a report ends with."""
+    words = {code: word for word, code in EXIT_CODES.items()}
+    return {
+        "staging_tables": sum(row.kind == "appended" for row in rows),
+        **{word: sum(code == each for each, _ in found) for word, code in EXIT_CODES.items()},
+        "status": words[found[0][0]] if found else "right",
+    }
+
+
+def ended(found: list[tuple[int, str]], see: str) -> None:
+    """End a report. Raises the JobError of the worst finding, if there is one; `see`: where to look."""
+    if found:
+        raise _FAILURES[found[0][0]](
+            f"{len(found)} finding{'s' if len(found) > 1 else ''}, the worst first; see {see}."
+        )
+
+
+def in_utc(at: datetime) -> datetime:
+    """Return a time as Spark gives it, without a zone and of the process's own, as one in UTC."""
+    return at.astimezone(UTC)
+
+
+def _missing_append(row: Any) -> str:
+    if row.at is None:
+        return f"{row.relation}: nothing has been appended yet"
+    return f"{row.relation}: nothing appended since {_time(row.at)}, batch {row.last_batch}"
+
+
+def _what(row: Any) -> str:
+    records = _counted(row.records)
+    if row.kind == "quarantined":
+        return f"{records} in quarantine, {_batches(row)}: {row.detail}"
+    if row.kind == "set_back":
+        return (
+            f"{row.detail}: the staging table was restored or made anew; restore its newest version, or rebuild the "
+            "model with `dbt run --full-refresh` when the staging table has all records again"
+        )
+    if row.kind == "unrouted" and row.object is None:
+        return f"{records} without an object, {_batches(row)}: see reconcile_unrouted"
+    if row.kind == "unrouted":
+        return f"no model reads {row.object}, {records}, {_batches(row)}: {row.detail}"
+    if row.kind == "drift":
+        return f"{row.detail} since batch {row.first_batch}, {records}"
+    if row.kind == "pending":
+        return f"{_counted(row.records, 'row')} wait for the rest of their columns, or for their row"
+    if row.kind == "not_applied":
+        return f"{records} not applied yet, {_batches(row)}, the first of {_time(row.at)}"
+    return f"{_counted(row.records, 'row')} {row.detail}, at {_time(row.at)}"  # parity
+
+
+def _counted(number: int | None, noun: str = "record") -> str:
+    return f"{number or 0:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _batches(row: Any) -> str:
+    if row.first_batch == row.last_batch:
+        return f"batch {row.first_batch}"
+    return f"batches {row.first_batch} to {row.last_batch}"
+
+
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S}"

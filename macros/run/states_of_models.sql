@@ -1,0 +1,122 @@
+{#- One row for each model, the worst first. What is wrong with a model is what `reconcile_status` says of it; beside it
+    stand the size of the model and what its ledger has of the last 30 days. `nodes`: the models' nodes. `status`: the
+    relation of `reconcile_status`. -#}
+{%- macro states_of_models(nodes, status) -%}
+{%- if not nodes -%}
+{{ reconcile.no_rows({
+    'relation': 'string', 'state': 'string', 'staging': 'string', 'materialized': 'string', 'as_of': 'timestamp', 'lag_seconds': 'bigint', 'batches_behind': 'bigint', 'records_behind': 'bigint',
+    'pending_rows': 'bigint', 'quarantined': 'bigint', 'quarantine_reasons': 'array<struct<records: bigint, reason: string>>', 'drift': 'array<string>', 'set_back': 'string',
+    'parity_verdict': 'string', 'compared_at': 'timestamp', 'stored_rows': 'bigint', 'days': 'array<struct<day: date, applied: bigint, lag_seconds: bigint>>'}) }}
+{%- else -%}
+with models as (
+    select *
+    from values
+        {% for node in nodes %}{{ reconcile._row_of_model(node) }}{{ ',\n        ' if not loop.last }}{% endfor %}
+        as models (relation, staging, materialized)
+),
+
+facts as (
+    select * from {{ reconcile.qualified(status) }}
+),
+
+found as (
+    select
+        relation,
+        min(case state when 'wrong' then 1 when 'look' then 2 when 'wait' then 3 end) as place,
+        min(if(kind = 'not_applied', at, null)) as waiting_since,
+        coalesce(sum(if(kind = 'not_applied', batches, null)), 0) as batches_behind,
+        coalesce(sum(if(kind = 'not_applied', records, null)), 0) as records_behind,
+        coalesce(sum(if(kind = 'pending', records, null)), 0) as pending_rows,
+        coalesce(sum(if(kind = 'quarantined', records, null)), 0) as quarantined,
+        slice(array_sort(collect_list(if(kind = 'quarantined', struct(-records as fewer, detail), null))), 1, 3) as commonest,
+        array_sort(collect_list(if(kind = 'drift', detail, null))) as drift,
+        max(if(kind = 'set_back', detail, null)) as set_back,
+        min(if(kind = 'parity', case state when 'wrong' then 1 when 'look' then 2 when 'wait' then 3 else 4 end, null)) as verdict,
+        max(if(kind = 'parity', at, null)) as compared_at
+    from facts
+    where kind not in ('appended', 'unrouted')
+    group by relation
+),
+
+appended as (
+    select relation as staging, at as appended_at
+    from facts
+    where kind = 'appended'
+),
+
+sizes as (
+    {%- for node in nodes %}
+    {%- set relation = reconcile.relation_of(node) %}
+    select {{ reconcile.literal(reconcile.ledger_name(relation)) }} as relation, {{ reconcile._stored_rows(node, relation) }}
+    {{- '\n    union all' if not loop.last }}
+    {%- endfor %}
+),
+
+applied_by_day as (
+    select relation, array_sort(collect_list(struct(day, applied, lag_seconds))) as days
+    from (
+        select
+            relation,
+            to_date(to_utc_timestamp(recorded_at, current_timezone())) as day,
+            sum(applied) as applied,
+            max((unix_micros(recorded_at) - unix_micros(last_appended_at)) div 1000000) as lag_seconds
+        from {{ reconcile.qualified(reconcile.ledger()) }}
+        where kind = 'apply' and recorded_at >= current_timestamp() - interval 30 days
+        group by relation, to_date(to_utc_timestamp(recorded_at, current_timezone()))
+    )
+    group by relation
+),
+
+known as (
+    select
+        models.*,
+        found.* except (relation),
+        -- of a model whose staging table was set back, nothing says what it has applied
+        if(found.set_back is null, coalesce(found.waiting_since, appended.appended_at), null) as as_of,
+        sizes.stored_rows,
+        applied_by_day.days
+    from models
+    left join found on found.relation = models.relation
+    left join appended on appended.staging = models.staging
+    left join sizes on sizes.relation = models.relation
+    left join applied_by_day on applied_by_day.relation = models.relation
+)
+
+select
+    relation,
+    coalesce(element_at(array('wrong', 'look', 'wait'), place), 'right') as state,
+    staging,
+    materialized,
+    as_of,
+    (unix_micros(current_timestamp()) - unix_micros(as_of)) div 1000000 as lag_seconds,
+    coalesce(batches_behind, 0) as batches_behind,
+    coalesce(records_behind, 0) as records_behind,
+    coalesce(pending_rows, 0) as pending_rows,
+    coalesce(quarantined, 0) as quarantined,
+    coalesce(transform(commonest, reason -> struct(-reason.fewer as records, reason.detail as reason)), array()) as quarantine_reasons,
+    coalesce(drift, array()) as drift,
+    set_back,
+    element_at(array('confirmed', 'unprovable', 'in_flight', 'match'), verdict) as parity_verdict,
+    compared_at,
+    stored_rows,
+    coalesce(days, array()) as days
+from known
+order by coalesce(place, 4), lag_seconds desc, relation
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro _row_of_model(node) -%}
+{%- set inputs = reconcile.model_inputs(node) -%}
+{%- set staging = reconcile.literal(reconcile.ledger_name(inputs.relations[0])) if inputs.objects else 'cast(null as string)' -%}
+({{ reconcile.literal(reconcile.ledger_name(reconcile.relation_of(node))) }}, {{ staging }}, '{{ node.config.materialized }}')
+{%- endmacro %}
+
+{#- Deleted and pending rows are in the base table, and count: so the table's own statistics may answer. A view stores
+    no row. -#}
+{%- macro _stored_rows(node, relation) -%}
+{%- if node.config.materialized == 'current_view' -%}
+cast(null as bigint) as stored_rows
+{%- else -%}
+count(*) as stored_rows from {{ reconcile.qualified(reconcile.model_relations(relation).base) }}
+{%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,2 @@
+{{ config(materialized='ephemeral' if var('as_of', none) else 'monitoring_view') }}
+{{ reconcile.states_of_models(reconcile.built_nodes(), ref('reconcile_status')) }}
