@@ -9,7 +9,7 @@ export DBT_SEND_ANONYMOUS_USAGE_STATS := false
 
 setup: .venv/ready  ## create .venv with everything in it
 
-.venv/ready: requirements.lock conf/packages tests/packages
+.venv/ready: requirements.lock conf/packages conf/coordinates tests/packages
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { echo "make: Python 3.11 is needed, and '$(PYTHON)' is not that; name it with 'make PYTHON=...'" >&2; exit 2; }
 	@command -v java >/dev/null || { echo "make: Java 17 is needed, and 'java' is not on PATH" >&2; exit 2; }
 	@test -x .venv/bin/pip || $(PYTHON) -m venv .venv
@@ -19,8 +19,9 @@ setup: .venv/ready  ## create .venv with everything in it
 	@RECONCILE_PACKAGES="$$(cat tests/packages)" SPARK_HOME="$$(.venv/bin/python -c 'import pyspark; print(pyspark.__path__[0])')" bash conf/spark-env.sh
 	@touch $@
 
+EXTRAS := dev test thrift spark dbt datastream spanner bigtable expectations
 lock: pyproject.toml  ## choose new versions for setup to install
-	.venv/bin/pip-compile --quiet --no-strip-extras --extra dev --extra thrift --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
+	.venv/bin/pip-compile --quiet --no-strip-extras $(EXTRAS:%=--extra %) --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
 
 audit: setup  ## list what setup installs, with the advisories about it
 	@test -x target/audit/bin/pip-audit || { $(PYTHON) -m venv target/audit && target/audit/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1; }
@@ -106,10 +107,11 @@ soak-iceberg: setup target/classes.jsa
 	$(PYTEST) -m "not soak and not matrix" --file-format iceberg tests/process/test_append_datastream.py -k "killed_at_each_place or purged or second_writer or append_of_nothing"
 	$(PYTEST) -m "not soak and not matrix" --file-format iceberg tests/functional/test_maintain.py
 
-matrix: setup target/classes.jsa  ## run one part of the longest tests: make matrix PART=kills; without PART, list the parts and when each passed
+matrix: setup target/classes.jsa  ## run one part of the longest tests, as PART=kills, or other versions, as PART=lanes; without PART, list the parts and when each passed
 	@python tests/matrix.py $(PART)
 
-wheel: setup  ## build the package reconcile_jobs as a wheel for executors: see docs/operations/cluster.md
+wheel: setup  ## build the wheel of the jobs: see docs/operations/versions.md
+	@rm -rf build  # setuptools takes what an earlier build has left there
 	@python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . && ls dist
 
 clean:

@@ -1,10 +1,29 @@
 #!/usr/bin/env bash
 # Spark's own scripts source this file before they start the JVM, for spark-submit and for dbt's session.
 # It adds the jars of conf/packages to the class path, and downloads each jar once, with the Ivy that Spark ships.
+# A line of conf/packages is the coordinates of a jar, or a table format. conf/coordinates has the jars of a format for each Spark.
 # spark.jars.packages also adds jars, but it resolves them at every start, and writes a page of messages each time.
 
 reconcile_conf="${BASH_SOURCE[0]%/*}"
 reconcile_jars="${RECONCILE_JARS:-${XDG_CACHE_HOME:-$HOME/.cache}/dbt-reconcile/jars}"
+
+# The Spark that runs, as 4.1: a distribution of somebody else adds words to its version, as 4.0.2-amzn-0.
+reconcile_spark="$(ls "$SPARK_HOME/jars" 2>/dev/null | sed -n 's/^spark-core_[0-9.]*-\([0-9]*\.[0-9]*\)\..*\.jar$/\1/p')"
+# Print the coordinates that a word of conf/packages stands for.
+reconcile_coordinates() {
+  case "$1" in *:*) echo "$1" && return ;; esac
+  if [ -z "$reconcile_spark" ]; then
+    echo "dbt-reconcile: $SPARK_HOME/jars has no spark-core, so the version of Spark is not known: set SPARK_HOME to a Spark" >&2
+    return 1
+  fi
+  awk -v spark="$reconcile_spark" -v format="$1" '$1 == spark && $2 == format { print $3; found = 1 } END { exit !found }' "$reconcile_conf/coordinates" && return
+  echo "dbt-reconcile: $reconcile_conf/coordinates has no jars of $1 for Spark $reconcile_spark, but for$(awk -v format="$1" '$2 == format && !seen[$1]++ { printf "%s %s", comma, $1; comma = "," }' "$reconcile_conf/coordinates"): run one of these, or add lines for this one" >&2
+  return 1
+}
+reconcile_packages=
+for word in $(cat "$reconcile_conf/packages") ${RECONCILE_PACKAGES-}; do
+  reconcile_packages+="$(reconcile_coordinates "$word")"$'\n' || exit 2
+done
 
 while IFS=: read -r group artifact version; do
   [ -n "$version" ] || continue
@@ -21,7 +40,7 @@ while IFS=: read -r group artifact version; do
   fi
   SPARK_DIST_CLASSPATH="${SPARK_DIST_CLASSPATH:+$SPARK_DIST_CLASSPATH:}$jar"
 # RECONCILE_PACKAGES: additional jars, for example a JDBC driver.
-done < <(cat "$reconcile_conf/packages"; printf "%s\n" ${RECONCILE_PACKAGES-})
+done <<<"$reconcile_packages"
 export SPARK_DIST_CLASSPATH
 
 # conf/shared reads locations and credentials from the environment. Without them Spark would fail with a page of Java errors.

@@ -5,19 +5,8 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from reconcile_jobs.generation.avro_files import headers_below
-from reconcile_jobs.generation.bigtable_records import cell_tables
-from reconcile_jobs.generation.dictionary import dictionary_of
-from reconcile_jobs.generation.keys_file import read_keys
-from reconcile_jobs.generation.names import Pattern, SnapshotPattern
-from reconcile_jobs.generation.plan import NOT_GENERATED, Plan, Settings, plan_of
-from reconcile_jobs.generation.project import Project
-from reconcile_jobs.generation.rows_plan import plan_of_cells
-from reconcile_jobs.generation.staged_tables import observe
-from reconcile_jobs.generation.streams import BIGTABLE, DATASTREAM, SPANNER
-from reconcile_jobs.generation.tables import tables_of
-from reconcile_jobs.generation.witnesses import Testimony, of_headers
 from reconcile_jobs.jdbc.connection import Source, secret_properties
 from reconcile_jobs.jdbc.harmless_properties import check_properties
 from reconcile_jobs.jdbc.kinds import database_of
@@ -27,6 +16,12 @@ from reconcile_jobs.process.console import Console
 from reconcile_jobs.process.errors import DataError, UsageError
 from reconcile_jobs.process.written_files import difference, write
 from reconcile_jobs.staging import TableName
+
+# What reads and writes a dbt project is imported when it is used, so that --help answers where there is no dbt.
+if TYPE_CHECKING:
+    from reconcile_jobs.generation.names import SnapshotPattern
+    from reconcile_jobs.generation.plan import Plan
+    from reconcile_jobs.generation.project import Project
 
 _MODELS = """
 For each table that staged records are of, the job writes a model and the YAML of the model, and for the staging table
@@ -141,7 +136,23 @@ def main(words: list[str], console: Console) -> None:
         )
     for options in (of_datastream, of_spanner, of_bigtable):
         _add_options(options)
-    given = parser.parse_args(words)
+    _generate(parser.parse_args(words), console)
+
+
+def _generate(given: Namespace, console: Console) -> None:
+    from reconcile_jobs.generation.avro_files import headers_below
+    from reconcile_jobs.generation.bigtable_records import cell_tables
+    from reconcile_jobs.generation.dictionary import dictionary_of
+    from reconcile_jobs.generation.keys_file import read_keys
+    from reconcile_jobs.generation.names import Pattern
+    from reconcile_jobs.generation.plan import Settings, plan_of
+    from reconcile_jobs.generation.project import Project
+    from reconcile_jobs.generation.rows_plan import plan_of_cells
+    from reconcile_jobs.generation.staged_tables import observe
+    from reconcile_jobs.generation.streams import BIGTABLE, DATASTREAM, SPANNER
+    from reconcile_jobs.generation.tables import tables_of
+    from reconcile_jobs.generation.witnesses import Testimony, of_headers
+
     staging = TableName.parse(given.staging)
     stream = {"datastream": DATASTREAM, "spanner": SPANNER, "bigtable": BIGTABLE}[given.kind]
     answers = read_keys(given.keys) if stream is not BIGTABLE else {}
@@ -232,6 +243,8 @@ def _snapshot(given: Namespace) -> SnapshotPattern | None:
             "--snapshot is for models of the current rows, and a history has several versions of a row: leave out one "
             "of --snapshot and --materialized history."
         )
+    from reconcile_jobs.generation.names import SnapshotPattern
+
     return SnapshotPattern(given.snapshot)
 
 
@@ -245,6 +258,8 @@ def _source(url: str | None, properties_file: str | None, allowed: list[str]) ->
 
 
 def _finish(plan: Plan, project: Project, console: Console, given: Namespace) -> None:
+    from reconcile_jobs.generation.plan import NOT_GENERATED
+
     check, diff = given.check, given.diff
     will = check or diff
     if given.columns:

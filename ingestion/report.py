@@ -39,13 +39,13 @@ Standard output is one line of JSON: models, staging_tables, the number of findi
 
 def main(words: list[str], console: Console) -> None:
     """Write the page and the metrics. Raises JobError for the worst of what is not right."""
-    from reconcile_jobs.monitoring import page  # here, so that a Python without Jinja is told in a sentence
-
     parser = Parser(prog="report.py", description=__doc__, epilog=_EPILOG)
     facts.add_options(parser)
     parser.add_argument("--html", type=Path, metavar="FILE", help="the page, state.html for example")
     parser.add_argument("--metrics", type=Path, metavar="FILE", help="the metrics, metrics.prom for example")
     options = parser.parse_args(words)
+    from reconcile_jobs.monitoring import page  # here, so that a Python without Jinja is told in a sentence
+
     files = [path.resolve() for path in (options.html, options.metrics) if path]
     if not files or len({*files}) < len(files):
         raise UsageError("Name a file to write, with --html or --metrics or both, and another one with each.")

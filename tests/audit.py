@@ -62,8 +62,12 @@ def jars(directories: Iterable[Path], lists: Iterable[Path]) -> Iterator[Package
     named: dict[str, Package] = {}
     for file in lists:
         dates = _dates(file)
-        for line in file.read_text().split():
-            group, artifact, version = line.split(":")
+        for line in file.read_text().splitlines():
+            # In conf/coordinates Spark and format stand before them. A format, in conf/packages, is no jar.
+            coordinates = line.split(" ")[-1]
+            if line.startswith("#") or ":" not in coordinates:
+                continue
+            group, artifact, version = coordinates.split(":")
             found = Package(f"{group}:{artifact}", version, dates[line], str(file.relative_to(ROOT)))
             named.setdefault(f"{artifact}-{version}.jar", found)
     yield from named.values()
@@ -148,7 +152,7 @@ def main() -> int:
     spark = find_spec("pyspark")
     assert spark is not None and spark.origin is not None
     directories = [*given.jars, Path(spark.origin).parent / "jars"]
-    lists = [*sorted((ROOT / "conf").glob("**/packages")), ROOT / "tests" / "packages"]
+    lists = [*sorted((ROOT / "conf").glob("**/packages")), ROOT / "conf" / "coordinates", ROOT / "tests" / "packages"]
     of_python, of_java = list(wheels()), list(dict.fromkeys(jars(directories, lists)))
     for package in sorted([*of_python, *of_java], key=lambda package: (package.since, package)):
         print(package.since, package.name, package.version, f"({package.came_with})" if package.came_with else "")

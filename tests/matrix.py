@@ -19,6 +19,8 @@ import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
+import lanes
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "matrix.md"
 ICEBERG = ["--file-format", "iceberg"]
@@ -52,6 +54,8 @@ PARTS: dict[str, list[str]] = {
     "concurrent-runs-short": ["-m", "matrix", "tests/cluster", "-k", "short"],
     **{f"concurrent-runs-{n}": ["-m", "matrix", "tests/cluster", "-k", f"series-{n}"] for n in (1, 2, 3, 4)},
 }
+# Parts that are lanes: tests/lanes.py runs them, each in an environment of its own, and keeps their table.
+LANES = ["lanes", *lanes.LANES]
 # The exit code of a part that its limit stopped.
 LATE = 124
 _ROW = re.compile(r"^\| `(?P<part>[\w-]+)` \| (?P<result>[^|]*) \| (?P<commit>[^|]*) \| (?P<date>[^|]*) \|", re.M)
@@ -60,7 +64,10 @@ _ROW = re.compile(r"^\| `(?P<part>[\w-]+)` \| (?P<result>[^|]*) \| (?P<commit>[^
 def run(part: str, minutes: float) -> tuple[int, str]:
     """Run a part for so long at most, and return its exit code and what pytest said last."""
     # It ends at its first failure: so of a part that is stopped late, it is known that no test failed until then.
-    words = [sys.executable, "-m", "pytest", "-x", "-n", "2", "--dist", "loadfile", "--durations=5", *PARTS[part]]
+    if part in LANES:
+        words = [sys.executable, str(ROOT / "tests" / "lanes.py"), part]
+    else:
+        words = [sys.executable, "-m", "pytest", "-x", "-n", "2", "--dist", "loadfile", "--durations=5", *PARTS[part]]
     last, late = "", threading.Event()
     # A session of its own: what is late is stopped with all the servers that its tests have started.
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as running:
@@ -104,18 +111,18 @@ def _git(*words: str) -> str:
 def main() -> int:
     """Run one part, or show all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="?", choices=list(PARTS))
+    parser.add_argument("part", nargs="?", choices=[*PARTS, *LANES])
     parser.add_argument("--in-turn", action="store_true", help="the part whose turn it is")
-    parser.add_argument("--minutes", type=float, default=15, help="stop it after so many: 15")
+    parser.add_argument("--minutes", type=float, help="stop it after so many: 15, and for all lanes 90")
     asked = parser.parse_args()
-    known = last_results()
+    known = last_results() | lanes.last_results()
     part = list(PARTS)[int(_git("rev-list", "--count", "HEAD")) % len(PARTS)] if asked.in_turn else asked.part
     if part is None:
-        for name in PARTS:
+        for name in [*PARTS, *lanes.LANES]:
             print(f"{name:12} {known.get(name, {}).get('result', 'never passed')}")
         return 0
-    code, said = run(part, asked.minutes)
-    if code == 0 and not asked.in_turn:
+    code, said = run(part, asked.minutes or (90 if part == "lanes" else 15))
+    if code == 0 and not asked.in_turn and part not in LANES:
         note(part, said)
     elif code == LATE and asked.in_turn:
         print(f"matrix: {part} was {said}. No test had failed. It has to be run by name: `make matrix PART={part}`.")

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
-
-import jinja2
 
 __all__ = ["Run", "write"]
 
@@ -116,10 +115,18 @@ td { overflow-wrap: anywhere; }
 {% endblock %}
 """,
 }
-_PAGES = jinja2.Environment(
-    loader=jinja2.DictLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-)
-_PAGES.filters |= {"word": {True: "passed", False: "failed"}.get, "number": "{:,}".format}
+
+
+@cache
+def _pages() -> Any:
+    # A job that expects nothing runs where there is no Jinja.
+    import jinja2
+
+    pages = jinja2.Environment(
+        loader=jinja2.DictLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    pages.filters |= {"word": {True: "passed", False: "failed"}.get, "number": "{:,}".format}
+    return pages
 
 
 @dataclass(frozen=True)
@@ -148,10 +155,10 @@ def write(directory: Path, name: str, run: Run) -> Path:
     """Write the run's page, and the index of all runs anew; return the index. Names of runs sort by time."""
     runs = directory / "runs"
     runs.mkdir(parents=True, exist_ok=True)
-    _put(runs / f"{name}.html", _PAGES.get_template("run").render(run=run))
+    _put(runs / f"{name}.html", _pages().get_template("run").render(run=run))
     _put(runs / f"{name}.json", json.dumps(asdict(run), indent=1))
     index = directory / "index.html"
-    _put(index, _PAGES.get_template("index").render(runs=_kept(runs)))
+    _put(index, _pages().get_template("index").render(runs=_kept(runs)))
     return index.resolve()
 
 

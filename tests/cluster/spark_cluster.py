@@ -29,21 +29,29 @@ class Cluster:
 
     Every application gets one core of a worker, the Thrift server `thrift_cores`. `more`: of the environment. `conf`: a
     copy of conf/, in place of the one of the format.
+    Not `shared`: a master and workers alone, and an embedded metastore below `root` for the one that submits a job.
     """
 
     workers = 2
 
     def __init__(
-        self, root: Path, thrift_cores: int = 1, more: Mapping[str, str] | None = None, conf: Path | None = None
+        self,
+        root: Path,
+        thrift_cores: int = 1,
+        more: Mapping[str, str] | None = None,
+        conf: Path | None = None,
+        shared: bool = True,
     ) -> None:
         self.daemons, self.sessions = CONFIGURATIONS[file_format()], SHARED[file_format()]
         if conf:
             self.daemons, self.sessions = conf, conf / "shared"
+        if not shared:
+            self.sessions = self.daemons
         self.thrift_cores, self.more = thrift_cores, dict(more or {})
         self.root, self.warehouse, self.logs = root, root / "warehouse", root / "logs"
         self.logs.mkdir(parents=True)
         self.warehouse.mkdir()
-        self.postgres = Postgres()
+        self.postgres = Postgres() if shared else None
         self.master, self.thrift = f"spark://127.0.0.1:{free_port()}", free_port()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._applications: list[str] = []
@@ -51,13 +59,16 @@ class Cluster:
 
     def __enter__(self) -> Cluster:
         try:
-            self.submit("metastore", [], PACKAGE / "ingestion" / "metastore.py", master="local[1]").wait(SECONDS)
+            if self.postgres:
+                self.submit("metastore", [], PACKAGE / "ingestion" / "metastore.py", master="local[1]").wait(SECONDS)
             port = self.master.rpartition(":")[2]
             listening = ["--host", "127.0.0.1", "--webui-port", "0"]
             self._start("master", ["spark-class", f"{_DEPLOY}.master.Master", *listening, "--port", port])
             wait_for("the master", lambda: listens(int(port)))
             for number in range(self.workers):
                 self.start_worker(number)
+            if not self.postgres:
+                return self
             # The table format's jars come from its configuration, as everywhere.
             thrift = ["--hiveconf", f"hive.server2.thrift.port={self.thrift}"]
             thrift += ["--hiveconf", "hive.server2.thrift.bind.host=127.0.0.1"]
@@ -76,7 +87,7 @@ class Cluster:
     @property
     def environment(self) -> dict[str, str]:
         """What a user's processes have in theirs."""
-        environment = os.environ | self.postgres.environment | {
+        environment = os.environ | (self.postgres.environment if self.postgres else {}) | {
             "SPARK_CONF_DIR": str(self.sessions),
             "RECONCILE_WAREHOUSE": str(self.warehouse),
             "PYSPARK_PYTHON": sys.executable,
@@ -142,7 +153,8 @@ class Cluster:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        self.postgres.stop()
+        if self.postgres:
+            self.postgres.stop()
 
     def _start(
         self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None

@@ -114,6 +114,7 @@ def test_what_a_lock_has_is_listed_with_what_it_came_with(tmp_path: Path) -> Non
 def test_every_wheel_and_jar_of_the_project_is_listed() -> None:
     pinned = {line.split("==")[0].split("[")[0] for line in audit.LOCK.read_text().splitlines() if "==" in line}
     assert {package.name for package in audit.wheels()} == pinned
-    lists = [audit.ROOT / "conf" / "packages", audit.ROOT / "tests" / "packages"]
+    lists = [audit.ROOT / "conf" / "coordinates", audit.ROOT / "tests" / "packages"]
     named = {":".join((p.name, p.version)) for p in audit.jars([], lists)}
-    assert named == {name for file in lists for name in file.read_text().split()}
+    assert named == {word for file in lists for word in file.read_text().split() if word.count(":") == 2}
+    assert len(named) == 10

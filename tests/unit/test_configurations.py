@@ -27,9 +27,9 @@ OWN = {
 OWN["shared-iceberg"] = OWN["shared"] + OWN["iceberg"]
 # The mapping is Derby's, and so of those that have no other metastore.
 LINKED = {
-    "iceberg": ("spark-env.sh", "log4j2.properties", "package-reconcile.orm"),
-    "shared": ("spark-env.sh", "log4j2.properties"),
-    "shared-iceberg": ("spark-env.sh", "log4j2.properties"),
+    "iceberg": ("spark-env.sh", "coordinates", "log4j2.properties", "package-reconcile.orm"),
+    "shared": ("spark-env.sh", "coordinates", "log4j2.properties"),
+    "shared-iceberg": ("spark-env.sh", "coordinates", "log4j2.properties"),
 }
 SHARED = ("shared", "shared-iceberg")
 

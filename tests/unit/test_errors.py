@@ -47,6 +47,20 @@ def test_a_package_that_sparks_processes_lack_is_named_as_it_is_installed(module
     assert "\n" not in str(told)
 
 
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [
+        ("fastavro", "dbt-reconcile[datastream]"), ("google.cloud.bigtable_v2", "dbt-reconcile[bigtable]"),
+        ("grpc", "dbt-reconcile[spanner]"), ("great_expectations", "dbt-reconcile[expectations]"),
+        ("ruamel", "dbt-reconcile[dbt]"), ("pandas", "this package's requirements"),
+    ],
+)  # fmt: skip
+def test_the_extra_that_brings_a_package_is_named(module: str, extra: str):
+    lacking = f"No module named '{module}'"
+    assert f": install {extra} there, or" in str(explained(ModuleNotFoundError(lacking, name=module)))
+    assert f"a Python with {extra}, on the" in str(explained(Exception(f"x\nModuleNotFoundError: {lacking}")))
+
+
 def test_a_table_that_hives_metastore_does_not_take_is_told_by_its_type_and_not_by_its_name():
     cause = "Invalid Hive object for lake.t\nCaused by: InvalidObjectException(message:Invalid column type: unknown)"
     told = explained(Exception(cause))

@@ -13,6 +13,7 @@ import generate
 import pytest
 from cells import data_change, set_cell
 from generated import change, observed, texts
+from reconcile_jobs.generation import staged_tables
 from reconcile_jobs.generation.observations import Observations
 from reconcile_jobs.generation.streams import DATASTREAM, Stream
 from reconcile_jobs.process import session, written_files
@@ -38,7 +39,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         assert str(staging).endswith("lake.shop_changes")
         return observed(staged["records"], add=stream.add)
 
-    monkeypatch.setattr(generate, "observe", observe)
+    monkeypatch.setattr(staged_tables, "observe", observe)
 
     def of(*words: str, records: list[Any] = RECORDS, kind: str = "datastream") -> tuple[int, dict[str, Any], str, str]:
         staged["records"] = records

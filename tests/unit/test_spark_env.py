@@ -104,6 +104,83 @@ def test_packages_of_the_environment_are_fetched_too_however_many(configuration:
     assert said == f"{configuration.jars}/{JAR}:{configuration.jars}/another-2.0.jar\n"
 
 
+TABLE = """# Spark  format  Maven coordinates
+4.0  delta    a.group:of-40:1.0
+4.1  delta    a.group:of-41:1.0
+4.1  delta    a.group:beside-41:2.0
+4.1  iceberg  a.group:ice-41:3.0
+"""
+
+
+class Sparks:
+    """A configuration that names formats, and a Spark of some version."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration, self.home = configuration, configuration.directory / "spark"
+        (configuration.directory / "coordinates").write_text(TABLE)
+        (self.home / "jars").mkdir(parents=True)
+
+    def chosen(self, version: str | None, *words: str) -> tuple[int, str, str]:
+        """Return the exit code, the jars that are chosen, and what is said, with this Spark and these packages."""
+        for jar in (self.home / "jars").iterdir():
+            jar.unlink()
+        for name in ("spark-core_2.13-{}.jar", "spark-core-java_2.13-9.9.9.jar", "spark-sql_2.13-{}.jar"):
+            if version:
+                (self.home / "jars" / name.format(version)).touch()
+        (self.configuration.directory / "packages").write_text("".join(f"{word}\n" for word in words))
+        script = f'. "{self.configuration.directory}/spark-env.sh"; echo "$SPARK_DIST_CLASSPATH"'
+        environment = os.environ | {
+            "SPARK_HOME": str(self.home), "RECONCILE_JARS": str(self.configuration.jars), "RECONCILE_PACKAGES": "",
+            "JAVA_HOME": str(self.configuration.directory / "java"),
+            "MEET": "1", "BEGUN": str(self.configuration.begun),
+        }  # fmt: skip
+        environment.pop("SPARK_DIST_CLASSPATH", None)
+        ended = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
+        jars = [Path(jar).name for jar in ended.stdout.strip().split(":") if jar]
+        return ended.returncode, ",".join(jars), ended.stderr.strip()
+
+
+@pytest.fixture
+def sparks(configuration: Configuration) -> Sparks:
+    return Sparks(configuration)
+
+
+def test_the_jars_of_a_format_are_those_of_the_spark_that_runs(sparks: Sparks):
+    assert sparks.chosen("4.0.2", "delta")[:2] == (0, "of-40-1.0.jar")
+    assert sparks.chosen("4.1.1", "delta")[:2] == (0, "of-41-1.0.jar,beside-41-2.0.jar")
+    assert sparks.chosen("4.1.0", "iceberg", "a.group:own:5")[:2] == (0, "ice-41-3.0.jar,own-5.jar")
+    assert sparks.chosen("4.0.2-amzn-0", "delta")[1] == "of-40-1.0.jar", "a distribution of somebody else"
+    assert sparks.chosen("4.1.1", "delta", "iceberg")[1].count("41") == 3, "both formats in one session"
+
+
+def test_a_spark_without_jars_of_the_format_is_refused_with_those_that_have_some(sparks: Sparks):
+    table = f"{sparks.configuration.directory}/coordinates"
+    assert sparks.chosen("4.3.0", "delta") == (
+        2, "", f"dbt-reconcile: {table} has no jars of delta for Spark 4.3, but for 4.0, 4.1: run one of these, or add "
+        "lines for this one",
+    )  # fmt: skip
+    assert "no jars of iceberg for Spark 4.0, but for 4.1: run" in sparks.chosen("4.0.2", "iceberg")[2]
+    assert sparks.chosen(None, "delta") == (
+        2, "", f"dbt-reconcile: {sparks.home}/jars has no spark-core, so the version of Spark is not known: set "
+        "SPARK_HOME to a Spark",
+    )  # fmt: skip
+    assert sparks.chosen(None, "a.group:own:5")[:2] == (0, "own-5.jar"), "coordinates need no version"
+
+
+def test_the_table_of_coordinates_names_each_format_and_jars_of_the_spark_beside_them():
+    rows = [line.split() for line in (CONF / "coordinates").read_text().splitlines() if not line.startswith("#")]
+    assert {(spark, form) for spark, form, _ in rows} == {
+        ("4.0", "delta"), ("4.1", "delta"), ("4.2", "delta"), ("4.0", "iceberg"), ("4.1", "iceberg"),
+    }  # fmt: skip
+    for spark, form, coordinates in rows:
+        _, artifact, version = coordinates.split(":")
+        assert form in artifact or artifact == "delta-storage"
+        # Delta 4.0 was of Spark 4.0 alone, and does not have its version in its name.
+        assert f"_{spark}_" in artifact if artifact.count("_") == 2 else artifact == "delta-storage" or version < "4.1"
+    in_use = {word for file in CONF.glob("**/packages") for word in file.read_text().split() if ":" not in word}
+    assert in_use == {"delta", "iceberg"}
+
+
 @pytest.mark.parametrize("terminal", ["stdout", "stderr"])
 def test_progress_is_for_a_terminal_that_shows_the_messages(configuration: Configuration, terminal: str):
     """The line of JSON may go into a file; the messages decide."""

@@ -37,8 +37,7 @@ def invoke(
         from dbt.cli.main import dbtRunner
     except ModuleNotFoundError:
         raise UsageError(
-            "This Python has no dbt: install the package's requirements, or set PYSPARK_PYTHON to a Python that has "
-            "them."
+            "This Python has no dbt: install dbt-reconcile[dbt], or set PYSPARK_PYTHON to a Python that has it."
         ) from None
 
     def between_statements(event: Any) -> None:

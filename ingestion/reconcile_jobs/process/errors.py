@@ -186,19 +186,31 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
 
 
 def _without_module(name: str, in_this_process: bool) -> UsageError:
-    # As it is installed, which these are not called.
-    package = name
-    if name.partition(".")[0] in ("google", "grpc"):
-        package = "google-cloud-bigtable" if "bigtable" in name else "google-cloud-spanner"
+    # As it is installed, which these are not called, and the extra that brings it.
+    package, extra = _INSTALLED.get(name.partition(".")[0], (name, None))
+    if extra == "spanner" and "bigtable" in name:
+        package, extra = "google-cloud-bigtable", "bigtable"
+    it = f"dbt-reconcile[{extra}]" if extra else "this package's requirements"
     if in_this_process:
         return UsageError(
-            f"The job's own Python, {sys.executable}, does not have the package {package}: install this package's "
-            "requirements there, or set PYSPARK_PYTHON to a Python that has them."
+            f"The job's own Python, {sys.executable}, does not have the package {package}: install {it} there, or set "
+            "PYSPARK_PYTHON to a Python that has it."
         )
     return UsageError(
-        f"Spark's Python processes do not have the package {package}: set PYSPARK_PYTHON to a Python with this "
-        "package's requirements, on the driver and on every executor."
+        f"Spark's Python processes do not have the package {package}: set PYSPARK_PYTHON to a Python with {it}, on the "
+        "driver and on every executor."
     )
+
+
+_INSTALLED = {
+    "google": ("google-cloud-spanner", "spanner"),
+    "grpc": ("google-cloud-spanner", "spanner"),
+    "fastavro": ("fastavro", "datastream"),
+    "great_expectations": ("great-expectations", "expectations"),
+    "jinja2": ("jinja2", "dbt"),
+    "yaml": ("pyyaml", "dbt"),
+    "ruamel": ("ruamel.yaml", "dbt"),
+}
 
 
 def one_line(text: str, longest: int = 300) -> str:
