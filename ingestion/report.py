@@ -54,13 +54,14 @@ def main(words: list[str], console: Console) -> None:
     try:
         with in_sentences():
             read = facts.read_all(session.start(f"report {view}"), view)
+            state = state_of(read, limits)
+            html, text = page.html(state, str(view)), metrics.text(state)
     except JobError as failure:
         # A page of before would go on saying what it said.
         at = datetime.now(UTC)
         _write(options.html, page.unknown(str(view), str(failure), at), options.metrics, metrics.unknown(at))
         raise
-    state = state_of(read, limits)
-    _write(options.html, page.html(state, str(view)), options.metrics, metrics.text(state))
+    _write(options.html, html, options.metrics, text)
     found = facts.findings(read.status, limits)
     console.result({"models": len(state.models), **facts.summary(read.status, found)})
     facts.ended(found, str(options.html or "what status.py says"))

@@ -8,6 +8,8 @@
     'pending_rows': 'bigint', 'quarantined': 'bigint', 'quarantine_reasons': 'array<struct<records: bigint, reason: string>>', 'drift': 'array<string>', 'set_back': 'string',
     'parity_verdict': 'string', 'compared_at': 'timestamp', 'stored_rows': 'bigint', 'days': 'array<struct<day: date, applied: bigint, lag_seconds: bigint>>'}) }}
 {%- else -%}
+{#- The day in UTC: a view keeps the time zone of the session that made it, and the reader's may be another. -#}
+{%- set day = 'date_from_unix_date(cast(unix_micros(recorded_at) div 86400000000 as int))' -%}
 with models as (
     select *
     from values
@@ -57,12 +59,12 @@ applied_by_day as (
     from (
         select
             relation,
-            to_date(to_utc_timestamp(recorded_at, current_timezone())) as day,
+            {{ day }} as day,
             sum(applied) as applied,
             max((unix_micros(recorded_at) - unix_micros(last_appended_at)) div 1000000) as lag_seconds
         from {{ reconcile.qualified(reconcile.ledger()) }}
         where kind = 'apply' and recorded_at >= current_timestamp() - interval 30 days
-        group by relation, to_date(to_utc_timestamp(recorded_at, current_timezone()))
+        group by relation, {{ day }}
     )
     group by relation
 ),

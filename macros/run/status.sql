@@ -8,8 +8,8 @@
 {%- set parts = [reconcile._part_of_status('cast(null as string)', {}, 'select 1 where false')] -%}
 {%- for name, staging in reconcile.staging_read().items() -%}
   {%- do parts.append(reconcile._part_of_status("'appended'", {
-        'relation': reconcile.literal(name), 'first_batch': 'min(batch)', 'last_batch': reconcile._or_applied('max(batch)', 'last_batch', readers.get(name)),
-        'at': reconcile._or_applied('max(appended_at)', 'last_appended_at', readers.get(name))}, 'select batch, appended_at from ' ~ reconcile.qualified(staging.relation))) -%}
+        'relation': reconcile.literal(name), 'first_batch': 'min(staged_batch)', 'last_batch': 'max_by(batch, struct(appended_at, batch))', 'at': 'max(appended_at)'},
+        reconcile._appends(staging.relation, readers.get(name)))) -%}
   {%- do parts.append(reconcile._part_of_status("'unrouted'", {
         'relation': reconcile.literal(name), 'records': 'count(*)', 'first_batch': 'min(batch)', 'last_batch': 'max(batch)', 'object': 'object',
         'detail': "coalesce(min(proposal), min(reason))", 'state': "if(object is null, 'wrong', 'look')"}, reconcile.unrouted_of(staging), 'object')) -%}
@@ -41,7 +41,7 @@
 {%- if reconcile.existing_relation(reconcile.parity_runs()) -%}
   {%- do parts.append(reconcile._part_of_status("'parity'", {
         'relation': 'relation', 'records': 'compared - matched', 'at': 'recorded_at', 'detail': "concat(verdict, ', against ', compared_to)",
-        'state': "case verdict when 'confirmed' then 'wrong' when 'unprovable' then 'look' when 'in_flight' then 'wait' end"}, reconcile._last_comparisons())) -%}
+        'state': "case verdict when 'match' then null when 'confirmed' then 'wrong' when 'in_flight' then 'wait' else 'look' end"}, reconcile._last_comparisons())) -%}
 {%- endif -%}
 {{ parts | join('\nunion all\n') }}
 {%- endmacro %}
@@ -72,13 +72,13 @@ from (
   {{ return(readers) }}
 {%- endmacro %}
 
-{#- An aggregate of staging, or what the ledger has of the models that read it: a purge may have deleted all records, and
-    a table that is empty has not always been so. -#}
-{%- macro _or_applied(aggregate, column, readers) -%}
-{%- if not readers -%}
-{{ aggregate }}
-{%- else -%}
-coalesce({{ aggregate }}, (select max({{ column }}) from {{ reconcile.qualified(reconcile.ledger()) }} where relation in ({{ reconcile._literals(readers) }})))
+{#- When batches were appended, as staging has it, and as the ledger has it of the models that read it: a purge may have
+    deleted the last batches. -#}
+{%- macro _appends(staging, readers) -%}
+select batch, appended_at, batch as staged_batch from {{ reconcile.qualified(staging) }}
+{%- if readers %}
+union all
+select last_batch, last_appended_at, cast(null as bigint) from {{ reconcile.qualified(reconcile.ledger()) }} where last_appended_at is not null and relation in ({{ reconcile._literals(readers) }})
 {%- endif -%}
 {%- endmacro %}
 
@@ -88,7 +88,8 @@ coalesce({{ aggregate }}, (select max({{ column }}) from {{ reconcile.qualified(
 
 {#- The models that have applied a batch which staging no longer has, or has another one under its number: the staging
     table was restored or made anew. The next run of such a model is refused by the same rule (`range_to_apply`). Batches
-    that were purged may be gone. -#}
+    that were purged may be gone. If the ledger does not know when the batch was appended, a staging table with newer
+    batches may lack it. -#}
 {%- macro _set_back(staging, readers) -%}
 select account.relation, account.ledger_batch as batch, staged.appended_at
 from (
@@ -101,15 +102,18 @@ left join (
 ) as staged
     on staged.batch = account.ledger_batch
 where
-    account.last_appended_at is not null
-    and coalesce(
+    coalesce(
         staged.appended_at <> account.last_appended_at,
-        account.ledger_batch > coalesce((
-            select max(batch)
-            from (
-                {{ reconcile._purges(staging) | indent(16) }}
-            )
-        ), 0)
+        account.ledger_batch > greatest(
+            if(account.last_appended_at is null, (select max(batch) from {{ reconcile.qualified(staging) }}), null),
+            (
+                select max(batch)
+                from (
+                    {{ reconcile._purges(staging) | indent(20) }}
+                )
+            ),
+            0
+        )
     )
 {%- endmacro %}
 

@@ -10,6 +10,7 @@ from datastream import Staged, event
 from memory import Memory, MemoryProject
 from plain_dbt import Relation
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import lit
 from reconcile_jobs.monitoring.facts import Limits, findings
 
 STAGING = "lake.changes"
@@ -146,6 +147,13 @@ def test_a_staging_table_that_was_set_back_is_wrong_and_one_that_was_purged_is_n
     assert [(name, row.state, row.as_of, row.lag_seconds) for name, row in shown.items() if row.set_back == gone] == [
         ("shop.one", "wrong", None, None), ("shop.three", "wrong", None, None),
     ]  # fmt: skip
+    # A ledger of an earlier version does not know when the batch was appended; then the numbers tell.
+    untimed = memory.table(ledger).withColumn("last_appended_at", lit(None).cast("timestamp"))
+    memory.keep(ledger, untimed)
+    assert {row.relation for row in memory.rows("shop.reconcile_models") if row.set_back == gone} == {
+        "shop.one", "shop.three",
+    }  # fmt: skip
+    memory.restore(ledger, account)
     # It goes on from there, and reaches the same numbers.
     memory.stage(STAGING, [change("five", 4, 11, 1)])
     another = f"batch 4 was applied, and {STAGING} has another batch under this number"
@@ -153,12 +161,16 @@ def test_a_staging_table_that_was_set_back_is_wrong_and_one_that_was_purged_is_n
     memory.restore(STAGING, now)
     for object_ in ("shop_one", "shop_three"):
         memory.query(project.macros.get_purge_statements(Relation("lake", "changes"), object_, 4)[0])
+    # Of a purge of the last batch alone, older records are left, which were not the last that was appended.
+    (last,) = {row.appended_at for row in memory.rows(STAGING) if row.batch == 4}
+    memory.delete(STAGING, "batch = 4")
+    (appended,) = (row for row in memory.rows("shop.reconcile_status") if row.kind == "appended")
+    assert (appended.at, appended.first_batch, appended.last_batch) == (last, 1, 4)
     memory.delete(STAGING, "true")
     # What was unrouted is gone with the records; nothing else has changed, and the last append is known.
     assert said_of(project) == {(code, said) for code, said in before if said.startswith("shop.")}
     (appended,) = (row for row in memory.rows("shop.reconcile_status") if row.kind == "appended")
-    (last,) = {row.appended_at for row in memory.table(STAGING, now).collect() if row.batch == 4}
-    assert (appended.at, appended.last_batch) == (last, 4)
+    assert (appended.at, appended.first_batch, appended.last_batch) == (last, None, 4)
     assert {row.as_of for row in memory.rows("shop.reconcile_models")} == {last}
     memory.restore(STAGING, now)
     memory.restore(ledger, account)

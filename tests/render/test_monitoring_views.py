@@ -130,12 +130,37 @@ def test_a_staging_table_that_was_set_back_is_in_the_status_by_the_rule_that_ref
     assert "'set_back'" not in view.project.macros.status_of([view.project.node("orders")])
 
 
-def test_a_staging_table_that_was_purged_until_it_was_empty_has_its_last_append_from_the_ledger(shop: Life) -> None:
+def test_a_staging_table_whose_last_batches_were_purged_has_its_last_append_from_the_ledger(shop: Life) -> None:
     shop.project.run("orders")
+    status = " ".join(shop.project.macros.status_of([shop.project.node("orders")]).split())
+    known = "from `demo`.`reconcile_ledger` where last_appended_at is not null and relation in ('demo.orders')"
+    assert f"union all select last_batch, last_appended_at, cast(null as bigint) {known}" in status
+    assert "min(staged_batch) as first_batch, max_by(batch, struct(appended_at, batch)) as last_batch" in status
+    assert "reconcile_ledger" not in shop.project.macros.status_of([]), "nothing has an account"
+
+
+def test_a_ledger_without_the_times_of_appends_says_all_the_same_that_staging_was_set_back(shop: Life) -> None:
+    """One that an earlier version wrote. The next run compares the numbers then, and so does the view."""
+    shop.project.run("orders")
+    status = " ".join(shop.project.macros.status_of([shop.project.node("orders")]).split())
+    newest = "(select max(batch) from `lake`.`shop_changes`)"
+    assert f"account.ledger_batch > greatest( if(account.last_appended_at is null, {newest}, null), (" in status
+
+
+def test_the_days_of_a_model_are_days_in_utc_whoever_reads_the_view(shop: Life) -> None:
+    """A view keeps the time zone of the session that made it, and current_timezone() is that of the reader."""
+    shop.project.run("orders")
+    sql = shop.project.compile("reconcile_models")
+    assert sql.count("date_from_unix_date(cast(unix_micros(recorded_at) div 86400000000 as int))") == 2
+    assert not [name for name in ("to_date(", "current_timezone", "to_utc_timestamp") if name in sql]
+
+
+def test_a_verdict_that_this_version_does_not_know_is_for_somebody_to_look_at(shop: Life) -> None:
+    shop.project.run("orders")
+    shop.warehouse.has("demo.reconcile_parity")
     status = shop.project.macros.status_of([shop.project.node("orders")])
-    known = "from `demo`.`reconcile_ledger` where relation in ('demo.orders')"
-    assert f"coalesce(max(appended_at), (select max(last_appended_at) {known})) as at" in status
-    assert "max(appended_at) as at" in shop.project.macros.status_of([]), "nothing has an account"
+    known = "when 'match' then null when 'confirmed' then 'wrong' when 'in_flight' then 'wait'"
+    assert f"case verdict {known} else 'look' end as state" in status
 
 
 def test_a_model_that_stores_no_row_or_reads_no_staging_table_has_a_row_all_the_same() -> None:

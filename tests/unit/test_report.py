@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -127,6 +128,46 @@ def test_what_no_model_takes_is_said_of_its_staging_table() -> None:
     assert [found.split(",")[0] for found in shown.findings] == ["1 record without an object", "no model reads new"]
     (shown,) = state(rows[:2], [], Limits(ignored=("new",))).staging
     assert (shown.state, shown.unrouted) == ("right", 0)
+
+
+def test_what_is_found_of_no_model_in_the_list_counts_and_is_shown_before_the_models() -> None:
+    """The exit code counts it: a page that says right beside an exit code of 1 would be believed."""
+    gone = said("parity", "demo.gone", records=2, at=NOW, detail="confirmed, against src.gone", state="wrong")
+    shown = state([appended(), gone], [model()])
+    assert (shown.state, [each.state for each in shown.models]) == ("wrong", ["right"])
+    text = page.html(shown, "v")
+    (others,) = (each for each in shown_of(text).iter("ul") if each.get("class") == "others")
+    assert words(others).startswith("✖ wrong demo.gone: 2 rows confirmed, against src.gone, at 20")
+    assert text.index("demo.gone") < text.index("demo.fine")
+    assert values(metrics.text(shown), "reconcile_state", state="wrong") == [1]
+    assert sum(values(metrics.text(shown), "reconcile_state")) == 1
+    assert "others" not in page.html(state([appended()], [model()]), "v")
+
+
+def test_a_model_is_as_bad_as_the_worst_that_is_found_of_it_whatever_its_own_row_says() -> None:
+    """The two views are read one after the other, and one may be older than the other."""
+    found = said("pending", "demo.fine", records=1, state="look")
+    shown = state([appended(), found], [model()])
+    assert (shown.models[0].state, shown.state, shown.others) == ("look", "look", [])
+
+
+@pytest.mark.parametrize(("hours", "is_late"), [(24, False), (25, True)])
+def test_a_night_in_which_clocks_change_is_as_long_as_it_is(
+    hours: int, is_late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark gives times of the process's zone. On 2026-03-29 Berlin's clocks go from 2 to 3, on 10-25 from 3 to 2."""
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "Europe/Berlin")
+            time.tzset()
+            for noon in (datetime(2026, 3, 29, 12, tzinfo=UTC), datetime(2026, 10, 25, 12, tzinfo=UTC)):
+                now, at = (datetime.fromtimestamp(each.timestamp()) for each in (noon, noon - timedelta(hours=hours)))
+                row = said("appended", STAGING, at=at, now=now)
+                assert facts.is_stopped(row, Limits()) is is_late
+                (shown,) = state_of(Facts([row], [model(compared_at=at)], now), Limits()).models
+                assert shown.compared_seconds == hours * 3600
+    finally:
+        time.tzset()
 
 
 def test_days_stand_in_their_places_and_a_day_that_is_too_old_in_none() -> None:
@@ -388,6 +429,29 @@ def test_a_state_that_cannot_be_read_leaves_no_page_of_before(
     text = (tmp_path / "state.html").read_text()
     assert "not known" in text and str(problem).split("`")[0] in words(shown_of(text)) and "demo.fine" not in text
     assert values((tmp_path / "metrics.prom").read_text(), "reconcile_known") == [0]
+
+
+def test_a_state_that_cannot_be_shown_leaves_no_page_of_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(Facts([appended()], [model()], NOW), tmp_path, monkeypatch)
+    outputs, ended = run(Facts([appended()], [model(state="a state of a later version")], NOW), tmp_path, monkeypatch)
+    assert ended is not None and ended.exit_code == 4 and outputs.results == []
+    assert "not known" in (tmp_path / "state.html").read_text()
+    assert values((tmp_path / "metrics.prom").read_text(), "reconcile_known") == [0]
+
+
+@pytest.mark.parametrize("place", ["a_directory", "a_file/state.html", "a_file/deeper/state.html"])
+def test_a_place_where_no_file_can_be_is_a_matter_of_the_command_and_not_of_time(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a_directory").mkdir()
+    (tmp_path / "a_file").touch()
+    monkeypatch.setattr(session, "start", lambda name: None)
+    monkeypatch.setattr(facts, "read_all", lambda spark, view: Facts([appended()], [model()], NOW))
+    with pytest.raises(UsageError, match="a directory is where the file would be, or a file where its directory"):
+        report.main(["--status", "a.b", "--html", str(tmp_path / place)], Outputs())  # type: ignore[arg-type]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a_directory", "a_file"]
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ __all__ = [
     "is_stopped",
     "read",
     "read_all",
+    "since",
     "summary",
 ]
 
@@ -147,7 +148,13 @@ def finding(row: Any, limits: Limits) -> tuple[int, str] | None:
 
 def is_stopped(appended: Any, limits: Limits) -> bool:
     """Whether a staging table, given as its row of the kind appended, has had no append for too long."""
-    return appended.at is None or appended.now - appended.at > limits.appended_within
+    return appended.at is None or since(appended) > limits.appended_within
+
+
+def since(appended: Any) -> timedelta:
+    """Return the time since the last append to a staging table."""
+    # Times without a zone would be an hour off where the clocks of the process's zone change in between.
+    return in_utc(appended.now) - in_utc(appended.at)
 
 
 def summary(rows: Iterable[Any], found: list[tuple[int, str]]) -> dict[str, Any]:

@@ -38,6 +38,11 @@ def _families(state: State) -> Iterator[str]:
         "Models by state; stopped: their staging table had no append for too long.",
         [({"state": word}, state.count(word)) for word in STATES],
     )
+    yield _family(
+        "reconcile_state",
+        "1 for the worst state of all models and staging tables, and of what is no model any more.",
+        [({"state": word}, int(state.state == word)) for word in STATES],
+    )
     of = [({"staging": each.name}, each) for each in state.staging]
     yield _family("reconcile_staging_state", "1 for the state that a staging table has.", _by_state(of))
     yield _family(

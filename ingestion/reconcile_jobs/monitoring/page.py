@@ -144,7 +144,16 @@ batch {{ each.last_batch }}</small>{% else %}never{% endif %}</td>
 {% endfor %}
 </tbody>
 </table>
+{% if state.others %}
+<h2>Of no model below</h2>
+<ul class="others">
+{% for word, sentence in state.others %}
+<li>{{ named(word) }} <bdi>{{ sentence | plain }}</bdi></li>
+{% endfor %}
+</ul>
+{% endif %}
 <h2>Models, the worst first</h2>
+<p>Those that dbt had built when it made the views. A model whose first run failed is not among them.</p>
 <table class="models">
 {{ head(columns.models) }}
 <tbody>

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from math import inf
 from typing import Any
 
-from reconcile_jobs.monitoring.facts import EXIT_CODES, Facts, Limits, finding, in_utc, is_stopped
+from reconcile_jobs.monitoring.facts import EXIT_CODES, Facts, Limits, finding, in_utc, is_stopped, since
 
 __all__ = ["DAYS", "STATES", "Model", "Staging", "State", "state_of"]
 
@@ -50,12 +50,17 @@ class Model:
 
 @dataclass(frozen=True)
 class State:
-    """The state of a project at a time, in UTC."""
+    """The state of a project at a time, in UTC.
+
+    `others`: findings of what is no model in the list, each with its state: of a model that was removed, for example,
+    of which the last comparison is still there. They count for the exit code, so they count here.
+    """
 
     at: datetime
     state: str
     staging: list[Staging]
     models: list[Model]
+    others: list[tuple[str, str]]
 
     def count(self, state: str) -> int:
         """Return how many models have a state."""
@@ -66,10 +71,26 @@ def state_of(facts: Facts, limits: Limits) -> State:
     """Return the state that facts show."""
     staging = sorted(_staging(facts.status, limits), key=lambda each: (STATES.index(each.state), each.name))
     stopped = {row.relation for row in facts.status if row.kind == "appended" and is_stopped(row, limits)}
-    today = in_utc(facts.now).date()
-    models = sorted((_model(row, stopped, facts.now, today) for row in facts.models), key=_place)
-    states = [each.state for each in staging] + [each.state for each in models]
-    return State(in_utc(facts.now), min(states, key=STATES.index, default="right"), staging, models)
+    found = _found(facts.status, limits)
+    now = in_utc(facts.now)
+    models = sorted((_model(row, stopped, found.get(row.relation, []), now) for row in facts.models), key=_place)
+    listed = {each.name for each in staging} | {each.row.relation for each in models}
+    others = sorted(
+        (each for relation, here in found.items() if relation not in listed for each in here),
+        key=lambda each: (STATES.index(each[0]), each[1]),
+    )
+    states = [each.state for each in (*staging, *models)] + [word for word, _ in others]
+    return State(now, min(states, key=STATES.index, default="right"), staging, models, others)
+
+
+def _found(rows: Iterable[Any], limits: Limits) -> dict[str, list[tuple[str, str]]]:
+    """Return the findings of each relation, as state and sentence; that an append is missing is not among them."""
+    words = {code: word for word, code in EXIT_CODES.items()}
+    found: dict[str, list[tuple[str, str]]] = {}
+    for row in rows:
+        if row.kind != "appended" and (each := finding(row, limits)):
+            found.setdefault(row.relation, []).append((words[each[0]], each[1]))
+    return found
 
 
 def _place(model: Model) -> tuple[int, float, str]:
@@ -92,27 +113,28 @@ def _staging(rows: Iterable[Any], limits: Limits) -> Iterable[Staging]:
             name=row.relation,
             state=min(states, key=STATES.index, default="right"),
             appended_at=None if row.at is None else in_utc(row.at),
-            age_seconds=None if row.at is None else _seconds(row.now - row.at),
+            age_seconds=None if row.at is None else _seconds(since(row)),
             last_batch=row.last_batch,
             unrouted=sum(each.records or 0 for _, each, _ in found_here),
             findings=[sentence.removeprefix(f"{row.relation}: ") for _, _, sentence in found_here],
         )
 
 
-def _model(row: Any, stopped: set[str], now: datetime, today: date) -> Model:
-    state = "stopped" if row.staging in stopped and STATES.index(row.state) > STATES.index("stopped") else row.state
+def _model(row: Any, stopped: set[str], found: list[tuple[str, str]], now: datetime) -> Model:
+    states = [row.state, *(word for word, _ in found)] + (["stopped"] if row.staging in stopped else [])
+    compared_at = None if row.compared_at is None else in_utc(row.compared_at)
     lag: list[int | None] = [None] * DAYS
     applied: list[int | None] = [None] * DAYS
     for day in row.days or []:
-        place = DAYS - 1 - (today - day.day).days
+        place = DAYS - 1 - (now.date() - day.day).days
         if 0 <= place < DAYS:
             lag[place], applied[place] = day.lag_seconds, day.applied
     return Model(
         row=row,
-        state=state,
+        state=min(states, key=STATES.index),
         as_of=None if row.as_of is None else in_utc(row.as_of),
-        compared_at=None if row.compared_at is None else in_utc(row.compared_at),
-        compared_seconds=None if row.compared_at is None else _seconds(now - row.compared_at),
+        compared_at=compared_at,
+        compared_seconds=None if compared_at is None else _seconds(now - compared_at),
         lag_by_day=lag,
         applied_by_day=applied,
     )

@@ -29,6 +29,11 @@ def write(files: Mapping[Path, str | None]) -> None:
             raise UsageError(
                 f"{path} cannot be written ({problem.strerror}): give the job's user the right to."
             ) from None
+        except (IsADirectoryError, NotADirectoryError, FileExistsError) as problem:
+            raise UsageError(
+                f"{path} cannot be written ({problem.strerror}): a directory is where the file would be, or a file "
+                "where its directory would be; name another path."
+            ) from None
         except OSError as problem:
             raise Fault(
                 f"{path} cannot be written ({problem.strerror}); what was written before stays, and the same command "

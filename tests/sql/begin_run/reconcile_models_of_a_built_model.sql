@@ -43,12 +43,12 @@ applied_by_day as (
     from (
         select
             relation,
-            to_date(to_utc_timestamp(recorded_at, current_timezone())) as day,
+            date_from_unix_date(cast(unix_micros(recorded_at) div 86400000000 as int)) as day,
             sum(applied) as applied,
             max((unix_micros(recorded_at) - unix_micros(last_appended_at)) div 1000000) as lag_seconds
         from `demo`.`reconcile_ledger`
         where kind = 'apply' and recorded_at >= current_timestamp() - interval 30 days
-        group by relation, to_date(to_utc_timestamp(recorded_at, current_timezone()))
+        group by relation, date_from_unix_date(cast(unix_micros(recorded_at) div 86400000000 as int))
     )
     group by relation
 ),

@@ -18,14 +18,14 @@ select
     'lake.shop_changes' as relation,
     cast(null as string) as object,
     cast(null as bigint) as records,
-    min(batch) as first_batch,
-    max(batch) as last_batch,
+    min(staged_batch) as first_batch,
+    max_by(batch, struct(appended_at, batch)) as last_batch,
     cast(null as bigint) as batches,
     max(appended_at) as at,
     cast(null as string) as detail,
     cast(null as string) as state
 from (
-    select batch, appended_at from `lake`.`shop_changes`
+    select batch, appended_at, batch as staged_batch from `lake`.`shop_changes`
 )
 union all
 select

@@ -18,14 +18,16 @@ select
     'lake.shop_changes' as relation,
     cast(null as string) as object,
     cast(null as bigint) as records,
-    min(batch) as first_batch,
-    coalesce(max(batch), (select max(last_batch) from `demo`.`reconcile_ledger` where relation in ('demo.orders'))) as last_batch,
+    min(staged_batch) as first_batch,
+    max_by(batch, struct(appended_at, batch)) as last_batch,
     cast(null as bigint) as batches,
-    coalesce(max(appended_at), (select max(last_appended_at) from `demo`.`reconcile_ledger` where relation in ('demo.orders'))) as at,
+    max(appended_at) as at,
     cast(null as string) as detail,
     cast(null as string) as state
 from (
-    select batch, appended_at from `lake`.`shop_changes`
+    select batch, appended_at, batch as staged_batch from `lake`.`shop_changes`
+    union all
+    select last_batch, last_appended_at, cast(null as bigint) from `demo`.`reconcile_ledger` where last_appended_at is not null and relation in ('demo.orders')
 )
 union all
 select
@@ -101,18 +103,21 @@ from (
     ) as staged
         on staged.batch = account.ledger_batch
     where
-        account.last_appended_at is not null
-        and coalesce(
+        coalesce(
             staged.appended_at <> account.last_appended_at,
-            account.ledger_batch > coalesce((
-                select max(batch)
-                from (
-                    select object, max(last_batch) as batch
-                    from `demo`.`reconcile_ledger`
-                    where relation = 'lake.shop_changes' and kind = 'purge'
-                    group by object
-                )
-            ), 0)
+            account.ledger_batch > greatest(
+                if(account.last_appended_at is null, (select max(batch) from `lake`.`shop_changes`), null),
+                (
+                    select max(batch)
+                    from (
+                        select object, max(last_batch) as batch
+                        from `demo`.`reconcile_ledger`
+                        where relation = 'lake.shop_changes' and kind = 'purge'
+                        group by object
+                    )
+                ),
+                0
+            )
         )
 )
 union all
