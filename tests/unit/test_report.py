@@ -431,9 +431,7 @@ def test_a_state_that_cannot_be_read_leaves_no_page_of_before(
     assert values((tmp_path / "metrics.prom").read_text(), "reconcile_known") == [0]
 
 
-def test_a_state_that_cannot_be_shown_leaves_no_page_of_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_that_cannot_be_shown_leaves_no_page_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(Facts([appended()], [model()], NOW), tmp_path, monkeypatch)
     outputs, ended = run(Facts([appended()], [model(state="a state of a later version")], NOW), tmp_path, monkeypatch)
     assert ended is not None and ended.exit_code == 4 and outputs.results == []
