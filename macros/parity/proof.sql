@@ -8,7 +8,7 @@
     macro of the question. -#}
 {%- macro answer_proof(question, requests) -%}
   {%- do graph.update({'reconcile_listed': {}, 'reconcile_settings_of_catalogs': {}}) -%}
-  {%- set file_format = reconcile.file_format_of_all() -%}
+  {%- set file_format = reconcile.file_format_of_own_tables() -%}
   {%- do reconcile.run_statements(reconcile.get_create_parity_statements(file_format) if question == 'records' else reconcile.get_session_statements()) -%}
   {%- set answers = [] -%}
   {%- for request in requests -%}

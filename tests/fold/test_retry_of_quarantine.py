@@ -75,7 +75,8 @@ def _told(record: Record, kinds: Mapping[str, str]) -> Record:
     if record.columns is not None or not isinstance(said.get("payload"), dict) or "note" not in said["payload"]:
         return record
     chance = random.Random(repr(record.identity) + "values")
-    row = {name: chance.choice([None, text]) for name, text in FITS.items()}
+    # Without an encoding no value of `data` fits. The field is there, as the column would be taken for a misspelt one.
+    row = {"data": None, **{name: chance.choice([None, text]) for name, text in FITS.items()}}
     if record.uuid in kinds:
         row[kinds[record.uuid]] = KINDS[kinds[record.uuid]].text
     said["payload"].update(row)

@@ -79,7 +79,7 @@ def state_of(facts: Facts, limits: Limits) -> State:
         (each for relation, here in found.items() if relation not in listed for each in here),
         key=lambda each: (STATES.index(each[0]), each[1]),
     )
-    states = [each.state for each in (*staging, *models)] + [word for word, _ in others]
+    states = [*(each.state for each in staging), *(each.state for each in models), *(word for word, _ in others)]
     return State(now, min(states, key=STATES.index, default="right"), staging, models, others)
 
 

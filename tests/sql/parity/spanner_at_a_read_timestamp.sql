@@ -4,7 +4,7 @@ create table if not exists `demo`.`reconcile_parity` (
     run_id string comment 'invocation_id of the dbt run',
     test string comment 'name of the test',
     relation string comment 'schema.name of the model',
-    compared_to string comment 'schema.name of the relation with the rows of the source',
+    compared_to string comment 'schema.name of the relation with the rows of the source; of a proof by prove.py, the database and its table',
     verdict string comment 'match if every row in scope matches; otherwise the worst verdict of a row: confirmed, unprovable, in_flight',
     rechecked_run_id string comment 'the run whose rows in flight are the only rows that were compared again; NULL: all rows were compared',
     rechecks bigint comment 'how often rows in flight have been compared again so far',
@@ -26,7 +26,7 @@ create table if not exists `demo`.`reconcile_parity` (
     tolerated map<string, bigint> comment 'by column, the number of values that match only by a tolerance',
     model_version bigint comment 'the version of the base table',
     source_version bigint comment 'the version of the snapshot',
-    model_digest string comment 'the sum of the hashes of the rows; equal on both sides if the rows are equal, except for versions and tolerances',
+    model_digest string comment 'the sum of the hashes of the rows; equal on both sides if the rows are equal, except for versions and tolerances; of a proof, both sums of hashes',
     source_digest string,
     seconds double,
     recorded_at timestamp
