@@ -15,8 +15,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
-
 from reconcile_jobs.process.console import printable
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.proofs.comparison import Bucket
@@ -126,6 +124,9 @@ def text_of(document: Mapping[str, Any]) -> str:
 
 def html_of(text: str) -> str:
     """Return the page of a document, given as JSON."""
+    # Not at the start: `--help`, and executors, need no templates.
+    from jinja2 import Environment, StrictUndefined
+
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"number": _number, "megabytes": _megabytes}
     return environment.from_string(_page()).render(
