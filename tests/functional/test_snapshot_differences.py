@@ -388,6 +388,14 @@ def test_an_empty_snapshot_deletes_every_row_if_it_is_allowed(spark: SparkSessio
     assert place.append(allow_empty=True).deleted == 2
 
 
+def test_a_snapshot_of_files_has_the_columns_of_all_of_them(spark: SparkSession, place: Place, tmp_path: Any):
+    for name, columns in (("0", "1L as id"), ("1", "2L as id, 'b' as note"), ("2", "3L as id")):
+        spark.sql(f"select {columns}").coalesce(1).write.parquet(str(tmp_path / "export" / name))
+    assert load_files(spark, str(tmp_path / "export" / "*"), "parquet", place.table, moment(0)) == 3
+    rows = spark.table(place.table.sql).select("id", "note").orderBy("id").collect()
+    assert [tuple(row) for row in rows] == [(1, None), (2, "b"), (3, None)]
+
+
 def test_parquet_files_become_a_snapshot_and_what_is_not_there_is_named(
     spark: SparkSession, place: Place, tmp_path: Any
 ):
