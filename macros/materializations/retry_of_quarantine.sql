@@ -31,10 +31,11 @@
     {%- set of_quarantine = reconcile.table_properties(relations.quarantine).get('reconcile.retried') -%}
   {%- endif -%}
   {%- set begun = reconcile._begun_retry(of_base, of_quarantine) -%}
+  {%- set number = [reconcile._number_of_retry(of_base), reconcile._number_of_retry(of_quarantine)] | max + 1 -%}
   {%- if not is_asked -%}
     {{ return(dict(begun, whole=false, left=0, declares=false, least=reconcile._least_batch(begun.first, of_quarantine)) if begun and not changed else none) }}
   {%- elif changed and not (changed == ['columns'] and reconcile.reads_only_more(settings.built.reading, settings.form.columns)) -%}
-    {{ return({'whole': true, 'first': 1, 'number': 0, 'least': 1, 'left': 0, 'declares': true}) }}
+    {{ return({'whole': true, 'first': 1, 'number': number, 'least': 1, 'left': 0, 'declares': true}) }}
   {%- endif -%}
   {%- set purged = reconcile.last_purged(settings.inputs) -%}
   {%- set quarantined, left = run_query(
@@ -45,7 +46,7 @@
   {%- set first = firsts | min if firsts else none -%}
   {{ return({
       'whole': false, 'first': first, 'left': left | int(0), 'declares': changed | length > 0,
-      'number': [reconcile._number_of_retry(of_base), reconcile._number_of_retry(of_quarantine)] | max + 1,
+      'number': number,
       'least': reconcile._least_batch(first, of_quarantine) if firsts else none}) }}
 {%- endmacro %}
 
@@ -81,7 +82,8 @@
 
 {#- The statements before a retry writes rows. The mark of the quarantine comes first: if the base table is restored
     later, the mark tells what it lacks. The base table takes the declaration and its mark in one commit. From then on,
-    whoever runs the model next ends the retry, and a run with the earlier declaration is refused. -#}
+    whoever runs the model next ends the retry, and a run with the earlier declaration is refused. Where all records are
+    read, the base table gets both when it is replaced: see `_base_properties`. -#}
 {%- macro get_begin_retry_statements(relations, settings, retry) -%}
   {%- if not retry or retry.whole -%}{{ return([]) }}{%- endif -%}
   {%- set of_base = {'reconcile.declaration': settings.declaration, 'reconcile.reading': reconcile.reading_of_columns(settings.form.columns)} if retry.declares else {} -%}
@@ -96,7 +98,7 @@
 {#- The statements once the ledger has the range. -#}
 {%- macro get_end_retry_statements(relations, retry) -%}
   {{ return([reconcile._set_property(relations.base, {'reconcile.retried': retry.number})]
-      if retry and not retry.whole and retry.first is not none else []) }}
+      if retry and retry.first is not none else []) }}
 {%- endmacro %}
 
 {%- macro _set_property(relation, properties) -%}

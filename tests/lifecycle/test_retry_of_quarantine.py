@@ -74,7 +74,9 @@ class Shop:
         return sorted(map(tuple, self.warehouse.sql(f"select {names} from {self.schema}.things").collect()))
 
     def base(self) -> list[str]:
-        return sorted(map(str, self.warehouse.table(f"{self.schema}.things__base").collect()))
+        """Return the rows of the base table, but for the ids of records, which are new in each shop."""
+        rows = self.warehouse.table(f"{self.schema}.things__base").drop("_change_id").collect()
+        return sorted(map(str, rows))
 
     def quarantined(self) -> int:
         return self.warehouse.table(f"{self.schema}.things__quarantine").count()
