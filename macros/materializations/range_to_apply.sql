@@ -135,16 +135,13 @@
 {#- `of_base`: the declaration with which the base table was built, in JSON; `of_model`: that of the model now. `added`:
     see `added_columns`; the base table gets them if all of them are marked. -#}
 {%- macro _refuse_changed_declaration(relations, of_base, of_model, added) -%}
-  {%- set built = fromjson(of_base) -%}
-  {%- set declared = fromjson(of_model) -%}
   {%- set unmarked = added | rejectattr('added') | map(attribute='name') | list -%}
-  {%- set aspect_labels = {
-      'columns': 'columns', 'unique_key': 'unique_key', 'sources': 'source macros, objects or generations',
-      'staging': 'staging table', 'sequence': 'form of the order', 'partial_records': 'partial_records',
-      'row_ids': 'row_ids', 'range_deletes': 'range_deletes', 'materialized': 'materialization'} -%}
+  {%- set labels = {
+      'sources': 'source macros, objects or generations', 'staging': 'staging table', 'sequence': 'form of the order',
+      'materialized': 'materialization'} -%}
   {%- set changed = [] -%}
-  {%- for aspect in aspect_labels if declared.get(aspect) != built.get(aspect) and not (aspect == 'columns' and added and not unmarked) -%}
-    {%- do changed.append(aspect_labels[aspect]) -%}
+  {%- for aspect in reconcile._changed_aspects(of_base, of_model) if not (aspect == 'columns' and added and not unmarked) -%}
+    {%- do changed.append(labels.get(aspect, aspect)) -%}
   {%- endfor -%}
   {%- if changed -%}
     {%- do reconcile.raise_complaints([
@@ -152,6 +149,16 @@
           ~ '; rebuild it with `' ~ reconcile._rebuild_command() ~ '`'
           ~ (', or write `meta: {added: true}` for the new column ' ~ unmarked | join(', ') if unmarked and changed == ['columns'] else '')]) -%}
   {%- endif -%}
+{%- endmacro %}
+
+{#- What of a declaration is another than that of the base table, by its names in `_declaration`. Both are JSON. -#}
+{%- macro _changed_aspects(of_base, of_model) -%}
+  {%- set built, declared, changed = fromjson(of_base), fromjson(of_model), [] -%}
+  {%- for aspect in ['columns', 'unique_key', 'sources', 'staging', 'sequence', 'partial_records', 'row_ids', 'range_deletes', 'materialized']
+        if declared.get(aspect) != built.get(aspect) -%}
+    {%- do changed.append(aspect) -%}
+  {%- endfor -%}
+  {{ return(changed) }}
 {%- endmacro %}
 
 {#- Without the quarantine, its records would be missing silently: they are not delivered again. `built`: what exists of

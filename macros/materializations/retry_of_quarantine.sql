@@ -8,18 +8,13 @@
     the run applies again all batches from `first` on, the first batch with a quarantined record. Otherwise `whole` is
     true: the run reads all staged records once and replaces the base table.
 
-    `first` is none if nothing is quarantined. `number`: which retry of the base table it is. `least`:
-    the first batch of this retry and the earlier ones. `left`: how many
-    quarantined records are of purged batches. `declares`: whether the declaration is another than that of the base
-    table. A retry that another run began is ended by the next run, whether it asks for one or not. `added`: see
-    `added_columns`. -#}
+    `first` is none if nothing is quarantined. `number`: which retry of the base table it is. `least`: the first batch
+    of this retry and the earlier ones. `left`: how many quarantined records are of purged batches. `declares`: whether
+    the declaration is another than that of the base table. A retry that another run began is ended by the next run,
+    whether it asks for one or not. `added`: see `added_columns`. -#}
 {%- macro retry_of_quarantine(relations, settings, added) -%}
   {%- set is_asked = reconcile.is_retry_asked() -%}
-  {%- set built, declared = fromjson(settings.built.base), fromjson(settings.declaration) -%}
-  {%- set changed = [] -%}
-  {%- for aspect in ['columns', 'unique_key', 'sources', 'staging', 'sequence', 'partial_records', 'row_ids', 'range_deletes', 'materialized'] if built.get(aspect) != declared.get(aspect) -%}
-    {%- do changed.append(aspect) -%}
-  {%- endfor -%}
+  {%- set changed = reconcile._changed_aspects(settings.built.base, settings.declaration) -%}
   {%- set is_filled = added and changed == ['columns'] and not added | rejectattr('added') | list -%}
   {%- set cannot_be_read_anew = changed | select('in', ['staging', 'sequence', 'materialized']) | list -%}
   {%- if flags.EMPTY or settings.built.quarantine is none or is_filled or cannot_be_read_anew -%}
