@@ -208,7 +208,7 @@ _COLUMNS = ("Python", "Spark", "tables", "dbt-core", "dbt-spark", "Java")
 
 
 def _pytest(lane: Lane, at: Path, step: str, words: list[str]) -> str:
-    """Return how many passed, as pytest says it last. Raises Failed."""
+    """Return how many passed and were skipped, as pytest says it last. Raises Failed."""
     command = [str(at / "bin" / "python"), "-m", "pytest", "--quiet", "-x", "--durations=3", *words]
     last = ""
     with subprocess.Popen(command, cwd=ROOT, env=environment(at), stdout=subprocess.PIPE, text=True) as running:
@@ -218,7 +218,7 @@ def _pytest(lane: Lane, at: Path, step: str, words: list[str]) -> str:
             last = line.strip(" =\n") or last
     if running.returncode:
         raise Failed(f"{lane.name}: {step} is red: {last}")
-    return last.partition(" in ")[0]
+    return ", ".join(re.findall(r"\d+ (?:passed|skipped)", last))
 
 
 def last_results() -> dict[str, dict[str, str]]:
