@@ -27,9 +27,13 @@ ICEBERG = ["--file-format", "iceberg"]
 # What pytest is given for each part; all run on two workers.
 READERS = ["tests/process/test_append_spanner.py", "tests/process/test_append_bigtable.py"]
 PARITY = "tests/process/test_spanner_parity.py"
+CAPTURES = ["tests/fold/test_capture.py", "tests/fold/test_capture_histories.py"]
 PARTS: dict[str, list[str]] = {
     "histories": ["-m", "matrix", "tests/fold", "-k", "not real_files and not test_capture"],
-    "captures": ["-m", "matrix", "tests/fold", "-k", "test_capture and not real_files"],
+    **{
+        f"captures-{source}": ["-m", "matrix", *CAPTURES, "-k", source]
+        for source in ("oracle", "mysql", "postgresql", "sqlserver")
+    },
     "real-files": ["tests/fold/test_real_files.py"],
     "kills": ["-m", "matrix", "tests/process", "-k", "kill and not spanner and not bigtable"],
     "spanner": ["-m", "matrix", READERS[0], PARITY, "-k", "not 1500 and not cut_of_each and not is_killed"],
@@ -52,7 +56,7 @@ PARTS: dict[str, list[str]] = {
     **{f"live-parity-{n}": ["-m", "matrix", "tests/cluster/test_live_parity.py", "-k", n] for n in ("first", "second")},
     "object-store": ["-m", "matrix", "tests/cluster/test_object_store.py"],
     "concurrent-runs-short": ["-m", "matrix", "tests/cluster", "-k", "short"],
-    **{f"concurrent-runs-{n}": ["-m", "matrix", "tests/cluster", "-k", f"series-{n}"] for n in (1, 2, 3, 4)},
+    **{f"concurrent-runs-{n}": ["-m", "matrix", "tests/cluster", "-k", f"series-{n:02}"] for n in range(1, 11)},
 }
 # Parts that are lanes: tests/lanes.py runs them, each in an environment of its own, and keeps their table.
 LANES = ["lanes", *lanes.LANES]

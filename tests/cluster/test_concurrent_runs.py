@@ -142,8 +142,8 @@ class Things:
                 assert delivered == accounted == sum(self.told[batch] for batch in range(first, last + 1))
 
 
-# A hundred rounds in four parts of the matrix, and a few in another.
-SERIES = [pytest.param(25, seed, id=f"series-{seed}") for seed in (1, 2, 3, 4)]
+# A hundred rounds in ten parts of the matrix, and a few in another.
+SERIES = [pytest.param(10, seed, id=f"series-{seed:02}") for seed in range(1, 11)]
 
 
 @pytest.mark.matrix
