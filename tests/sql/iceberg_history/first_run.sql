@@ -343,7 +343,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f55c624a0a20636359a6394c53a84bf9')
+tblproperties ('reconcile.definition' = '8777cb6180e53fd21b575e3b43190051')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -466,7 +466,7 @@ drop view if exists reconcile_fold_fbcf77ffe001;
 drop view if exists reconcile_changes_fbcf77ffe001;
 
 create view if not exists `ice`.`demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'dc3680dba097a010b3e45347548eb2c6')
+tblproperties ('reconcile.definition' = 'a3d65f784fe6f4e30df32c485ab29d35')
 as
 
 {the SELECT of models_in_a_catalog/change_records.sql};

@@ -169,7 +169,7 @@ drop view if exists reconcile_fold_105c54038153;
 drop view if exists reconcile_changes_105c54038153;
 
 create view if not exists `demo_as_of`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c340fa192f3f563cb9372edbf82badb5', 'reconcile.as_of' = 'batch 2')
+tblproperties ('reconcile.definition' = 'f09d1ad8650c04f605e9a7cab9eb5c88', 'reconcile.as_of' = 'batch 2')
 as
 select * except (_change_error, _change_place), nullif(concat_ws('; ', _change_error, cast(null as string)), '') as _change_error
 from (

@@ -573,7 +573,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c3265a7efb9de9ddaaeae63309fb356f')
+tblproperties ('reconcile.definition' = '474430d8ad691e8379b7b2135c4a3b87')
 as
 
 select

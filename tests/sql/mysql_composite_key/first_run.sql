@@ -289,7 +289,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '8b4abc5a34afd38c4625912c1a7ee3fc')
+tblproperties ('reconcile.definition' = 'df35dc1d8fdaa65c27054c658867683a')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

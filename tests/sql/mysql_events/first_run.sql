@@ -291,7 +291,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '29dbb672f9f6088248eed97f505cc949')
+tblproperties ('reconcile.definition' = '9496814f801bf3a5e53eada60134e3c4')
 as
 
 {the SELECT of mysql_events/change_records.sql};

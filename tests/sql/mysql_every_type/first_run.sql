@@ -315,7 +315,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '403453e7fe4d76058ec1ae71ee09e76b')
+tblproperties ('reconcile.definition' = '3028271ec4f5ac830ac1659e134238d0')
 as
 
 {the SELECT of mysql_every_type/change_records.sql};

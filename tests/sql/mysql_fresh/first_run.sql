@@ -290,7 +290,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '2949e2a3c08bdb94e8de8a6250794392')
+tblproperties ('reconcile.definition' = 'a1d2fe97993fe7ff65acd6f7bf5e34f5')
 as
 
 {the SELECT of mysql_events/change_records.sql};

@@ -327,7 +327,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c4b53f851577864254dbe3f3656a7742')
+tblproperties ('reconcile.definition' = 'e4538ca93424c4057a697bc4c0b0c8d8')
 as
 
 {the SELECT of mysql_composite_key/change_records.sql};

@@ -295,7 +295,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '5d63e6c15057c8dabfb6bcbb38a23f60')
+tblproperties ('reconcile.definition' = '06f67d5537e2bdcf1f9b3e8e9b2bcab0')
 as
 
 {the SELECT of mysql_odd_names/change_records.sql};

@@ -351,7 +351,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create or replace view `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'ce1998da85203a26dfa1132c23866897')
+tblproperties ('reconcile.definition' = '9d9a20095f456c32e63c78f331a72eac')
 as
 
 {the SELECT of mysql_retry/change_records.sql};

@@ -289,7 +289,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '20fb79bc4d9c9d250d4d8f435b2f9d81')
+tblproperties ('reconcile.definition' = '72bd515265ce1787341099c4792db10f')
 as
 
 {the SELECT of mysql_table/change_records.sql};

@@ -289,7 +289,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'bd469235d84975d9f49ed8efbb924920')
+tblproperties ('reconcile.definition' = 'ec13b1307aebfe1cc9dfa51b718dd485')
 as
 
 {the SELECT of mysql_tables/change_records.sql};

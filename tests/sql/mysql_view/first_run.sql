@@ -15,7 +15,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'de081c24ffb57357dfb6d5f95dc011f9')
+tblproperties ('reconcile.definition' = 'b0a039e52e131dc6dca23c7069698819')
 as
 
 {the SELECT of mysql_events/change_records.sql};

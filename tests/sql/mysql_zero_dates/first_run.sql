@@ -291,7 +291,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e8411ea2f620d1689388bcdbb940149b')
+tblproperties ('reconcile.definition' = '6cb17a87707a2d29f7a4ec1c93759fcc')
 as
 
 {the SELECT of mysql_zero_dates/change_records.sql};

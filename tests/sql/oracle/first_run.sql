@@ -435,7 +435,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'b06df9de025213b7aa9677f9c9bd2c39')
+tblproperties ('reconcile.definition' = 'b91d7927f8c1637fba1e673d6c639361')
 as
 
 {the SELECT of oracle/change_records.sql};

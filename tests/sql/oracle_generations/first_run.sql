@@ -435,7 +435,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'aa195ae196a4a600a19deae328f0acb1')
+tblproperties ('reconcile.definition' = 'b6f5bb600edb58f92481edc3f43ade98')
 as
 
 {the SELECT of oracle_generations/change_records.sql};

@@ -387,7 +387,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'dca0eecdd7d376b073fb4303887b203e')
+tblproperties ('reconcile.definition' = '073d4620d08e1c2cb9fb52c7778225b6')
 as
 
 {the SELECT of oracle/change_records.sql};

@@ -292,7 +292,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '0cd3ffa4304c1d6da3f5bffb08cf7f91')
+tblproperties ('reconcile.definition' = 'a883817109d0499a2ca5042a9d3e703f')
 as
 
 {the SELECT of oracle_key_is_the_row_id/change_records.sql};

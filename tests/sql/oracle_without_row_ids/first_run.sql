@@ -290,7 +290,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'dca78aa2bb138a9da5d02fb603ec9fba')
+tblproperties ('reconcile.definition' = 'd2bd94375130370d1aef43b719a761a9')
 as
 
 {the SELECT of oracle/change_records.sql};

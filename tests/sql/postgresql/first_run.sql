@@ -290,7 +290,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd1805e4c5b34610f5320458a480bbc26')
+tblproperties ('reconcile.definition' = '789c35251b77f06c8d007c8f7cac0396')
 as
 
 {the SELECT of postgresql/change_records.sql};

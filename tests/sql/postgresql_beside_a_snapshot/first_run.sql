@@ -598,7 +598,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '68557998371f03146cbeef01c2ef3398')
+tblproperties ('reconcile.definition' = 'ddf84a7dedc1356e7bdb45c8e5ce1e19')
 as
 
 select

@@ -311,7 +311,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f7daaec82718b07422255fd3eac9f363')
+tblproperties ('reconcile.definition' = 'dc3f538e8dfe14475cb86d418398085a')
 as
 
 {the SELECT of postgresql_readings/change_records.sql};

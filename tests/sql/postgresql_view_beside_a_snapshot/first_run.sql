@@ -419,7 +419,7 @@ lateral view inline(array(
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '31442221f79e2c3b55257a665fb755a2')
+tblproperties ('reconcile.definition' = '6b3e0073371fdcd983264ee24906712a')
 as
 
 select

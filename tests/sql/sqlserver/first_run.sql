@@ -290,7 +290,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd417b31ad9e558265c3046cc4f98fcdc')
+tblproperties ('reconcile.definition' = '83a2c1bc2f6346076149f4b133f584c9')
 as
 
 {the SELECT of sqlserver/change_records.sql};

@@ -290,7 +290,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'fbf5425d70b323a517236e4f1f5c920d')
+tblproperties ('reconcile.definition' = 'afe70f91d381852d292ddfd832845744')
 as
 
 {the SELECT of staging_in_a_catalog/change_records.sql};
