@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.process import session
 from reconcile_jobs.process.errors import JobError, UsageError, explained
-from reconcile_jobs.proofs.canonical_form import Field
+from reconcile_jobs.proofs.canonical_form import field_of
 from reconcile_jobs.proofs.certificate import FORMAT
 from reconcile_jobs.proofs.comparison import FIRST, Bucket, total
 from reconcile_jobs.proofs.proving import Project, model_side
@@ -90,7 +90,7 @@ def _replayed(spark: SparkSession, project: Project, document: Mapping[str, Any]
         "store_values": False,
         **{name: model[name] for name in ("versions", "staged", "form_columns")},
     }
-    fields = [Field(column["name"], column["kind"], column["type"]) for column in model["columns"]]
+    fields = [field_of(column["name"], column["kind"], column["type"]) for column in model["columns"]]
     try:
         (said,) = project.ask("rows", [request])
         if said["complaints"]:
