@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import prove
 import pytest
+from consoles import Outputs
 from datastream import Staged, event, stage
 from file_formats import file_format
 from mariadb import MariaDB
@@ -25,25 +24,6 @@ DECLARED = {**COLUMNS, "raw": {"data_type": "binary", "config": {"meta": {"encod
 ROWS = 3000
 CANARY = "canary-5d1c"
 _numbers = itertools.count()
-
-
-@dataclass
-class Outputs:
-    """A console that keeps what it is told."""
-
-    err: io.StringIO = field(default_factory=io.StringIO)
-    lines: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
-    results: list[dict[str, Any]] = field(default_factory=list)
-
-    def write(self, text: str) -> None:
-        self.lines += text.splitlines()
-
-    def say(self, sentence: str) -> None:
-        self.said.append(sentence)
-
-    def result(self, values: dict[str, Any]) -> None:
-        self.results.append(json.loads(json.dumps(values)))
 
 
 class OfPostgreSQL:
