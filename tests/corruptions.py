@@ -12,9 +12,9 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
+from canonical_form import spark_column
 from datastream import event, in_base64
-from reconcile_jobs.jdbc.database import Column
-from reconcile_jobs.proofs.canonical_form import Field, Unprovable, agreed, field_texts
+from reconcile_jobs.proofs.canonical_form import Field, agreed, field_texts
 from reconcile_jobs.proofs.comparison import Comparison, Table, compared
 from reconcile_jobs.proofs.dialects import Spark
 
@@ -170,15 +170,9 @@ def found(differences: list[Any]) -> list[tuple[str, tuple[str, str | None]]]:
     ]
 
 
-def provable() -> list[Field]:
-    """Return the columns that have a canonical form, as Spark has them."""
-    fields = []
-    for name, kind in COLUMNS.items():
-        try:
-            fields.append(agreed(Column(name, kind, "{}", kind), kind)[1])
-        except Unprovable:
-            continue
-    return fields
+def fields() -> list[Field]:
+    """Return the columns as a proof has them, of which all have a canonical form."""
+    return [agreed(spark_column(name, kind), kind)[1] for name, kind in COLUMNS.items()]
 
 
 def by_checksums(spark: Any, source: Any, model: Any) -> tuple[Comparison, set[str]]:
@@ -186,14 +180,9 @@ def by_checksums(spark: Any, source: Any, model: Any) -> tuple[Comparison, set[s
     views = {"checksums_of_source": source, "checksums_of_model": model}
     for name, frame in views.items():
         frame.createOrReplaceTempView(name)
-    fields = provable()
-    sides = [Table(Spark(), name, fields[:1], fields, lambda query: spark.sql(query).collect()) for name in views]
+    of_row = fields()
+    sides = [Table(Spark(), name, of_row[:1], of_row, lambda query: spark.sql(query).collect()) for name in views]
     result = compared(*sides)
     for name in views:
         spark.catalog.dropTempView(name)
     return result, {str(field_texts(key, ["number"])[0]) for key in result.keys}
-
-
-def unprovable() -> set[str]:
-    """Return the columns that have no canonical form: a proof says of them that nothing is proven."""
-    return {*COLUMNS} - {field.name for field in provable()}

@@ -92,12 +92,17 @@
 {#- The model's rows at the position: {unique_id, complaints}, and if there are no complaints: `sql`, a SELECT;
     `key_text`, a key as JSON, as SQL; versions, staged, delivered, form_columns, columns; how many records are in quarantine and
     how many rows are pending; `gaps`: what is wrong with the account; `batches`: the first and the last that the ledger
-    has. A request that has versions and staged of an earlier answer gets the rows that were there then. -#}
+    has. A request that has versions and staged of an earlier answer gets the rows that were there then;
+    a complaint says so if they were folded from change records that have been purged since. -#}
 {%- macro rows_to_prove(request, file_format) -%}
   {%- set comparison = reconcile._comparison_of_proof(request) -%}
   {%- set complaints = reconcile._complaints_of_position(comparison) -%}
   {%- if complaints -%}{{ return({'unique_id': request.unique_id, 'complaints': complaints}) }}{%- endif -%}
   {%- set base, is_again = comparison.relations.base, request.get('staged') is not none -%}
+  {%- set purged = reconcile.last_purged(comparison.inputs) if is_again and request.staged.folds else 0 -%}
+  {%- if purged > (request.staged.purged if is_again else 0) -%}
+    {{ return({'unique_id': request.unique_id, 'complaints': ['rows were folded from change records, of which those up to batch ' ~ purged ~ ' have been purged from ' ~ reconcile.ledger_name(comparison.inputs.relations[0])]}) }}
+  {%- endif -%}
   {%- do reconcile.run_statements(reconcile.get_drop_comparison_statements(comparison)) -%}
   {%- set versions = request.versions if is_again else {'model': reconcile.table_version(base, file_format) if reconcile.existing_relation(base) else none, 'source': none} -%}
   {%- set staged = request.staged if is_again else reconcile.staged_at(comparison, versions.model) -%}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from canonical_form import VECTORS, VectorTable
 from pyspark.sql import SparkSession
+from reconcile_jobs.proofs.canonical_form import parts_of_type
 from reconcile_jobs.proofs.dialects import Spark
 
 TYPES = {vector["type"]: vector["type"] for vector in VECTORS} | {
@@ -15,9 +18,15 @@ TYPES = {vector["type"]: vector["type"] for vector in VECTORS} | {
 OF_SPARK = VectorTable(Spark(), "bigint", TYPES, "spark", {})
 
 
-def literal(value: str | None, type_: str) -> str:
+def literal(value: Any, type_: str) -> str:
     if value is None:
         return f"CAST(NULL AS {type_})"
+    _, types = parts_of_type(type_)
+    if len(types) == 1:
+        return f"CAST(array({', '.join(literal(each, types[0]) for each in value)}) AS {type_})"
+    if types:
+        lists = (literal([pair[place] for pair in value], f"array<{types[place]}>") for place in (0, 1))
+        return f"map_from_arrays({', '.join(lists)})"
     if type_ == "string":
         return f"decode(unhex('{value.encode().hex()}'), 'UTF-8')"
     if type_ == "binary":
@@ -50,6 +59,7 @@ def test_spark_writes_every_vector(spark: SparkSession, ansi: str) -> None:
         outside = ["0000-12-31", "-0044-03-15", "+10000-01-01"]
         kinds = {kind: [f"{kind} '{date}'" for date in outside] for kind in ("date", "timestamp", "timestamp_ntz")}
         OF_SPARK.check_without_form(found, kinds)
+        OF_SPARK.check_array(found, "date", "array(DATE '0000-12-31', NULL)", "=6:!sparkn")
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before)
         spark.catalog.dropTempView("canonical_vectors")

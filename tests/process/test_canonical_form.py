@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from canonical_form import VectorTable
@@ -40,6 +41,15 @@ OF_POSTGRESQL = VectorTable(
         "varchar": "character varying(300)",
         "binary": "bytea",
         "varbinary": "bytea",
+        "array<string>": "text[]",
+        "array<int>": "integer[]",
+        "array<decimal(38,9)>": "numeric(38,9)[]",
+        "array<boolean>": "boolean[]",
+        "array<double>": "double precision[]",
+        "array<date>": "date[]",
+        "array<timestamp>": "timestamp(6) with time zone[]",
+        "array<timestamp_ntz>": "timestamp without time zone[]",
+        "array<binary>": "bytea[]",
     },
     "postgresql",
     dict.fromkeys(("numeric", "numeric(38,0)", "numeric(38,9)", "numeric(38,38)", "text"), "{}::text")
@@ -94,6 +104,11 @@ _OF_SPANNER = {
     "binary": "BYTES",
     "varbinary": "BYTES",
 }
+# Spanner takes a query of 1,000 functions at most: arrays have a table of their own.
+_ARRAYS_OF_SPANNER = {
+    f"array<{type_}>": f"ARRAY<{_OF_SPANNER[type_]}>"
+    for type_ in ("string", "int", "decimal(38,9)", "boolean", "double", "date", "timestamp", "binary")
+}
 OF_SPANNER = VectorTable(Spanner(), "INT64", _OF_SPANNER, "spanner", {}, odd="_")
 OF_SPANNER_POSTGRESQL = VectorTable(
     SpannerPostgreSQL(),
@@ -105,9 +120,34 @@ OF_SPANNER_POSTGRESQL = VectorTable(
 )
 
 
-def literal_of_postgresql(value: str | None, type_: str) -> str:
+class ArraysOfSpanner(VectorTable):
+    """The key and the arrays; the other types are those of their elements."""
+
+    @property
+    def columns(self) -> list[str]:
+        return [type_ for type_ in super().columns if type_ in _ARRAYS_OF_SPANNER]
+
+
+ARRAYS_OF_SPANNER = ArraysOfSpanner(
+    Spanner(), "INT64", _OF_SPANNER | _ARRAYS_OF_SPANNER, "spanner", {}, odd="_", is_wide=False
+)
+ARRAYS_OF_SPANNER_POSTGRESQL = ArraysOfSpanner(
+    SpannerPostgreSQL(),
+    "INT64",
+    {type_: kind for type_, kind in (_OF_SPANNER | _ARRAYS_OF_SPANNER).items() if "FLOAT" not in kind},
+    "spanner_postgresql",
+    {},
+    odd="_",
+    is_wide=False,
+)
+
+
+def literal_of_postgresql(value: Any, type_: str) -> str:
     if value is None:
         return "NULL"
+    if isinstance(value, list):
+        elements = (literal_of_postgresql(element, type_.removesuffix("[]")) for element in value)
+        return f"ARRAY[{', '.join(elements)}]::{type_}"
     if type_ in ("text", "character varying(300)"):
         return rf"convert_from('\x{value.encode().hex()}', 'UTF8')"
     if type_ == "bytea":
@@ -164,6 +204,10 @@ def check_postgresql(run: Callable[[str], str]) -> None:
     of_kind = {"date": "date", "timestamp": "timestamptz", "timestamp_ntz": "timestamp"}
     without = {kind: [f"'{value}'::{type_}" for value in outside] for kind, type_ in of_kind.items()}
     OF_POSTGRESQL.check_without_form(rows, without)
+    OF_POSTGRESQL.check_array(rows, "date", "ARRAY['infinity'::date, NULL]", "=11:!postgresqln")
+    OF_POSTGRESQL.check_array(rows, "text", "ARRAY[['a'], ['b']]", "=!postgresql")
+    # Where an array begins to count is no value.
+    OF_POSTGRESQL.check_array(rows, "text", "'[5:6]={a,b}'::text[]", "=2:612:62")
 
 
 def check_mysql(run: Callable[[str], list[list[str]]]) -> None:
@@ -188,21 +232,27 @@ def inserted(table: str, columns: list[str], rows: list[list[Value]]) -> types.M
     return types.Mutation(insert=types.Mutation.Write(table=table, columns=columns, values=values))
 
 
+def sent(kind: str, value: Any) -> Any:
+    """Return a value of a vector as Spanner takes it."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [sent(kind.removeprefix("ARRAY<").removesuffix(">"), element) for element in value]
+    if kind == "BOOL":
+        return value == "true"
+    if kind == "BYTES":
+        return b64encode(bytes.fromhex(value)).decode()
+    if kind.startswith("FLOAT"):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(value) or float(value)
+    return f"{value}Z" if kind == "TIMESTAMP" else value
+
+
 def check_spanner(database: Database, table: VectorTable) -> None:
     kinds = {field.name: field.source_type for field in table.fields}
 
-    def sent(name: str, value: str | None) -> Value:
-        kind = kinds[name]
-        if value is not None and kind == "BOOL":
-            return json_value(value == "true")
-        if value is not None and kind == "BYTES":
-            return json_value(b64encode(bytes.fromhex(value)).decode())
-        if value is not None and kind.startswith("FLOAT"):
-            names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-            return json_value(names.get(value) or float(value))
-        return json_value(f"{value}Z" if value is not None and kind == "TIMESTAMP" else value)
-
-    values = [[sent(name, value) for name, value in zip(kinds, row, strict=True)] for row in table.rows]
+    values = [
+        [json_value(sent(kinds[name], value)) for name, value in zip(kinds, row, strict=True)] for row in table.rows
+    ]
     database.commit(inserted("vectors", [*kinds], values))
 
     def rows(query: str) -> list[list[str]]:
@@ -224,6 +274,7 @@ def ddl_of_spanner(table: VectorTable, names: dict[str, str]) -> list[str]:
 
 
 IN_GOOGLESQL = {kind: kind for kind in _OF_SPANNER.values()} | {"STRING": "STRING(MAX)", "BYTES": "BYTES(MAX)"}
+IN_GOOGLESQL |= {f"ARRAY<{kind}>": f"ARRAY<{declared}>" for kind, declared in IN_GOOGLESQL.items()}
 IN_POSTGRESQL = {
     "INT64": "bigint",
     "NUMERIC": "numeric",
@@ -233,6 +284,7 @@ IN_POSTGRESQL = {
     "STRING": "varchar",
     "BYTES": "bytea",
 }
+IN_POSTGRESQL |= {f"ARRAY<{kind}>": f"{declared}[]" for kind, declared in IN_POSTGRESQL.items()}
 
 
 @pytest.fixture(scope="module")
@@ -323,8 +375,17 @@ def emulator() -> Iterator[Emulator]:
     server.stop()
 
 
-@pytest.mark.parametrize("table", [OF_SPANNER, OF_SPANNER_POSTGRESQL], ids=["googlesql", "postgresql"])
-def test_spanner(emulator: Emulator, table: VectorTable):
-    is_postgresql = table is OF_SPANNER_POSTGRESQL
+TABLES_OF_SPANNER = {
+    "googlesql": OF_SPANNER,
+    "postgresql": OF_SPANNER_POSTGRESQL,
+    "arrays-googlesql": ARRAYS_OF_SPANNER,
+    "arrays-postgresql": ARRAYS_OF_SPANNER_POSTGRESQL,
+}
+
+
+@pytest.mark.parametrize("name", TABLES_OF_SPANNER)
+def test_spanner(emulator: Emulator, name: str):
+    table = TABLES_OF_SPANNER[name]
+    is_postgresql = isinstance(table.dialect, SpannerPostgreSQL)
     ddl = ddl_of_spanner(table, IN_POSTGRESQL if is_postgresql else IN_GOOGLESQL)
-    check_spanner(emulator.database(f"vectors-{int(is_postgresql)}", is_postgresql, *ddl), table)
+    check_spanner(emulator.database(f"vectors-{name}", is_postgresql, *ddl), table)

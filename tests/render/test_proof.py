@@ -159,6 +159,21 @@ def test_a_replay_reads_the_recorded_version_and_asks_for_no_other() -> None:
     assert not [sql for sql in life.warehouse.statements if sql.startswith(("describe", "select coalesce(max(batch)"))]
 
 
+def test_a_replay_of_folded_rows_says_that_their_records_were_purged() -> None:
+    life = comparing(of(POSTGRESQL), PG_SNAPSHOT)
+    first = asked(life, "rows", **proven(life))
+    again = {name: first[name] for name in ("versions", "staged", "form_columns")}
+    assert first["staged"]["folds"] and first["staged"]["purged"] == 0
+    life.warehouse.purges = {"shop.orders": 2}
+    assert asked(life, "rows", **proven(life, **again))["complaints"] == [
+        "rows were folded from change records, of which those up to batch 2 have been purged from lake.shop_changes"
+    ]
+    # What was purged before was not read, and what is not folded needs no record.
+    for staged in ({"purged": 2}, {"folds": False}):
+        again["staged"] = first["staged"] | staged
+        assert asked(life, "rows", **proven(life, **again))["complaints"] == []
+
+
 def test_a_column_that_was_added_since_is_not_of_the_replay() -> None:
     life = comparing(of(POSTGRESQL), PG_SNAPSHOT)
     first = asked(life, "rows", **proven(life))

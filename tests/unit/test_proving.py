@@ -180,10 +180,27 @@ def test_one_other_sum_is_different(now: Bucket, tmp_path: Path, monkeypatch: py
     assert state == "different" and f"recorded were 12 with 3:{2**70}" in reason
 
 
+GONE = (
+    "the base table's version 7 is not there any more; VACUUM (Delta) or expire_snapshots (Iceberg) has deleted it, or "
+    "files of it"
+)
+
+
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
         (DataError("The version is gone."), "The version is gone."),
+        *(
+            (DataError(f"dbt refuses: {said}."), GONE)
+            for said in (
+                "[DELTA_VERSION_NOT_FOUND] Cannot time travel Delta table to version 7. Available versions: [8, 9]",
+                "Cannot time travel beyond delta.deletedFileRetentionDuration (0 HOURS) set on the table",
+                "Spark failed with FileNotFoundException: File file:/x.parquet does not exist",
+                "Spark failed with SparkException: [FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading",
+                "Spark failed with IllegalArgumentException: Cannot find snapshot with ID 7",
+                "Cannot find matching snapshot ID or reference name for version 7",
+            )
+        ),
         ({"complaints": ["the column x is gone"]}, "the column x is gone"),
         (
             {**SAME, "columns": [{"name": "orders", "type": "string"}]},

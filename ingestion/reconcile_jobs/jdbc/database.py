@@ -41,7 +41,8 @@ class Column:
     `spark_type` is binary; None if there is no such text. `is_number`: the values are exact numbers, so the column can
     be cut into ranges and compared as a number. `form`: how a model has the value as a string, one of TEXT_FORMS or
     json. `otherwise`: the expressions for other declared types than `spark_type` (binary, string or array); an array is
-    a JSON list whose elements are texts or lists.
+    a JSON list whose elements are texts or lists. `elements`: of an array its elements, of a map its keys and its
+    values, as columns of this name; their expressions have {} in place of an element.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Column:
     is_number: bool = False
     form: str | None = None
     otherwise: Mapping[str, str] = field(default_factory=dict)
+    elements: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True)

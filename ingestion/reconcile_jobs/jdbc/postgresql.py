@@ -189,7 +189,7 @@ class PostgreSQL(Database):
 
     def _array(self, name: str, declared: str, made_of: str) -> Column:
         """Return how an array is read: of one dimension unless another type is declared, as the catalog names none."""
-        element = self.column(name, declared, made_of)
+        element = self.column(name, made_of, made_of)
         kind = re.sub(r"\([^)]*\)", "", made_of)
         elements = _OWN_ELEMENTS.get(kind, "{}::text[]")
         return Column(
@@ -200,6 +200,7 @@ class PostgreSQL(Database):
             # JSON within an array stays the text that it is.
             form=element.form if element.form != "json" else None,
             otherwise={"string": _TEXT},
+            elements=(element,),
         )
 
     def fix(self, connection: Rows, table: Table, at: str) -> Cut:

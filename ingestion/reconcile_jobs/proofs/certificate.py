@@ -69,7 +69,7 @@ def _model(proof: Proof, result: Proven) -> dict[str, Any]:
         "differences": [vars(difference) for difference in result.differences],
         "key": list(plan.model["key"]),
         "columns": [
-            {"name": ours.name, "type": ours.source_type, "source_type": theirs.source_type, "kind": ours.kind}
+            {"name": ours.name, "type": ours.source_type, "source_type": theirs.source_type, "kind": ours.whole_kind}
             for theirs, ours in plan.pairs
         ],
         "tolerances": plan.tolerances,

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from reconcile_jobs.jdbc.database import Database
-from reconcile_jobs.proofs.canonical_form import GROUP, NULL, VALUE, Field, inexact
+from reconcile_jobs.proofs.canonical_form import GROUP, NULL, VALUE, Field, Unprovable, inexact
 
 __all__ = ["HALF", "Dialect"]
 
@@ -65,6 +65,11 @@ class Dialect(ABC):
     def part(self, text: str, first: int, length: int) -> str:
         """Return some of a text's characters; the first is 1."""
         return f"SUBSTR({text}, {first}, {length})"
+
+    def unwritten(self, field: Field) -> Unprovable:
+        """Return why an array or a map has no canonical form here."""
+        kind = "an array" if field.kind == "array" else "a map"
+        return Unprovable(f"the column {field.name} is {kind}, which has no canonical form in {type(self).__name__}")
 
     def inexact(self) -> str:
         """Return what stands for a value that has no canonical form, as a literal."""

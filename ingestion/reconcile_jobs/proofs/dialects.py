@@ -10,7 +10,7 @@ from reconcile_jobs.jdbc.mysql import MySQL as MySQLDatabase
 from reconcile_jobs.jdbc.oracle import Oracle as OracleDatabase
 from reconcile_jobs.jdbc.postgresql import PostgreSQL as PostgreSQLDatabase
 from reconcile_jobs.jdbc.sqlserver import SQLServer as SQLServerDatabase
-from reconcile_jobs.proofs.canonical_form import Field, Unprovable
+from reconcile_jobs.proofs.canonical_form import NULL_ELEMENT, Field, Unprovable
 from reconcile_jobs.proofs.dialect import Dialect
 from reconcile_jobs.staging import quoted
 
@@ -57,6 +57,15 @@ class _LikePostgreSQL(Dialect):
         """None of them is NULL."""
         return f"({' || '.join(parts)})"
 
+    def _array(self, field: Field, x: str) -> str:
+        (element,) = field.elements
+        texts = (
+            f"SELECT CASE WHEN e IS NULL THEN NULL ELSE {self.value(element, 'e')} END AS t, n "
+            f"FROM unnest({x}) WITH ORDINALITY AS a(e, n)"
+        )
+        elements = f"SELECT coalesce(length(t)::text || ':' || t, '{NULL_ELEMENT}') FROM ({texts}) b ORDER BY n"
+        return f"array_to_string(ARRAY({elements}), '')"
+
 
 class PostgreSQL(_LikePostgreSQL):
     """PostgreSQL 13 and later."""
@@ -92,6 +101,11 @@ class PostgreSQL(_LikePostgreSQL):
                 return f"encode({x}, 'hex')"
             case "bytes_digest":
                 return f"encode(sha256({x}), 'hex')"
+            case "array":
+                # The type says nothing of dimensions, and all elements of all of them come one after the other.
+                return self.exact_if(f"coalesce(array_ndims({x}), 1) = 1", self._array(field, x))
+            case "map":
+                raise self.unwritten(field)
 
     def _moment(self, x: str) -> str:
         return f"to_char({x}, 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
@@ -134,6 +148,8 @@ class MySQL(Dialect):
                 return f"LOWER(HEX({x}))"
             case "bytes_digest":
                 return f"SHA2({x}, 256)"
+            case "array" | "map":
+                raise self.unwritten(field)
 
     def _is_whole(self, x: str) -> str:
         return f"YEAR({x}) > 0 AND MONTH({x}) > 0 AND DAYOFMONTH({x}) > 0"
@@ -212,6 +228,8 @@ class Oracle(Dialect):
                 return f"LOWER(RAWTOHEX({x}))"
             case "bytes_digest":
                 return self._hashed_lob(x if kind == "BLOB" else f"TO_BLOB({x})", kind == "BLOB")
+            case "array" | "map":
+                raise self.unwritten(field)
 
     def _hashed_lob(self, lob: str, may_be_empty: bool) -> str:
         digest = f"LOWER(RAWTOHEX(DBMS_CRYPTO.HASH({lob}, 4)))"
@@ -274,6 +292,8 @@ class SQLServer(Dialect):
                 return f"LOWER(CONVERT(varchar(max), CONVERT(varbinary(max), {x}), 2))"
             case "bytes_digest":
                 return f"LOWER(CONVERT(char(64), HASHBYTES('SHA2_256', CONVERT(varbinary(max), {x})), 2))"
+            case "array" | "map":
+                raise self.unwritten(field)
 
     def _utf8(self, text: str) -> str:
         wide = f"CONVERT(nvarchar(max), {text}) COLLATE Latin1_General_100_BIN2_UTF8"
@@ -340,6 +360,18 @@ class Spanner(Dialect):
                 return f"TO_HEX({x})"
             case "bytes_digest":
                 return f"TO_HEX(SHA256({x}))"
+            case "array":
+                return self._array(field, x)
+            case "map":
+                raise self.unwritten(field)
+
+    def _array(self, field: Field, x: str) -> str:
+        (element,) = field.elements
+        # No name of the steps of a float.
+        value = f"IF(element IS NULL, NULL, {self.value(element, 'element')})"
+        texts = f"SELECT {value} AS t, n FROM UNNEST({x}) AS element WITH OFFSET AS n"
+        text = f"IFNULL(CONCAT(CAST(LENGTH(t) AS STRING), ':', t), '{NULL_ELEMENT}')"
+        return f"ARRAY_TO_STRING(ARRAY(SELECT {text} FROM ({texts}) ORDER BY n), '')"
 
     def _float(self, x: str) -> str:
         """As in _bits, but each step once, in subqueries: Spanner refuses a query of more than 1,000 functions.
@@ -410,6 +442,10 @@ class SpannerPostgreSQL(_LikePostgreSQL):
                 return self._hex(x)
             case "bytes_digest":
                 return self._hex(f"sha256({x})")
+            case "array":
+                return self._array(field, x)
+            case "map":
+                raise self.unwritten(field)
 
     def _hex(self, x: str) -> str:
         # "\\x00ff"
@@ -475,6 +511,23 @@ class Spark(Dialect):
                 return f"lower(hex({x}))"
             case "text_digest" | "bytes_digest":
                 return f"sha2({x}, 256)"
+            case "array":
+                (element,) = field.elements
+                return self._elements(f"transform({x}, e -> {self._element(element, 'e')})")
+            case "map":
+                # Keys differ, and no key's text begins another's: so the entries' texts are in the order of keys.
+                entry = self._elements(
+                    f"array({self._element(field.elements[0], 'e.key')}, {self._element(field.elements[1], 'e.value')})"
+                )
+                return f"array_join(array_sort(transform(map_entries({x}), e -> {entry})), '')"
+
+    def _element(self, field: Field, x: str) -> str:
+        return f"CASE WHEN {x} IS NULL THEN NULL ELSE {self.value(field, x)} END"
+
+    def _elements(self, texts: str) -> str:
+        """Return the text of an array, given those of its elements."""
+        element = f"coalesce(concat(CAST(length(t) AS STRING), ':', t), '{NULL_ELEMENT}')"
+        return f"array_join(transform({texts}, t -> {element}), '')"
 
     def _number(self, x: str, type_: str) -> str:
         text = f"CAST({x} AS STRING)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.process import session
 from reconcile_jobs.process.errors import JobError, UsageError, explained
-from reconcile_jobs.proofs.canonical_form import Field
+from reconcile_jobs.proofs.canonical_form import field_of
 from reconcile_jobs.proofs.certificate import FORMAT
 from reconcile_jobs.proofs.comparison import FIRST, Bucket, total
 from reconcile_jobs.proofs.proving import Project, model_side
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["Replayed", "read_proof", "replayed", "worst_of"]
 
 _STATES = ("different", "not recomputed", "same")
+
+# What Delta, Iceberg and Spark say of a version that is not there, or whose files are not.
+_GONE = re.compile(
+    r"VERSION_NOT_FOUND|BEYOND_DELETED_FILE_RETENTION|Cannot time travel|FILE_NOT_(?:EXIST|FOUND)|"
+    r"FileNotFoundException|Cannot find (?:matching )?snapshot",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,16 @@ def _changed(recorded: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, A
     )
 
 
+def _reason(problem: JobError, version: int | None) -> str:
+    """Return why rows could not be read; that the recorded version is gone in words of its own."""
+    if version is None or not _GONE.search(str(problem)):
+        return str(problem)
+    return (
+        f"the base table's version {version} is not there any more; VACUUM (Delta) or expire_snapshots (Iceberg) has "
+        "deleted it, or files of it"
+    )
+
+
 def _replayed(spark: SparkSession, project: Project, document: Mapping[str, Any], model: Mapping[str, Any]) -> Replayed:
     name, recorded = model["name"], model["digests"]["model"]
     if model["staged"] is None or model["versions"] is None or not model["sql"]["model"]:
@@ -90,7 +108,7 @@ def _replayed(spark: SparkSession, project: Project, document: Mapping[str, Any]
         "store_values": False,
         **{name: model[name] for name in ("versions", "staged", "form_columns")},
     }
-    fields = [Field(column["name"], column["kind"], column["type"]) for column in model["columns"]]
+    fields = [field_of(column["name"], column["kind"], column["type"]) for column in model["columns"]]
     try:
         (said,) = project.ask("rows", [request])
         if said["complaints"]:
@@ -99,10 +117,8 @@ def _replayed(spark: SparkSession, project: Project, document: Mapping[str, Any]
             return Replayed(name, "not recomputed", changed)
         side = model_side(spark, said["sql"], fields, len(model["key"]))
         now = total(side.buckets(FIRST, ()))
-    except JobError as problem:
-        return Replayed(name, "not recomputed", str(problem))
     except Exception as problem:
-        return Replayed(name, "not recomputed", str(explained(problem)))
+        return Replayed(name, "not recomputed", _reason(explained(problem), model["versions"]["model"]))
     if now == Bucket(recorded["rows"], int(recorded["first"]), int(recorded["second"])):
         return Replayed(name, "same")
     return Replayed(

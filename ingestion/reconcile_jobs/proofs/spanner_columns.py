@@ -14,6 +14,9 @@ _UNREAD = ("PROTO", "ENUM")
 
 def spanner_column(name: str, kind: str) -> Column:
     """Return a column, given its type as change records name it: INT64, PG_NUMERIC, ARRAY<DATE>."""
+    if kind.startswith("ARRAY<"):
+        element = spanner_column(name, kind[6:-1])
+        return Column(name, kind, "{}", f"array<{element.spark_type}>", elements=(element,))
     if kind == "PG_NUMERIC":
         return Column(name, kind, "{}", "string", is_number=True)
     spark_type = SPARK_TYPES.get(kind.removeprefix("PG_").replace("JSONB", "JSON"))
