@@ -27,7 +27,7 @@ partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile
   {%- if '_change_fields' not in fields -%}
     {{ return({'statements': [], 'messages': []}) }}
   {%- endif -%}
-  {%- set rows = reconcile._rows_to_note(relations, form.shown, form.partial_records, range) -%}
+  {%- set rows = reconcile._rows_to_note(relations, form.read, form.partial_records, range) -%}
   {%- do run_query(reconcile.cached(relations.notes_cache, rows, lazy=true)) -%}
   {%- set new, lacking, never_present, keys = [], [], [], [] -%}
   {%- set noted = run_query(reconcile._summary_of_notes(relations)) -%}
@@ -77,7 +77,7 @@ relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
 
 {#- The rows to write for a range: whatever appears for the first time, each batch that differs from the declaration,
     and the first batch after such a batch that does not. Of keys and schemas: each batch whose records name others than
-    the records of the batch before, so that a key that the source takes up again is the newest once more. `was_present`: some record has had the column, in the range or before. `columns`: the declared columns. -#}
+    the records of the batch before, so that a key that the source takes up again is the newest once more. `was_present`: some record has had the column, in the range or before. `columns`: those that the source macro reads. -#}
 {%- macro _rows_to_note(relations, columns, partial_records, range) -%}
 {%- set table = reconcile.qualified(reconcile.columns_seen()) -%}
 {%- set before = 'over (partition by kind, subject order by batch range between unbounded preceding and 1 preceding)' -%}
@@ -110,9 +110,9 @@ where is_of_range and (is_missing or kind = 'column' and not is_declared or kind
 {%- endmacro %}
 
 {#- What the records of the range show, each fact once for each batch. Records have few distinct sets of fields, so each
-    set is decoded once for all records that have it. `changes`: checked records; `columns`: the declared columns. -#}
+    set is decoded once for all records that have it. `changes`: checked records; `columns`: those that the source macro reads. -#}
 {%- macro _observed_columns(changes, columns, partial_records) -%}
-{%- set declared = reconcile._array_of_texts(columns | map(attribute='name') | map('lower')) -%}
+{%- set declared = reconcile._array_of_texts(columns | rejectattr('removed') | map(attribute='name') | map('lower')) -%}
 {%- set nothing = 'cast(null as string)' -%}
 select batch, kind, name, spelled, form, is_declared, sum(if(form <=> 'missing', whole_records, records)) as records
 from (

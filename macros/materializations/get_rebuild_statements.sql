@@ -42,6 +42,9 @@ as
                                 ('reconcile.snapshot_applied', reconcile.name_of_applied(settings.snapshot) if settings.snapshot, settings.built.snapshot)] -%}
     {%- if now or before -%}{%- do properties.update({name: now or ''}) -%}{%- endif -%}
   {%- endfor -%}
-  {%- do properties.update({'reconcile.declaration': settings.declaration}) -%}
+  {%- do properties.update({
+        'reconcile.declaration': settings.declaration,
+        'reconcile.columns': reconcile.property_of_columns(
+            settings.changes.built if settings.changes.built else reconcile.columns_as_built(settings.form.shown))}) -%}
   {{ return(reconcile.properties_of(settings.form.file_format, settings.as_of, properties)) }}
 {%- endmacro %}

@@ -15,6 +15,12 @@
   {#- A rebuild makes the tables anew; but from a base snapshot it goes on with the table of keyless deletes. -#}
   {%- do reconcile.run_statements(reconcile.get_upgrade_statements(relations, settings))
         if range.kind != 'rebuild' or range.known_keyless_deletes -%}
+  {%- if range.kind != 'rebuild' and not flags.EMPTY -%}
+    {%- for message in reconcile.column_messages(relations, settings) -%}
+      {%- do log(reconcile.ledger_name(relations.live) ~ ': ' ~ message, info=true) -%}
+    {%- endfor -%}
+    {%- do reconcile.run_statements(reconcile.get_column_statements(relations, settings)) -%}
+  {%- endif -%}
   {{ return({
       'settings': settings, 'relations': relations, 'columns': columns, 'range': range,
       'has_work': range.has_records or range.kind == 'rebuild'}) }}

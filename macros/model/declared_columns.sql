@@ -1,8 +1,9 @@
 {#- The columns that a model declares: [{name, type, round, encoding, infinity_is_null, zero_date, added}], with the
-    type as `column_type` reads it. `columns` replaces the YAML in dbt's unit tests, which do not see the YAML. -#}
+    type as `column_type` reads it. `columns` replaces the YAML in dbt's unit tests, which do not see the YAML. Without
+    it, the columns are those that the model's source macro reads: see `columns_to_read`. -#}
 {%- macro declared_columns(columns=none) -%}
   {%- if columns is none -%}
-    {%- set columns = model.columns.values() | list -%}
+    {{ return(reconcile.columns_to_read(reconcile.declared_columns(model.columns.values() | list), reconcile.known_columns())) }}
   {%- endif -%}
   {%- set complaints = [] -%}
   {%- set declared = [] -%}

@@ -1,5 +1,7 @@
 {#- The declarations of the model, validated: {form, as_of, inputs, fresh, base_snapshot, buckets, declaration}. `form`:
-    see `form_of_node`. Also `built`: what the model's relations were built from, by their names in `model_relations`,
+    see `form_of_node`; here also `read`, the columns that the source macro reads, see `columns_to_read`. `changes`: what of
+    the columns has changed since the base table was built, see `changed_columns`; empty if the table does not say.
+    Also `built`: what the model's relations were built from, by their names in `model_relations`,
     none if there is no such relation yet. And `snapshot`, the newest snapshot beside the log, see `snapshot_of_log`. The
     run adds `fields`, the columns of the model's SELECT, and `tables`, see `refuse_ambiguous_objects`. -#}
 {%- macro model_settings() -%}
@@ -67,8 +69,12 @@
   {%- set snapshot = reconcile.snapshot_of_log(inputs.relations[0], inputs.objects) if inputs.objects and inputs.relations | length == 1 else none -%}
   {%- do complaints.extend(reconcile.complaints_of_snapshot(snapshot, form, inputs, as_of)) if snapshot -%}
   {%- do reconcile.raise_complaints(complaints) -%}
+  {%- set known = built.columns if not as_of and not should_full_refresh() else none -%}
+  {%- set changes = reconcile.changed_columns(form.shown, known) if known else {} -%}
+  {%- do form.update({'read': reconcile.columns_to_read(form.shown, known)}) -%}
+  {%- do form.update(reconcile.stored_form(changes.built)) if changes.built -%}
   {{ return({
-      'form': form, 'as_of': as_of, 'inputs': inputs, 'built': built, 'fresh': meta.get('fresh', false) and not as_of,
+      'form': form, 'as_of': as_of, 'inputs': inputs, 'built': built, 'changes': changes, 'fresh': meta.get('fresh', false) and not as_of,
       'base_snapshot': meta.get('base_snapshot'), 'buckets': meta.get('buckets'), 'snapshot': snapshot,
       'declaration': tojson(reconcile._declaration(form, inputs), sort_keys=true),
   }) }}
@@ -192,9 +198,10 @@
                              ('changes', 'reconcile.definition'), ('quarantine', 'reconcile.definition' if is_view else 'reconcile.quarantine')]
                              + ([(keyless.kind, 'reconcile.' ~ keyless.kind)] if keyless else []) -%}
     {%- set existing = reconcile.existing_relation(relations[name]) -%}
-    {%- set properties = reconcile.table_properties(relations[name]) if existing else {} -%}
+    {%- set properties = {} if not existing else reconcile.properties_of_base(relations.base, is_rendered=true) if name == 'base'
+          else reconcile.table_properties(relations[name]) -%}
     {%- do built.update({name: properties.get(property)}) -%}
-    {%- if name == 'base' -%}{%- do built.update({'tables': properties.get('reconcile.tables'), 'snapshot': properties.get('reconcile.snapshot_applied')}) -%}{%- endif -%}
+    {%- if name == 'base' -%}{%- do built.update({'columns': reconcile.built_columns(properties, reconcile.keys_of(model)), 'tables': properties.get('reconcile.tables'), 'snapshot': properties.get('reconcile.snapshot_applied')}) -%}{%- endif -%}
     {%- set built_as_of = properties.get('reconcile.as_of') -%}
     {%- if existing and reconcile.as_of() and not built_as_of -%}
       {%- do complaints.append(reconcile.ledger_name(relations[name]) ~ " exists and was not built by a run with as_of, so it is not replaced; name another schema in the variable as_of_schema") -%}
@@ -222,9 +229,9 @@
 {%- macro _built_of_idle(relations, keyless) -%}
   {%- set live, changes = reconcile.cached_definition(reconcile.existing_relation(relations.live)), reconcile.cached_definition(reconcile.existing_relation(relations.changes)) -%}
   {%- if live and changes -%}
-    {%- set base = reconcile.table_properties(relations.base) -%}
+    {%- set base = reconcile.properties_of_base(relations.base, is_rendered=true) -%}
     {%- if base['reconcile.declaration'] and not base['reconcile.as_of'] -%}
-      {%- set built = {'live': live, 'base': base['reconcile.declaration'], 'changes': changes, 'quarantine': 'true', 'tables': base['reconcile.tables'], 'snapshot': base.get('reconcile.snapshot_applied')} -%}
+      {%- set built = {'live': live, 'base': base['reconcile.declaration'], 'columns': reconcile.built_columns(base, reconcile.keys_of(model)), 'changes': changes, 'quarantine': 'true', 'tables': base['reconcile.tables'], 'snapshot': base.get('reconcile.snapshot_applied')} -%}
       {%- if keyless -%}{%- do built.update({keyless.kind: 'true' if reconcile.existing_relation(relations[keyless.kind]) else none}) -%}{%- endif -%}
       {{ return(built) }}
     {%- endif -%}

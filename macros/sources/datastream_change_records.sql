@@ -98,7 +98,7 @@ from (
 {%- endset -%}
 {%- set changes -%}
 select
-    {%- for column in columns %}
+    {%- for column in columns if not column.removed %}
     {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
     {%- endfor %}
     change_type as _change_type,

@@ -65,7 +65,7 @@ select
     *,
     array(
         {%- for column in columns %}
-        texts[{{ loop.index0 }}] is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null{{ " and readable[" ~ loop.index0 ~ "] not in ('infinity', '-infinity')" if column.infinity_is_null }}{{ ' and not ' ~ reconcile.is_zero_date('texts[' ~ loop.index0 ~ ']') if column.zero_date }}{{ ',' if not loop.last }}
+        {% if column.removed %}false{% else %}texts[{{ loop.index0 }}] is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null{{ " and readable[" ~ loop.index0 ~ "] not in ('infinity', '-infinity')" if column.infinity_is_null }}{{ ' and not ' ~ reconcile.is_zero_date('texts[' ~ loop.index0 ~ ']') if column.zero_date }}{% endif %}{{ ',' if not loop.last }}
         {%- endfor %}
     ) as lost
 from (
@@ -84,6 +84,9 @@ from (
 if(
     array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
     concat_ws('; ', transform(names, (name, i) -> case
+        {%- for column in columns %}{% if column.removed %}
+        when i = {{ loop.index0 }} then null
+        {%- endif %}{% endfor %}
         when lost[i] then concat_ws(
             '; ',
             concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', {{ reconcile._array_of_texts(columns | map(attribute='type.label')) }}[i]),

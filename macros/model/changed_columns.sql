@@ -1,0 +1,102 @@
+{#- What of a declaration has changed since a base table was built: {built, removed, widened, renamed, other}. `declared`:
+    the columns of the model; `known`: those of the table, as `built_columns` gives them. `built` is what the table says
+    once the run has followed the change; none if the change needs all records, or is refused. `removed`, `widened` and
+    `renamed` are lists of the table's columns and `other` a list of what else has changed, as sentences. `added`: the
+    names of declared columns that the table does not have. -#}
+{%- macro changed_columns(declared, known) -%}
+  {%- set changes = {'built': none, 'removed': [], 'widened': [], 'renamed': [], 'added': [], 'other': []} -%}
+  {%- set before = {} -%}
+  {%- for column in known if not column.removed -%}{%- do before.update({column.name: column}) -%}{%- endfor -%}
+  {%- set built, found = [], [] -%}
+  {%- for column in declared -%}
+    {%- set former = before.get(column.name) -%}
+    {%- if former -%}
+      {%- do found.append(former.name) -%}
+      {%- do built.append(reconcile._column_after(column, former, changes)) -%}
+    {%- else -%}
+      {%- do changes.added.append(column.name) -%}
+      {%- do built.append(reconcile.column_as_built(column)) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- for column in known -%}
+    {%- if column.removed -%}
+      {%- do built.append(column) -%}
+    {%- elif column.name not in found -%}
+      {%- do changes.removed.append(column) -%}
+      {%- do built.append(dict(column, removed=true)) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- do changes.update({'built': built}) if not changes.added and not changes.other -%}
+  {{ return(changes) }}
+{%- endmacro %}
+
+{#- A column as the base table has it after the run. Notes in `changes` what is otherwise than before, in `former`. -#}
+{%- macro _column_after(column, former, changes) -%}
+  {%- set now = reconcile.column_as_built(column) -%}
+  {%- for option in reconcile.options_of_reading() if now.get(option) != former.get(option) -%}
+    {%- do changes.other.append('column ' ~ column.name ~ ' has another ' ~ option) -%}
+  {%- endfor -%}
+  {%- if now.type != former.type -%}
+    {%- do changes.other.append('column ' ~ column.name ~ ' was ' ~ former.type ~ ' and is ' ~ now.type) -%}
+  {%- endif -%}
+  {%- for key in ['hashed', 'stored'] if former[key] -%}{%- do now.update({key: former[key]}) -%}{%- endfor -%}
+  {{ return(now) }}
+{%- endmacro %}
+
+{#- The columns that a source macro reads for the model that runs. They are the declared ones, and where the base table
+    goes on with a changed declaration also those that were removed: the hash that settles ties is of all columns that
+    the table was built with, so that a record has the same place in the order whenever it comes. A removed column is
+    marked `removed`: nothing is said of a value that it cannot hold. `known`: see `known_columns`. -#}
+{%- macro columns_to_read(declared, known) -%}
+  {%- set built = reconcile.changed_columns(declared, known).built if known else none -%}
+  {%- if not built -%}{{ return(declared) }}{%- endif -%}
+  {%- set by_name, read = {}, [] -%}
+  {%- for column in declared -%}{%- do by_name.update({column.name: column}) -%}{%- endfor -%}
+  {%- for column in built -%}
+    {%- set hashed = {'hashed': column.hashed} if column.hashed else {} -%}
+    {%- if column.removed -%}
+      {%- do read.append(dict(reconcile.column_of_built(column), removed=true, infinity_is_null=false, zero_date=false, **hashed)) -%}
+    {%- else -%}
+      {%- do read.append(dict(by_name[column.name], **hashed)) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return(read) }}
+{%- endmacro %}
+
+{#- The columns with which the base table was built that the run goes on with; none if there is no such table, or if the
+    run makes it anew. -#}
+{%- macro known_columns() -%}
+  {%- if model.get('resource_type') != 'model' or config.get('materialized') not in ['current_state', 'history']
+        or reconcile.as_of() or should_full_refresh() -%}
+    {{ return(none) }}
+  {%- endif -%}
+  {%- set base = reconcile.model_relations(this).base -%}
+  {{ return(reconcile.built_columns(reconcile.properties_of_base(base), reconcile.keys_of(model)) if reconcile.existing_relation(base) else none) }}
+{%- endmacro %}
+
+{#- The same, of a node whose base table a test or an operation reads: its form, by which the table's columns are found
+    under the names that they are stored by. `base`: the table. -#}
+{%- macro form_of_table(node, base) -%}
+  {%- set form = reconcile.form_of_node(node) -%}
+  {%- if reconcile.existing_relation(base) -%}
+    {%- set known = reconcile.built_columns(reconcile.table_properties(base), form.unique_key) -%}
+    {%- do form.update(reconcile.stored_form(known or [])) -%}
+  {%- endif -%}
+  {{ return(form) }}
+{%- endmacro %}
+
+{#- What a form says of a base table whose declaration has changed: `stored`, {column: the column of the table}, where
+    they differ, and `left`, the columns of the table that the model no longer declares; all as SQL. -#}
+{%- macro stored_form(built) -%}
+  {%- set stored, left = {}, [] -%}
+  {%- for column in built -%}
+    {%- set name = reconcile.identifier(column.name) -%}
+    {%- set of_table = reconcile.identifier(column.stored or column.name) -%}
+    {%- if column.removed -%}
+      {%- do left.append(of_table) if not column.dropped -%}
+    {%- elif of_table != name -%}
+      {%- do stored.update({name: of_table}) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return({'stored': stored, 'left': left}) }}
+{%- endmacro %}

@@ -1,0 +1,261 @@
+"""Columns that go, become wider or are renamed: the base table goes on, or the run says why it cannot."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from plain_dbt import CompilerError
+from recorder import normalized
+from refusals import Refusal, run, thing
+from shapes import MYSQL, ORACLE, OWN_SELECT, SPANNER, Life, Shape
+
+BEFORE = {"id": "bigint", "name": "varchar(10)", "size": "int"}
+GONE = {"id": "bigint", "name": "varchar(10)"}
+_WRITES = re.compile(r"(create|insert|merge|delete|alter|drop (table|view) if exists `)")
+REBUILD = "`dbt run --full-refresh --select orders`"
+BUILT = f"demo.orders__base was built with other columns; rebuild it with {REBUILD}"
+
+
+def changed(
+    now: Mapping[str, Any], source: str = MYSQL, before: Mapping[str, Any] = BEFORE, **said: Any
+) -> Callable[[], Life]:
+    """Return a model that was built with other columns up to batch 3; staging has come to batch 5."""
+
+    def living() -> Life:
+        life = Life(thing(source, now, **said))
+        life.was_built_with(before)
+        life._increment()
+        return life
+
+    return living
+
+
+def again(life: Life, now: Mapping[str, Any]) -> Life:
+    """Return the same model, its tables as they are, with other columns in its YAML."""
+    later = Life(thing(life.shape.source, now, materialized=life.shape.materialized, **{"meta": life.shape.meta}))
+    later.warehouse.relations, later.warehouse.properties = life.warehouse.relations, life.warehouse.properties
+    later._increment()
+    return later
+
+
+def ran(life: Life, **flags: bool) -> str:
+    """Run the model, and return what it says; the statements of this run are then in the warehouse."""
+    life.project.begin("run", ["orders"], **flags)
+    life.warehouse.statements.clear()
+    life.project.logged.clear()
+    return life.project.materialize(life.project.node("orders"))
+
+
+def written(life: Life) -> list[str]:
+    return [sql for sql in normalized(life.warehouse.statements) if _WRITES.match(sql)]
+
+
+def columns_of(life: Life) -> list[dict[str, Any]]:
+    said = life.warehouse.properties["demo.orders__base"]["reconcile.columns"]
+    columns: list[dict[str, Any]] = json.loads(bytes.fromhex(said))
+    return columns
+
+
+def parsed(life: Life) -> str:
+    (sql,) = (sql for sql in life.warehouse.statements if sql.startswith("cache table reconcile_changes_"))
+    return sql
+
+
+def hashed(life: Life) -> str:
+    """Return what settles the ties of the records that a run parses."""
+    (found,) = re.findall(r"xxhash64\((.*?)\)\), 16", parsed(life))
+    return str(found)
+
+
+# --- what a base table says -------------------------------------------------------------------------------------------
+
+
+def test_a_base_table_says_with_which_columns_it_was_built() -> None:
+    """In hex: Spark hides what speaks of a token, and here a column's name does."""
+    life = Life(thing(columns={"id": "bigint", "token": {"data_type": "int", "config": {"meta": {"round": True}}}}))
+    ran(life)
+    assert columns_of(life) == [{"name": "id", "type": "bigint"}, {"name": "token", "round": True, "type": "int"}]
+
+
+def older(now: Mapping[str, Any] = BEFORE) -> Life:
+    """Return a model whose base table was made before base tables said so."""
+    life = changed(now)()
+    del life.warehouse.properties["demo.orders__base"]["reconcile.columns"]
+    return life
+
+
+def test_a_table_that_was_made_before_says_it_from_the_next_run_on() -> None:
+    life = older()
+    assert ran(life).startswith("APPLY batches 4-5: ")
+    assert written(life)[0].startswith("alter table `demo`.`orders__base` set tblproperties (")
+    assert [column["name"] for column in columns_of(life)] == list(BEFORE)
+    ran(life)
+    assert not written(life)[0].startswith("alter")
+
+
+def test_what_an_earlier_version_of_the_package_left_there_is_not_believed() -> None:
+    """A table of Iceberg that is replaced keeps the properties that nobody sets."""
+    life = changed(BEFORE)()
+    before = columns_of(life)
+    properties = life.warehouse.properties["demo.orders__base"]
+    properties["reconcile.columns"] = json.dumps(before[:2]).encode().hex()
+    ran(life)
+    assert columns_of(life) == before
+
+
+# --- removed ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", [MYSQL, ORACLE, "snapshots"])
+def test_a_removed_column_leaves_the_view_and_nothing_is_rebuilt(source: str) -> None:
+    meta = {"meta": {"row_ids": False}} if source == ORACLE else {}
+    life = changed(GONE, source, **meta)()
+    assert ran(life) == "APPLY batches 4-5: 7 of 200 applied, 1 quarantined"
+    assert life.project.logged[0].startswith(f"demo.orders: columns removed: size; they leave the view, and stay in ")
+    assert life.project.logged[1] == (
+        "demo.orders: records that are in quarantine because of these columns stay there until a full refresh"
+    )
+    properties, *_, merge, _ledger, changes, live = (
+        sql for sql in written(life) if "`reconcile_columns_seen`" not in sql and "__quarantine`" not in sql
+    )
+    assert properties.startswith("alter table `demo`.`orders__base` set tblproperties (")
+    assert "`size`" not in live and "as `size`" not in changes
+    assert "base.`size`" not in merge and "newest.`size`" not in merge
+    assert re.search(r", `size`\)\nvalues \(.*, null\)$", merge, re.S)
+    assert [column["name"] for column in columns_of(life) if column.get("removed")] == ["size"]
+
+
+def test_a_select_of_ones_own_may_go_on_giving_the_column() -> None:
+    life = changed({"id": "bigint"}, OWN_SELECT, before={"id": "bigint", "name": "string"})()
+    assert ran(life) == "nothing new"
+    properties, _, live = written(life)
+    assert properties.startswith("alter table") and "`name`" not in live
+
+
+def test_a_record_keeps_its_place_in_the_order_when_a_column_goes() -> None:
+    """Copies of what was merged before are known again; a value that the column cannot hold stops nothing."""
+    first, life = Life(thing(columns=BEFORE)), changed(GONE)()
+    ran(first), ran(life)
+    assert hashed(first) == hashed(life)
+    assert "`value size`" in hashed(life)
+    (lost,) = re.findall(r"select\n\s*\*,\n\s*array\((.*?)\n\s*\) as lost", parsed(life), re.S)
+    assert [text.strip().startswith("false") for text in lost.strip().split(",\n")] == [False, False, True]
+    assert "when i = 2 then null" in parsed(life)
+
+
+def test_the_next_run_says_and_alters_nothing_more() -> None:
+    life = changed(GONE)()
+    ran(life)
+    columns = columns_of(life)
+    ran(life)
+    assert life.project.logged == [] and not any(sql.startswith("alter") for sql in written(life))
+    assert columns_of(life) == columns
+    life._nothing_new()
+    assert (ran(life), written(life)) == ("nothing new", [])
+
+
+def test_a_model_to_which_nothing_has_come_changes_its_view() -> None:
+    life = changed(GONE)()
+    life._nothing_new()
+    assert ran(life) == "nothing new"
+    properties, changes, live = written(life)
+    assert properties.startswith("alter table") and changes.startswith("create or replace view")
+    assert "`size`" not in live
+
+
+def test_an_empty_run_changes_nothing() -> None:
+    life = changed(GONE)()
+    before = columns_of(life)
+    assert (ran(life, empty=True), written(life), columns_of(life)) == ("nothing new", [], before)
+
+
+def test_a_full_refresh_forgets_the_column() -> None:
+    life = changed(GONE)()
+    ran(life)
+    ran(life, full_refresh=True)
+    fresh = Life(thing(columns=GONE))
+    ran(fresh)
+    assert columns_of(life) == columns_of(fresh) and hashed(life) == hashed(fresh)
+
+
+@pytest.mark.parametrize("type", ["int", "string"])
+def test_a_column_that_is_declared_again_is_added(type: str) -> None:
+    """What the table still holds of it is old: records that came in between have not been read for it."""
+    life = changed(GONE)()
+    ran(life)
+    unmarked = again(life, {**GONE, "size": type})
+    with pytest.raises(CompilerError, match="or write `meta: {added: true}` for the new column size"):
+        ran(unmarked)
+    marked = again(life, {**GONE, "size": {"data_type": type, "config": {"meta": {"added": True}}}})
+    assert ran(marked) == "REBUILD batches 1-5: 7 of 200 applied, 1 quarantined; columns added: size"
+    assert columns_of(marked) == [
+        {"name": "id", "type": "bigint"}, {"name": "name", "type": "varchar(10)"}, {"name": "size", "type": type},
+    ]  # fmt: skip
+
+
+def test_a_history_is_compared_anew_before_it_goes_on() -> None:
+    """Versions that differed in the removed column alone are none; the table's property comes after them."""
+    life = changed(GONE, materialized="history")()
+    ran(life)
+    refolded, properties, *_ = written(life)
+    assert refolded.startswith("merge into `demo`.`orders__base` as base") and "`size`" not in refolded
+    assert "where _change_is_revised" in refolded and "not matched" not in refolded
+    assert properties.startswith("alter table") and "compared anew" in life.project.logged[0]
+
+
+def test_a_run_that_dies_before_the_property_begins_again() -> None:
+    life = changed(GONE, materialized="history")()
+    ran(life)
+    whole, done = written(life)[:2], columns_of(life)
+    life = changed(GONE, materialized="history")()
+    query = life.warehouse.query
+
+    def mortal(sql: str) -> Any:
+        if sql.startswith("alter table"):
+            raise KeyboardInterrupt
+        return query(sql)
+
+    life.project.context["run_query"] = mortal
+    with pytest.raises(KeyboardInterrupt):
+        ran(life)
+    life.project.context["run_query"] = query
+    ran(life)
+    assert (written(life)[:2], columns_of(life)) == (whole, done)
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+REFUSED = [
+    Refusal(
+        run(changed(GONE, SPANNER)),
+        [f"{BUILT} (column size: its records carry only some columns, and which updates set a whole row depends on all "
+         "of them)"],
+    ),
+    Refusal(
+        run(changed(GONE, ORACLE, row_ids=True, materialized="history")),
+        [f"{BUILT} (column size: its versions depend on deletes without a key, and cannot be compared anew from the "
+         "base table alone)"],
+    ),
+    Refusal(
+        run(changed(GONE, ORACLE, row_ids=True)),
+        [f"{BUILT} (it keeps records that an insert displaced, with all their columns (row_ids))"],
+    ),
+    Refusal(
+        run(changed(GONE, config={"partition_by": ["size"]})),
+        [f"{BUILT} (column size: the base table is partitioned by it)"],
+    ),
+    Refusal(
+        run(lambda: older(GONE)),
+        [f"{BUILT} (or run it once with the columns that it was built with: from then on columns may go, be renamed "
+         "and become wider)"],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_a_change_that_cannot_be_followed_is_refused_and_nothing_is_written(number: int) -> None:
+    REFUSED[number].check()
