@@ -9,10 +9,52 @@
   {%- if changes.removed and form.materialized == 'history' -%}
     {%- do statements.append(reconcile.merge_refolded(relations, form)) -%}
   {%- endif -%}
+  {%- set wider = reconcile.columns_to_widen(changes, form.file_format) if changes else [] -%}
+  {%- if reconcile.is_rewritten(wider, form.file_format) -%}
+    {%- for column in changes.built if column.removed -%}{%- do column.update({'dropped': true}) -%}{%- endfor -%}
+    {%- do form.update(reconcile.stored_form(changes.built)) -%}
+    {{ return(statements + [reconcile._rewrite_base(relations, settings, wider)]) }}
+  {%- elif wider -%}
+    {%- set stored = {} -%}
+    {%- for column in adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(relations.base) ~ ' where false') -%}
+      {%- do stored.update({reconcile.identifier(column.name): column.dtype}) -%}
+    {%- endfor -%}
+    {%- do statements.extend(reconcile.widening_properties(relations.base, form.file_format)) -%}
+    {%- for column in wider -%}
+      {%- set name = reconcile.column_of_table(reconcile.identifier(column.name), form) -%}
+      {%- set type = reconcile.stored_type(column.column.type.ddl, form.file_format) -%}
+      {%- do statements.append('alter table ' ~ reconcile.qualified(relations.base) ~ ' alter column ' ~ name ~ ' type ' ~ type) if stored.get(name) != type -%}
+    {%- endfor -%}
+  {%- endif -%}
   {%- set built = changes.built if changes else reconcile.columns_as_built(form.shown) -%}
   {%- set properties = reconcile.properties_clause({
         'reconcile.declaration': settings.declaration, 'reconcile.columns': reconcile.property_of_columns(built)}) -%}
   {{ return(statements + ['alter table ' ~ reconcile.qualified(relations.base) ~ ' set ' ~ properties]) }}
+{%- endmacro %}
+
+{#- The widened columns whose type in the table is another then: a longer varchar is a string as before. -#}
+{%- macro columns_to_widen(changes, file_format) -%}
+  {%- set wider = [] -%}
+  {%- for column in changes.widened
+        if reconcile.stored_type(column.former.ddl, file_format) != reconcile.stored_type(column.column.type.ddl, file_format) -%}
+    {%- do wider.append(column) -%}
+  {%- endfor -%}
+  {{ return(wider) }}
+{%- endmacro %}
+
+{#- The base table made anew from its own rows, where the format cannot widen a column in place. Rows and properties are
+    one commit. The table then lacks the columns that the model no longer declares. -#}
+{%- macro _rewrite_base(relations, settings, wider) -%}
+{%- set types = {} -%}
+{%- for column in wider -%}{%- do types.update({reconcile.identifier(column.name): column.column.type.ddl}) -%}{%- endfor -%}
+{%- set rows -%}
+select
+    {%- for column in reconcile.base_columns(settings.form) %}
+    {{ 'cast(' ~ column ~ ' as ' ~ types[column] ~ ') as ' ~ column if column in types else column }}{{ ',' if not loop.last }}
+    {%- endfor %}
+from {{ reconcile.stored_rows(relations.base, settings.form) }}
+{%- endset -%}
+{{ reconcile.create_base(relations, dict(settings, tables=settings.built.tables), rows) }}
 {%- endmacro %}
 
 {#- Whether columns of the base table are declared otherwise than when the table was built. -#}
@@ -28,6 +70,13 @@
     {%- do messages.append('columns removed: ' ~ changes.removed | map(attribute='name') | join(', ') ~ '; they leave the view, and stay in ' ~ base ~ ' until a full refresh'
           ~ ('. Its versions are compared anew without them, and those that change are written' if settings.form.materialized == 'history' else '')) -%}
   {%- endif -%}
+  {%- if changes.widened -%}
+    {%- set wider = [] -%}
+    {%- for column in changes.widened -%}{%- do wider.append(column.name ~ ' (' ~ column.former.label ~ ' to ' ~ column.column.type.label ~ ')') -%}{%- endfor -%}
+    {%- do messages.append('columns widened: ' ~ wider | join(', ')
+          ~ ('. ' ~ settings.form.file_format | capitalize ~ ' cannot do so in place: ' ~ base ~ ' is written anew from its own rows'
+             if reconcile.is_rewritten(reconcile.columns_to_widen(changes, settings.form.file_format), settings.form.file_format) else '')) -%}
+  {%- endif -%}
   {%- do messages.append('records that are in quarantine because of these columns stay there until a full refresh') if messages -%}
   {{ return(messages) }}
 {%- endmacro %}
@@ -42,7 +91,7 @@
   {%- if changes.removed and form.keyless and form.materialized == 'history' -%}
     {%- do found.append('column ' ~ changes.removed | map(attribute='name') | join(', ') ~ ': its versions depend on deletes without a key, and cannot be compared anew from the base table alone') -%}
   {%- endif -%}
-  {%- if reconcile.has_other_stored_columns(changes) and form.materialized != 'history' and reconcile.keys_may_shift(form.keyless) -%}
+  {%- if (changes.removed or changes.renamed or reconcile.columns_to_widen(changes, form.file_format)) and form.materialized != 'history' and reconcile.keys_may_shift(form.keyless) -%}
     {%- do found.append('it keeps records that an insert displaced, with all their columns (row_ids)') -%}
   {%- endif -%}
   {%- if settings.snapshot -%}
@@ -53,9 +102,4 @@
     {%- do found.append('column ' ~ column.name ~ ': the base table is partitioned by it') -%}
   {%- endfor -%}
   {{ return(found) }}
-{%- endmacro %}
-
-{#- Whether the rows of the base table are to have other columns than they have. -#}
-{%- macro has_other_stored_columns(changes) -%}
-  {{ return(changes.removed or changes.renamed or changes.widened | selectattr('is_stored_otherwise') | list) }}
 {%- endmacro %}

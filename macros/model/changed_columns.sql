@@ -1,7 +1,8 @@
 {#- What of a declaration has changed since a base table was built: {built, removed, widened, renamed, other}. `declared`:
     the columns of the model; `known`: those of the table, as `built_columns` gives them. `built` is what the table says
-    once the run has followed the change; none if the change needs all records, or is refused. `removed`, `widened` and
-    `renamed` are lists of the table's columns and `other` a list of what else has changed, as sentences. `added`: the
+    once the run has followed the change; none if the change needs all records, or is refused. `removed` and `renamed` are
+    lists of the table's columns, `widened` one of {name, column, former}, and `other` a list of what else has changed,
+    as sentences. `added`: the
     names of declared columns that the table does not have. -#}
 {%- macro changed_columns(declared, known) -%}
   {%- set changes = {'built': none, 'removed': [], 'widened': [], 'renamed': [], 'added': [], 'other': []} -%}
@@ -36,8 +37,14 @@
   {%- for option in reconcile.options_of_reading() if now.get(option) != former.get(option) -%}
     {%- do changes.other.append('column ' ~ column.name ~ ' has another ' ~ option) -%}
   {%- endfor -%}
+  {%- set type = reconcile.column_type(former.type) -%}
   {%- if now.type != former.type -%}
-    {%- do changes.other.append('column ' ~ column.name ~ ' was ' ~ former.type ~ ' and is ' ~ now.type) -%}
+    {%- set obstacle = reconcile.obstacle_to_widening(type, column.type, column.round) -%}
+    {%- do changes.widened.append({'name': column.name, 'column': column, 'former': type}) if not obstacle
+          else changes.other.append('column ' ~ column.name ~ ' was ' ~ former.type ~ ' and is ' ~ now.type ~ ', ' ~ obstacle) -%}
+  {%- endif -%}
+  {%- if type.ddl != column.type.ddl -%}
+    {%- do now.update({'hashed': {'name': former.name, 'type': former.type}}) -%}
   {%- endif -%}
   {%- for key in ['hashed', 'stored'] if former[key] -%}{%- do now.update({key: former[key]}) -%}{%- endfor -%}
   {{ return(now) }}

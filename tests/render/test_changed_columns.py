@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ def changed(
 
 def again(life: Life, now: Mapping[str, Any]) -> Life:
     """Return the same model, its tables as they are, with other columns in its YAML."""
-    later = Life(thing(life.shape.source, now, materialized=life.shape.materialized, **{"meta": life.shape.meta}))
+    later = Life(replace(life.shape, columns=now))
     later.warehouse.relations, later.warehouse.properties = life.warehouse.relations, life.warehouse.properties
     later._increment()
     return later
@@ -227,9 +228,144 @@ def test_a_run_that_dies_before_the_property_begins_again() -> None:
     assert (written(life)[:2], columns_of(life)) == (whole, done)
 
 
+# --- wider ------------------------------------------------------------------------------------------------------------
+
+NUMBERS = {
+    "id": "bigint", "s": "smallint", "i": "int", "d": "decimal(10,2)", "name": "varchar(10)", "text": "varchar(3)",
+}  # fmt: skip
+WIDER = {"id": "bigint", "s": "int", "i": "bigint", "d": "decimal(12,4)", "name": "varchar(11)", "text": "string"}
+LABELS = (
+    "s (smallint to int), i (int to bigint), d (decimal(10,2) to decimal(12,4)), name (varchar(10) to varchar(11)), "
+    "text (varchar(3) to string)"
+)
+ALTER = "alter table `demo`.`orders__base` "
+
+
+def altered(life: Life) -> list[str]:
+    return [sql.removeprefix(ALTER) for sql in written(life) if sql.startswith(ALTER)]
+
+
+def test_delta_widens_in_place() -> None:
+    life = changed(WIDER, before=NUMBERS)()
+    assert ran(life) == "APPLY batches 4-5: 7 of 200 applied, 1 quarantined"
+    first, *altering, properties = altered(life)
+    assert "'delta.enableTypeWidening' = 'true'" in first and "reconcile.columns" in properties
+    assert altering == [f"alter column `{name}` type {WIDER[name]}" for name in ("s", "i", "d")]
+    assert life.project.logged == [
+        f"demo.orders: columns widened: {LABELS}",
+        "demo.orders: records that are in quarantine because of these columns stay there until a full refresh",
+    ]
+    ran(life)
+    assert altered(life) == life.project.logged == []
+
+
+def test_a_longer_text_alters_no_column() -> None:
+    life = changed({**BEFORE, "name": "string"})()
+    ran(life)
+    (properties,) = altered(life)
+    assert "reconcile.columns" in properties and columns_of(life)[1] == {"name": "name", "type": "string"}
+
+
+def test_iceberg_widens_in_place_what_it_can() -> None:
+    wider = {**WIDER, "d": "decimal(12,2)"}
+    life = changed(wider, before=NUMBERS, file_format="iceberg")()
+    ran(life)
+    *altering, _ = altered(life)
+    # A smallint is an int there already.
+    assert altering == [f"alter column `{name}` type {wider[name]}" for name in ("i", "d")]
+    assert life.project.logged[0].endswith("text (varchar(3) to string)")
+
+
+def test_iceberg_writes_a_table_anew_whose_decimals_get_more_digits_behind_the_point() -> None:
+    life = changed(WIDER, before=NUMBERS, file_format="iceberg")()
+    said = ran(life)
+    assert said.startswith("APPLY") and life.project.logged[0] == (
+        f"demo.orders: columns widened: {LABELS}. Iceberg cannot do so in place: demo.orders__base is written anew from its "
+        "own rows"
+    )
+    rewritten = written(life)[0]
+    assert altered(life) == [] and rewritten.startswith("create or replace table `demo`.`orders__base`\nusing iceberg")
+    assert "'reconcile.columns'" in rewritten and "cast(`d` as decimal(12,4)) as `d`" in rewritten
+    assert "`_change_deleted`" in rewritten
+    ran(life)
+    assert not any("table `demo`.`orders__base`" in sql.split("\n")[0] for sql in written(life))
+    gone = again(life, {name: type for name, type in {**WIDER, "d": "decimal(14,6)"}.items() if name != "i"})
+    ran(gone)
+    rewritten, merge = (sql for sql in written(gone) if "`orders__base`" in sql.split("\n")[0])
+    assert "`i`" not in rewritten and "`i`" not in merge and "`value i`" in hashed(gone)
+
+
+def test_a_run_that_died_before_the_property_alters_what_is_left() -> None:
+    life = changed(WIDER, before=NUMBERS)()
+    life.warehouse.column_types["__base` where false"] = {**NUMBERS, "s": "int", "i": "bigint"}
+    ran(life)
+    assert [sql for sql in altered(life) if sql.startswith("alter column")] == ["alter column `d` type decimal(12,4)"]
+
+
+def test_a_record_keeps_its_place_in_the_order_when_a_column_gets_wider() -> None:
+    """What the narrow type held is hashed as that type; a longer text has the hash that it had."""
+    first, life = Life(thing(columns=NUMBERS)), changed(WIDER, before=NUMBERS)()
+    ran(first), ran(life)
+    was, now = hashed(first).split(", `value "), hashed(life).split(", `value ")
+    assert "try_cast(`value d` as decimal(10,2))" in hashed(life) and "try_cast(`value i` as int)" in hashed(life)
+    assert [part for part in was if part.startswith(("id", "name", "text"))] == [
+        part for part in now if part.startswith(("id", "name", "text"))
+    ]
+    again(life, {**WIDER, "i": "bigint"})
+    assert {column["name"]: column.get("hashed", {}).get("type") for column in columns_of(life)} == {
+        "id": None, "s": "smallint", "i": "int", "d": "decimal(10,2)", "name": None, "text": None,
+    }  # fmt: skip
+
+
+def test_a_column_that_gets_wider_twice_is_hashed_as_it_was_first() -> None:
+    life = changed({"id": "bigint", "n": "int"}, before={"id": "bigint", "n": "smallint"})()
+    ran(life)
+    wider = again(life, {"id": "bigint", "n": "bigint"})
+    ran(wider)
+    gone = again(wider, {"id": "bigint"})
+    ran(gone)
+    assert columns_of(gone)[1] == {
+        "name": "n", "type": "bigint", "removed": True, "hashed": {"name": "n", "type": "smallint"},
+    }  # fmt: skip
+    assert "try_cast(`value n` as smallint)" in hashed(gone)
+
+
+def why(before: str, now: Any, reason: str) -> Refusal:
+    label = now if isinstance(now, str) else now["data_type"]
+    meta = {} if isinstance(now, str) else {"config": now["config"]}
+    return Refusal(
+        run(changed({"id": "bigint", "n": now}, before={"id": "bigint", "n": {"data_type": before, **meta}})),
+        [f"{BUILT} (column n was {before} and is {label}, {reason})"],
+    )
+
+
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 REFUSED = [
+    why("bigint", "int", "which holds less"),
+    why("decimal(10,2)", "decimal(11,4)", "which holds fewer digits on one side of the point"),
+    why("decimal(10,2)", "decimal(9,2)", "which holds fewer digits on one side of the point"),
+    why(
+        "decimal(10,2)", {"data_type": "decimal(12,4)", "config": {"meta": {"round": True}}},
+        "whose values were rounded to fewer digits",
+    ),
+    why("varchar(10)", "varchar(9)", "which is shorter"),
+    why("string", "varchar(9)", "which is shorter"),
+    why(
+        "float", "double",
+        "and the double that is nearest to a number is not the float that is: 0.1 would be 0.10000000149011612",
+    ),
+    why("date", "timestamp", "which is not the same type with more room"),
+    why("int", "decimal(10,0)", "which is not the same type with more room"),
+    why("array<int>", "array<bigint>", "which is not the same type with more room"),
+    Refusal(
+        run(changed(WIDER, ORACLE, before=NUMBERS, row_ids=True)),
+        [f"{BUILT} (it keeps records that an insert displaced, with all their columns (row_ids))"],
+    ),
+    Refusal(
+        run(changed({**BEFORE, "size": {"data_type": "int", "config": {"meta": {"round": True}}}})),
+        [f"{BUILT} (column size has another round)"],
+    ),
     Refusal(
         run(changed(GONE, SPANNER)),
         [f"{BUILT} (column size: its records carry only some columns, and which updates set a whole row depends on all "
