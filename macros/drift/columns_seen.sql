@@ -99,7 +99,8 @@ from (
             )
             {%- if range.kind != 'rebuild' or range.snapshot %}
             union all
-            select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing', if(kind = 'column', name, kind), false
+            {%- set declared = "if(kind = 'column', " ~ reconcile._declared_name('name', columns) ~ ', name)' if reconcile._has_former_names(columns) else 'name' %}
+            select batch, kind, {{ declared }}, spelled, form, is_declared, records, form <=> 'missing', if(kind = 'column', {{ declared }}, kind), false
             from {{ table }}
             where {{ reconcile._is_of_relation(relations) }} and batch < {{ range.first }}
             {%- endif %}
@@ -133,13 +134,13 @@ from (
 lateral view inline(concat(
     transform(names, (name, i) -> struct(
         'column' as kind,
-        lower(name) as name,
+        {{ reconcile._declared_name('lower(name)', columns) }} as name,
         name as spelled,
-        {{ reconcile.form_of_field('substring(letters, 2 * i + 1, 2)', 'lower(name)', columns) | indent(8) }} as form,
-        array_contains({{ declared }}, lower(name)) as is_declared
+        {{ reconcile.form_of_field('substring(letters, 2 * i + 1, 2)', reconcile._declared_name('lower(name)', columns), columns) | indent(8) }} as form,
+        array_contains({{ declared }}, {{ reconcile._declared_name('lower(name)', columns) }}) as is_declared
     )),
     transform(
-        if(_change_fields is null, array(), array_except({{ declared }}, transform(names, name -> lower(name)))),
+        if(_change_fields is null, array(), array_except({{ declared }}, transform(names, name -> {{ reconcile._declared_name('lower(name)', columns) }}))),
         name -> struct('column' as kind, name as name, {{ nothing }} as spelled, 'missing' as form, true as is_declared)
     ),
     filter(
@@ -152,6 +153,38 @@ lateral view inline(concat(
 )) fact as kind, name, spelled, form, is_declared
 where form is null or form <> 'missing' or whole_records > 0
 group by batch, kind, name, spelled, form, is_declared
+{%- endmacro %}
+
+{#- The name of the column that a field is of, in lower case: a field may have a former name of the column. `name`: the
+    name of the field in lower case, as SQL. -#}
+{%- macro _declared_name(name, columns) -%}
+{%- if reconcile._has_former_names(columns) -%}
+case {{ name }}
+{%- for column in columns -%}
+  {%- for former in column.was or [] %} when {{ reconcile.literal(former | lower) }} then {{ reconcile.literal(column.name | lower) }}{% endfor -%}
+{%- endfor %} else {{ name }} end
+{%- else -%}
+{{ name }}
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro _has_former_names(columns) -%}
+  {{ return(columns | selectattr('was', 'defined') | selectattr('was') | list | length > 0) }}
+{%- endmacro %}
+
+{#- The batches in which fields first came whose names no column had then: {name in lower case: batch}. -#}
+{%- macro first_batches_of_fields(relations, names) -%}
+  {%- set found = {} -%}
+  {%- if names and reconcile.existing_relation(reconcile.columns_seen()) -%}
+    {%- set listed = [] -%}
+    {%- for name in names -%}{%- do listed.append(reconcile.literal(name | lower)) -%}{%- endfor -%}
+    {%- for row in run_query(
+          'select name, min(batch) as first_batch from ' ~ reconcile.qualified(reconcile.columns_seen()) ~ ' where '
+          ~ reconcile._is_of_relation(relations) ~ " and kind = 'column' and spelled is not null and name in (" ~ listed | join(', ') ~ ') group by name') -%}
+      {%- do found.update({row[0]: row[1]}) -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {{ return(found) }}
 {%- endmacro %}
 
 {#- The columns that a model names because their drift is known, in lower case. -#}

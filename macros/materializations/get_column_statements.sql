@@ -78,11 +78,16 @@ from {{ reconcile.stored_rows(relations.base, settings.form) }}
              if reconcile.is_rewritten(reconcile.columns_to_widen(changes, settings.form.file_format), settings.form.file_format) else '')) -%}
   {%- endif -%}
   {%- do messages.append('records that are in quarantine because of these columns stay there until a full refresh') if messages -%}
+  {%- if changes.renamed -%}
+    {%- set renamed = [] -%}
+    {%- for column in changes.renamed -%}{%- do renamed.append(column.name ~ ' to ' ~ column.column.name) -%}{%- endfor -%}
+    {%- do messages.append('columns renamed: ' ~ renamed | join(', ') ~ '; ' ~ base ~ ' keeps the former names until a full refresh') -%}
+  {%- endif -%}
   {{ return(messages) }}
 {%- endmacro %}
 
 {#- Why the run cannot follow a change of columns that loses nothing: a list of sentences. -#}
-{%- macro obstacles_to_changes(settings) -%}
+{%- macro obstacles_to_changes(relations, settings) -%}
   {%- set changes, form, found = settings.changes, settings.form, [] -%}
   {%- set moved = (changes.removed + changes.renamed) | map(attribute='name') | join(', ') -%}
   {%- if moved and form.partial_records -%}
@@ -94,11 +99,17 @@ from {{ reconcile.stored_rows(relations.base, settings.form) }}
   {%- if (changes.removed or changes.renamed or reconcile.columns_to_widen(changes, form.file_format)) and form.materialized != 'history' and reconcile.keys_may_shift(form.keyless) -%}
     {%- do found.append('it keeps records that an insert displaced, with all their columns (row_ids)') -%}
   {%- endif -%}
-  {%- if settings.snapshot -%}
+  {%- set seen = reconcile.first_batches_of_fields(relations, changes.renamed | map(attribute='column.name') | list) -%}
+  {%- for column in changes.renamed if column.column.name | lower in seen -%}
+    {%- do found.append('records from batch ' ~ seen[column.column.name | lower] ~ ' on have ' ~ column.column.name
+          ~ ', and were merged as if they had no ' ~ column.name ~ '; with `added: true` beside `was`, all staged records are read once more') -%}
+  {%- endfor -%}
+  {%- if settings.snapshot and (moved or changes.widened) -%}
     {%- do found.append('staging has a snapshot beside the log, which has the columns of its time') -%}
   {%- endif -%}
   {%- set partitions = config.get('partition_by') or [] -%}
-  {%- for column in changes.removed + changes.renamed + changes.widened if column.name in ([partitions] if partitions is string else partitions) -%}
+  {%- set partitions = [partitions] if partitions is string else partitions -%}
+  {%- for column in changes.removed + changes.renamed + changes.widened if column.name in partitions or (column.column or column).name in partitions -%}
     {%- do found.append('column ' ~ column.name ~ ': the base table is partitioned by it') -%}
   {%- endfor -%}
   {{ return(found) }}

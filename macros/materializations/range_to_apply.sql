@@ -130,7 +130,7 @@
   {%- set declared = fromjson(settings.declaration) -%}
   {%- set unmarked = added | rejectattr('added') | map(attribute='name') | list -%}
   {%- set changes = settings.changes -%}
-  {%- set obstacles = reconcile.obstacles_to_changes(settings) if changes.built else changes.other or [] -%}
+  {%- set obstacles = reconcile.obstacles_to_changes(relations, settings) if changes.built else changes.other or [] -%}
   {%- set goes_on = added and not unmarked or changes.built and not obstacles -%}
   {%- set aspect_labels = {
       'columns': 'columns', 'unique_key': 'unique_key', 'sources': 'source macros, objects or generations',

@@ -1,18 +1,19 @@
 {#- What of a declaration has changed since a base table was built: {built, removed, widened, renamed, other}. `declared`:
     the columns of the model; `known`: those of the table, as `built_columns` gives them. `built` is what the table says
-    once the run has followed the change; none if the change needs all records, or is refused. `removed` and `renamed` are
-    lists of the table's columns, `widened` one of {name, column, former}, and `other` a list of what else has changed,
-    as sentences. `added`: the
-    names of declared columns that the table does not have. -#}
+    once the run has followed the change; none if the change needs all records, or is refused. `removed` is a
+    list of the table's columns, `widened` one of {name, column, former}, `renamed` one of {name, column}, and `other` a
+    list of what else has changed, as sentences. `added`: the
+    names of declared columns that the table does not have, or that are marked `added` and are now read under other
+    names too. -#}
 {%- macro changed_columns(declared, known) -%}
   {%- set changes = {'built': none, 'removed': [], 'widened': [], 'renamed': [], 'added': [], 'other': []} -%}
   {%- set before = {} -%}
   {%- for column in known if not column.removed -%}{%- do before.update({column.name: column}) -%}{%- endfor -%}
   {%- set built, found = [], [] -%}
   {%- for column in declared -%}
-    {%- set former = before.get(column.name) -%}
-    {%- if former -%}
-      {%- do found.append(former.name) -%}
+    {%- set former = before.get(column.name) or reconcile._renamed_from(column, declared, before) -%}
+    {%- if former -%}{%- do found.append(former.name) -%}{%- endif -%}
+    {%- if former and not (column.added and (former.was or []) != column.was) -%}
       {%- do built.append(reconcile._column_after(column, former, changes)) -%}
     {%- else -%}
       {%- do changes.added.append(column.name) -%}
@@ -31,12 +32,29 @@
   {{ return(changes) }}
 {%- endmacro %}
 
+{#- The column of the table whose name a declared column had before; none if there is none. -#}
+{%- macro _renamed_from(column, declared, before) -%}
+  {%- set names = declared | map(attribute='name') | list -%}
+  {%- for name in column.was if name in before and name not in names -%}
+    {{ return(before[name]) }}
+  {%- endfor -%}
+{%- endmacro %}
+
 {#- A column as the base table has it after the run. Notes in `changes` what is otherwise than before, in `former`. -#}
 {%- macro _column_after(column, former, changes) -%}
   {%- set now = reconcile.column_as_built(column) -%}
-  {%- for option in reconcile.options_of_reading() if now.get(option) != former.get(option) -%}
+  {%- set is_renamed = column.name != former.name -%}
+  {%- set was = ([former.name] if is_renamed else []) + (former.was or []) -%}
+  {%- for option in reconcile.options_of_reading() if option != 'was' and now.get(option) != former.get(option) -%}
     {%- do changes.other.append('column ' ~ column.name ~ ' has another ' ~ option) -%}
   {%- endfor -%}
+  {%- if was != column.was -%}
+    {%- do changes.other.append('column ' ~ column.name ~ ' was read as ' ~ ([former.name] + (former.was or [])) | join(', ') ~ ' before, for which `was` is ' ~ tojson(was)
+          ~ ' and not ' ~ tojson(column.was) ~ '; with `added: true` beside it, all staged records are read once more') -%}
+  {%- elif is_renamed -%}
+    {%- do changes.renamed.append({'name': former.name, 'column': column}) -%}
+    {%- do now.update({'stored': former.name, 'hashed': {'name': former.name, 'type': former.type}}) -%}
+  {%- endif -%}
   {%- set type = reconcile.column_type(former.type) -%}
   {%- if now.type != former.type -%}
     {%- set obstacle = reconcile.obstacle_to_widening(type, column.type, column.round) -%}

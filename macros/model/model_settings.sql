@@ -37,6 +37,10 @@
   {%- for column in columns if column.zero_date and not inputs.objects.values() | selectattr('coordinates', 'equalto', ['log_file', 'log_position']) | list -%}
     {%- do complaints.append("column " ~ column.name ~ ": zero_date applies only to models of datastream_mysql, since no other source has zero dates; remove it from its meta") -%}
   {%- endfor -%}
+  {%- set carried = inputs.objects.values() | map(attribute='carries') | map('default', 'events') | list -%}
+  {%- for column in columns if column.was and (not carried or 'mods' in carried or 'entries' in carried) -%}
+    {%- do complaints.append("column " ~ column.name ~ ": was applies only to models of Datastream's records and of snapshots, whose source macros find a field by its name; " ~ ("an update of Spanner that has only the former name would set no column" if 'mods' in carried else "give the column its name in the SELECT") ~ "; remove was from its meta") -%}
+  {%- endfor -%}
   {%- do complaints.extend(reconcile._complaints_of_row_ids(form, inputs)) -%}
   {%- do complaints.extend(reconcile._complaints_of_range_deletes(form)) -%}
   {%- set meta = model.config.get('meta') or {} -%}

@@ -11,7 +11,7 @@
 -- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
 select
     *,
-    {{ reconcile._array_of_texts(columns | map(attribute='name')) }} as names,
+    {{ reconcile._names_to_find(columns) }} as names,
     if({{ reconcile._fields_match_columns(columns) }}, null, map_keys(payload)) as field_names,
     transform(field_names, name -> lower(name)) as lower_names
 from (
@@ -76,6 +76,22 @@ from (
 {%- macro _value_of_column(column, number, kinds, readable) -%}
 {%- set texts, field, kind = 'readable' if readable else 'texts', 'fields[' ~ number ~ ']', 'get(kinds, ' ~ number ~ ')' if kinds else none -%}
 {{ reconcile.typed_value(texts ~ '[' ~ number ~ ']', column.type, column.round, none if readable and column.type.name == 'string' else field, kind) }}
+{%- endmacro %}
+
+{#- The name under which a record has each column: its own if a field has it, in any case, or else a former one. -#}
+{%- macro _names_to_find(columns) -%}
+{%- if columns | selectattr('was', 'defined') | selectattr('was') | list -%}
+array({% for column in columns %}
+        {%- if column.was -%}
+        coalesce(get(filter({{ reconcile._array_of_texts([column.name] + column.was) }}, name -> array_contains(transform(map_keys(payload), field -> lower(field)), lower(name))), 0), {{ reconcile.literal(column.name) }})
+        {%- else -%}
+        {{ reconcile.literal(column.name) }}
+        {%- endif -%}
+        {{ ', ' if not loop.last }}
+        {%- endfor %})
+{%- else -%}
+{{ reconcile._array_of_texts(columns | map(attribute='name')) }}
+{%- endif -%}
 {%- endmacro %}
 
 {#- The complaints of `checked` about a record: values that their columns cannot hold exactly, with what usually helps,

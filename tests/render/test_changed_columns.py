@@ -339,9 +339,137 @@ def why(before: str, now: Any, reason: str) -> Refusal:
     )
 
 
+# --- renamed ----------------------------------------------------------------------------------------------------------
+
+
+def was(*names: str, type: str = "varchar(10)", **more: Any) -> dict[str, Any]:
+    """Return a column that had other names; one name alone is no list."""
+    return {"data_type": type, "config": {"meta": {"was": names[0] if len(names) == 1 else list(names), **more}}}
+
+
+RENAMED = {"id": "bigint", "title": was("name"), "size": "int"}
+
+
+def renamed(now: Mapping[str, Any] = RENAMED, seen: tuple[tuple[str, int], ...] = (), **said: Any) -> Life:
+    life = changed(now, **said)()
+    life.warehouse.seen = seen
+    life.warehouse.relations["demo.reconcile_columns_seen"] = "table"
+    return life
+
+
+@pytest.mark.parametrize("materialized", ["current_state", "history"])
+def test_a_renamed_column_keeps_its_name_in_the_table_and_nothing_is_rebuilt(materialized: str) -> None:
+    life = renamed(materialized=materialized)
+    assert ran(life).startswith("APPLY batches 4-5: ")
+    assert life.project.logged == [
+        "demo.orders: columns renamed: name to title; demo.orders__base keeps the former names until a full refresh"
+    ]
+    (properties,) = altered(life)
+    assert "reconcile.columns" in properties and columns_of(life)[1] == {
+        "name": "title", "type": "varchar(10)", "was": ["name"], "stored": "name",
+        "hashed": {"name": "name", "type": "varchar(10)"},
+    }  # fmt: skip
+    (merge,) = (sql for sql in written(life) if sql.startswith("merge into `demo`.`orders__base`"))
+    new = "newest" if materialized == "current_state" else "version"
+    assert "insert (`id`, `name`, `size`, " in merge and f"values ({new}.`id`, {new}.`title`, {new}.`size`, " in merge
+    if materialized == "current_state":
+        assert "`name` = newest.`title`" in merge
+    live = written(life)[-1]
+    assert "`name` as `title`" in live.split("from", 1)[1] and "`title`,\n" in live.split("from", 1)[0]
+    ran(life)
+    assert altered(life) == life.project.logged == []
+
+
+def test_a_record_keeps_its_place_in_the_order_when_a_column_is_renamed() -> None:
+    """Its place is among the names that the columns had: `title` comes after `size`, and `name` before it."""
+    first, life = Life(thing(columns=BEFORE)), renamed()
+    ran(first), ran(life)
+    assert hashed(first).replace("value name", "value title") == hashed(life)
+
+
+def test_a_field_is_found_by_its_former_name_where_it_has_no_other() -> None:
+    life = renamed()
+    ran(life)
+    assert (
+        "coalesce(get(filter(array('title', 'name'), name -> array_contains(transform(map_keys(payload), field -> "
+        "lower(field)), lower(name))), 0), 'title'), 'size') as names"
+    ) in re.sub(r",\s+'", ", '", parsed(life))
+    (notes,) = (sql for sql in life.warehouse.statements if sql.startswith("cache lazy table reconcile_notes_"))
+    assert notes.count("case lower(name) when 'name' then 'title' else lower(name) end") == 3
+
+
+def test_a_column_may_be_renamed_again_become_wider_and_go() -> None:
+    life = renamed()
+    ran(life)
+    twice = again(life, {"id": "bigint", "label": was("title", "name"), "size": "int"})
+    ran(twice)
+    assert columns_of(twice)[1] == {
+        "name": "label", "type": "varchar(10)", "was": ["title", "name"], "stored": "name",
+        "hashed": {"name": "name", "type": "varchar(10)"},
+    }  # fmt: skip
+    wider = again(twice, {"id": "bigint", "label": was("title", "name", type="string"), "length": was("size", type="bigint")})
+    ran(wider)
+    assert "alter column `size` type bigint" in altered(wider)
+    assert columns_of(wider)[2]["hashed"] == {"name": "size", "type": "int"}
+    gone = again(wider, {"id": "bigint", "length": was("size", type="bigint")})
+    ran(gone)
+    (merge,) = (sql for sql in written(gone) if sql.startswith("merge into"))
+    assert "insert (`id`, `size`, " in merge and re.search(r", `name`\)\nvalues \(.*, null\)$", merge, re.S)
+    assert "'label'" in parsed(gone) and "array('label', 'title', 'name')" in parsed(gone)
+
+
+@pytest.mark.parametrize("seen", [(), (("title", 3),)])
+def test_a_renamed_column_that_is_marked_is_filled_from_all_records(seen: tuple[tuple[str, int], ...]) -> None:
+    life = renamed({**RENAMED, "title": was("name", added=True)}, seen)
+    assert ran(life) == "REBUILD batches 1-5: 7 of 200 applied, 1 quarantined; columns added: title"
+    assert columns_of(life)[1] == {"name": "title", "type": "varchar(10)", "was": ["name"]}
+    later = again(life, RENAMED)
+    assert ran(later).startswith("APPLY") and altered(later) == []
+
+
+def test_a_new_model_may_read_former_names_from_the_start() -> None:
+    life = Life(thing(columns=RENAMED))
+    assert ran(life).startswith("REBUILD") and columns_of(life)[1]["was"] == ["name"]
+
+
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
+DECLARED: list[tuple[dict[str, Any], str]] = [
+    ({"title": was("name", "name")}, "column title: was names name, which is the name of a column of this model, or a "
+     "former name that stands twice; remove it"),
+    ({"title": was("ID")}, "column title: was names ID, which is the name of a column of this model, or a former name "
+     "that stands twice; remove it"),
+    ({"title": {"data_type": "int", "config": {"meta": {"was": 7}}}},
+     "column title: was is '7'; write the name that the column had at its source, or a list of names, the newest first"),
+]  # fmt: skip
 REFUSED = [
+    *(Refusal(run(changed({"id": "bigint", **columns})), [says]) for columns, says in DECLARED),
+    Refusal(
+        run(changed({"id": "bigint", "title": was("name"), "size": "int"}, SPANNER)),
+        ["column title: was applies only to models of Datastream's records and of snapshots, whose source macros find a "
+         "field by its name; an update of Spanner that has only the former name would set no column; remove was from "
+         "its meta"],
+    ),
+    Refusal(
+        run(changed({"id": "bigint", "title": was("name")}, OWN_SELECT, before={"id": "bigint", "name": "string"})),
+        ["column title: was applies only to models of Datastream's records and of snapshots, whose source macros find a "
+         "field by its name; give the column its name in the SELECT; remove was from its meta"],
+    ),
+    Refusal(
+        run(lambda: renamed(seen=(("title", 3),))),
+        [f"{BUILT} (records from batch 3 on have title, and were merged as if they had no name; with `added: true` beside "
+         "`was`, all staged records are read once more)"],
+    ),
+    Refusal(
+        run(lambda: renamed({**RENAMED, "title": was("name", "label")})),
+        [f'{BUILT} (column title was read as name before, for which `was` is ["name"] and not ["name", "label"]; with '
+         "`added: true` beside it, all staged records are read once more)"],
+    ),
+    Refusal(
+        run(lambda: renamed({**BEFORE, "name": was("label")})),
+        [f'{BUILT} (column name was read as name before, for which `was` is [] and not ["label"]; with `added: true` beside '
+         "it, all staged records are read once more)"],
+    ),
     why("bigint", "int", "which holds less"),
     why("decimal(10,2)", "decimal(11,4)", "which holds fewer digits on one side of the point"),
     why("decimal(10,2)", "decimal(9,2)", "which holds fewer digits on one side of the point"),
