@@ -10,5 +10,6 @@
 
 {#- Statements after which a table's columns may become wider in place. -#}
 {%- macro widening_properties(relation, file_format) -%}
-  {{ return([] if file_format == 'iceberg' else ['alter table ' ~ reconcile.qualified(relation) ~ ' set ' ~ reconcile.properties_clause({'delta.enableTypeWidening': 'true'})]) }}
+  {%- set clause = reconcile.properties_clause({'delta.enableTypeWidening': 'true'}) -%}
+  {{ return(['alter table ' ~ reconcile.qualified(relation) ~ ' set ' ~ clause] if file_format != 'iceberg' else []) }}
 {%- endmacro %}

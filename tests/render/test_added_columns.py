@@ -274,11 +274,14 @@ REFUSED = [
     # With something else.
     Refusal(run(grown(sized(columns={"id": "bigint", "size": SIZE}))), [BUILT + AT_ONCE.format("size")]),
     Refusal(
-        run(grown(sized(columns={**NOW, "name": "varchar(3)"}))), [f"{BUILT} (column name was string and is varchar(3), which is shorter)"]
+        run(grown(sized(columns={**NOW, "name": "varchar(3)"}))),
+        [f"{BUILT} (column name was string and is varchar(3), which is shorter)"],
     ),
     Refusal(run(grown(sized(columns={"id": "bigint", "title": SIZE}))), [BUILT + AT_ONCE.format("title")]),
-    Refusal(run(grown(sized(columns={**THINGS, "name": SIZE}))), [f"{BUILT} (column name was string and is int, "
-                                                           "which is not the same type with more room)"]),
+    Refusal(
+        run(grown(sized(columns={**THINGS, "name": SIZE}))),
+        [f"{BUILT} (column name was string and is int, which is not the same type with more room)"],
+    ),
     Refusal(
         run(grown(thing(columns=NOW, key=["id", "size"]), was={"key": "id"})),
         [f"demo.orders__base was built with other unique_key; rebuild it with {REBUILD}"],
