@@ -133,7 +133,7 @@ from (
 {{ changes }}
 {%- else -%}
 {{ reconcile.records_beside_snapshot(
-      changes, snapshot, relation, columns,
+      changes, snapshot, relation, columns | rejectattr('removed') | list,
       ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_transaction', '_change_batch', '_change_columns', '_change_error']
       + (['_change_table'] if not table else []) + ['_change_fields', '_change_key', '_change_schema', '_change_macro', '_change_record', '_change_origin']) }}
 {%- endif -%}

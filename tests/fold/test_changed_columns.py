@@ -177,9 +177,9 @@ def live_through(lakehouse: Lakehouse, steps: Mapping[int, Mapping[str, Any]], e
 
 
 CASES = [
-    pytest.param(Lakehouse, {"mysql": 40, "postgresql": 40}, "one by one", id="2x40-one by one"),
+    pytest.param(Lakehouse, {"mysql": 40}, "one by one", id="40-one by one"),
     pytest.param(Histories, {"mysql": 40}, "at once", id="history-40-at once"),
-    pytest.param(Lakehouse, {"sqlserver": 80}, "at once", id="80-at once", marks=pytest.mark.soak),
+    pytest.param(Lakehouse, {"postgresql": 60, "sqlserver": 60}, "at once", id="2x60-at once", marks=pytest.mark.soak),
     pytest.param(Histories, {"sqlserver": 60}, "one by one", id="history-60-one by one", marks=pytest.mark.soak),
 ]
 
