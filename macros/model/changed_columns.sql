@@ -89,10 +89,10 @@
 {%- endmacro %}
 
 {#- The columns with which the base table was built that the run goes on with; none if there is no such table, or if the
-    run makes it anew. -#}
+    run makes it anew. `dbt docs generate` renders each model, and asks no table. -#}
 {%- macro known_columns() -%}
   {%- if model.get('resource_type') != 'model' or config.get('materialized') not in ['current_state', 'history']
-        or reconcile.as_of() or should_full_refresh() -%}
+        or reconcile.as_of() or should_full_refresh() or flags.WHICH == 'generate' -%}
     {{ return(none) }}
   {%- endif -%}
   {%- set base = reconcile.model_relations(this).base -%}

@@ -19,6 +19,15 @@
   {{ return(reconcile.stored_column((form.stored or {}).get(column, column), form.file_format)) }}
 {%- endmacro %}
 
+{#- The columns of the table that the model no longer declares, by the names under which the table holds them. -#}
+{%- macro columns_left(form) -%}
+  {%- set left = [] -%}
+  {%- for column in form.left or [] -%}
+    {%- do left.append(reconcile.stored_column(column, form.file_format)) -%}
+  {%- endfor -%}
+  {{ return(left) }}
+{%- endmacro %}
+
 {#- A SELECT of the columns of a base table by the names under which the table holds them: the query from which the
     table is made. -#}
 {%- macro rows_to_store(rows, form) -%}

@@ -279,6 +279,29 @@ def test_delta_widens_in_place() -> None:
     assert altered(life) == life.project.logged == []
 
 
+def test_a_table_of_partial_records_widens_too() -> None:
+    """Each column has the sequence of its record, which is hashed as before."""
+    life = changed(WIDER, SPANNER, before=NUMBERS)()
+    assert ran(life).startswith("APPLY batches 4-5: ") and "alter column `d` type decimal(12,4)" in altered(life)
+    assert "try_cast(`value d` as decimal(10,2))" in hashed(life)
+
+
+def test_a_column_that_iceberg_holds_under_another_name_gets_null_there() -> None:
+    life = changed({"id": "bigint"}, before={"id": "bigint", "_pos": "int"}, file_format="iceberg")()
+    ran(life)
+    (merge,) = (sql for sql in written(life) if sql.startswith("merge into `demo`.`orders__base`"))
+    assert re.search(r", `_change_pos`\)\nvalues \(.*, null\)$", merge, re.S)
+
+
+def test_the_docs_of_dbt_ask_no_base_table() -> None:
+    life = changed(GONE)()
+    life.project.begin("generate")
+    life.warehouse.statements.clear()
+    with life.project._of(life.project.node("orders")):
+        life.project._render(life.shape.sql)
+    assert not any("orders__base" in sql for sql in life.warehouse.statements)
+
+
 def test_a_longer_text_alters_no_column() -> None:
     life = changed({**BEFORE, "name": "string"})()
     ran(life)
