@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pytest
@@ -74,10 +75,11 @@ def told(records: list[Record], steps: Mapping[int, Mapping[str, Any]]) -> tuple
         if not isinstance(payload, dict):
             changed.append(record)
             continue
-        number = int(hashlib.md5(repr(identity).encode()).hexdigest(), 16)
+        number, of_values = _number(identity), _number((record.key, record.values))
         early = record.order < half
         wide = not early and first[identity] >= wide_from
-        extra = Extra(number % 90 + (5_000_000_000 if wide else 0), Decimal(number % 997) / (10_000 if wide else 100))
+        size = of_values % 90 + (5_000_000_000 if wide else 0)
+        extra = Extra(size, Decimal(of_values % 997) / (10_000 if wide else 100))
         extras[identity] = extra
         if early or first[identity] < named_from:
             payload["remark"] = payload.pop("note", None)
@@ -92,12 +94,48 @@ def told(records: list[Record], steps: Mapping[int, Mapping[str, Any]]) -> tuple
     return changed, extras
 
 
+def _number(of: Any) -> int:
+    return int(hashlib.md5(repr(of).encode()).hexdigest(), 16)
+
+
+def repeating(records: list[Record]) -> list[Record]:
+    """Return changes of rows of their own, of MySQL, that differ from one another in the column that goes alone."""
+    found = next(r for r in records if not r.bad and r.kind == "insert" and r.order[0] == 1 and None not in r.values)
+    changes = []
+    for row in range(3):
+        for position in range(500_000, 500_003):
+            said = json.loads(found.text)
+            said["uuid"], said["payload"]["history"] = f"repeating-{row}-{position}", 9000 + row
+            said["source_metadata"]["log_position"] = position
+            changes.append(
+                replace(
+                    found, text=json.dumps(said), uuid=said["uuid"], key=(9000 + row, *found.key[1:]),
+                    order=(*found.order[:-1], position), batches=(1, 1),
+                )
+            )  # fmt: skip
+    return changes
+
+
+def check_versions(lakehouse: Lakehouse, source: str) -> None:
+    """A history shows no version that equals the version that ends where it begins."""
+    rows = lakehouse.lake.table(f"{lakehouse.schema}.{source}").collect()
+    told = {(row.history, row.id, row.part, row._change_sequence): row.asDict() for row in rows}
+    shown = sorted(told.items(), key=lambda version: version[0])
+    names = [name for name in shown[0][1] if not name.startswith("_change") and not name.startswith(("valid", "is_"))]
+    for (key, before), (_, after) in pairwise(shown):
+        same = [before[name] for name in names] == [after[name] for name in names]
+        if same and before["valid_to"] == after["valid_from"]:
+            raise LawBroken(f"{source}: a version of {key} repeats the one before it")
+
+
 def delivery(memory: Memory, schema: str, histories: Mapping[str, int], steps: Mapping[int, Mapping[str, Any]]) -> Any:
     """Return histories in staging, and what their records have more."""
     records: dict[str, list[Record]] = {}
     extras: dict[Any, Extra] = {}
     for source, number in histories.items():
-        records[source], more = told(generate(source, number, seed=5), steps)
+        histories_of_source = generate(source, number, seed=5)
+        more_of_source = repeating(histories_of_source) if source == "mysql" else []
+        records[source], more = told(histories_of_source + more_of_source, steps)
         extras |= more
     return StagedHistories(memory, schema, records, delivery=0, again=True), extras
 
@@ -159,6 +197,8 @@ def live_through(lakehouse: Lakehouse, steps: Mapping[int, Mapping[str, Any]], e
         if batch in steps:
             declare(lakehouse, steps[batch])
         lakehouse.run(batch)
+        for source in lakehouse.sources if lakehouse.materialized == "history" else ():
+            check_versions(lakehouse, source)
     lakehouse.check_quarantine()
     lakehouse.check_ledger()
     for source in lakehouse.sources:
@@ -220,12 +260,12 @@ BUGS = [
     Bug("a value that a removed column cannot hold is quarantined", "macros/values/typed_payload.sql",
         {"{% if column.removed %}false{% else %}": "{% if false %}false{% else %}"}, Lakehouse, "quarantined"),
     Bug("a former name is not read", "macros/values/typed_payload.sql",
-        {"[column.name] + column.was": "[column.name]"}, Lakehouse, "not as folded"),
+        {"[column.name] + column.was": "[column.name]"}, Lakehouse, "not as folded|counts|identit"),
     Bug("the former name wins", "macros/values/typed_payload.sql",
-        {"[column.name] + column.was": "column.was + [column.name]"}, Lakehouse, "not as folded"),
+        {"[column.name] + column.was": "column.was + [column.name]"}, Lakehouse, "not as folded|counts|identit"),
     Bug("versions that differ in a removed column stay", "macros/materializations/get_column_statements.sql",
         {"{%- if changes.removed and form.materialized == 'history' -%}": "{%- if false -%}"},
-        Histories, "not those of a rebuild"),
+        Histories, "repeats the one before it"),
 ]  # fmt: skip
 
 
