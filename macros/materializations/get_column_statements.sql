@@ -66,8 +66,10 @@ from {{ reconcile.stored_rows(relations.base, settings.form) }}
 {%- macro column_messages(relations, settings) -%}
   {%- set changes, base, messages = settings.changes, reconcile.ledger_name(relations.base), [] -%}
   {%- if not reconcile.has_changed_columns(settings) -%}{{ return([]) }}{%- endif -%}
+  {%- set is_rewritten = reconcile.is_rewritten(reconcile.columns_to_widen(changes, settings.form.file_format), settings.form.file_format) -%}
   {%- if changes.removed -%}
-    {%- do messages.append('columns removed: ' ~ changes.removed | map(attribute='name') | join(', ') ~ '; they leave the view, and stay in ' ~ base ~ ' until a full refresh'
+    {%- do messages.append('columns removed: ' ~ changes.removed | map(attribute='name') | join(', ') ~ '; they leave the view, and '
+          ~ (base if is_rewritten else 'stay in ' ~ base ~ ' until a full refresh')
           ~ ('. Its versions are compared anew without them, and those that change are written' if settings.form.materialized == 'history' else '')) -%}
   {%- endif -%}
   {%- if changes.widened -%}
@@ -75,7 +77,7 @@ from {{ reconcile.stored_rows(relations.base, settings.form) }}
     {%- for column in changes.widened -%}{%- do wider.append(column.name ~ ' (' ~ column.former.label ~ ' to ' ~ column.column.type.label ~ ')') -%}{%- endfor -%}
     {%- do messages.append('columns widened: ' ~ wider | join(', ')
           ~ ('. ' ~ settings.form.file_format | capitalize ~ ' cannot do so in place: ' ~ base ~ ' is written anew from its own rows'
-             if reconcile.is_rewritten(reconcile.columns_to_widen(changes, settings.form.file_format), settings.form.file_format) else '')) -%}
+             if is_rewritten else '')) -%}
   {%- endif -%}
   {%- do messages.append('records that are in quarantine because of these columns stay there until a full refresh') if messages -%}
   {%- if changes.renamed -%}

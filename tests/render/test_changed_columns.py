@@ -334,6 +334,7 @@ def test_iceberg_writes_a_table_anew_whose_decimals_get_more_digits_behind_the_p
     assert not any("table `demo`.`orders__base`" in sql.split("\n")[0] for sql in written(life))
     gone = again(life, {name: type for name, type in {**WIDER, "d": "decimal(14,6)"}.items() if name != "i"})
     ran(gone)
+    assert gone.project.logged[0] == "demo.orders: columns removed: i; they leave the view, and demo.orders__base"
     rewritten, merge = (sql for sql in written(gone) if "`orders__base`" in sql.split("\n")[0])
     assert "`i`" not in rewritten and "`i`" not in merge and "`value i`" in hashed(gone)
 
