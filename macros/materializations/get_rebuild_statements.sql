@@ -4,7 +4,7 @@
   {{ return([
       reconcile._replace_quarantine(relations, range) if range.snapshot and settings.built.quarantine
       else reconcile._create_quarantine(relations, settings.form.file_format, settings.as_of),
-      reconcile._create_base(relations, settings, rows)]) }}
+      reconcile.create_base(relations, settings, rows)]) }}
 {%- endmacro %}
 
 {%- macro _create_quarantine(relations, file_format, as_of) -%}
@@ -23,7 +23,8 @@ from {{ changes }}
 where _change_error is not null
 {%- endmacro %}
 
-{%- macro _create_base(relations, settings, rows) -%}
+{#- `rows`: a SELECT of all rows of the base table, which is made anew. -#}
+{%- macro create_base(relations, settings, rows) -%}
 {%- set stored_key = reconcile.stored_column(reconcile.identifier(settings.form.unique_key[0]), settings.form.file_format) -%}
 create or replace table {{ reconcile.qualified(relations.base) }}
 using {{ settings.form.file_format }}
@@ -44,7 +45,6 @@ as
                                 ('reconcile.snapshot_applied', reconcile.name_of_applied(settings.snapshot) if settings.snapshot, settings.built.snapshot)] -%}
     {%- if now or before -%}{%- do properties.update({name: now or ''}) -%}{%- endif -%}
   {%- endfor -%}
-  {%- do properties.update({
-        'reconcile.declaration': settings.declaration, 'reconcile.reading': reconcile.reading_of_columns(settings.form.columns)}) -%}
+  {%- do properties.update(reconcile.properties_of_declaration(settings)) -%}
   {{ return(reconcile.properties_of(settings.form.file_format, settings.as_of, properties)) }}
 {%- endmacro %}
