@@ -164,7 +164,7 @@ def test_a_snapshot_beside_the_log_may_come_once_a_column_is_gone() -> None:
     later.warehouse.properties = {**life.warehouse.properties, **properties}
     later._increment()
     assert ran(later).startswith("APPLY batches 4-5: ")
-    of_log, of_snapshot = parsed(later).split("\nunion all\n", 1)
+    of_log, of_snapshot = re.split(r"\n\s*union all\n", parsed(later), maxsplit=1)
     assert "`value size`" in of_log and "as `size`" not in of_log and "`value size`" not in of_snapshot
 
 
@@ -283,7 +283,7 @@ def test_a_table_of_partial_records_widens_too() -> None:
     """Each column has the sequence of its record, which is hashed as before."""
     life = changed(WIDER, SPANNER, before=NUMBERS)()
     assert ran(life).startswith("APPLY batches 4-5: ") and "alter column `d` type decimal(12,4)" in altered(life)
-    assert "try_cast(`value d` as decimal(10,2))" in hashed(life)
+    assert "try_cast(`value d` as decimal(10,2))" in parsed(life)
 
 
 def test_a_column_that_iceberg_holds_under_another_name_gets_null_there() -> None:
