@@ -96,7 +96,7 @@ concat(if({{ change_type }} = 'delete', '0', '1'), '/', lpad(hex(xxhash64({{ cha
     narrow type holds has the hash that it had, since a NULL leaves a hash as it is. -#}
 {%- macro _widened_to_hash(value, former) -%}
   {%- set narrow = 'try_cast(' ~ value ~ ' as ' ~ former ~ ')' -%}
-  {{ return([value ~ ' is null', 'if(' ~ narrow ~ ' = ' ~ value ~ ', ' ~ narrow ~ ', null)', 'if(' ~ narrow ~ ' = ' ~ value ~ ', null, cast(' ~ value ~ ' as string))']) }}
+  {{ return(['isnull(' ~ value ~ ')', 'if(' ~ narrow ~ ' = ' ~ value ~ ', ' ~ narrow ~ ', null)', 'if(' ~ narrow ~ ' = ' ~ value ~ ', null, cast(' ~ value ~ ' as string))']) }}
 {%- endmacro %}
 
 {#- Without these options, JSON would have milliseconds and the session's time zone. A record would then have another
