@@ -16,7 +16,7 @@
 {%- macro retry_of_quarantine(relations, settings, added) -%}
   {%- set is_asked = reconcile.is_retry_asked() -%}
   {%- set changed = reconcile.changed_aspects(settings.built.base, settings.declaration) -%}
-  {%- set goes_on = changed == ['columns'] and settings.changes.built is not none and settings.changes.built is defined -%}
+  {%- set goes_on = changed == ['columns'] and settings.changes.built -%}
   {%- set is_filled = added and changed == ['columns'] and not added | rejectattr('added') | list -%}
   {%- set cannot_be_read_anew = changed | select('in', ['staging', 'sequence', 'materialized']) | list -%}
   {%- if flags.EMPTY or settings.built.quarantine is none or is_filled or cannot_be_read_anew -%}

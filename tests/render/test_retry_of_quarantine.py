@@ -269,7 +269,7 @@ def test_a_rebuild_begins_without_a_retry() -> None:
     assert "retried" not in ran(life)
 
 
-# --- a base table that goes on with other columns ----------------------------------------------------------------------
+# --- a base table that goes on with other columns ---------------------------------------------------------------------
 
 
 def columns_of(life: Life) -> dict[str, dict[str, Any]]:
@@ -300,7 +300,7 @@ def test_a_retry_with_other_columns_reads_no_more_than_the_quarantine_needs(name
     ran(first)
     assert ran(life).startswith("REPLAY batches 2-5: ")
     assert properties(life)["reconcile.retried"] == "1"
-    former = {"size": "decimal(12,2)"} if columns.get("size", SHORT["size"]) not in (SHORT["size"], ROUNDED["size"]) else {}
+    former = {"size": "decimal(12,2)"} if "wide" in name or "rewritten" in name or "partial" in name else {}
     assert {name: of["hashed"]["type"] for name, of in columns_of(life).items() if "hashed" in of} == former
     narrow = "try_cast(`value size` as decimal(12,2))"
     of_narrow = f"if({narrow} = `value size`, {narrow}, null)"
@@ -318,7 +318,8 @@ def test_a_retry_with_other_columns_reads_no_more_than_the_quarantine_needs(name
 def test_a_run_that_does_not_ask_leaves_the_quarantine_and_a_later_one_may_ask(columns: Columns) -> None:
     life = corrected(columns, retry=False)()
     assert ran(life) == "APPLY batches 4-5: 7 of 200 applied, 1 quarantined"
-    assert f"demo.orders: records that are in quarantine because of these columns stay there; `{RETRY}` applies those that fit now" in life.project.logged
+    stay = f"records that are in quarantine because of these columns stay there; `{RETRY}` applies those that fit now"
+    assert f"demo.orders: {stay}" in life.project.logged
     assert "reconcile.retried" not in properties(life)
     before, places = properties(life)["reconcile.columns"], hashed(life)
     ask(life, True)
