@@ -51,7 +51,7 @@ select
     {%- endfor %}
 from {{ reconcile.stored_rows(relations.base, settings.form) }}
 {%- endset -%}
-{{ reconcile.create_base(relations, dict(settings, tables=settings.built.tables), rows) }}
+{{ reconcile.create_base(relations, dict(settings, tables=settings.built.tables, is_rewritten=true), rows) }}
 {%- endmacro %}
 
 {#- Whether columns of the base table are declared otherwise than when the table was built. -#}

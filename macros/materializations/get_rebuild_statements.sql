@@ -39,9 +39,11 @@ as
   {%- set properties = dict(
         reconcile.base_format_properties(settings.form.file_format, settings.form.columns), **(config.get('tblproperties') or {})) -%}
   {#- A table of Iceberg that is replaced keeps its properties: what no longer holds is set to nothing. -#}
-  {#- A quarantine that stays has the number of its last retry, see `_begun_retry`. -#}
+  {#- A quarantine that stays has the number of its last retry, see `_begun_retry`. A table that is made from its own rows
+      still lacks what a retry that died has not applied. -#}
   {%- set retried = (settings.built.retried_quarantine or settings.built.retried or '') | string -%}
-  {%- for name, now, before in [('reconcile.retried', retried.split(' ')[0], none), ('reconcile.tables', settings.tables, settings.built.tables),
+  {%- set retried = settings.built.retried if settings.is_rewritten else retried.split(' ')[0] -%}
+  {%- for name, now, before in [('reconcile.retried', retried, none), ('reconcile.tables', settings.tables, settings.built.tables),
                                 ('reconcile.snapshot_applied', reconcile.name_of_applied(settings.snapshot) if settings.snapshot, settings.built.snapshot)] -%}
     {%- if now or before -%}{%- do properties.update({name: now or ''}) -%}{%- endif -%}
   {%- endfor -%}

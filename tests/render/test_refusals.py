@@ -1769,8 +1769,8 @@ def provoked() -> list[Refusal]:
         *rows,
     ]
     elsewhere = (
-        test_added_columns, test_as_of, test_catalogs, test_changed_columns, test_databricks, test_generations, test_names,
-        test_parity_refusals, test_retry_of_quarantine, test_snapshot_refusals,
+        test_added_columns, test_as_of, test_catalogs, test_changed_columns, test_databricks, test_generations,
+        test_names, test_parity_refusals, test_retry_of_quarantine, test_snapshot_refusals,
     )  # fmt: skip
     return [*here, *(refusal for module in elsewhere for refusal in module.REFUSED)]
 

@@ -354,6 +354,26 @@ def test_a_table_that_was_restored_takes_its_columns_and_is_brought_back_unasked
     assert columns_of(life) == now and properties(life)["reconcile.retried"] == "1"
 
 
+def test_a_base_table_that_is_written_anew_keeps_the_mark_of_a_retry_that_died() -> None:
+    life = corrected(file_format="iceberg")()
+    life.project.begin("run", ["orders"])
+    mortal(life, 3)  # before the MERGE
+    with pytest.raises(KilledError):
+        life.project.materialize(life.project.node("orders"))
+    assert properties(life)["reconcile.retried"] == "1 2"
+    life.project.model("orders", thing(columns=WIDER, file_format="iceberg").sql, WIDER, config={})
+    ask(life, False)
+    mortal(life, None)
+    life.project.begin("run", ["orders"])
+    mortal(life, 1)  # after the base table was written anew
+    with pytest.raises(KilledError):
+        life.project.materialize(life.project.node("orders"))
+    mortal(life, None)
+    assert columns_of(life)["size"]["type"] == WIDER["size"] and properties(life)["reconcile.retried"] == "1 2"
+    assert ran(life).endswith("; quarantine retried from batch 2 on")
+    assert properties(life)["reconcile.retried"] == "1"
+
+
 @pytest.mark.parametrize(
     ("now", "key"),
     [({**WIDER, "size": "string"}, "id"), ({**WIDER, "id": "string"}, "id"), (WIDER, ["id", "name"])],
