@@ -50,12 +50,18 @@ FITS = {
     "label": "abc", "code": "a", "price": "1.01", "whole": "12", "seen": "2026-11-21T11:33:12.123456Z",
     "day": "2024-02-29", "until": "2026-11-21T11:33:12Z", "small": "7", "fine": "1.23",
 }  # fmt: skip
-STRICT, MORE, ALL = STAGES = ("strict", "reads more", "reads all")
+STRICT, WIDE, MORE, ALL = STAGES = ("strict", "wider", "reads more", "reads all")
+WIDER = ("label", "code", "small", "fine")  # what a base table goes on with in any run
 
 
 def columns(stage: str) -> dict[str, Any]:
     """Return what the YAML says at a stage."""
-    corrected = {STRICT: (), MORE: tuple(n for n, kind in KINDS.items() if kind.reads_more), ALL: tuple(KINDS)}[stage]
+    corrected = {
+        STRICT: (),
+        WIDE: WIDER,
+        MORE: tuple(n for n, kind in KINDS.items() if kind.reads_more),
+        ALL: tuple(KINDS),
+    }[stage]
     return {**COLUMNS, **{name: kind.after if name in corrected else kind.before for name, kind in KINDS.items()}}
 
 
@@ -108,7 +114,8 @@ class Stream(StagedHistories):
     def read_as(self, stage: str) -> None:
         """Let the records be bad that the declaration of this stage cannot read."""
         unread = {
-            STRICT: set(KINDS), MORE: {name for name, kind in KINDS.items() if not kind.reads_more}, ALL: set(),
+            STRICT: set(KINDS), WIDE: set(KINDS) - set(WIDER),
+            MORE: {name for name, kind in KINDS.items() if not kind.reads_more}, ALL: set(),
         }[stage]  # fmt: skip
         self.records = {
             source: [(batch, replace(r, bad=r.bad or self.kinds.get(r.uuid) in unread)) for batch, r in told]
@@ -247,6 +254,34 @@ def test_what_fits_now_is_applied_as_a_rebuild_applies_it(
         same(lakehouse, before, kept(rebuilt), whole=True)
 
 
+def untied(rows: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return rows without the hash that settles ties: a table that goes on keeps that of the former types."""
+    return {key: {**row, "_change_sequence": row["_change_sequence"].rpartition("/")[0]} for key, row in rows.items()}
+
+
+@pytest.mark.parametrize("now", [True, False], ids=["now", "later"])
+def test_a_wider_type_is_a_replay_now_or_later(spark: SparkSession, now: bool) -> None:
+    """The rows are those of a rebuild, whether the retry takes the wider types or an earlier run has."""
+    with Memory(spark) as memory:
+        stream = Stream(memory, f"wider_{now}_records", {"mysql": 40})
+        lakehouse = Corrected(f"wider_{now}", stream)
+        lakehouse.declare(STRICT)
+        lakehouse.run(3)
+        lakehouse.declare(WIDE)
+        if not now:
+            lakehouse.run(3)
+        lakehouse.retry(4)
+        lakehouse.check_state()
+        lakehouse.check_quarantine()
+        lakehouse.check_balance()
+        assert lakehouse.accounts["mysql"][-1].kind == "replay"
+        before = lakehouse.base("mysql")
+        lakehouse.retry(4)  # once more: nothing changes
+        check_same(before, lakehouse.base("mysql"), "mysql")
+        lakehouse.run(4, full_refresh=True)
+        check_same(untied(before), untied(lakehouse.base("mysql")), "mysql")
+
+
 class KilledError(Exception):
     """The run ends here."""
 
@@ -325,8 +360,8 @@ BUGS = [
     Bug("the last batch alone is read again", RETRY,
         {"'select min(if(_change_batch > '": "'select max(if(_change_batch > '"},
         "keys|folded|quarantined"),
-    Bug("whatever is declared is said to read only more", "macros/model/reading_of_columns.sql",
-        {"{%- if was.columns != now.columns -%}": "{%- if false -%}"},
+    Bug("a base table is said to go on with whatever is declared", RETRY,
+        {"{%- elif changed and not goes_on -%}": "{%- elif false -%}"},
         "rows differ|are not as folded|counts"),
 ]  # fmt: skip
 
