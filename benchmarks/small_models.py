@@ -5,8 +5,10 @@ in one Spark session under the settings of conf/: ratios are medians of pairs. A
 of its run, parsing left out. `no-op` is a materialization that does nothing: what dbt itself takes for as many models.
 
     python benchmarks/small_models.py [--models 20] [--records 200] [--repeats 5] [--threads 4] [--statements]
+    python benchmarks/small_models.py --materialized history --statements
 
 --statements: what the last round of each side issued, each kind of statement with its number and milliseconds.
+--materialized: what our models are; only a current_state has the rows of the other side.
 """
 
 from __future__ import annotations
@@ -53,24 +55,24 @@ NO_OP = """{% materialization nothing, adapter='spark' %}
 {% endmaterialization %}"""
 
 
-def prepare(project: Project, models: int) -> None:
+def prepare(project: Project, models: int, materialized: str) -> None:
     """Write the models of all sides."""
     project.source(LAKE, "changes")
     (project.root / "macros").mkdir()
     (project.root / "macros" / "nothing.sql").write_text(NO_OP)
     types = ", ".join(f"{name}: {type_}" for name, type_ in COLUMNS.items())
     for number in range(models):
-        our_model(project, number)
+        our_model(project, number, materialized)
         theirs = THEIRS.format(columns=", ".join(COLUMNS), types=types, object=f"SHOP_T{number}")
         project.model(f"theirs_{number}", theirs, COLUMNS)
         project.model(f"noop_{number}", "{{ config(materialized='nothing', tags=['noop']) }}\nselect 1 as ID", {})
 
 
-def our_model(project: Project, number: int) -> None:
+def our_model(project: Project, number: int, materialized: str = "current_state") -> None:
     """Write the model of a table, as a project with the package has it."""
     project.model(
         f"ours_{number}",
-        "{{ config(materialized='current_state', unique_key='ID', tags=['ours']) }}\n"
+        f"{{{{ config(materialized='{materialized}', unique_key='ID', tags=['ours']) }}}}\n"
         f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='SHOP_T{number}') }}}}",
         COLUMNS,
     )
@@ -157,6 +159,8 @@ class Race:
         )
         beyond = (medians["nothing new"] - medians["no-op"]) / models
         print(f"a model without news beyond one that does nothing   {beyond:.3f} s   (target 0.03)")
+        if self.arguments.materialized != "current_state":
+            return
         names = ", ".join(COLUMNS)
         differ = sum(
             self.spark.sql(
@@ -213,13 +217,15 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=3, help="rounds that are not counted")
     parser.add_argument("--threads", type=int, default=4, help="of the side that runs models at once")
     parser.add_argument("--statements", action="store_true", help="print what the last round issued")
+    materializations = ["current_state", "history", "current_view"]
+    parser.add_argument("--materialized", choices=materializations, default=materializations[0])
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)
         spark = SparkSession.builder.getOrCreate()
         spark.sql(f"create schema {LAKE}")
         project = Project(Path(directory) / "project", SCHEMA)
-        prepare(project, arguments.models)
+        prepare(project, arguments.models, arguments.materialized)
         race = Race(spark, project, arguments)
         for number in range(arguments.warm_up + arguments.repeats):
             race.round(number)

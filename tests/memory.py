@@ -135,6 +135,8 @@ class Memory:
             return Rows()
         if word == "merge":
             return self._merge(asked)
+        if word == "uncache":  # no cache of a table that was written is read again
+            return Rows()
         if word == "insert":
             return self._insert(asked)
         if asked.startswith("show tblproperties"):

@@ -226,7 +226,7 @@ class Recorder:
             "as delivered" in asked or "count" in asked.split("from")[0] or "sum(" in asked
         ):
             return Rows(("delivered",), [(self.delivered,)])
-        if asked.split(" ")[0] in ("cache", "set", "create", "drop", "insert", "merge", "alter"):
+        if asked.split(" ")[0] in ("cache", "uncache", "set", "create", "drop", "insert", "merge", "alter"):
             return Rows()
         raise AssertionError(f"the recorder has no answer to: {sql}")
 

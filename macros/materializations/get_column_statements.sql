@@ -1,9 +1,8 @@
 {#- What a base table needs so that the run goes on with a changed declaration, see `changed_columns`: no record is read
     again. A removed column stays in the table as it is: rows that come later have NULL there. The table's properties
     come last: a run that dies before them begins again, and each statement may come twice. A table that was made before
-    base tables said their columns says them from its next run on. `retry`: see `retry_of_quarantine`; where the table's
-    columns stay as they are, the retry sets the properties, together with its mark. -#}
-{%- macro get_column_statements(relations, settings, retry) -%}
+    base tables said their columns says them from its next run on. -#}
+{%- macro get_column_statements(relations, settings) -%}
   {%- set changes, form = settings.changes, settings.form -%}
   {%- if changes and not reconcile.has_changed_columns(settings) -%}{{ return([]) }}{%- endif -%}
   {%- set statements = [] -%}
@@ -20,14 +19,13 @@
     {%- for column in adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(relations.base) ~ ' where false') -%}
       {%- do stored.update({reconcile.identifier(column.name): column.dtype}) -%}
     {%- endfor -%}
-    {%- do statements.extend(reconcile.widening_properties(relations.base, form.file_format)) -%}
+    {%- do statements.extend(reconcile.get_widening_statements(relations.base, form.file_format)) -%}
     {%- for column in wider -%}
       {%- set name = reconcile.column_of_table(reconcile.identifier(column.name), form) -%}
       {%- set type = reconcile.stored_type(column.column.type.ddl, form.file_format) -%}
       {%- do statements.append('alter table ' ~ reconcile.qualified(relations.base) ~ ' alter column ' ~ name ~ ' type ' ~ type) if stored.get(name) != type -%}
     {%- endfor -%}
   {%- endif -%}
-  {%- if retry and retry.declares and not statements -%}{{ return([]) }}{%- endif -%}
   {{ return(statements + ['alter table ' ~ reconcile.qualified(relations.base) ~ ' set ' ~ reconcile.properties_clause(reconcile.properties_of_declaration(settings))]) }}
 {%- endmacro %}
 
@@ -40,7 +38,8 @@
 {%- endmacro %}
 
 {#- The base table made anew from its own rows, where the format cannot widen a column in place. Rows and properties are
-    one commit. The table then lacks the columns that the model no longer declares. -#}
+    one commit. The table then lacks the columns that the model no longer declares, and what it lacked before: the
+    records of a retry that died. -#}
 {%- macro _rewrite_base(relations, settings, wider) -%}
 {%- set types = {} -%}
 {%- for column in wider -%}{%- do types.update({reconcile.identifier(column.name): column.column.type.ddl}) -%}{%- endfor -%}
@@ -51,7 +50,7 @@ select
     {%- endfor %}
 from {{ reconcile.stored_rows(relations.base, settings.form) }}
 {%- endset -%}
-{{ reconcile.create_base(relations, dict(settings, tables=settings.built.tables, is_rewritten=true), rows) }}
+{{ reconcile.create_base(relations, dict(settings, tables=settings.built.tables), rows, settings.built.retried) }}
 {%- endmacro %}
 
 {#- Whether columns of the base table are declared otherwise than when the table was built. -#}
@@ -59,9 +58,8 @@ from {{ reconcile.stored_rows(relations.base, settings.form) }}
   {{ return(settings.changes and fromjson(settings.built.base).columns != fromjson(settings.declaration).columns) }}
 {%- endmacro %}
 
-{#- What the run says before it follows a changed declaration: a list of sentences. `retry`: see
-    `retry_of_quarantine`. -#}
-{%- macro column_messages(relations, settings, retry) -%}
+{#- What the run says before it follows a changed declaration: a list of sentences. -#}
+{%- macro column_messages(relations, settings) -%}
   {%- set changes, base, messages = settings.changes, reconcile.ledger_name(relations.base), [] -%}
   {%- if not reconcile.has_changed_columns(settings) -%}{{ return([]) }}{%- endif -%}
   {%- set is_rewritten = reconcile.is_rewritten(reconcile.columns_to_widen(changes, settings.form.file_format), settings.form.file_format) -%}
@@ -77,31 +75,13 @@ from {{ reconcile.stored_rows(relations.base, settings.form) }}
           ~ ('. ' ~ settings.form.file_format | capitalize ~ ' cannot do so in place: ' ~ base ~ ' is written anew from its own rows'
              if is_rewritten else '')) -%}
   {%- endif -%}
-  {%- do messages.append('records that are in quarantine because of these columns stay there; `' ~ reconcile.retry_command() ~ '` applies those that fit now') if messages and not retry -%}
+  {%- do messages.append('`' ~ reconcile.retry_command() ~ '` applies records that are in quarantine because of these columns and fit now') if messages -%}
   {%- if changes.renamed -%}
     {%- set renamed = [] -%}
     {%- for column in changes.renamed -%}{%- do renamed.append(column.name ~ ' to ' ~ column.column.name) -%}{%- endfor -%}
     {%- do messages.append('columns renamed: ' ~ renamed | join(', ') ~ '; ' ~ base ~ ' keeps the former names until a full refresh') -%}
   {%- endif -%}
   {{ return(messages) }}
-{%- endmacro %}
-
-{#- Why the base table cannot go on with the columns that are declared now, in a run that does not retry its quarantine:
-    a list of sentences. Beside what stands in the way of any run, these are names that were merged as if they were
-    no column's, and options by which more values are read: records that did not fit are in quarantine, and go on with
-    a retry alone. -#}
-{%- macro obstacles_of_run(relations, settings) -%}
-  {%- set changes = settings.changes -%}
-  {%- set found = reconcile.obstacles_to_changes(changes, settings.form, settings.snapshot) -%}
-  {%- set seen = reconcile.first_batches_of_fields(relations, changes.renamed | map(attribute='column.name') | list) -%}
-  {%- for column in changes.renamed if column.column.name | lower in seen -%}
-    {%- do found.append('records from batch ' ~ seen[column.column.name | lower] ~ ' on have ' ~ column.column.name
-          ~ ', and were merged as if they had no ' ~ column.name ~ '; with `added: true` beside `was`, all staged records are read once more') -%}
-  {%- endfor -%}
-  {%- for column in changes.more -%}
-    {%- do found.append('column ' ~ column.name ~ ' has another ' ~ column.option ~ ', with which `' ~ reconcile.retry_command() ~ '` goes on') -%}
-  {%- endfor -%}
-  {{ return(found) }}
 {%- endmacro %}
 
 {#- The command that applies what is in quarantine and fits now. -#}

@@ -1,6 +1,7 @@
 {#- Parses and checks the records of a range, and keeps them in `changes_cache`. Refuses a range of another source's or
     of several tables' records, and writes down what is new of their columns. Then nothing more is refused, and a retry
-    of the quarantine begins. Returns {facts, messages}: the facts of the records, see `facts_of_changes`, and what the run reports about their columns, a list of sentences. -#}
+    of the quarantine begins. Returns {facts, messages}: the facts of the records, see `facts_of_changes`, and what the
+    run reports about their columns, a list of sentences. -#}
 {%- macro parse_range(relations, settings, range) -%}
   {%- do reconcile.run_statements(reconcile._get_changes_statements(relations, settings, range)) -%}
   {%- do reconcile.refuse_purge_meanwhile(settings.inputs, range) -%}

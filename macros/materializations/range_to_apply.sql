@@ -137,22 +137,21 @@
 {%- macro _refuse_changed_declaration(relations, settings, added) -%}
   {%- set unmarked = added | rejectattr('added') | map(attribute='name') | list -%}
   {%- set changes = settings.changes -%}
-  {%- set obstacles = reconcile.obstacles_of_run(relations, settings) if changes.built else reconcile._other_changes(changes) -%}
+  {%- set obstacles = reconcile.obstacles_to_changes(relations, settings) if changes.built else reconcile._other_changes(changes) -%}
   {%- set goes_on = added and not unmarked or changes.built and not obstacles -%}
-  {%- set aspect_labels = {
-      'columns': 'columns', 'unique_key': 'unique_key', 'sources': 'source macros, objects or generations',
-      'staging': 'staging table', 'sequence': 'form of the order', 'partial_records': 'partial_records',
-      'row_ids': 'row_ids', 'range_deletes': 'range_deletes', 'materialized': 'materialization'} -%}
+  {%- set labels = {
+      'sources': 'source macros, objects or generations', 'staging': 'staging table', 'sequence': 'form of the order',
+      'materialized': 'materialization'} -%}
   {%- set changed = [] -%}
   {%- for aspect in reconcile.changed_aspects(settings.built.base, settings.declaration) if not (aspect == 'columns' and goes_on) -%}
-    {%- do changed.append(aspect_labels[aspect]) -%}
+    {%- do changed.append(labels.get(aspect, aspect)) -%}
   {%- endfor -%}
   {%- if changed -%}
     {%- do reconcile.raise_complaints([
           reconcile.ledger_name(relations.base) ~ ' was built with other ' ~ changed | join(' and other ')
           ~ '; rebuild it with `' ~ reconcile._rebuild_command() ~ '`'
           ~ (', or write `meta: {added: true}` for the new column ' ~ unmarked | join(', ') if unmarked and changed == ['columns'] else '')
-          ~ (reconcile._why_columns(changes, added, obstacles) if 'columns' in changed | map('lower') else '')]) -%}
+          ~ (reconcile._why_columns(changes, added, obstacles) if 'columns' in changed else '')]) -%}
   {%- endif -%}
 {%- endmacro %}
 

@@ -3,15 +3,15 @@
     docs/decisions/0053-retry-of-quarantine.md.
 
     To read a record otherwise changes its place in the order: the last section of `_change_sequence` is a hash of all
-    typed values. So there are two ways. If the base table can go on with the declaration (see `changed_columns` and
-    `is_read_anew`), every record that was applied keeps its values and its place. Then quarantined records are like
+    typed values. So there are two ways. If the declaration is that of the base table, or only reads more (see
+    `reads_only_more`), every record that was applied keeps its values and its place. Then quarantined records are like
     records that come late, and the run applies again all batches from `first` on, the first batch with a quarantined
     record. Otherwise `whole` is true: the run reads all staged records once and replaces the base table.
 
-    `first` is none if nothing is quarantined. `number`: which retry of the base table it is. `least`:
-    the first batch of this retry and the earlier ones. `left`: how many
-    quarantined records are of purged batches. `declares`: whether the declaration is another than that of the base
-    table. A retry that another run began is ended by the next run, whether it asks for one or not. `added`: see
+    `first` is none if nothing is quarantined. `number`: which retry of the base table it is. `least`: the first batch
+    of this retry and the earlier ones. `left`: how many quarantined records are of purged batches. `declares`: whether
+    the declaration is another than that of the base table. A retry that another run began is ended by the next run,
+    whether it asks for one or not, and also if that run goes on with other columns, see `changed_columns`. `added`: see
     `added_columns`. -#}
 {%- macro retry_of_quarantine(relations, settings, added) -%}
   {%- set is_asked = reconcile.is_retry_asked() -%}
@@ -68,11 +68,21 @@
   {{ return(((retried or '0') | string).split(' ')[0] | int) }}
 {%- endmacro %}
 
+{#- The number in the marks of a base table and of its quarantine once both are made anew, see `_begun_retry`; 0 without a
+    mark. A rebuild with another declaration counts as a retry of all batches, since its quarantine lacks the records
+    that only this declaration reads. The table that was there before, if the run dies or if somebody restores it, may
+    go on with the declaration, and is then brought up to date. `retry`: see `retry_of_quarantine`. -#}
+{%- macro number_of_rebuild(settings, retry) -%}
+  {%- set built = settings.built -%}
+  {%- set last = [reconcile._number_of_retry(built.retried), reconcile._number_of_retry(built.retried_quarantine)] | max -%}
+  {%- set changed = reconcile.changed_aspects(built.base, settings.declaration) if built.base else [] -%}
+  {{ return(retry.number if retry else last + 1 if changed else last) }}
+{%- endmacro %}
+
 {#- The statements before a retry writes rows. The mark of the quarantine comes first: if the base table is restored
-    later, the mark tells what it lacks. The base table takes the declaration and its mark in one commit, unless the
-    columns of the table itself had to change before (see `get_column_statements`). From then on, whoever runs the model
-    next ends the retry, and a run with the earlier declaration is refused. Where all records are read, the base table
-    gets both when it is replaced: see `_base_properties`. -#}
+    later, the mark tells what it lacks. The base table takes the declaration and its mark in one commit. From then on,
+    whoever runs the model next ends the retry, and a run with the earlier declaration is refused. Where all records are
+    read, the tables get all of it when they are replaced: see `get_rebuild_statements`. -#}
 {%- macro get_begin_retry_statements(relations, settings, retry) -%}
   {%- if not retry or retry.whole -%}{{ return([]) }}{%- endif -%}
   {%- set of_base = reconcile.properties_of_declaration(settings) if retry.declares else {} -%}

@@ -111,15 +111,20 @@
   {{ return(known) }}
 {%- endmacro %}
 
-{#- Whether a run that is asked to retry the quarantine reads all records and makes the base table anew, though the change
-    of its columns alone would lose nothing. `changes`: see `changed_columns`. `built`: the declaration of the base
-    table. This is asked twice, for the SELECT and for the run, and must not depend on what happens between. So a column
-    that was renamed is read anew: whether records have been merged without its new name is found out later. -#}
+{#- Whether columns read every value that they read before, as the same value of the same type, and perhaps more values: a
+    longer text, or one more of `round`, `infinity_is_null` and `zero_date`. `changes`: see `changed_columns`. -#}
+{%- macro reads_only_more(changes) -%}
+  {%- set wider = changes.widened | rejectattr('column.type.name', 'equalto', 'string') | list -%}
+  {{ return(changes.built and not (changes.removed or changes.renamed or wider)) }}
+{%- endmacro %}
+
+{#- Whether a run that is asked to retry the quarantine reads all records and makes the base table anew, though a run that
+    is not asked goes on with its columns. `changes`: see `changed_columns`. `built`: the declaration of the base table.
+    This is asked twice, for the SELECT and for the run, and must not depend on what happens between. -#}
 {%- macro is_read_anew(changes, form, inputs, built) -%}
   {%- if not reconcile.is_retry_asked() or flags.EMPTY or not changes.built -%}{{ return(false) }}{%- endif -%}
   {%- set changed = reconcile.changed_aspects(built, tojson(reconcile.declaration_of(form, inputs))) -%}
-  {%- set snapshot = reconcile.snapshot_of_log(inputs.relations[0], inputs.objects) if inputs.objects and inputs.relations | length == 1 else none -%}
-  {{ return(changed != [] and (changed != ['columns'] or changes.renamed != [] or reconcile.obstacles_to_changes(changes, form, snapshot) != [])) }}
+  {{ return(changed != [] and not (changed == ['columns'] and reconcile.reads_only_more(changes))) }}
 {%- endmacro %}
 
 {#- The same, of a node whose base table a test or an operation reads: its form, by which the table's columns are found

@@ -9,7 +9,8 @@
 {%- endmacro %}
 
 {#- Statements after which a table's columns may become wider in place. -#}
-{%- macro widening_properties(relation, file_format) -%}
+{%- macro get_widening_statements(relation, file_format) -%}
   {%- set clause = reconcile.properties_clause({'delta.enableTypeWidening': 'true'}) -%}
-  {{ return(['alter table ' ~ reconcile.qualified(relation) ~ ' set ' ~ clause] if file_format != 'iceberg' else []) }}
+  {{ return(reconcile.get_uncache_dependents_statements(relation)
+      + (['alter table ' ~ reconcile.qualified(relation) ~ ' set ' ~ clause] if file_format != 'iceberg' else [])) }}
 {%- endmacro %}

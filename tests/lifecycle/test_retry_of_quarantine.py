@@ -87,6 +87,10 @@ class Shop:
     def quarantined(self) -> int:
         return self.warehouse.table(f"{self.schema}.things__quarantine").count()
 
+    def version(self) -> int:
+        """Return the version of the base table, of Delta."""
+        return int(self.warehouse.sql(f"describe history {self.schema}.things__base limit 1").first().version)
+
     def findings(self) -> list[Any]:
         return self.warehouse.sql(self.project.test("ledger_balances", "things")).collect()
 
@@ -112,8 +116,16 @@ def test_a_retry_that_is_killed_is_ended_and_a_restored_table_is_brought_back(sp
         shop.warehouse.query("restore table retried.things__base to version as of 0")
         assert shop.run(LONGER, retry=True).endswith("; quarantine retried from batch 1 on")
         assert (shop.base(), shop.findings()) == (before, [])
-    assert shop.run(WIDER, retry=True).endswith("; quarantine retried from batch 1 on")
-    assert (shop.rows(), shop.quarantined(), shop.findings()) == (sorted([*FITTING, (4, "abc", BIG)]), 1, [])
+    narrow = shop.version() if file_format() == "delta" else 0
+    assert shop.run(WIDER, retry=True).endswith("; quarantine retried with all records in staging")
+    wide = (sorted([*FITTING, (4, "abc", BIG)]), 1, [])
+    assert (shop.rows(), shop.quarantined(), shop.findings()) == wide
+    if file_format() == "delta":  # it goes on with the wider type, and what only that reads is in no quarantine
+        shop.warehouse.query(f"restore table retried.things__base to version as of {narrow}")
+        assert shop.findings() == []  # what this test has cached reads the narrow type
+        shop.deliver(4, (7, "seven", 7))
+        assert shop.run(WIDER).endswith("; quarantine retried from batch 1 on")
+        assert (shop.rows(), shop.findings()) == (sorted([*wide[0], (7, "seven", 7)]), [])
     kept = shop.kept()
     shop.run(WIDER, full_refresh=True)
     assert shop.kept() == kept

@@ -19,7 +19,7 @@ GONE = {"id": "bigint", "name": "varchar(10)"}
 _WRITES = re.compile(r"(create|insert|merge|delete|alter|drop (table|view) if exists `)")
 REBUILD = "`dbt run --full-refresh --select orders`"
 RETRY = "dbt run --select orders --vars '{retry_quarantine: true}'"
-STAY = f"records that are in quarantine because of these columns stay there; `{RETRY}` applies those that fit now"
+APPLIES_LATER = f"`{RETRY}` applies records that are in quarantine because of these columns and fit now"
 BUILT = f"demo.orders__base was built with other columns; rebuild it with {REBUILD}"
 
 
@@ -119,7 +119,7 @@ def test_a_removed_column_leaves_the_view_and_nothing_is_rebuilt(source: str) ->
     life = changed(GONE, source, **meta)()
     assert ran(life) == "APPLY batches 4-5: 7 of 200 applied, 1 quarantined"
     assert life.project.logged[0].startswith("demo.orders: columns removed: size; they leave the view, and stay in ")
-    assert life.project.logged[1] == f"demo.orders: {STAY}"
+    assert life.project.logged[1] == f"demo.orders: {APPLIES_LATER}"
     properties, *_, merge, _ledger, changes, live = (
         sql for sql in written(life) if "`reconcile_columns_seen`" not in sql and "__quarantine`" not in sql
     )
@@ -262,6 +262,7 @@ ALTER = "alter table `demo`.`orders__base` "
 
 
 def altered(life: Life) -> list[str]:
+    """Return what is altered of the base table, in order."""
     return [sql.removeprefix(ALTER) for sql in written(life) if sql.startswith(ALTER)]
 
 
@@ -273,10 +274,13 @@ def test_delta_widens_in_place() -> None:
     assert altering == [f"alter column `{name}` type {WIDER[name]}" for name in ("s", "i", "d")]
     assert life.project.logged == [
         f"demo.orders: columns widened: {LABELS}",
-        f"demo.orders: {STAY}",
+        f"demo.orders: {APPLIES_LATER}",
     ]
+    sent = normalized(life.warehouse.statements)
+    assert sent.index("uncache table `demo`.`orders__base`") == sent.index(ALTER + first) - 1
     ran(life)
     assert altered(life) == life.project.logged == []
+    assert not any(sql.startswith("uncache") for sql in life.warehouse.statements)
 
 
 def test_a_table_of_partial_records_widens_too() -> None:

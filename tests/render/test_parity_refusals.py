@@ -229,3 +229,10 @@ def test_types_that_cannot_be_compared_without_loss_prove_nothing(one: str, othe
             f"column amount is {model} in demo.orders and {source} in lake.orders_source, which cannot be compared "
             "without loss; give both the same type"
         ])  # fmt: skip
+
+
+@pytest.mark.parametrize("type", ["float", "double", "array<float>", "map<string,double>", "bigint", "string"])
+def test_minus_zero_is_no_zero_in_columns_of_both_kinds_of_floats(type: str) -> None:
+    macros = Life(Shape(MYSQL)).project.macros
+    same = macros.same_value("`one`", "`other`", {"name": "a", "type": type, "tolerances": []})
+    assert ("as string) <=> cast(" in same) is ("float" in type or "double" in type)

@@ -19,7 +19,7 @@ from reconcile_jobs.process.console import printable
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.proofs.comparison import Bucket
 from reconcile_jobs.proofs.proving import Proof
-from reconcile_jobs.proofs.verdicts import Proven
+from reconcile_jobs.proofs.verdicts import Proven, megabytes
 
 __all__ = ["FORMAT", "document_of", "html_of", "text_of", "written"]
 
@@ -128,7 +128,7 @@ def html_of(text: str) -> str:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"number": _number, "megabytes": _megabytes}
+    environment.filters |= {"number": _number, "megabytes": megabytes}
     return environment.from_string(_page()).render(
         proof=_shown(json.loads(text)), digest=hashlib.sha256(text.encode()).hexdigest(), most=_SHOWN, signs=_SIGNS
     )
@@ -151,10 +151,6 @@ def _shown(value: Any) -> Any:
 
 def _number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB" if size >= 50_000 else f"{size / 1e3:,.1f} kB"
 
 
 def written(path: Path, page: str, text: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from reconcile_jobs.proofs.comparison import Bucket, Comparison
 from reconcile_jobs.proofs.plans import Plan
 
-__all__ = ["COUNTS", "Difference", "Proven", "worst"]
+__all__ = ["COUNTS", "Difference", "Proven", "megabytes", "worst"]
 
 COUNTS = ("compared", "matched", "confirmed", "in_flight", "unprovable", "missing", "unexpected", "different")
 
@@ -137,12 +137,13 @@ class Proven:
                 parts.append("equal")
             elif self.reasons:
                 parts.append("not proven")
-            parts.append(f"{self.seconds:,.0f} s, {_megabytes(self.bytes)} from the source")
+            parts.append(f"{self.seconds:,.0f} s, {megabytes(self.bytes)} from the source")
         line = "   ".join(parts)
         return "\n".join([line, *(f"{'':<{width}}   {reason}" for reason in self.reasons)])
 
 
-def _megabytes(size: int) -> str:
+def megabytes(size: int) -> str:
+    """Return a number of bytes for people."""
     return f"{size / 1e6:,.1f} MB" if size >= 50_000 else f"{size / 1e3:,.1f} kB"
 
 
