@@ -66,8 +66,8 @@ lpad(hex({{ number }}), 8, '0')
     NULL). Floating-point values are hashed as text, since 0.0 and -0.0 hash alike. Maps are hashed as sorted entries
     and variants as text, since Spark does not hash them at all. The columns are in the order of their names, since the
     order of their declaration may change: of the names and types that they had when the base table was made, where
-    these have changed (`hashed`, see `columns_to_read`). `carried`: the columns that a record carries, if the source has partial
-    records. -#}
+    these have changed (`hashed`, see `columns_to_read`). `carried`: the columns that a record carries, if the source
+    has partial records. -#}
 {%- macro tie_sections(change_type, columns, prefix='', carried=none) -%}
 {%- set values = ['coalesce(to_json(array_sort(' ~ carried ~ ")), '')"] if carried else [] -%}
 {%- set ordered = [] -%}

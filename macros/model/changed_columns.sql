@@ -1,12 +1,11 @@
 {#- What of a declaration has changed since a base table was built: {built, removed, widened, renamed, more, added,
-    other}. `declared`:
-    the columns of the model; `known`: those of the table, as `built_columns` gives them. `built` is what the table says
-    once the run has followed the change; none if the change needs all records, or is refused. `removed` is a
-    list of the table's columns, `widened` one of {name, column, former}, `renamed` one of {name, column}, and `other` a
-    list of what else has changed, as sentences. `more`: options by which a column now reads values that did not fit,
-    and every other value as before, as a list of {name, option}. `added`: the
-    names of declared columns that the table does not have, or that are marked `added` and are now read under other
-    names too. -#}
+    other}. `declared`: the columns of the model; `known`: those of the table, as `built_columns` gives them. `built` is
+    what the table says once the run has followed the change; none if the change needs all records, or is refused.
+    `removed` is a list of the table's columns, `widened` one of {name, column, former}, `renamed` one of {name,
+    column}, and `other` a list of what else has changed, as sentences. `more`: options by which a column now reads
+    values that did not fit, and every other value as before, as a list of {name, option}. `added`: the names of
+    declared columns that the table does not have, or that are marked `added` and are now read under other names too.
+    -#}
 {%- macro changed_columns(declared, known) -%}
   {%- set changes = {'built': none, 'removed': [], 'widened': [], 'renamed': [], 'more': [], 'added': [], 'other': []} -%}
   {%- set before = {} -%}

@@ -1,11 +1,11 @@
 {#- The declarations of the model, validated: {form, as_of, inputs, fresh, base_snapshot, buckets, declaration}. `form`:
-    see `form_of_node`; here also `read`, the columns that the source macro reads, see `columns_to_read`. `changes`: what of
-    the columns has changed since the base table was built, see `changed_columns`; empty if the table does not say.
-    Also `built`: what the model's relations were built from, by their names in `model_relations`,
-    none if there is no such relation yet; it also has other properties of the base table, `columns` (see
-    `built_columns`), `tables`, `snapshot` and `retried`, and of the quarantine, `retried_quarantine`. And `snapshot`, the
-    newest snapshot beside the log, see `snapshot_of_log`. The
-    run adds `fields`, the columns of the model's SELECT, and `tables`, see `refuse_ambiguous_objects`. -#}
+    see `form_of_node`; here also `read`, the columns that the source macro reads, see `columns_to_read`. `changes`:
+    what of the columns has changed since the base table was built, see `changed_columns`; empty if the table does not
+    say. Also `built`: what the model's relations were built from, by their names in `model_relations`, none if there is
+    no such relation yet; it also has other properties of the base table, `columns` (see `built_columns`), `tables`,
+    `snapshot` and `retried`, and of the quarantine, `retried_quarantine`. And `snapshot`, the newest snapshot beside
+    the log, see `snapshot_of_log`. The run adds `fields`, the columns of the model's SELECT, and `tables`, see
+    `refuse_ambiguous_objects`. -#}
 {%- macro model_settings() -%}
   {%- set form = reconcile.form_of_node(model) -%}
   {%- set materialized, columns, keys, file_format = form.materialized, form.columns, form.unique_key, form.file_format -%}
