@@ -326,8 +326,9 @@ def test_a_table_that_was_restored_to_before_its_columns_were_read_anew_is_broug
 
 def test_a_table_that_was_restored_to_before_a_rebuild_from_a_base_snapshot_is_brought_back_too() -> None:
     """The quarantine stays then, but for the records that staging still has."""
-    life = corrected(WIDER, retry=False, warehouse={"purges": {"shop.orders": 2}})()
+    life = corrected(WIDER, retry=False, meta={"base_snapshot": "lake.orders_kept"})()
     life._purge()
+    life.warehouse.base_batch = 2
     ran(life, full_refresh=True)
     marks = [sql for sql in written(life) if "'reconcile.retried' = '1 1'" in sql]
     assert [sql.split("\n")[0] for sql in marks] == ["alter table `demo`.`orders__quarantine` set tblproperties ("]

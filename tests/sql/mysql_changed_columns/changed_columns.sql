@@ -10,6 +10,8 @@ select name, min(batch) as first_batch from `demo`.`reconcile_columns_seen` wher
 
 select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 
+uncache table `demo`.`orders__base`;
+
 alter table `demo`.`orders__base` set tblproperties (
     'delta.enableTypeWidening' = 'true'
 );

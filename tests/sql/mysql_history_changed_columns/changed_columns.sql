@@ -83,6 +83,8 @@ when matched then update set
     _change_repeats = version._change_repeats,
     _change_valid_to = version._change_valid_to;
 
+uncache table `demo`.`orders__base`;
+
 alter table `demo`.`orders__base` set tblproperties (
     'delta.enableTypeWidening' = 'true'
 );
