@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 from histories import COLUMNS, KEY, Record, fold, generate
 from lakes import stored
-from laws import Key, Lakehouse, LawBroken, StagedHistories, demand, some
+from laws import Lakehouse, LawBroken, StagedHistories, demand, some
 from memory import Memory, MemoryProject
 from plain_dbt import CompilerError
 from pyspark.sql import SparkSession
@@ -140,17 +140,9 @@ def delivery(memory: Memory, schema: str, histories: Mapping[str, int], steps: M
     return StagedHistories(memory, schema, records, delivery=0, again=True), extras
 
 
-def ties(lakehouse: Lakehouse, source: str) -> set[Key]:
-    """Return the keys of which several payloads have one place in the log: a rebuild may choose another of them."""
-    ranks: dict[Any, set[Any]] = {}
-    for _, record in lakehouse.staged.upto(source, lakehouse.batch):
-        ranks.setdefault((record.key, record.rank), set()).add(record.identity)
-    return {key for (key, _), identities in ranks.items() if len(identities) > 1}
-
-
 def rows(lakehouse: Lakehouse, source: str) -> dict[Any, Any]:
     """Return what the base table and the view hold of keys without ties, without the hash at the end of sequences."""
-    tied = ties(lakehouse, source)
+    tied = lakehouse.ties(source)  # a rebuild may choose another payload
     found: dict[Any, Any] = {}
     for row in stored(lakehouse.lake, f"{lakehouse.schema}.{source}__base").collect():
         said = row.asDict()
