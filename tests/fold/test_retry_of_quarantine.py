@@ -227,7 +227,8 @@ def test_what_fits_now_is_applied_as_a_rebuild_applies_it(
         lakehouse = models("retry", stream)
         stream.read_as(STRICT)
         quarantined = [r for source in histories for _, r in stream.upto(source, 4) if r.bad]
-        assert len(quarantined) >= 1000 and {stream.kinds.get(r.uuid) for r in quarantined} - {"data"} == {*KINDS, None} - {"data"}
+        kinds = {*KINDS, None} - ({"data"} if [*histories] == ["mysql"] else set())
+        assert len(quarantined) >= 1000 and {stream.kinds.get(r.uuid) for r in quarantined} == kinds
         correct(lakehouse, 4, 4)
         for source in histories:
             lines = [(line.kind, line.first_batch, line.last_batch) for line in lakehouse.accounts[source]]
@@ -256,7 +257,7 @@ def test_what_fits_now_is_applied_as_a_rebuild_applies_it(
 
 
 def untied(lakehouse: Lakehouse, source: str) -> dict[Any, Any]:
-    """Return the rows without ties, and without the hash that settles them: of the former types in a table that goes on."""
+    """Return the rows without ties, and without the hash that settles them, which has the types of before."""
     rows, tied = lakehouse.base(source), lakehouse.ties(source)
     shown = {key: row for key, row in rows.items() if key not in tied}
     assert len(shown) > 20

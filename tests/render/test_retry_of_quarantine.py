@@ -390,7 +390,10 @@ def test_what_reads_all_records_takes_the_hash_of_the_new_declaration(now: Colum
         ({"id": "bigint", "size": "decimal(12,2)",
           "title": {"data_type": "varchar(5)", "config": {"meta": {"was": "name"}}}}, {}),
     ],
-    ids=["wider", "removed", "of a history", "iceberg", "added too", "displaced rows", "partial records", "partitioned", "renamed"],
+    ids=[
+        "wider", "removed", "of a history", "iceberg", "added too", "displaced rows", "partial records", "partitioned",
+        "renamed",
+    ],
 )  # fmt: skip
 def test_what_does_more_than_read_more_a_retry_reads_anew(columns: Columns, said: dict[str, Any]) -> None:
     life = corrected(columns, **said)()
