@@ -4,7 +4,7 @@
     base tables said their columns says them from its next run on. -#}
 {%- macro get_column_statements(relations, settings) -%}
   {%- set changes, form = settings.changes, settings.form -%}
-  {%- if changes and not reconcile.has_changed_columns(settings) -%}{{ return([]) }}{%- endif -%}
+  {%- if changes and not reconcile._has_changed_columns(settings) -%}{{ return([]) }}{%- endif -%}
   {%- set statements = [] -%}
   {%- if changes.removed and form.materialized == 'history' -%}
     {%- do statements.append(reconcile.merge_refolded(relations, form)) -%}
@@ -54,14 +54,14 @@ from {{ reconcile.stored_rows(relations.base, settings.form) }}
 {%- endmacro %}
 
 {#- Whether columns of the base table are declared otherwise than when the table was built. -#}
-{%- macro has_changed_columns(settings) -%}
+{%- macro _has_changed_columns(settings) -%}
   {{ return(settings.changes and fromjson(settings.built.base).columns != fromjson(settings.declaration).columns) }}
 {%- endmacro %}
 
 {#- What the run says before it follows a changed declaration: a list of sentences. -#}
 {%- macro column_messages(relations, settings) -%}
   {%- set changes, base, messages = settings.changes, reconcile.ledger_name(relations.base), [] -%}
-  {%- if not reconcile.has_changed_columns(settings) -%}{{ return([]) }}{%- endif -%}
+  {%- if not reconcile._has_changed_columns(settings) -%}{{ return([]) }}{%- endif -%}
   {%- set is_rewritten = reconcile.is_rewritten(reconcile.columns_to_widen(changes, settings.form.file_format), settings.form.file_format) -%}
   {%- if changes.removed -%}
     {%- do messages.append('columns removed: ' ~ changes.removed | map(attribute='name') | join(', ') ~ '; they leave the view, and '
