@@ -67,6 +67,9 @@ COLUMN_META = {
     "infinity_is_null": "`true`: PostgreSQL's infinity becomes NULL (for `timestamp` and `timestamp_ntz`)",
     "zero_date": "`'null'`: MySQL's zero dates become NULL (for `date`, `timestamp` and `timestamp_ntz`), and the run "
     "counts them",
+    "was": "a name that the column had at its source, or a list of names, the newest first: a record without a field "
+    "of the column's name is read under it. See [Change, rename or remove a "
+    "column](../types.md#change-rename-or-remove-a-column)",
     "added": "`true`: the column may be added to a model that is built. The next run fills it from all records in "
     "staging: see [Add a column](../types.md#add-a-column)",
 }

@@ -111,6 +111,13 @@ class Lakehouse:
         demand(len(found) == len(rows), f"{source}: the base has a key twice")
         return found
 
+    def ties(self, source: str) -> set[Key]:
+        """Return the keys of which several payloads have one place in the log: a hash of their values decides."""
+        ranks: dict[Any, set[Any]] = {}
+        for _, record in self.staged.upto(source, self.batch):
+            ranks.setdefault((record.key, record.rank), set()).add(record.identity)
+        return {key for (key, _), identities in ranks.items() if len(identities) > 1}
+
     # --- the laws ---
 
     def check(self) -> None:

@@ -117,6 +117,11 @@ class Memory:
         if word == "create":
             return self._make(asked)
         if word == "alter":
+            widened = re.match(rf"alter table {_NAME} alter column (`.*`) type (\S+)$", asked)
+            if widened:
+                name, rows = f"{widened[1]}.{widened[2]}", self._tables[f"{widened[1]}.{widened[2]}"][-1]
+                self.keep(name, rows.withColumn(_name(widened[3]), rows[widened[3]].cast(widened[4])))
+                return Rows()
             altered = re.match(rf"alter table {_NAME} (?:set |add columns \((.*)\)$)", asked)
             assert altered is not None, asked
             if altered[3]:
@@ -130,6 +135,8 @@ class Memory:
             return Rows()
         if word == "merge":
             return self._merge(asked)
+        if word == "uncache":  # no cache of a table that was written is read again
+            return Rows()
         if word == "insert":
             return self._insert(asked)
         if asked.startswith("show tblproperties"):

@@ -49,6 +49,7 @@ class Recorder:
     reasons: tuple[tuple[str, str, int, int, int, str | None, int], ...] = ()
     zero_dates: tuple[tuple[str, int], ...] = ()
     lost: tuple[tuple[int, int, int, int], ...] = ()
+    seen: tuple[tuple[str, int], ...] = ()  # fields, and the batches in which they first came
     ledger: tuple[int, int] = (0, 0)
     base_batch: int | None = 0
     last_appended_at: int | None = None
@@ -197,6 +198,8 @@ class Recorder:
             return Rows(("tableName",), [(name,)] if ".".join([*schema, name]) in self.relations else [])
         if asked.startswith("select first_batch, last_batch, delivered, records as staged"):
             return Rows(("first_batch", "last_batch", "delivered", "staged"), self.lost)
+        if asked.startswith("select name, min(batch) as first_batch from"):
+            return Rows(("name", "first_batch"), [row for row in self.seen if f"'{row[0]}'" in asked])
         if asked.startswith("select distinct object, source from"):
             return Rows(("object", "source"), [(name, self.source) for name in self.objects])
         if asked.startswith("select\n    ") and re.search(r" as (fitting_macro|tables|zero_dates)\nfrom ", asked):
@@ -223,7 +226,7 @@ class Recorder:
             "as delivered" in asked or "count" in asked.split("from")[0] or "sum(" in asked
         ):
             return Rows(("delivered",), [(self.delivered,)])
-        if asked.split(" ")[0] in ("cache", "set", "create", "drop", "insert", "merge", "alter"):
+        if asked.split(" ")[0] in ("cache", "uncache", "set", "create", "drop", "insert", "merge", "alter"):
             return Rows()
         raise AssertionError(f"the recorder has no answer to: {sql}")
 

@@ -65,13 +65,18 @@ lpad(hex({{ number }}), 8, '0')
     type of change and the values decides. NULLs are hashed as flags, since a hash of (NULL, 'a') equals that of ('a',
     NULL). Floating-point values are hashed as text, since 0.0 and -0.0 hash alike. Maps are hashed as sorted entries
     and variants as text, since Spark does not hash them at all. The columns are in the order of their names, since the
-    order of their declaration may change. `carried`: the columns that a record carries, if the source has partial
-    records. -#}
+    order of their declaration may change: of the names and types that they had when the base table was made, where
+    these have changed (`hashed`, see `columns_to_read`). `carried`: the columns that a record carries, if the source
+    has partial records. -#}
 {%- macro tie_sections(change_type, columns, prefix='', carried=none) -%}
 {%- set values = ['coalesce(to_json(array_sort(' ~ carried ~ ")), '')"] if carried else [] -%}
-{%- for column in columns | sort(attribute='name') -%}
+{%- set ordered = [] -%}
+{%- for column in columns -%}{%- do ordered.append(dict(column, place=(column.hashed or column).name)) -%}{%- endfor -%}
+{%- for column in ordered | sort(attribute='place') -%}
   {%- set value = reconcile.identifier(prefix ~ column.name) -%}
-  {%- do values.extend(reconcile.values_to_hash(value, column.type.name)) -%}
+  {%- set former = reconcile.column_type(column.hashed.type) if column.hashed else column.type -%}
+  {%- do values.extend(reconcile.values_to_hash(value, column.type.name) if former.ddl == column.type.ddl
+        else reconcile._widened_to_hash(value, former.ddl)) -%}
 {%- endfor -%}
 concat(if({{ change_type }} = 'delete', '0', '1'), '/', lpad(hex(xxhash64({{ change_type }}, {{ values | join(', ') }})), 16, '0'))
 {%- endmacro %}
@@ -85,6 +90,13 @@ concat(if({{ change_type }} = 'delete', '0', '1'), '/', lpad(hex(xxhash64({{ cha
       else 'to_json(' ~ value ~ ', ' ~ reconcile._to_the_microsecond() ~ ')' if type.startswith('array')
       else 'to_json(array_sort(map_entries(' ~ value ~ ')), ' ~ reconcile._to_the_microsecond() ~ ')' if type.startswith('map')
       else value]) }}
+{%- endmacro %}
+
+{#- The same of a whole number or a decimal that had a narrower type when the base table was made: a value that the
+    narrow type holds has the hash that it had, since a NULL leaves a hash as it is. -#}
+{%- macro _widened_to_hash(value, former) -%}
+  {%- set narrow = 'try_cast(' ~ value ~ ' as ' ~ former ~ ')' -%}
+  {{ return(['isnull(' ~ value ~ ')', 'if(' ~ narrow ~ ' = ' ~ value ~ ', ' ~ narrow ~ ', null)', 'if(' ~ narrow ~ ' = ' ~ value ~ ', null, cast(' ~ value ~ ' as string))']) }}
 {%- endmacro %}
 
 {#- Without these options, JSON would have milliseconds and the session's time zone. A record would then have another

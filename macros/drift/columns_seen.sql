@@ -27,7 +27,7 @@ partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile
   {%- if '_change_fields' not in fields -%}
     {{ return({'statements': [], 'messages': []}) }}
   {%- endif -%}
-  {%- set rows = reconcile._rows_to_note(relations, form.shown, form.partial_records, range) -%}
+  {%- set rows = reconcile._rows_to_note(relations, form.read, form.partial_records, range) -%}
   {%- do run_query(reconcile.cached(relations.notes_cache, rows, lazy=true)) -%}
   {%- set new, lacking, never_present, keys = [], [], [], [] -%}
   {%- set noted = run_query(reconcile._summary_of_notes(relations)) -%}
@@ -77,7 +77,7 @@ relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }}
 
 {#- The rows to write for a range: whatever appears for the first time, each batch that differs from the declaration,
     and the first batch after such a batch that does not. Of keys and schemas: each batch whose records name others than
-    the records of the batch before, so that a key that the source takes up again is the newest once more. `was_present`: some record has had the column, in the range or before. `columns`: the declared columns. -#}
+    the records of the batch before, so that a key that the source takes up again is the newest once more. `was_present`: some record has had the column, in the range or before. `columns`: those that the source macro reads. -#}
 {%- macro _rows_to_note(relations, columns, partial_records, range) -%}
 {%- set table = reconcile.qualified(reconcile.columns_seen()) -%}
 {%- set before = 'over (partition by kind, subject order by batch range between unbounded preceding and 1 preceding)' -%}
@@ -99,7 +99,8 @@ from (
             )
             {%- if range.kind != 'rebuild' or range.snapshot %}
             union all
-            select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing', if(kind = 'column', name, kind), false
+            {%- set declared = "if(kind = 'column', " ~ reconcile._declared_name('name', columns) ~ ', name)' if reconcile._has_former_names(columns) else 'name' %}
+            select batch, kind, {{ declared }}, spelled, form, is_declared, records, form <=> 'missing', if(kind = 'column', {{ declared }}, kind), false
             from {{ table }}
             where {{ reconcile._is_of_relation(relations) }} and batch < {{ range.first }}
             {%- endif %}
@@ -110,9 +111,9 @@ where is_of_range and (is_missing or kind = 'column' and not is_declared or kind
 {%- endmacro %}
 
 {#- What the records of the range show, each fact once for each batch. Records have few distinct sets of fields, so each
-    set is decoded once for all records that have it. `changes`: checked records; `columns`: the declared columns. -#}
+    set is decoded once for all records that have it. `changes`: checked records; `columns`: those that the source macro reads. -#}
 {%- macro _observed_columns(changes, columns, partial_records) -%}
-{%- set declared = reconcile._array_of_texts(columns | map(attribute='name') | map('lower')) -%}
+{%- set declared = reconcile._array_of_texts(columns | rejectattr('removed') | map(attribute='name') | map('lower')) -%}
 {%- set nothing = 'cast(null as string)' -%}
 select batch, kind, name, spelled, form, is_declared, sum(if(form <=> 'missing', whole_records, records)) as records
 from (
@@ -133,13 +134,13 @@ from (
 lateral view inline(concat(
     transform(names, (name, i) -> struct(
         'column' as kind,
-        lower(name) as name,
+        {{ reconcile._declared_name('lower(name)', columns) }} as name,
         name as spelled,
-        {{ reconcile.form_of_field('substring(letters, 2 * i + 1, 2)', 'lower(name)', columns) | indent(8) }} as form,
-        array_contains({{ declared }}, lower(name)) as is_declared
+        {{ reconcile.form_of_field('substring(letters, 2 * i + 1, 2)', reconcile._declared_name('lower(name)', columns), columns) | indent(8) }} as form,
+        array_contains({{ declared }}, {{ reconcile._declared_name('lower(name)', columns) }}) as is_declared
     )),
     transform(
-        if(_change_fields is null, array(), array_except({{ declared }}, transform(names, name -> lower(name)))),
+        if(_change_fields is null, array(), array_except({{ declared }}, transform(names, name -> {{ reconcile._declared_name('lower(name)', columns) }}))),
         name -> struct('column' as kind, name as name, {{ nothing }} as spelled, 'missing' as form, true as is_declared)
     ),
     filter(
@@ -152,6 +153,38 @@ lateral view inline(concat(
 )) fact as kind, name, spelled, form, is_declared
 where form is null or form <> 'missing' or whole_records > 0
 group by batch, kind, name, spelled, form, is_declared
+{%- endmacro %}
+
+{#- The name of the column that a field is of, in lower case: a field may have a former name of the column. `name`: the
+    name of the field in lower case, as SQL. -#}
+{%- macro _declared_name(name, columns) -%}
+{%- if reconcile._has_former_names(columns) -%}
+case {{ name }}
+{%- for column in columns -%}
+  {%- for former in column.was or [] %} when {{ reconcile.literal(former | lower) }} then {{ reconcile.literal(column.name | lower) }}{% endfor -%}
+{%- endfor %} else {{ name }} end
+{%- else -%}
+{{ name }}
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro _has_former_names(columns) -%}
+  {{ return(columns | selectattr('was', 'defined') | selectattr('was') | list | length > 0) }}
+{%- endmacro %}
+
+{#- The batches in which fields first came whose names no column had then: {name in lower case: batch}. -#}
+{%- macro first_batches_of_fields(relations, names) -%}
+  {%- set found = {} -%}
+  {%- if names and reconcile.existing_relation(reconcile.columns_seen()) -%}
+    {%- set listed = [] -%}
+    {%- for name in names -%}{%- do listed.append(reconcile.literal(name | lower)) -%}{%- endfor -%}
+    {%- for row in run_query(
+          'select name, min(batch) as first_batch from ' ~ reconcile.qualified(reconcile.columns_seen()) ~ ' where '
+          ~ reconcile._is_of_relation(relations) ~ " and kind = 'column' and spelled is not null and name in (" ~ listed | join(', ') ~ ') group by name') -%}
+      {%- do found.update({row[0]: row[1]}) -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {{ return(found) }}
 {%- endmacro %}
 
 {#- The columns that a model names because their drift is known, in lower case. -#}

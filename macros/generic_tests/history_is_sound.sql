@@ -11,8 +11,9 @@
 {%- endif -%}
 {%- set keys = reconcile.keys_of(node) -%}
 {%- set key = reconcile.key_columns(keys) -%}
-{%- set form = reconcile.form_of_node(node) -%}
-{%- set keyless, relations = form.keyless, reconcile.model_relations(model) -%}
+{%- set relations = reconcile.model_relations(model) -%}
+{%- set form = reconcile.form_of_table(node, relations.base) -%}
+{%- set keyless = form.keyless -%}
 {%- set has_keyless_deletes = keyless and reconcile.existing_relation(relations[keyless.kind]) -%}
 {%- set known = '_change_is_known' if reconcile.takes_partial_records(node) else "_change_type <> 'delete'" -%}
 {%- set base = reconcile.stored_rows(model.incorporate(path={'identifier': model.identifier ~ '__base'}), form) %}

@@ -1,10 +1,16 @@
 {#- The columns that the model declares and its base table lacks, as `declared_columns` has them, if nothing else differs
     between the columns of the two; an empty list otherwise. `settings.declaration` alone cannot tell: it has one digest
     of all columns. The mark `meta: {added: true}` is not asked here, and no part of that digest: once the base table has
-    the column, the mark may stay or go. -#}
+    the column, the mark may stay or go. A table that says its columns is not asked for those that it has: it also has
+    columns that the model does not declare any more, and one of these that is declared again is new. -#}
 {%- macro added_columns(relations, settings) -%}
   {%- set built = fromjson(settings.built.base).get('columns') -%}
   {%- if built == fromjson(settings.declaration).columns -%}{{ return([]) }}{%- endif -%}
+  {%- set changes = settings.changes -%}
+  {%- if changes -%}
+    {{ return([] if changes.removed or changes.widened or changes.renamed or changes.more or changes.other
+        else settings.form.columns | selectattr('name', 'in', changes.added) | list) }}
+  {%- endif -%}
   {%- set stored = adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(relations.base) ~ ' where false')
         | map(attribute='name') | map('lower') | list -%}
   {%- set added, known = [], [] -%}

@@ -1,14 +1,22 @@
 {#- `rows`: a SELECT of all rows of the base table. If staging was purged, the quarantine keeps its rows for the purged
-    records. -#}
+    records. Both tables get the mark of `number_of_rebuild`. Until the ledger has the row of a retry, the next run
+    replays all batches. -#}
 {%- macro get_rebuild_statements(relations, settings, range, rows) -%}
-  {{ return([
-      reconcile._replace_quarantine(relations, range) if range.snapshot and settings.built.quarantine
-      else reconcile._create_quarantine(relations, settings.form.file_format, settings.as_of),
-      reconcile._create_base(relations, settings, range.retry, rows)]) }}
+  {%- set number = reconcile.number_of_rebuild(settings, range.retry) -%}
+  {%- set of_quarantine = {'reconcile.retried': number ~ ' 1'} if number else {} -%}
+  {%- set of_base = number ~ ' ' ~ range.retry.first if range.retry else number -%}
+  {%- if not (range.snapshot and settings.built.quarantine) -%}
+    {%- set statements = [reconcile._create_quarantine(relations, settings.form.file_format, settings.as_of, of_quarantine)] -%}
+  {%- else -%}
+    {%- set statements = [reconcile._replace_quarantine(relations, range)] -%}
+    {%- do statements.insert(0, reconcile._set_property(relations.quarantine, of_quarantine))
+          if number > reconcile._number_of_retry(settings.built.retried_quarantine) -%}
+  {%- endif -%}
+  {{ return(statements + [reconcile.create_base(relations, settings, rows, of_base)]) }}
 {%- endmacro %}
 
-{%- macro _create_quarantine(relations, file_format, as_of) -%}
-{%- set properties = {'reconcile.quarantine': reconcile.ledger_name(relations.live)} -%}
+{%- macro _create_quarantine(relations, file_format, as_of, mark) -%}
+{%- set properties = dict({'reconcile.quarantine': reconcile.ledger_name(relations.live)}, **mark) -%}
 create or replace table {{ reconcile.qualified(relations.quarantine) }}
 using {{ file_format }}{{ reconcile.replaceable_ranges(file_format) }}
 {{ reconcile.properties_clause(reconcile.properties_of(file_format, as_of, properties)) }}
@@ -23,30 +31,26 @@ from {{ changes }}
 where _change_error is not null
 {%- endmacro %}
 
-{%- macro _create_base(relations, settings, retry, rows) -%}
+{#- `rows`: a SELECT of all rows of the base table, which is made anew. `retried`: its mark, see `_begun_retry`. -#}
+{%- macro create_base(relations, settings, rows, retried) -%}
 {%- set stored_key = reconcile.stored_column(reconcile.identifier(settings.form.unique_key[0]), settings.form.file_format) -%}
 create or replace table {{ reconcile.qualified(relations.base) }}
 using {{ settings.form.file_format }}
 {{ reconcile.buckets_clause(settings.buckets, stored_key) or partition_cols(label='partitioned by') }}
 {{ reconcile.location_of_base() if not settings.as_of }}
-{{ reconcile.properties_clause(reconcile._base_properties(settings, retry)) }}
+{{ reconcile.properties_clause(reconcile._base_properties(settings, retried)) }}
 as
 {{ reconcile.rows_to_store(rows, settings.form) }}
 {%- endmacro %}
 
-{#- `retry`: see `retry_of_quarantine`. Until its ledger row is written, the next run replays all batches. -#}
-{%- macro _base_properties(settings, retry) -%}
+{%- macro _base_properties(settings, retried) -%}
   {%- set properties = dict(
         reconcile.base_format_properties(settings.form.file_format, settings.form.columns), **(config.get('tblproperties') or {})) -%}
   {#- A table of Iceberg that is replaced keeps its properties: what no longer holds is set to nothing. -#}
-  {#- A quarantine that stays has the number of its last retry, see `_begun_retry`. -#}
-  {%- set retried = retry.number ~ ' ' ~ retry.first if retry
-        else ((settings.built.retried_quarantine or settings.built.retried or '') | string).split(' ')[0] -%}
   {%- for name, now, before in [('reconcile.retried', retried, none), ('reconcile.tables', settings.tables, settings.built.tables),
                                 ('reconcile.snapshot_applied', reconcile.name_of_applied(settings.snapshot) if settings.snapshot, settings.built.snapshot)] -%}
     {%- if now or before -%}{%- do properties.update({name: now or ''}) -%}{%- endif -%}
   {%- endfor -%}
-  {%- do properties.update({
-        'reconcile.declaration': settings.declaration, 'reconcile.reading': reconcile.reading_of_columns(settings.form.columns)}) -%}
+  {%- do properties.update(reconcile.properties_of_declaration(settings)) -%}
   {{ return(reconcile.properties_of(settings.form.file_format, settings.as_of, properties)) }}
 {%- endmacro %}

@@ -71,7 +71,7 @@
                     '_change_error'] if field not in fields -%}
     {%- do complaints.append('its SELECT has no column ' ~ field ~ '; add it, see "Change records" in docs/design.md') -%}
   {%- endfor -%}
-  {%- for column in reconcile.declared_columns() if column.name not in fields -%}
+  {%- for column in reconcile.declared_columns(model.columns.values() | list) if column.name not in fields -%}
     {%- do complaints.append('its SELECT has no column ' ~ column.name ~ ', which its YAML declares; add it to the SELECT, or remove it from the YAML') -%}
   {%- endfor -%}
   {%- if row_ids and '_row_id' not in fields -%}

@@ -4,8 +4,8 @@
     undone. -#}
 {%- macro pending_rows_of(node) -%}
 {%- set keys = reconcile.keys_of(node) -%}
-{%- set form = reconcile.form_of_node(node) -%}
 {%- set relations = reconcile.model_relations(reconcile.relation_of(node)) -%}
+{%- set form = reconcile.form_of_table(node, relations.base) -%}
 {%- set base = reconcile.stored_rows(relations.base, form) -%}
 {%- if form.keyless.kind == 'row_deletes' and reconcile.existing_relation(relations.row_deletes) %}
 {%- set purged = reconcile.last_purged(reconcile.model_inputs(node)) %}

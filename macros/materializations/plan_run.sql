@@ -18,6 +18,13 @@
   {%- do reconcile.run_statements(reconcile.get_upgrade_statements(relations, settings))
         if range.kind != 'rebuild' or range.known_keyless_deletes -%}
   {%- set has_work = range.has_records or range.kind == 'rebuild' -%}
+  {#- A retry that takes a declaration writes it down itself, and no column of the table changes. -#}
+  {%- if range.kind != 'rebuild' and not flags.EMPTY and not (range.retry and range.retry.declares) -%}
+    {%- for message in reconcile.column_messages(relations, settings) -%}
+      {%- do log(reconcile.ledger_name(relations.live) ~ ': ' ~ message, info=true) -%}
+    {%- endfor -%}
+    {%- do reconcile.run_statements(reconcile.get_column_statements(relations, settings)) -%}
+  {%- endif -%}
   {#- With records, `parse_range` does this. -#}
   {%- do reconcile.run_statements(reconcile.get_begin_retry_statements(relations, settings, range.retry)) if not has_work -%}
   {{ return({

@@ -22,8 +22,7 @@
   {%- else -%}
     {%- set added = reconcile.added_columns(relations, settings) -%}
     {%- set retry = reconcile.retry_of_quarantine(relations, settings, added) -%}
-    {%- do reconcile._refuse_changed_declaration(relations, settings.built.base, settings.declaration, added)
-          if not retry or not retry.declares -%}
+    {%- do reconcile._refuse_changed_declaration(relations, settings, added) if not retry or not retry.declares -%}
     {%- do reconcile._refuse_missing_quarantine(relations, settings.built) -%}
     {%- set applied = reconcile.applied_batches(relations) -%}
     {%- set known_batches = [applied.base_batch, applied.ledger_batch] -%}
@@ -132,33 +131,45 @@
   {%- endfor -%}
 {%- endmacro %}
 
-{#- `of_base`: the declaration with which the base table was built, in JSON; `of_model`: that of the model now. `added`:
-    see `added_columns`; the base table gets them if all of them are marked. -#}
-{%- macro _refuse_changed_declaration(relations, of_base, of_model, added) -%}
+{#- The base table was built with one declaration, and the model now has another. `added`: see `added_columns`; the base
+    table gets them if all of them are marked. It goes on with other changes of its columns that lose nothing, see
+    `changed_columns`. -#}
+{%- macro _refuse_changed_declaration(relations, settings, added) -%}
   {%- set unmarked = added | rejectattr('added') | map(attribute='name') | list -%}
+  {%- set changes = settings.changes -%}
+  {%- set obstacles = reconcile.obstacles_to_changes(relations, settings) if changes.built else reconcile._other_changes(changes) -%}
+  {%- set goes_on = added and not unmarked or changes.built and not obstacles -%}
   {%- set labels = {
       'sources': 'source macros, objects or generations', 'staging': 'staging table', 'sequence': 'form of the order',
       'materialized': 'materialization'} -%}
   {%- set changed = [] -%}
-  {%- for aspect in reconcile._changed_aspects(of_base, of_model) if not (aspect == 'columns' and added and not unmarked) -%}
+  {%- for aspect in reconcile.changed_aspects(settings.built.base, settings.declaration) if not (aspect == 'columns' and goes_on) -%}
     {%- do changed.append(labels.get(aspect, aspect)) -%}
   {%- endfor -%}
   {%- if changed -%}
     {%- do reconcile.raise_complaints([
           reconcile.ledger_name(relations.base) ~ ' was built with other ' ~ changed | join(' and other ')
           ~ '; rebuild it with `' ~ reconcile._rebuild_command() ~ '`'
-          ~ (', or write `meta: {added: true}` for the new column ' ~ unmarked | join(', ') if unmarked and changed == ['columns'] else '')]) -%}
+          ~ (', or write `meta: {added: true}` for the new column ' ~ unmarked | join(', ') if unmarked and changed == ['columns'] else '')
+          ~ (reconcile._why_columns(changes, added, obstacles) if 'columns' in changed else '')]) -%}
   {%- endif -%}
 {%- endmacro %}
 
-{#- What of a declaration is another than that of the base table, by its names in `_declaration`. Both are JSON. -#}
-{%- macro _changed_aspects(of_base, of_model) -%}
-  {%- set built, declared, changed = fromjson(of_base), fromjson(of_model), [] -%}
-  {%- for aspect in ['columns', 'unique_key', 'sources', 'staging', 'sequence', 'partial_records', 'row_ids', 'range_deletes', 'materialized']
-        if declared.get(aspect) != built.get(aspect) -%}
-    {%- do changed.append(aspect) -%}
-  {%- endfor -%}
-  {{ return(changed) }}
+{%- macro _other_changes(changes) -%}
+  {%- set found = [] -%}
+  {%- for column in changes.more -%}{%- do found.append('column ' ~ column.name ~ ' has another ' ~ column.option) -%}{%- endfor -%}
+  {{ return(found + (changes.other or []) if changes.other else []) }}
+{%- endmacro %}
+
+{#- Why the base table cannot go on with the columns that are declared now; '' if the sentence has said so. -#}
+{%- macro _why_columns(changes, added, obstacles) -%}
+{%- if not changes -%}
+{{ '' if added else ' (or run it once with the columns that it was built with: from then on columns may go, be renamed and become wider)' }}
+{%- elif obstacles -%}
+{{ ' (' ~ obstacles | join('; ') ~ ')' }}
+{%- elif changes.added and not added -%}
+{{ ' (column ' ~ changes.added | join(', ') ~ ' is new, and other columns have changed too: make one change, run the model, and then make the other)' }}
+{%- endif -%}
 {%- endmacro %}
 
 {#- Without the quarantine, its records would be missing silently: they are not delivered again. `built`: what exists of

@@ -3,18 +3,20 @@
     docs/decisions/0053-retry-of-quarantine.md.
 
     To read a record otherwise changes its place in the order: the last section of `_change_sequence` is a hash of all
-    typed values. So there are two ways. If the declaration now only reads more (see `reads_only_more`), every record
-    that was applied has kept its values and its place. Then quarantined records are like records that come late, and
-    the run applies again all batches from `first` on, the first batch with a quarantined record. Otherwise `whole` is
-    true: the run reads all staged records once and replaces the base table.
+    typed values. So there are two ways. If the declaration is that of the base table, or only reads more (see
+    `reads_only_more`), every record that was applied keeps its values and its place. Then quarantined records are like
+    records that come late, and the run applies again all batches from `first` on, the first batch with a quarantined
+    record. Otherwise `whole` is true: the run reads all staged records once and replaces the base table.
 
     `first` is none if nothing is quarantined. `number`: which retry of the base table it is. `least`: the first batch
     of this retry and the earlier ones. `left`: how many quarantined records are of purged batches. `declares`: whether
     the declaration is another than that of the base table. A retry that another run began is ended by the next run,
-    whether it asks for one or not. `added`: see `added_columns`. -#}
+    whether it asks for one or not, and also if that run goes on with other columns, see `changed_columns`. `added`: see
+    `added_columns`. -#}
 {%- macro retry_of_quarantine(relations, settings, added) -%}
   {%- set is_asked = reconcile.is_retry_asked() -%}
-  {%- set changed = reconcile._changed_aspects(settings.built.base, settings.declaration) -%}
+  {%- set changed = reconcile.changed_aspects(settings.built.base, settings.declaration) -%}
+  {%- set goes_on = changed == ['columns'] and settings.changes.built -%}
   {%- set is_filled = added and changed == ['columns'] and not added | rejectattr('added') | list -%}
   {%- set cannot_be_read_anew = changed | select('in', ['staging', 'sequence', 'materialized']) | list -%}
   {%- if flags.EMPTY or settings.built.quarantine is none or is_filled or cannot_be_read_anew -%}
@@ -28,8 +30,8 @@
   {%- set begun = reconcile._begun_retry(of_base, of_quarantine) -%}
   {%- set number = [reconcile._number_of_retry(of_base), reconcile._number_of_retry(of_quarantine)] | max + 1 -%}
   {%- if not is_asked -%}
-    {{ return(dict(begun, whole=false, left=0, declares=false, least=reconcile._least_batch(begun.first, of_quarantine)) if begun and not changed else none) }}
-  {%- elif changed and not (changed == ['columns'] and reconcile.reads_only_more(settings.built.reading, settings.form.columns)) -%}
+    {{ return(dict(begun, whole=false, left=0, declares=false, least=reconcile._least_batch(begun.first, of_quarantine)) if begun and (not changed or goes_on) else none) }}
+  {%- elif changed and not goes_on -%}
     {{ return({'whole': true, 'first': 1, 'number': number, 'least': 1, 'left': 0, 'declares': true}) }}
   {%- endif -%}
   {%- set purged = reconcile.last_purged(settings.inputs) -%}
@@ -43,15 +45,6 @@
       'whole': false, 'first': first, 'left': left | int(0), 'declares': changed | length > 0,
       'number': number,
       'least': reconcile._least_batch(first, of_quarantine) if firsts else none}) }}
-{%- endmacro %}
-
-{#- Whether the command asks for a retry. -#}
-{%- macro is_retry_asked() -%}
-  {%- set asked = var('retry_quarantine', false) -%}
-  {%- if asked is not boolean -%}
-    {{ exceptions.raise_compiler_error("The variable retry_quarantine is '" ~ asked ~ "', which is neither true nor false; write --vars '{retry_quarantine: true}'.") }}
-  {%- endif -%}
-  {{ return(asked) }}
 {%- endmacro %}
 
 {#- A retry that has not ended, {first, number}; none if there is none. The base table and the quarantine both have the
@@ -75,13 +68,24 @@
   {{ return(((retried or '0') | string).split(' ')[0] | int) }}
 {%- endmacro %}
 
+{#- The number in the marks of a base table and of its quarantine once both are made anew, see `_begun_retry`; 0 without a
+    mark. A rebuild with another declaration counts as a retry of all batches, since its quarantine lacks the records
+    that only this declaration reads. The table that was there before, if the run dies or if somebody restores it, may
+    go on with the declaration, and is then brought up to date. `retry`: see `retry_of_quarantine`. -#}
+{%- macro number_of_rebuild(settings, retry) -%}
+  {%- set built = settings.built -%}
+  {%- set last = [reconcile._number_of_retry(built.retried), reconcile._number_of_retry(built.retried_quarantine)] | max -%}
+  {%- set changed = reconcile.changed_aspects(built.base, settings.declaration) if built.base else [] -%}
+  {{ return(retry.number if retry else last + 1 if changed else last) }}
+{%- endmacro %}
+
 {#- The statements before a retry writes rows. The mark of the quarantine comes first: if the base table is restored
     later, the mark tells what it lacks. The base table takes the declaration and its mark in one commit. From then on,
     whoever runs the model next ends the retry, and a run with the earlier declaration is refused. Where all records are
-    read, the base table gets both when it is replaced: see `_base_properties`. -#}
+    read, the tables get all of it when they are replaced: see `get_rebuild_statements`. -#}
 {%- macro get_begin_retry_statements(relations, settings, retry) -%}
   {%- if not retry or retry.whole -%}{{ return([]) }}{%- endif -%}
-  {%- set of_base = {'reconcile.declaration': settings.declaration, 'reconcile.reading': reconcile.reading_of_columns(settings.form.columns)} if retry.declares else {} -%}
+  {%- set of_base = reconcile.properties_of_declaration(settings) if retry.declares else {} -%}
   {%- set statements = [] -%}
   {%- if retry.first is not none -%}
     {%- do statements.append(reconcile._set_property(relations.quarantine, {'reconcile.retried': retry.number ~ ' ' ~ retry.least})) -%}

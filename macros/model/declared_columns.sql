@@ -1,8 +1,9 @@
-{#- The columns that a model declares: [{name, type, round, encoding, infinity_is_null, zero_date, added}], with the
-    type as `column_type` reads it. `columns` replaces the YAML in dbt's unit tests, which do not see the YAML. -#}
+{#- The columns that a model declares: [{name, type, round, encoding, infinity_is_null, zero_date, was, added}], with the
+    type as `column_type` reads it. `columns` replaces the YAML in dbt's unit tests, which do not see the YAML. Without
+    it, the columns are those that the model's source macro reads: see `columns_to_read`. -#}
 {%- macro declared_columns(columns=none) -%}
   {%- if columns is none -%}
-    {%- set columns = model.columns.values() | list -%}
+    {{ return(reconcile.columns_to_read(reconcile.declared_columns(model.columns.values() | list), reconcile.known_columns())) }}
   {%- endif -%}
   {%- set complaints = [] -%}
   {%- set declared = [] -%}
@@ -23,13 +24,35 @@
     {%- if type -%}{%- do complaints.extend(reconcile._complaints_of_reading(column.name, type, meta)) -%}{%- endif -%}
     {%- do names.append(column.name | lower) -%}
     {%- do declared.append({'name': column.name, 'type': type, 'round': meta.get('round', false), 'encoding': meta.get('encoding'), 'infinity_is_null': meta.get('infinity_is_null', false),
-          'zero_date': meta.get('zero_date') == 'null', 'added': meta.get('added', false)}) -%}
+          'zero_date': meta.get('zero_date') == 'null', 'was': reconcile._former_names(meta), 'added': meta.get('added', false)}) -%}
   {%- endfor -%}
+  {%- do complaints.extend(reconcile._complaints_of_former_names(declared)) -%}
   {%- if not columns -%}
     {%- do complaints.append("no columns are declared; add `columns: [{name: id, data_type: bigint}, ...]` to the model's YAML") -%}
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {{ return(declared) }}
+{%- endmacro %}
+
+{#- The names that a column had at its source before, the newest first. -#}
+{%- macro _former_names(meta) -%}
+  {%- set was = meta.get('was') or [] -%}
+  {{ return([was] if was is string else was | list if was is sequence and was is not mapping else []) }}
+{%- endmacro %}
+
+{#- What is wrong with the former names of columns: each name of a field is of one column. -#}
+{%- macro _complaints_of_former_names(columns) -%}
+  {%- set complaints = [] -%}
+  {%- set taken = columns | map(attribute='name') | map('lower') | list -%}
+  {%- for column in columns -%}
+    {%- for name in column.was -%}
+      {%- if name | lower in taken -%}
+        {%- do complaints.append("column " ~ column.name ~ ": was names " ~ name ~ ", which is the name of a column of this model, or a former name that stands twice; remove it") -%}
+      {%- endif -%}
+      {%- do taken.append(name | lower) -%}
+    {%- endfor -%}
+  {%- endfor -%}
+  {{ return(complaints) }}
 {%- endmacro %}
 
 {#- What is wrong with how a column declares the reading of its texts. -#}
@@ -47,13 +70,16 @@
   {%- if 'added' in meta and meta.added is not boolean -%}
     {%- do complaints.append("column " ~ name ~ ": added is '" ~ meta.added ~ "'; write true or false") -%}
   {%- endif -%}
+  {%- if 'was' in meta and (not meta.was or meta.was is mapping or meta.was is not iterable or reconcile._former_names(meta) | reject('string') | list) -%}
+    {%- do complaints.append("column " ~ name ~ ": was is '" ~ meta.was ~ "'; write the name that the column had at its source, or a list of names, the newest first") -%}
+  {%- endif -%}
   {%- if 'infinity_is_null' in meta and (meta.infinity_is_null is not boolean or type.name not in ['timestamp', 'timestamp_ntz']) -%}
     {%- do complaints.append("column " ~ name ~ ": infinity_is_null must be true or false, and applies only to timestamp and timestamp_ntz; a string column keeps infinity as text") -%}
   {%- endif -%}
   {%- if 'zero_date' in meta and (meta.zero_date != 'null' or type.name not in ['date', 'timestamp', 'timestamp_ntz']) -%}
     {%- do complaints.append("column " ~ name ~ ": zero_date must be 'null', in quotation marks, and applies only to date, timestamp and timestamp_ntz; a string column keeps a zero date as text") -%}
   {%- endif -%}
-  {%- set options = ['round', 'encoding', 'infinity_is_null', 'zero_date', 'added'] -%}
+  {%- set options = ['round', 'encoding', 'infinity_is_null', 'zero_date', 'was', 'added'] -%}
   {%- for option in meta if option not in options -%}
     {%- set nearest = reconcile.nearest_name(option, options) -%}
     {%- do complaints.append("column " ~ name ~ ": its meta has " ~ option ~ ", which is not an option of this package; write " ~ nearest ~ ", or rename the entry if it is your own") if nearest -%}

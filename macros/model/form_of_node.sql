@@ -1,7 +1,7 @@
 {#- The form of a model: what follows from its declarations alone, and says what its records and its stored rows look
     like. {materialized, columns, shown, unique_key, file_format, partial_records, row_ids, keyless}. `columns`: those in
     which a row is kept; `shown`: those that the live view shows. `keyless`: see `keyless_deletes_of`. In a run, the
-    settings have it as `form`: see `model_settings`. -#}
+    settings have it as `form`, and there it also says what is otherwise of the base table, see `stored_form`. -#}
 {%- macro form_of_node(node) -%}
   {%- set shown = reconcile.declared_columns(node.columns.values() | list) -%}
   {%- set keys = reconcile.keys_of(node) -%}

@@ -1,8 +1,11 @@
 {#- The declarations of the model, validated: {form, as_of, inputs, fresh, base_snapshot, buckets, declaration}. `form`:
-    see `form_of_node`. Also `built`: what the model's relations were built from, by their names in `model_relations`,
-    none if there is no such relation yet; it also has other properties of the base table, `tables`, `snapshot`,
-    `reading` and `retried`, and of the quarantine, `retried_quarantine`. And `snapshot`, the newest snapshot beside the log, see `snapshot_of_log`. The
-    run adds `fields`, the columns of the model's SELECT, and `tables`, see `refuse_ambiguous_objects`. -#}
+    see `form_of_node`; here also `read`, the columns that the source macro reads, see `columns_to_read`. `changes`:
+    what of the columns has changed since the base table was built, see `changed_columns`; empty if the table does not
+    say. Also `built`: what the model's relations were built from, by their names in `model_relations`, none if there is
+    no such relation yet; it also has other properties of the base table, `columns` (see `built_columns`), `tables`,
+    `snapshot` and `retried`, and of the quarantine, `retried_quarantine`. And `snapshot`, the newest snapshot beside
+    the log, see `snapshot_of_log`. The run adds `fields`, the columns of the model's SELECT, and `tables`, see
+    `refuse_ambiguous_objects`. -#}
 {%- macro model_settings() -%}
   {%- set form = reconcile.form_of_node(model) -%}
   {%- set materialized, columns, keys, file_format = form.materialized, form.columns, form.unique_key, form.file_format -%}
@@ -36,6 +39,10 @@
   {%- for column in columns if column.zero_date and not inputs.objects.values() | selectattr('coordinates', 'equalto', ['log_file', 'log_position']) | list -%}
     {%- do complaints.append("column " ~ column.name ~ ": zero_date applies only to models of datastream_mysql, since no other source has zero dates; remove it from its meta") -%}
   {%- endfor -%}
+  {%- set carried = inputs.objects.values() | map(attribute='carries') | map('default', 'events') | list -%}
+  {%- for column in columns if column.was and (not carried or 'mods' in carried or 'entries' in carried) -%}
+    {%- do complaints.append("column " ~ column.name ~ ": was applies only to models of Datastream's records and of snapshots, whose source macros find a field by its name; " ~ ("an update of Spanner that has only the former name would set no column" if 'mods' in carried else "give the column its name in the SELECT") ~ "; remove was from its meta") -%}
+  {%- endfor -%}
   {%- do complaints.extend(reconcile._complaints_of_row_ids(form, inputs)) -%}
   {%- do complaints.extend(reconcile._complaints_of_range_deletes(form)) -%}
   {%- set meta = model.config.get('meta') or {} -%}
@@ -68,10 +75,15 @@
   {%- set snapshot = reconcile.snapshot_of_log(inputs.relations[0], inputs.objects) if inputs.objects and inputs.relations | length == 1 else none -%}
   {%- do complaints.extend(reconcile.complaints_of_snapshot(snapshot, form, inputs, as_of)) if snapshot -%}
   {%- do reconcile.raise_complaints(complaints) -%}
+  {%- set known = built.columns if not as_of and not should_full_refresh() else none -%}
+  {%- set changes = reconcile.changed_columns(form.shown, known) if known else {} -%}
+  {%- do changes.update({'built': none}) if known and reconcile.is_read_anew(changes, form, inputs, built.base) -%}
+  {%- do form.update({'read': reconcile.columns_to_read(form.shown, known if changes.built else none)}) -%}
+  {%- do form.update(reconcile.stored_form(changes.built)) if changes.built -%}
   {{ return({
-      'form': form, 'as_of': as_of, 'inputs': inputs, 'built': built, 'fresh': meta.get('fresh', false) and not as_of,
+      'form': form, 'as_of': as_of, 'inputs': inputs, 'built': built, 'changes': changes, 'fresh': meta.get('fresh', false) and not as_of,
       'base_snapshot': meta.get('base_snapshot'), 'buckets': meta.get('buckets'), 'snapshot': snapshot,
-      'declaration': tojson(reconcile._declaration(form, inputs), sort_keys=true),
+      'declaration': tojson(reconcile.declaration_of(form, inputs), sort_keys=true),
   }) }}
 {%- endmacro %}
 
@@ -148,7 +160,7 @@
 
 {#- A digest of each thing from which the rows of the base table follow. They are digests because Spark shows `*****`
     for table properties that contain words such as url or token. -#}
-{%- macro _declaration(form, inputs) -%}
+{%- macro declaration_of(form, inputs) -%}
   {%- set aspects = {
       'unique_key': form.unique_key | sort, 'sources': inputs.objects,
       'staging': reconcile.ledger_name(inputs.relations[0]) if inputs.objects else none, 'sequence': reconcile.sequence_version(inputs)} -%}
@@ -175,6 +187,15 @@
   {{ return(digests) }}
 {%- endmacro %}
 
+{#- The aspects in which two declarations differ, as texts: a list of names. -#}
+{%- macro changed_aspects(one, other) -%}
+  {%- set one, other, changed = fromjson(one), fromjson(other), [] -%}
+  {%- for aspect in ['columns', 'unique_key', 'sources', 'staging', 'sequence', 'partial_records', 'row_ids', 'range_deletes', 'materialized'] if one.get(aspect) != other.get(aspect) -%}
+    {%- do changed.append(aspect) -%}
+  {%- endfor -%}
+  {{ return(changed) }}
+{%- endmacro %}
+
 {#- The version of the form of `_change_sequence`. A base table of another version cannot be compared with new records.
     In version 1, the time of the commit came before an LSN in the order; in version 2, the LSN alone orders. -#}
 {%- macro sequence_version(inputs) -%}
@@ -193,11 +214,12 @@
                              ('changes', 'reconcile.definition'), ('quarantine', 'reconcile.definition' if is_view else 'reconcile.quarantine')]
                              + ([(keyless.kind, 'reconcile.' ~ keyless.kind)] if keyless else []) -%}
     {%- set existing = reconcile.existing_relation(relations[name]) -%}
-    {%- set properties = reconcile.table_properties(relations[name]) if existing else {} -%}
+    {%- set properties = {} if not existing else reconcile.properties_of_base(relations.base, is_rendered=true) if name == 'base'
+          else reconcile.table_properties(relations[name]) -%}
     {%- do built.update({name: properties.get(property)}) -%}
     {%- if name == 'base' -%}{%- do built.update({
-          'tables': properties.get('reconcile.tables'), 'snapshot': properties.get('reconcile.snapshot_applied'),
-          'reading': properties.get('reconcile.reading'), 'retried': properties.get('reconcile.retried')}) -%}{%- endif -%}
+          'columns': reconcile.built_columns(properties, reconcile.keys_of(model)), 'tables': properties.get('reconcile.tables'),
+          'snapshot': properties.get('reconcile.snapshot_applied'), 'retried': properties.get('reconcile.retried')}) -%}{%- endif -%}
     {%- if name == 'quarantine' -%}{%- do built.update({'retried_quarantine': properties.get('reconcile.retried')}) -%}{%- endif -%}
     {%- set built_as_of = properties.get('reconcile.as_of') -%}
     {%- if existing and reconcile.as_of() and not built_as_of -%}
@@ -226,10 +248,10 @@
 {%- macro _built_of_idle(relations, keyless) -%}
   {%- set live, changes = reconcile.cached_definition(reconcile.existing_relation(relations.live)), reconcile.cached_definition(reconcile.existing_relation(relations.changes)) -%}
   {%- if live and changes -%}
-    {%- set base = reconcile.table_properties(relations.base) -%}
+    {%- set base = reconcile.properties_of_base(relations.base, is_rendered=true) -%}
     {%- if base['reconcile.declaration'] and not base['reconcile.as_of'] -%}
-      {%- set built = {'live': live, 'base': base['reconcile.declaration'], 'changes': changes, 'quarantine': 'true', 'tables': base['reconcile.tables'], 'snapshot': base.get('reconcile.snapshot_applied'),
-            'reading': base.get('reconcile.reading'), 'retried': base.get('reconcile.retried')} -%}
+      {%- set built = {'live': live, 'base': base['reconcile.declaration'], 'columns': reconcile.built_columns(base, reconcile.keys_of(model)), 'changes': changes, 'quarantine': 'true', 'tables': base['reconcile.tables'],
+            'snapshot': base.get('reconcile.snapshot_applied'), 'retried': base.get('reconcile.retried')} -%}
       {%- if keyless -%}{%- do built.update({keyless.kind: 'true' if reconcile.existing_relation(relations[keyless.kind]) else none}) -%}{%- endif -%}
       {{ return(built) }}
     {%- endif -%}

@@ -9,9 +9,23 @@
 {%- macro stored_columns(form) -%}
   {%- set stored = [] -%}
   {%- for column in reconcile.base_columns(form) -%}
-    {%- do stored.append(reconcile.stored_column(column, form.file_format)) -%}
+    {%- do stored.append(reconcile.column_of_table(column, form)) -%}
   {%- endfor -%}
   {{ return(stored) }}
+{%- endmacro %}
+
+{#- One of them. A column that was renamed at its source keeps its former name in the table. -#}
+{%- macro column_of_table(column, form) -%}
+  {{ return(reconcile.stored_column((form.stored or {}).get(column, column), form.file_format)) }}
+{%- endmacro %}
+
+{#- The columns of the table that the model no longer declares, by the names under which the table holds them. -#}
+{%- macro columns_left(form) -%}
+  {%- set left = [] -%}
+  {%- for column in form.left or [] -%}
+    {%- do left.append(reconcile.stored_column(column, form.file_format)) -%}
+  {%- endfor -%}
+  {{ return(left) }}
 {%- endmacro %}
 
 {#- A SELECT of the columns of a base table by the names under which the table holds them: the query from which the
@@ -40,7 +54,7 @@ from (
         if reconcile.stored_type(column.type.ddl, form.file_format) != column.type.ddl -%}
     {%- do narrow.update({reconcile.identifier(column.name): column.type.ddl}) -%}
   {%- endfor -%}
-  {{ return(reconcile._restored(relation, reconcile.base_columns(form), narrow, form.file_format, version)) }}
+  {{ return(reconcile._restored(relation, reconcile.base_columns(form), narrow, form.file_format, version, form.stored or {})) }}
 {%- endmacro %}
 
 {#- The same for the table of keyless deletes. -#}
@@ -49,11 +63,11 @@ from (
   {{ return(reconcile._restored(relations[keyless.kind], columns, {}, file_format)) }}
 {%- endmacro %}
 
-{%- macro _restored(relation, columns, narrow, file_format, version=none) -%}
+{%- macro _restored(relation, columns, narrow, file_format, version=none, stored_names={}) -%}
   {%- set table = reconcile.at_version(relation, version) -%}
   {%- set selected, differ = [], [] -%}
   {%- for column in columns -%}
-    {%- set stored = reconcile.stored_column(column, file_format) -%}
+    {%- set stored = reconcile.stored_column(stored_names.get(column, column), file_format) -%}
     {%- set value = 'cast(' ~ stored ~ ' as ' ~ narrow[column] ~ ')' if column in narrow else stored -%}
     {%- do selected.append(value ~ (' as ' ~ column if value != column else '')) -%}
     {%- do differ.append(column) if value != column -%}

@@ -20,7 +20,7 @@
       'verdicts_cache': reconcile.comparison_cache('verdicts', relation)} -%}
   {%- if position -%}
     {%- set node = reconcile.node_of(relation) -%}
-    {%- set form = reconcile.form_of_node(node) -%}
+    {%- set form = reconcile.form_of_table(node, found.relations.base) -%}
     {%- do found.update({'form': form, 'inputs': reconcile.model_inputs(node)}) -%}
     {%- do reconcile._raise_complaints_of_parity(reconcile._complaints_of_position(found)) -%}
   {%- endif -%}

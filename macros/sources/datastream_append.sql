@@ -85,7 +85,7 @@ from (
 ) as checked
 {%- endset -%}
 select
-    {%- for column in columns %}
+    {%- for column in columns if not column.removed %}
     {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
     {%- endfor %}
     change_type as _change_type,

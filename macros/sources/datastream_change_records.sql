@@ -99,7 +99,7 @@ from (
 {%- endset -%}
 {%- set changes -%}
 select
-    {%- for column in columns %}
+    {%- for column in columns if not column.removed %}
     {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
     {%- endfor %}
     change_type as _change_type,
@@ -134,7 +134,7 @@ from (
 {{ changes }}
 {%- else -%}
 {{ reconcile.records_beside_snapshot(
-      changes, snapshot, relation, columns,
+      changes, snapshot, relation, columns | rejectattr('removed') | list,
       ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_transaction', '_change_batch', '_change_columns', '_change_error']
       + (['_change_table'] if not table else []) + ['_change_fields', '_change_key', '_change_schema', '_change_macro']
       + (['_change_zero_dates'] if columns | selectattr('zero_date') | list else []) + ['_change_record', '_change_origin']) }}

@@ -21,3 +21,20 @@ where {{ reconcile.literal(invocation_id ~ ' ' ~ name) }} is not null
 create or replace temporary view {{ name }} as
 {{ query }}
 {%- endmacro %}
+
+{#- Statements before the types of a table's columns change: afterwards nothing that is cached reads the table. Spark
+    reads what is cached anew whenever the table is written, by the plan that it was cached with. On Delta that plan
+    fails once a type is another (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS), and so does each statement that writes, also for
+    what a test or a run that was killed has left in another session of the server. -#}
+{%- macro get_uncache_dependents_statements(relation) -%}
+{{ return(adapter.dispatch('get_uncache_dependents_statements', 'reconcile')(relation)) }}
+{%- endmacro %}
+
+{%- macro default__get_uncache_dependents_statements(relation) -%}
+{{ return(['uncache table ' ~ reconcile.qualified(relation)]) }}
+{%- endmacro %}
+
+{#- Nothing is cached there: see `databricks__cached`. -#}
+{%- macro databricks__get_uncache_dependents_statements(relation) -%}
+{{ return([]) }}
+{%- endmacro %}

@@ -11,7 +11,7 @@
 -- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
 select
     *,
-    {{ reconcile._array_of_texts(columns | map(attribute='name')) }} as names,
+    {{ reconcile._names_to_find(columns) }} as names,
     if({{ reconcile._fields_match_columns(columns) }}, null, map_keys(payload)) as field_names,
     transform(field_names, name -> lower(name)) as lower_names
 from (
@@ -65,7 +65,7 @@ select
     *,
     array(
         {%- for column in columns %}
-        texts[{{ loop.index0 }}] is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null{{ " and readable[" ~ loop.index0 ~ "] not in ('infinity', '-infinity')" if column.infinity_is_null }}{{ ' and not ' ~ reconcile.is_zero_date('texts[' ~ loop.index0 ~ ']') if column.zero_date }}{{ ',' if not loop.last }}
+        {% if column.removed %}false{% else %}texts[{{ loop.index0 }}] is not null and {{ reconcile.identifier('value ' ~ column.name) }} is null{{ " and readable[" ~ loop.index0 ~ "] not in ('infinity', '-infinity')" if column.infinity_is_null }}{{ ' and not ' ~ reconcile.is_zero_date('texts[' ~ loop.index0 ~ ']') if column.zero_date }}{% endif %}{{ ',' if not loop.last }}
         {%- endfor %}
     ) as lost
 from (
@@ -78,12 +78,31 @@ from (
 {{ reconcile.typed_value(texts ~ '[' ~ number ~ ']', column.type, column.round, none if readable and column.type.name == 'string' else field, kind) }}
 {%- endmacro %}
 
+{#- The name under which a record has each column: its own if a field has it, in any case, or else a former one. -#}
+{%- macro _names_to_find(columns) -%}
+{%- if columns | selectattr('was', 'defined') | selectattr('was') | list -%}
+array({% for column in columns %}
+        {%- if column.was -%}
+        coalesce(get(filter({{ reconcile._array_of_texts([column.name] + column.was) }}, name -> array_contains(transform(map_keys(payload), field -> lower(field)), lower(name))), 0), {{ reconcile.literal(column.name) }})
+        {%- else -%}
+        {{ reconcile.literal(column.name) }}
+        {%- endif -%}
+        {{ ', ' if not loop.last }}
+        {%- endfor %})
+{%- else -%}
+{{ reconcile._array_of_texts(columns | map(attribute='name')) }}
+{%- endif -%}
+{%- endmacro %}
+
 {#- The complaints of `checked` about a record: values that their columns cannot hold exactly, with what usually helps,
     and names that several fields have. -#}
 {%- macro payload_complaints(columns, readable=none, zero_dates=false) -%}
 if(
     array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
     concat_ws('; ', transform(names, (name, i) -> case
+        {%- for column in columns %}{% if column.removed %}
+        when i = {{ loop.index0 }} then null
+        {%- endif %}{% endfor %}
         when lost[i] then concat_ws(
             '; ',
             concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', {{ reconcile._array_of_texts(columns | map(attribute='type.label')) }}[i]),

@@ -50,22 +50,29 @@ FITS = {
     "label": "abc", "code": "a", "price": "1.01", "whole": "12", "seen": "2026-11-21T11:33:12.123456Z",
     "day": "2024-02-29", "until": "2026-11-21T11:33:12Z", "small": "7", "fine": "1.23",
 }  # fmt: skip
-STRICT, MORE, ALL = STAGES = ("strict", "reads more", "reads all")
+STRICT, WIDE, MORE, ALL = STAGES = ("strict", "wider", "reads more", "reads all")
+WIDER = ("label", "code", "small", "fine")  # what a base table goes on with in any run
 
 
 def columns(stage: str) -> dict[str, Any]:
     """Return what the YAML says at a stage."""
-    corrected = {STRICT: (), MORE: tuple(n for n, kind in KINDS.items() if kind.reads_more), ALL: tuple(KINDS)}[stage]
+    corrected = {
+        STRICT: (),
+        WIDE: WIDER,
+        MORE: tuple(n for n, kind in KINDS.items() if kind.reads_more),
+        ALL: tuple(KINDS),
+    }[stage]
     return {**COLUMNS, **{name: kind.after if name in corrected else kind.before for name, kind in KINDS.items()}}
 
 
-def misfits(records: list[Record], share: float) -> dict[str, str]:
+def misfits(source: str, records: list[Record], share: float) -> dict[str, str]:
     """Return which records get a value that does not fit, by uuid; copies of a record get the same."""
     found = {}
+    kinds = [name for name in KINDS if (source, name) != ("mysql", "data")]  # MySQL's bytes are known to be hex
     for record in records:
         chance = random.Random(repr(record.identity))
         if not record.bad and chance.random() < share:
-            found[record.uuid] = chance.choice(list(KINDS))
+            found[record.uuid] = chance.choice(kinds)
     return found
 
 
@@ -97,10 +104,10 @@ class Stream(StagedHistories):
         if from_batch > 1:
             records = {source: [_later(each, from_batch) for each in told] for source, told in records.items()}
         self.kinds: dict[str, str] = {}
-        for told in records.values():
+        for source, told in records.items():
             early = {each.identity for each in told if each.batches[0] < from_batch}
             uuids = {each.uuid for each in told if each.identity not in early and '"note"' in each.text}
-            self.kinds |= {uuid: kind for uuid, kind in misfits(told, share=0.45).items() if uuid in uuids}
+            self.kinds |= {uuid: kind for uuid, kind in misfits(source, told, share=0.45).items() if uuid in uuids}
         records = {source: [_told(record, self.kinds) for record in told] for source, told in records.items()}
         super().__init__(memory, schema, records, delivery=0, again=True)
         self._first = self.records
@@ -108,7 +115,8 @@ class Stream(StagedHistories):
     def read_as(self, stage: str) -> None:
         """Let the records be bad that the declaration of this stage cannot read."""
         unread = {
-            STRICT: set(KINDS), MORE: {name for name, kind in KINDS.items() if not kind.reads_more}, ALL: set(),
+            STRICT: set(KINDS), WIDE: set(KINDS) - set(WIDER),
+            MORE: {name for name, kind in KINDS.items() if not kind.reads_more}, ALL: set(),
         }[stage]  # fmt: skip
         self.records = {
             source: [(batch, replace(r, bad=r.bad or self.kinds.get(r.uuid) in unread)) for batch, r in told]
@@ -219,7 +227,8 @@ def test_what_fits_now_is_applied_as_a_rebuild_applies_it(
         lakehouse = models("retry", stream)
         stream.read_as(STRICT)
         quarantined = [r for source in histories for _, r in stream.upto(source, 4) if r.bad]
-        assert len(quarantined) >= 1000 and {stream.kinds.get(r.uuid) for r in quarantined} == {*KINDS, None}
+        kinds = {*KINDS, None} - ({"data"} if [*histories] == ["mysql"] else set())
+        assert len(quarantined) >= 1000 and {stream.kinds.get(r.uuid) for r in quarantined} == kinds
         correct(lakehouse, 4, 4)
         for source in histories:
             lines = [(line.kind, line.first_batch, line.last_batch) for line in lakehouse.accounts[source]]
@@ -245,6 +254,41 @@ def test_what_fits_now_is_applied_as_a_rebuild_applies_it(
         rebuilt.declare(ALL)
         rebuilt.run(4, full_refresh=True)
         same(lakehouse, before, kept(rebuilt), whole=True)
+
+
+def untied(lakehouse: Lakehouse, source: str) -> dict[Any, Any]:
+    """Return the rows without ties, and without the hash that settles them, which has the types of before."""
+    rows, tied = lakehouse.base(source), lakehouse.ties(source)
+    shown = {key: row for key, row in rows.items() if key not in tied}
+    assert len(shown) > 20
+    return {key: {**row, "_change_sequence": row["_change_sequence"].rpartition("/")[0]} for key, row in shown.items()}
+
+
+@pytest.mark.parametrize("now", [True, False], ids=["now", "later"])
+def test_a_wider_type_reads_all_records_now_or_is_a_replay_later(spark: SparkSession, now: bool) -> None:
+    """The rows are those of a rebuild, whether the retry takes the wider types or an earlier run has."""
+    with Memory(spark) as memory:
+        stream = Stream(memory, f"wider_{now}_records", {"mysql": 40})
+        lakehouse = Corrected(f"wider_{now}", stream)
+        lakehouse.declare(STRICT)
+        lakehouse.run(3)
+        lakehouse.check_quarantine()
+        lakehouse.declare(WIDE)
+        if not now:
+            lakehouse.run(3)
+        lakehouse.retry(4)
+        lakehouse.check_state()
+        lakehouse.check_quarantine()
+        lakehouse.check_balance()
+        assert lakehouse.accounts["mysql"][-1].kind == ("rebuild" if now else "replay")
+        before, without_ties = lakehouse.base("mysql"), untied(lakehouse, "mysql")
+        lakehouse.retry(4)  # once more: nothing changes
+        assert lakehouse.accounts["mysql"][-1].kind == "replay"
+        check_same(before, lakehouse.base("mysql"), "mysql")
+        lakehouse.run(4, full_refresh=True)
+        check_same(without_ties, untied(lakehouse, "mysql"), "mysql")
+        if now:
+            check_same(before, lakehouse.base("mysql"), "mysql")
 
 
 class KilledError(Exception):
@@ -325,8 +369,8 @@ BUGS = [
     Bug("the last batch alone is read again", RETRY,
         {"'select min(if(_change_batch > '": "'select max(if(_change_batch > '"},
         "keys|folded|quarantined"),
-    Bug("whatever is declared is said to read only more", "macros/model/reading_of_columns.sql",
-        {"{%- if was.columns != now.columns -%}": "{%- if false -%}"},
+    Bug("a base table is said to go on with whatever is declared", RETRY,
+        {"{%- elif changed and not goes_on -%}": "{%- elif false -%}"},
         "rows differ|are not as folded|counts"),
 ]  # fmt: skip
 

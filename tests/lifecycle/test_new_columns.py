@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -98,4 +99,64 @@ def test_the_next_run_fills_columns_that_are_marked_as_added(spark: SparkSession
     assert before == [sorted(map(str, warehouse.table(table).collect())) for table in tables]
     for name in MODELS:
         assert rows(name) == filled, name
+        assert warehouse.query(project.test("ledger_balances", name)) == []
+
+
+CHANGED = {
+    "id": "bigint", "title": {"data_type": "string", "config": {"meta": {"was": "note"}}}, "n": "bigint",
+    "d": "decimal(14,4)", "text": "varchar(9)",
+}  # fmt: skip
+NUMBERS = {"id": "bigint", "note": "string", "n": "int", "d": "decimal(9,2)", "text": "varchar(3)", "gone": "int"}
+
+
+def test_a_base_table_goes_on_when_columns_go_become_wider_and_are_renamed(spark: SparkSession) -> None:
+    """A row from before, one that comes with the new declaration, a late one of the former columns, and an update."""
+    schema = "changed_columns"
+    warehouse = SparkWarehouse(spark)
+    project = PlainProject(warehouse, schema, file_format=file_format())
+    project.source(schema, "changes")
+
+    def deliver(batch: int, *rows: tuple[int, dict[str, Any]]) -> None:
+        staged = [event("mysql", row, metadata={"log_position": position}) for position, row in rows]
+        warehouse.stage(f"{schema}.changes", [Staged(record, "things", batch) for record in staged])
+
+    def run(columns: Mapping[str, Any], full_refresh: bool = False) -> set[str]:
+        for name in MODELS:
+            meta = ", meta={'fresh': true}" if name == "current_state" else ""
+            sql = f"{{{{ config(materialized='{name}', unique_key='id'{meta}) }}}}\n"
+            sql += "{{ reconcile.datastream_mysql(source('lake', 'changes'), object='things') }}"
+            project.model(name, sql, columns)
+        return set(project.run(*MODELS, full_refresh=full_refresh).values())
+
+    def shown(name: str, columns: Mapping[str, Any]) -> list[Any]:
+        return sorted(tuple(row) for row in warehouse.table(f"{schema}.{name}").select(*columns).collect())
+
+    def old(id: int, n: int, gone: int) -> dict[str, Any]:
+        return {"id": id, "note": f"x{id}", "n": n, "d": "1.10", "text": "abc", "gone": gone}
+
+    wide = {"title": "y", "n": 5_000_000_000, "d": "1.1234", "text": "abcdefghi", "gone": "no number"}
+    deliver(1, (1, old(1, 1, 1)), (2, old(2, 2, 1)), (3, old(2, 2, 2)))
+    run(NUMBERS)
+    assert len(shown("history", NUMBERS)) == 3
+    for name in MODELS:  # as `dbt build` does; what this caches reads the columns of before
+        assert warehouse.query(project.test("ledger_balances", name)) == []
+    deliver(2, (9, {"id": 3, **wide}), (4, old(4, 4, 1)), (1, old(1, 1, 1)))
+    (said,) = run(CHANGED)
+    assert said.startswith("APPLY batches 2-2: 2 of 3 applied; columns that are not declared: gone")
+    deliver(3, (10, {"id": 1, **wide}))
+    expected = [
+        (id, f"x{id}", id, Decimal("1.1000"), "abc") for id in (1, 2, 4)
+    ] + [(id, "y", 5_000_000_000, Decimal("1.1234"), "abcdefghi") for id in (1, 3)]  # fmt: skip
+    now = sorted(row for row in expected if row[:2] != (1, "x1"))
+    assert shown("current_state", CHANGED) == now  # it is fresh
+    (said,) = run(CHANGED)
+    assert said.startswith("APPLY batches 3-3: 1 of 1 applied")
+    before = {name: shown(name, CHANGED) for name in MODELS}
+    assert before == {"current_state": now, "history": sorted(expected)}
+    assert project.run(*MODELS) == dict.fromkeys(MODELS, "nothing new")
+    assert "gone" in warehouse.table(f"{schema}.current_state__base").columns or file_format() == "iceberg"
+    run(CHANGED, full_refresh=True)
+    assert before == {name: shown(name, CHANGED) for name in MODELS}
+    for name in MODELS:
+        assert {"title", "note", "gone"} & set(warehouse.table(f"{schema}.{name}__base").columns) == {"title"}
         assert warehouse.query(project.test("ledger_balances", name)) == []

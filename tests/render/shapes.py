@@ -16,6 +16,16 @@ ORDERS = {
     "id": "bigint", "status": "string", "total": "decimal(38,10)", "placed_at": "timestamp", "ratio": "double",
 }  # fmt: skip
 LINES = {"order_id": "bigint", "line": "int", "product": "varchar(20)", "quantity": "smallint"}
+# With which columns a model was built, and what it declares now.
+FORMER_LINES = {
+    "order_id": "bigint", "line": "int", "article": "varchar(10)", "quantity": "smallint", "price": "decimal(10,2)",
+    "colour": "string",
+}  # fmt: skip
+CHANGED_LINES = {
+    "order_id": "bigint", "line": "int",
+    "product": {"data_type": "varchar(20)", "config": {"meta": {"was": "article"}}},
+    "quantity": "int", "price": "decimal(12,4)",
+}  # fmt: skip
 CELLS = {"row_key": "binary", "family": "string", "qualifier": "binary", "cell_time": "timestamp", "value": "binary"}
 CELL_KEY = ["row_key", "family", "qualifier", "cell_time"]
 EVERY_TYPE = {
@@ -147,6 +157,13 @@ SHAPES = {
     "mysql_retry": Shape(
         MYSQL, {"id": "bigint", "name": "varchar(9)", "size": "decimal(12,2)"},
         phases=("retry",),
+    ),
+    "mysql_changed_columns": Shape(MYSQL, CHANGED_LINES, ["order_id", "line"], phases=("changed columns",)),
+    "mysql_history_changed_columns": Shape(
+        MYSQL, CHANGED_LINES, ["order_id", "line"], "history", phases=("changed columns",)
+    ),
+    "iceberg_changed_columns": Shape(
+        MYSQL, CHANGED_LINES, ["order_id", "line"], file_format="iceberg", phases=("changed columns",)
     ),
     "mysql_history": Shape(MYSQL, LINES, ["order_id", "line"], "history", {"fold_unchanged": False}),
     "mysql_documented": Shape(
@@ -295,6 +312,7 @@ class Life:
             "first run": lambda: None, "nothing new": self._nothing_new, "increment": self._increment,
             "replay": self._replay, "after a purge": self._purge, "rebuild": self._rebuild,
             "added column": self._added_column, "retry": self._retry,
+            "changed columns": self._changed_columns,
         }  # fmt: skip
         prepare[phase]()
         self.project.begin("run", ["orders"], full_refresh=phase == "rebuild")
@@ -350,6 +368,11 @@ class Life:
         self._increment()
         self.warehouse.answers["as first_batch, count_if"] = {"first_batch": 2, "purged_records": 0}
         self.project.variables["retry_quarantine"] = True
+
+    def _changed_columns(self) -> None:
+        """Columns are gone, wider and renamed, and new batches have come."""
+        self.was_built_with(FORMER_LINES)
+        self._increment()
 
     def was_built_with(self, columns: Mapping[str, Any], **said: Any) -> None:
         """Let the relations of the model be there, as a first run made them when it declared these columns.

@@ -225,6 +225,9 @@ def made(life: Life) -> dict[str, dict[str, str]]:
 GETS = "column size is new, and demo.orders__base gets it from all records in staging"
 REBUILD = "`dbt run --full-refresh --select orders`"
 BUILT = f"demo.orders__base was built with other columns; rebuild it with {REBUILD}"
+AT_ONCE = (
+    " (column {} is new, and other columns have changed too: make one change, run the model, and then make the other)"
+)
 PURGED = (
     f"{GETS}, but the records of shop.orders up to batch 2 were purged from {STAGING}; declare a copy of the base "
     "table as it was at batch 2, with the column, as `meta: {base_snapshot: schema.table}`, and rebuild with "
@@ -275,10 +278,16 @@ REFUSED = [
         [f"{BUILT}, or write `meta: {{added: true}}` for the new column weight"],
     ),
     # With something else.
-    Refusal(run(grown(sized(columns={"id": "bigint", "size": SIZE}))), [BUILT]),
-    Refusal(run(grown(sized(columns={**NOW, "name": "varchar(3)"}))), [BUILT]),
-    Refusal(run(grown(sized(columns={"id": "bigint", "title": SIZE}))), [BUILT]),
-    Refusal(run(grown(sized(columns={**THINGS, "name": SIZE}))), [BUILT]),
+    Refusal(run(grown(sized(columns={"id": "bigint", "size": SIZE}))), [BUILT + AT_ONCE.format("size")]),
+    Refusal(
+        run(grown(sized(columns={**NOW, "name": "varchar(3)"}))),
+        [f"{BUILT} (column name was string and is varchar(3), which is shorter)"],
+    ),
+    Refusal(run(grown(sized(columns={"id": "bigint", "title": SIZE}))), [BUILT + AT_ONCE.format("title")]),
+    Refusal(
+        run(grown(sized(columns={**THINGS, "name": SIZE}))),
+        [f"{BUILT} (column name was string and is int, which is not the same type with more room)"],
+    ),
     Refusal(
         run(grown(thing(columns=NOW, key=["id", "size"]), was={"key": "id"})),
         [f"demo.orders__base was built with other unique_key; rebuild it with {REBUILD}"],

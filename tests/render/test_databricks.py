@@ -116,7 +116,7 @@ def without_spark(statements: list[str]) -> list[str]:
         r"cache (?:lazy )?table (\S+) as\nselect \*\nfrom \(\n(.*)\n\)\nwhere '[^']*' is not null", re.S
     )
     temporary = [cached.sub(r"create or replace temporary view \1 as\n\2", sql) for sql in statements]
-    return [DIGEST.sub("<digest>", sql) for sql in temporary if not re.match("set .", sql)]
+    return [DIGEST.sub("<digest>", sql) for sql in temporary if not re.match("set .|uncache ", sql)]
 
 
 def without_databricks(statements: list[str]) -> list[str]:
@@ -154,7 +154,7 @@ def test_no_view_is_read_after_a_table_below_it_was_written(name: str) -> None:
 def stale(statements: list[str]) -> None:
     """Demand of a run that no temporary view is read once a table that it reads has been written."""
     reads: dict[str, set[str]] = {}
-    written: set[str] = set()
+    written: dict[str, set[str]] = {}  # since the view was made
     for sql in statements:
         views = set(re.findall(VIEW, sql))
         if "create or replace temporary view" in sql:
@@ -163,11 +163,13 @@ def stale(statements: list[str]) -> None:
             below = [reads[view] for view in views - {made[1]}]
             reads[made[1]] = set(re.findall(TABLE, sql)).union(*below)
             views -= {made[1]}
+            written[made[1]] = set()
         if not sql.startswith("drop view"):
-            late = {table for view in views for table in reads[view] & written}
+            late = {table for view in views for table in reads[view] & written[view]}
             assert not late, f"{', '.join(late)} was written before: {sql[:200]}"
         if target := re.match(rf"(?:insert into|merge into|create table|create or replace table) ({TABLE})", sql):
-            written.add(target[1])
+            for tables in written.values():
+                tables.add(target[1])
 
 
 def test_a_view_that_is_read_too_late_is_noticed() -> None:

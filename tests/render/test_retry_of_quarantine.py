@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,7 +18,9 @@ ROUND = {"config": {"meta": {"round": True}}}
 SHORT: Columns = {"id": "bigint", "name": "varchar(5)", "size": "decimal(12,2)"}
 LONGER: Columns = {**SHORT, "name": "varchar(9)"}
 ROUNDED: Columns = {**LONGER, "size": {"data_type": "decimal(12,2)", **ROUND}}
-WIDER: Columns = {**SHORT, "size": "decimal(20,4)"}
+OTHER: Columns = {**SHORT, "size": "string"}
+WIDER: Columns = {**LONGER, "size": "decimal(20,4)"}
+FEWER: Columns = {"id": "bigint", "name": "varchar(5)"}
 MARK = "as first_batch, count_if"
 _WRITES = re.compile(r"(create|insert|merge|delete|alter|drop (table|view) if exists `)")
 
@@ -86,7 +89,7 @@ def test_the_batches_from_the_first_quarantined_record_on_are_applied_again() ->
     ]  # fmt: skip
     statements = written(life)
     assert [sql[: len(start)] for sql, start in zip(statements, beginnings, strict=True)] == beginnings
-    assert "'reconcile.reading'" in statements[1] and "'reconcile.retried' = '1 2'" in statements[1]
+    assert "'reconcile.columns'" in statements[1] and "'reconcile.retried' = '1 2'" in statements[1]
     assert "'replay' as kind,\n    2 as first_batch,\n    5 as last_batch," in statements[4]
     assert properties(life)["reconcile.declaration"] != before
     (parsed,) = (sql for sql in life.warehouse.statements if sql.startswith("cache table reconcile_changes_"))
@@ -101,7 +104,7 @@ def test_then_the_declaration_is_that_of_the_base_table() -> None:
     assert (ran(life), written(life)) == ("nothing new", [])
     first = Life(thing(columns=LONGER))
     ran(first)
-    for name in ("declaration", "reading"):
+    for name in ("declaration", "columns"):
         assert properties(life)[f"reconcile.{name}"] == properties(first)[f"reconcile.{name}"]
 
 
@@ -195,14 +198,18 @@ def mortal(life: Life, lives: int | None) -> None:
 
 
 @pytest.mark.parametrize("news", [True, False])
-def test_a_retry_that_dies_is_ended_by_the_next_run_whoever_runs_it(news: bool) -> None:
-    """Until the base table has the new declaration, nothing is written that the old one would not write."""
-    whole = corrected()()
+@pytest.mark.parametrize("columns", [LONGER, ROUNDED], ids=["goes on", "goes on with a retry alone"])
+def test_a_retry_that_dies_is_ended_by_the_next_run_whoever_runs_it(columns: Columns, news: bool) -> None:
+    """Until the base table has the new declaration, nothing is written that the old one would not write.
+
+    A longer text is taken without a retry too. So the mark of the quarantine alone is enough.
+    """
+    whole = corrected(columns)()
     ran(whole)
     statements = written(whole)
     ledger = next(n for n, sql in enumerate(statements) if sql.startswith("insert into `demo`.`reconcile_ledger`"))
     for lives in range(len(statements)):
-        life = corrected()()
+        life = corrected(columns)()
         life.project.begin("run", ["orders"])
         mortal(life, lives)
         with pytest.raises(KilledError):
@@ -211,7 +218,11 @@ def test_a_retry_that_dies_is_ended_by_the_next_run_whoever_runs_it(news: bool) 
         ask(life, False)
         w = life.warehouse
         w.answers[MARK] = {"first_batch": None, "purged_records": 0}  # what fits is no longer there
-        if lives < 2:
+        if columns is LONGER and not lives:
+            assert "retried" not in ran(life)
+            w.answers[MARK] = {"first_batch": 2, "purged_records": 0}
+            ask(life, True)
+        elif columns is ROUNDED and lives < 2:
             with pytest.raises(CompilerError, match="was built with other columns"):
                 ran(life)
             ask(life, True)
@@ -227,7 +238,7 @@ def test_a_retry_that_dies_is_ended_by_the_next_run_whoever_runs_it(news: bool) 
             assert said.startswith("REPLAY batches 2-") and "; quarantine retried from batch 2 on" in said, lives
         else:
             assert "retried" not in said, lives
-        number = "2" if lives == 1 else "1"
+        number = "2" if columns is ROUNDED and lives == 1 else "1"
         assert properties(life)["reconcile.retried"] == number, lives
         assert properties(life, "quarantine")["reconcile.retried"] == f"{number} 2", lives
         assert properties(life)["reconcile.declaration"] == properties(whole)["reconcile.declaration"], lives
@@ -258,6 +269,140 @@ def test_a_rebuild_begins_without_a_retry() -> None:
     assert "retried" not in ran(life)
 
 
+# --- a base table that goes on with other columns ---------------------------------------------------------------------
+
+
+def columns_of(life: Life) -> dict[str, dict[str, Any]]:
+    said: list[dict[str, Any]] = json.loads(bytes.fromhex(properties(life)["reconcile.columns"]))
+    return {column["name"]: column for column in said}
+
+
+def hashed(life: Life) -> str:
+    """Return what settles the ties of the records that a run parses."""
+    (parsed,) = (sql for sql in life.warehouse.statements if sql.startswith("cache table reconcile_changes_"))
+    (found,) = re.findall(r"xxhash64\((change_type, .*?)\)\), 16", parsed)
+    return str(found)
+
+
+@pytest.mark.parametrize("said", [{}, {"materialized": "history"}, {"source": SPANNER}, {"file_format": "iceberg"}])
+@pytest.mark.parametrize("columns", [LONGER, ROUNDED], ids=["longer", "longer and rounded"])
+def test_what_only_reads_more_leaves_each_record_its_place_in_the_order(columns: Columns, said: dict[str, Any]) -> None:
+    first, life = Life(thing(**{"source": MYSQL, "columns": SHORT, **said})), corrected(columns, **said)()
+    ran(first)
+    assert ran(life).startswith("REPLAY batches 2-5: ")
+    assert hashed(life) == hashed(first) and life.project.logged == []
+    # The declaration that the table has now is the one with which a later run compares.
+    assert ran(life).startswith("REPLAY batches 2-5: ")
+    assert not [sql for sql in written(life) if sql.startswith("alter") and "reconcile.declaration" in sql]
+
+
+@pytest.mark.parametrize("columns", [LONGER, WIDER, FEWER], ids=["a longer text", "wider", "removed"])
+def test_a_run_that_does_not_ask_leaves_the_quarantine_and_a_later_one_may_ask(columns: Columns) -> None:
+    life = corrected(columns, retry=False)()
+    assert ran(life) == "APPLY batches 4-5: 7 of 200 applied, 1 quarantined"
+    says = f"`{RETRY}` applies records that are in quarantine because of these columns and fit now"
+    assert f"demo.orders: {says}" in life.project.logged
+    assert "reconcile.retried" not in properties(life)
+    before, places = properties(life)["reconcile.columns"], hashed(life)
+    ask(life, True)
+    assert ran(life).startswith("REPLAY batches 2-5: ")
+    assert (hashed(life), properties(life)["reconcile.columns"]) == (places, before)
+    assert properties(life)["reconcile.retried"] == "1"
+
+
+@pytest.mark.parametrize("full_refresh", [True, False])
+def test_a_table_that_was_restored_to_before_its_columns_were_read_anew_is_brought_back(full_refresh: bool) -> None:
+    """It goes on with the wider type, and the quarantine no longer has what only that type reads."""
+    life = corrected(WIDER, retry=not full_refresh)()
+    before = dict(properties(life))
+    assert ran(life, full_refresh=full_refresh).startswith("REBUILD batches 1-5: ")
+    assert properties(life)["reconcile.retried"] == "1" and "hashed" not in columns_of(life)["size"]
+    life.warehouse.properties["demo.orders__base"] = before
+    ask(life, False)
+    assert ran(life).endswith("; quarantine retried from batch 1 on")
+    assert properties(life)["reconcile.retried"] == "1" and columns_of(life)["size"]["hashed"]
+    assert "retried" not in ran(life)
+
+
+def test_a_table_that_was_restored_to_before_a_rebuild_from_a_base_snapshot_is_brought_back_too() -> None:
+    """The quarantine stays then, but for the records that staging still has."""
+    life = corrected(WIDER, retry=False, meta={"base_snapshot": "lake.orders_kept"})()
+    life._purge()
+    life.warehouse.base_batch = 2
+    ran(life, full_refresh=True)
+    marks = [sql for sql in written(life) if "'reconcile.retried' = '1 1'" in sql]
+    assert [sql.split("\n")[0] for sql in marks] == ["alter table `demo`.`orders__quarantine` set tblproperties ("]
+    ran(life, full_refresh=True)
+    assert not [sql for sql in written(life) if "'reconcile.retried' = '1 1'" in sql]
+
+
+def test_a_base_table_that_is_written_anew_keeps_the_mark_of_a_retry_that_died() -> None:
+    life = corrected(file_format="iceberg")()
+    life.project.begin("run", ["orders"])
+    mortal(life, 3)  # before the MERGE
+    with pytest.raises(KilledError):
+        life.project.materialize(life.project.node("orders"))
+    assert properties(life)["reconcile.retried"] == "1 2"
+    life.project.model("orders", thing(columns=WIDER, file_format="iceberg").sql, WIDER, config={})
+    ask(life, False)
+    mortal(life, None)
+    life.project.begin("run", ["orders"])
+    mortal(life, 1)  # after the base table was written anew
+    with pytest.raises(KilledError):
+        life.project.materialize(life.project.node("orders"))
+    mortal(life, None)
+    assert columns_of(life)["size"]["type"] == WIDER["size"] and properties(life)["reconcile.retried"] == "1 2"
+    assert ran(life).endswith("; quarantine retried from batch 2 on")
+    assert properties(life)["reconcile.retried"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("now", "key"),
+    [({**WIDER, "size": "string"}, "id"), ({**WIDER, "id": "string"}, "id"), (WIDER, ["id", "name"])],
+    ids=["another type", "a key of another type", "another key"],
+)
+def test_what_reads_all_records_takes_the_hash_of_the_new_declaration(now: Columns, key: Any) -> None:
+    """The columns that were removed and widened before are forgotten with the table that had them."""
+    life = corrected(WIDER, before={**SHORT, "gone": "int"}, retry=False)()
+    ran(life)
+    assert columns_of(life)["size"]["hashed"] and columns_of(life)["gone"]["removed"]
+    fresh = Life(thing(MYSQL, now, key))
+    life.project.model("orders", fresh.shape.sql, now, config={})
+    ask(life, True)
+    ran(fresh)
+    assert ran(life).startswith("REBUILD batches 1-5: ")
+    assert columns_of(life) == columns_of(fresh) and hashed(life) == hashed(fresh)
+    assert "gone" not in "".join(life.warehouse.statements)
+    assert properties(life)["reconcile.declaration"] == properties(fresh)["reconcile.declaration"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (WIDER, {}),
+        (FEWER, {}),
+        (WIDER, {"materialized": "history"}),
+        (WIDER, {"file_format": "iceberg"}),
+        ({**FEWER, "title": "varchar(9)"}, {}),
+        (WIDER, {"source": ORACLE, "row_ids": True}),
+        (FEWER, {"source": SPANNER}),
+        (FEWER, {"config": {"partition_by": ["size"]}}),
+        ({"id": "bigint", "size": "decimal(12,2)",
+          "title": {"data_type": "varchar(5)", "config": {"meta": {"was": "name"}}}}, {}),
+    ],
+    ids=[
+        "wider", "removed", "of a history", "iceberg", "added too", "displaced rows", "partial records", "partitioned",
+        "renamed",
+    ],
+)  # fmt: skip
+def test_what_does_more_than_read_more_a_retry_reads_anew(columns: Columns, said: dict[str, Any]) -> None:
+    life = corrected(columns, **said)()
+    assert ran(life).endswith("; quarantine retried with all records in staging")
+    fresh = Life(thing(said.get("source", MYSQL), columns, **{k: v for k, v in said.items() if k != "source"}))
+    ran(fresh)
+    assert columns_of(life) == columns_of(fresh) and hashed(life) == hashed(fresh)
+
+
 # --- a declaration that reads otherwise -------------------------------------------------------------------------------
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -269,23 +414,24 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_what_is_written_is_what_a_full_refresh_writes(name: str) -> None:
-    one, other = corrected(WIDER, **SHAPES[name])(), corrected(WIDER, **SHAPES[name])()
+    one, other = corrected(OTHER, **SHAPES[name])(), corrected(OTHER, **SHAPES[name])()
     said = ran(one)
     assert said.startswith("REBUILD batches 1-") and said.endswith("; quarantine retried with all records in staging")
     ran(other, full_refresh=True)
     statements = written(one)
-    (made,) = (sql for sql in statements if "'reconcile.retried' = '1 1'" in sql)
+    of_quarantine, made = (sql for sql in statements if "'reconcile.retried' = '1 1'" in sql)
     (ended,) = (sql for sql in statements if sql.startswith("alter table `demo`.`orders__base`"))
     statements.remove(ended)
+    assert of_quarantine.startswith("create or replace table `demo`.`orders__quarantine`")
     assert made.startswith("create or replace table `demo`.`orders__base`")
-    mark = "    'reconcile.retried' = '1 1',\n"
-    assert [sql.replace(mark, "") for sql in statements] == written(other)
+    # A full refresh is no retry that the next run would end.
+    assert [sql.replace("= '1 1'", "= '1'") if sql == made else sql for sql in statements] == written(other)
     assert properties(one)["reconcile.retried"] == "1"
 
 
 def test_a_retry_of_all_records_that_dies_before_its_ledger_row_is_ended_by_the_next_run() -> None:
     """The base table is that of a rebuild then; without a row of its own in the ledger nothing would balance."""
-    life = corrected(WIDER)()
+    life = corrected(OTHER)()
     life.project.begin("run", ["orders"])
     mortal(life, 2)
     with pytest.raises(KilledError, match="reconcile_ledger"):
@@ -299,7 +445,7 @@ def test_a_retry_of_all_records_that_dies_before_its_ledger_row_is_ended_by_the_
 
 def test_a_table_of_an_earlier_version_does_not_say_how_it_reads() -> None:
     life = corrected()()
-    del properties(life)["reconcile.reading"]
+    del properties(life)["reconcile.columns"]
     assert ran(life).startswith("REBUILD batches 1-5: ")
     assert ran(life).startswith("REPLAY batches 2-5: ")
 
@@ -319,6 +465,7 @@ def test_other_declarations_are_read_anew_too(was: dict[str, Any], said: dict[st
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
+RETRY = "dbt run --select orders --vars '{retry_quarantine: true}'"
 REBUILD = "`dbt run --full-refresh --select orders`"
 READS = "a retry of the quarantine reads the records in staging from batch 2 on,"
 READS_ALL = (
@@ -333,6 +480,19 @@ GONE = {"lost": ((1, 3, 100, 90),)}
 LESS = {"records": 3, "reason": "column name: 'abcdef' is longer than varchar(4)"}
 
 
+ROUNDS = f"{BUILT} (column size has another round, with which `{RETRY}` goes on)"
+
+
+def restored() -> Life:
+    """Return a model whose base table was restored to before its retry; the next run does not ask for another one."""
+    life = corrected(ROUNDED)()
+    before = dict(properties(life))
+    ran(life)
+    life.warehouse.properties["demo.orders__base"] = before
+    ask(life, False)
+    return life
+
+
 def narrower() -> Life:
     life = corrected({**SHORT, "name": "varchar(4)"})()
     life.warehouse.answers["min(no_longer._change_error)"] = LESS
@@ -340,25 +500,26 @@ def narrower() -> Life:
 
 
 REFUSED = [
-    Refusal(run(corrected(retry=False)), [BUILT]),
-    Refusal(run(corrected(), empty=True), [BUILT]),
+    Refusal(run(corrected(ROUNDED, retry=False)), [ROUNDS]),
+    Refusal(run(corrected(ROUNDED), empty=True), [ROUNDS]),
+    Refusal(run(restored), [ROUNDS]),
     Refusal(run(corrected(warehouse=GONE)), [f"{READS} but {STAGING} has 90 {LEFT} {REBUILD}"]),
     Refusal(
         run(corrected(source=OWN_SELECT, warehouse=GONE)), [f"{READS} but its SELECT has 90 {LEFT} {REBUILD}"]
     ),
-    Refusal(run(corrected(WIDER, warehouse=GONE)), [f"{READS_ALL} but {STAGING} has 90 {LEFT} {REBUILD}"]),
+    Refusal(run(corrected(OTHER, warehouse=GONE)), [f"{READS_ALL} but {STAGING} has 90 {LEFT} {REBUILD}"]),
     Refusal(
-        run(corrected(WIDER, warehouse={"purges": {"shop.orders": 2}})),
+        run(corrected(OTHER, warehouse={"purges": {"shop.orders": 2}})),
         [f"{READS_ALL} but the records of shop.orders up to batch 2 were purged from {STAGING}; rebuild with "
          f"{REBUILD}, which begins with a base snapshot, or declare the model as before"],
     ),
     Refusal(
-        run(corrected(WIDER, config={"full_refresh": False})),
+        run(corrected(OTHER, config={"full_refresh": False})),
         [f"{READS_ALL} as a full refresh does, which `full_refresh: false` in its config forbids; remove that for one "
          "run, or declare the model as before"],
     ),
     Refusal(
-        run(corrected(WIDER, warehouse={"ledger": (0, 0), "base_batch": 3})),
+        run(corrected(OTHER, warehouse={"ledger": (0, 0), "base_batch": 3})),
         [f"{READS_ALL} but the ledger has nothing of demo.orders__base, so nothing shows whether staging still has "
          f"them; build the table from what staging has with {REBUILD}"],
     ),

@@ -244,6 +244,18 @@ def test_a_column_that_a_model_ignores_does_not_come_back(run: Run, where: str) 
     assert run("--check")[0] == 0
 
 
+@pytest.mark.parametrize("was", ["STATUS", "[state, status]"])
+def test_the_former_name_of_a_column_is_no_new_column(run: Run, was: str) -> None:
+    run()
+    file = Path("models/shop/orders.yml")
+    text = file.read_text()
+    file.write_text(text.replace("      - name: status\n", "      - name: condition\n", 1))
+    assert run("--check")[0] == 1
+    renamed = f"      - name: condition\n        config: {{meta: {{was: {was}}}}}\n"
+    file.write_text(text.replace("      - name: status\n", renamed, 1))
+    assert run("--check")[0] == 0
+
+
 def test_files_whose_names_differ_in_case_are_one_file_on_some_disks(run: Run) -> None:
     Path("models/shop").mkdir(parents=True)
     Path("models/shop/Orders.YML").write_text("# of ours\n")

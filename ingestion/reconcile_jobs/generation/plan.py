@@ -158,7 +158,8 @@ def _update(project: Project, model: Model, table: Table, settings: Settings, pl
         return
     document = Document(plan.files[path] or "") if path in plan.files else project.documents[path]
     declared = {column.name.lower(): column for column in document.columns(model.name)}
-    known = {*declared, *(name.lower() for name in (*model.ignored, *document.ignored(model.name)))}
+    former = [name for column in declared.values() for name in column.former_names]
+    known = {*declared, *(name.lower() for name in (*former, *model.ignored, *document.ignored(model.name)))}
     new = [column for column in table.columns if column.name.lower() not in known]
     if settings.only_columns:
         new = [column.of_the_source() for column in new]

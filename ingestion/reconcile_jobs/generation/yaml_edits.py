@@ -44,6 +44,12 @@ class Declared:
     data_type: str | None
     meta: dict[str, Any]
 
+    @property
+    def former_names(self) -> list[str]:
+        """The names that the column had at its source before: the option `was`."""
+        was = self.meta.get("was") or []
+        return [unrendered(name) for name in (was if isinstance(was, list) else [was])]
+
 
 class Document:
     """A file of dbt's YAML. Its text may begin with a byte order mark, and its lines may end in CR LF."""

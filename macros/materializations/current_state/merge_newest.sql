@@ -32,7 +32,7 @@ when matched then update set
 {%- else %}
 when matched and {% if by_address %}newest._change_replaces_base{% else %}newest._change_sequence > base._change_sequence{% endif %} then update set
     {%- for column in columns %}
-    {{ reconcile.stored_column(column, form.file_format) }} = {{ reconcile.displaced_with_base(form) if column == '_change_displaced' else 'newest.' ~ column }}{{ ',' if not loop.last }}
+    {{ reconcile.column_of_table(column, form) }} = {{ reconcile.displaced_with_base(form) if column == '_change_displaced' else 'newest.' ~ column }}{{ ',' if not loop.last }}
     {%- endfor %}
 {%- if by_address %}
 when matched then update set
@@ -42,7 +42,7 @@ when matched then update set
 {%- endif %}
 {%- endif %}
 {%- if counts.new_keys %}
-when not matched then insert ({{ reconcile.stored_columns(form) | join(', ') }})
-values ({% for column in columns %}newest.{{ column }}{{ ', ' if not loop.last }}{% endfor %})
+when not matched then insert ({{ (reconcile.stored_columns(form) + reconcile.columns_left(form)) | join(', ') }})
+values ({% for column in columns %}newest.{{ column }}{{ ', ' if not loop.last }}{% endfor %}{{ ', null' * reconcile.columns_left(form) | length }})
 {%- endif %}
 {%- endmacro %}

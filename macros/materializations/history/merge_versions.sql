@@ -20,7 +20,7 @@ when matched then update set
     {%- endfor %}
 {%- endif %}
 {%- if counts.new_keys %}
-when not matched then insert ({{ reconcile.stored_columns(form) | join(', ') }})
-values ({% for column in columns %}version.{{ column }}{{ ', ' if not loop.last }}{% endfor %})
+when not matched then insert ({{ (reconcile.stored_columns(form) + reconcile.columns_left(form)) | join(', ') }})
+values ({% for column in columns %}version.{{ column }}{{ ', ' if not loop.last }}{% endfor %}{{ ', null' * reconcile.columns_left(form) | length }})
 {%- endif %}
 {%- endmacro %}

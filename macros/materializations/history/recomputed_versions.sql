@@ -17,8 +17,9 @@
     Where keys may shift, a delete may be of another row than the one that an update of the same transaction had given
     the key to, and an insert may be undone by its transaction. Such a record (`_change_is_of_no_row`) is no version and
     ends none. To find it takes one more sort.
-    `keyless_count`: how many keyless deletes the range holds. -#}
-{%- macro recomputed_versions(relations, form, range, keyless_count) -%}
+    `keyless_count`: how many keyless deletes the range holds. `records`: other records than those of the range and
+    its keys, as `_distinct_records` gives them. -#}
+{%- macro recomputed_versions(relations, form, range, keyless_count, records=none) -%}
 {%- set key = reconcile.key_columns(form.unique_key) -%}
 {%- set values = form.columns | rejectattr('name', 'in', form.unique_key) | list -%}
 {%- set names = reconcile.identifiers(values) -%}
@@ -66,7 +67,7 @@ from (
                     coalesce(lag({{ '_change_is_version and _change_ended_by is null' if form.keyless else '_change_is_version' }}) over (partition by {{ key }} order by _change_sequence), false) as _change_was_live
                     {%- endif %}
                 from (
-                    {{ reconcile._versions(relations, form, range, keyless_count) | indent(20) }}
+                    {{ reconcile._versions(relations, form, range, keyless_count, records) | indent(20) }}
                 )
             )
         )
@@ -76,10 +77,10 @@ from (
 
 {#- The records with the columns that people read: a column that a partial record does not carry keeps its earlier
     value. -#}
-{%- macro _versions(relations, form, range, keyless_count) -%}
+{%- macro _versions(relations, form, range, keyless_count, records=none) -%}
 {%- set key = reconcile.key_columns(form.unique_key) -%}
 {%- set later = 'over (partition by ' ~ key ~ ' order by _change_sequence desc rows between unbounded preceding and' -%}
-{%- set records = reconcile._distinct_records(relations, form, range, keyless_count) -%}
+{%- set records = records or reconcile._distinct_records(relations, form, range, keyless_count) -%}
 {%- set deletes = reconcile._join_of_keyless_deletes(
       relations.changes_cache, form.keyless, form.unique_key, range.known_keyless_deletes) if form.keyless -%}
 {%- set validity -%}

@@ -213,7 +213,7 @@ using delta
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
     'reconcile.declaration' = '{"columns": "6dd5f7d8523bb887922b92faca4ce7bd", "materialized": "34688aa54164101a7fe993c843fad4f8", "range_deletes": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "98020a59bf231aa6ed3717534177109e", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "9a42ae1b144e1f3ab08bc208a0190a8c"}',
-    'reconcile.reading' = '{"columns": "6dd5f7d8523bb887922b92faca4ce7bd", "limits": {}}'
+    'reconcile.columns' = '5b7b226e616d65223a2022726f775f6b6579222c202274797065223a202262696e617279227d2c207b226e616d65223a202266616d696c79222c202274797065223a2022737472696e67227d2c207b226e616d65223a20227175616c6966696572222c202274797065223a202262696e617279227d2c207b226e616d65223a202263656c6c5f74696d65222c202274797065223a202274696d657374616d70227d2c207b226e616d65223a202276616c7565222c202274797065223a202262696e617279227d5d'
 )
 as
 select `row_key`, `family`, `qualifier`, `cell_time`, `value`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, valid_from, valid_to, _change_repeats, _change_valid_to

@@ -240,7 +240,7 @@ tblproperties (
     'write.delete.mode' = 'merge-on-read',
     'write.metadata.metrics.column._change_sequence' = 'full',
     'reconcile.declaration' = '{"columns": "01a0b3f342ab4c272a5badfee01810aa", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "b2f6a3b25d2b5c8ad1ce163558e81247"}',
-    'reconcile.reading' = '{"columns": "741067ebfc3d567f5c7f9ef007737ed2", "limits": {"f5bf48aa40cad7891eb709fcf1fde128": {"length": 20, "options": []}}}'
+    'reconcile.columns' = '5b7b226e616d65223a20226f726465725f6964222c202274797065223a2022626967696e74227d2c207b226e616d65223a20226c696e65222c202274797065223a2022696e74227d2c207b226e616d65223a202270726f64756374222c202274797065223a20227661726368617228323029227d2c207b226e616d65223a20227175616e74697479222c202274797065223a2022736d616c6c696e74227d5d'
 )
 as
 select

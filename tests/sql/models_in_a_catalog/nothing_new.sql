@@ -1,6 +1,6 @@
-show tblproperties `ice`.`demo`.`orders`;
-
 show tblproperties `ice`.`demo`.`orders__base`;
+
+show tblproperties `ice`.`demo`.`orders`;
 
 show tblproperties `ice`.`demo`.`orders__changes`;
 

@@ -472,7 +472,7 @@ tblproperties (
     'delta.feature.timestampNtz' = 'supported',
     'reconcile.snapshot_applied' = '2 0000',
     'reconcile.declaration' = '{"columns": "86592c3946458d7b46bdb22cee25fbf1", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
-    'reconcile.reading' = '{"columns": "ad58e2c3c8c26a3c224ba0b10413beeb", "limits": {"349e686330723975502e9ef4f939a5ac": {"length": null, "options": ["zero_date"]}, "43c16d460b053cdc0fea85dd5f25edf8": {"length": null, "options": ["zero_date"]}, "d5b4a9a5a6b50466e8837c3cd98c3442": {"length": null, "options": ["zero_date"]}}}'
+    'reconcile.columns' = '5b7b226e616d65223a20226964222c202274797065223a2022626967696e74227d2c207b226e616d65223a2022626f726e222c202274797065223a202264617465222c20227a65726f5f64617465223a20747275657d2c207b226e616d65223a20227365656e222c202274797065223a202274696d657374616d70222c20227a65726f5f64617465223a20747275657d2c207b226e616d65223a2022636c6f736564222c202274797065223a202274696d657374616d705f6e747a222c20227a65726f5f64617465223a20747275657d5d'
 )
 as
 select `id`, `born`, `seen`, `closed`, _change_sequence, _change_time, _change_batch, _deleted

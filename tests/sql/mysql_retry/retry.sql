@@ -1,6 +1,6 @@
-show tblproperties `demo`.`orders`;
-
 show tblproperties `demo`.`orders__base`;
+
+show tblproperties `demo`.`orders`;
 
 show tblproperties `demo`.`orders__changes`;
 
@@ -201,7 +201,7 @@ alter table `demo`.`orders__quarantine` set tblproperties (
 
 alter table `demo`.`orders__base` set tblproperties (
     'reconcile.declaration' = '{"columns": "cf534b487852fc0414ce1cbc5b0c1311", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
-    'reconcile.reading' = '{"columns": "707088ab7188f123bc37ca612004ec20", "limits": {"b068931cc450442b63f5b3d276ea4297": {"length": 9, "options": []}}}',
+    'reconcile.columns' = '5b7b226e616d65223a20226964222c202274797065223a2022626967696e74227d2c207b226e616d65223a20226e616d65222c202274797065223a202276617263686172283929227d2c207b226e616d65223a202273697a65222c202274797065223a2022646563696d616c2831322c3229227d5d',
     'reconcile.retried' = '1 2'
 );
 

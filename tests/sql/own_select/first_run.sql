@@ -121,7 +121,7 @@ using delta
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
     'reconcile.declaration' = '{"columns": "196465e3b555283b420105a88767c279", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "99914b932bd37a50b983c5e7c90ae93b", "staging": "37a6259cc0c1dae299a7866489dff0bd", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
-    'reconcile.reading' = '{"columns": "196465e3b555283b420105a88767c279", "limits": {}}'
+    'reconcile.columns' = '5b7b226e616d65223a20226964222c202274797065223a2022626967696e74227d2c207b226e616d65223a20226e616d65222c202274797065223a2022737472696e67227d5d'
 )
 as
 select `id`, `name`, _change_sequence, _change_time, _change_batch, _deleted
