@@ -119,7 +119,7 @@ select
                 lower(metadata.is_deleted) = 'true' and change_type <> 'delete' or lower(metadata.is_deleted) = 'false' and upper(metadata.change_type) = 'DELETE',
                 concat('is_deleted is ', lower(metadata.is_deleted), ', and the change type is \'', metadata.change_type, '\''), null
             ),
-            if(instr(record, '\\u') > 0 and record rlike '(?<!\\\\)(?:\\\\\\\\)*(?:\\\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\\\u[dD][c-fC-F][0-9a-fA-F]{2})|(?<!\\\\u[dD][89abAB][0-9a-fA-F]{2})\\\\u[dD][c-fC-F][0-9a-fA-F]{2})', 'a text has half of a surrogate pair, which is not a character, and Spark would store it as ?; correct it at the source', null),
+            if(contains(record, '\\u') and record rlike '(?<!\\\\)(?:\\\\\\\\)*(?:\\\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\\\u[dD][c-fC-F][0-9a-fA-F]{2})|(?<!\\\\u[dD][89abAB][0-9a-fA-F]{2})\\\\u[dD][c-fC-F][0-9a-fA-F]{2})', 'a text has half of a surrogate pair, which is not a character, and Spark would store it as ?; correct it at the source', null),
             if(not is_backfill and `section log_file` is null, 'log_file, which orders changes, is missing or unreadable', null),
             if(not is_backfill and `section log_position` is null, 'log_position, which orders changes, is missing or unreadable', null),
             if(
@@ -571,7 +571,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create or replace view `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '5de19640c93cb0788f059ed874539a35')
+tblproperties ('reconcile.definition' = 'f85e9250c0451fe26f748d8f319dcddf')
 as
 
 select
@@ -619,7 +619,7 @@ select
                 lower(metadata.is_deleted) = 'true' and change_type <> 'delete' or lower(metadata.is_deleted) = 'false' and upper(metadata.change_type) = 'DELETE',
                 concat('is_deleted is ', lower(metadata.is_deleted), ', and the change type is \'', metadata.change_type, '\''), null
             ),
-            if(instr(record, '\\u') > 0 and record rlike '(?<!\\\\)(?:\\\\\\\\)*(?:\\\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\\\u[dD][c-fC-F][0-9a-fA-F]{2})|(?<!\\\\u[dD][89abAB][0-9a-fA-F]{2})\\\\u[dD][c-fC-F][0-9a-fA-F]{2})', 'a text has half of a surrogate pair, which is not a character, and Spark would store it as ?; correct it at the source', null),
+            if(contains(record, '\\u') and record rlike '(?<!\\\\)(?:\\\\\\\\)*(?:\\\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\\\u[dD][c-fC-F][0-9a-fA-F]{2})|(?<!\\\\u[dD][89abAB][0-9a-fA-F]{2})\\\\u[dD][c-fC-F][0-9a-fA-F]{2})', 'a text has half of a surrogate pair, which is not a character, and Spark would store it as ?; correct it at the source', null),
             if(not is_backfill and `section log_file` is null, 'log_file, which orders changes, is missing or unreadable', null),
             if(not is_backfill and `section log_position` is null, 'log_position, which orders changes, is missing or unreadable', null),
             if(
