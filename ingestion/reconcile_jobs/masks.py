@@ -1,0 +1,409 @@
+"""Masks: values of some fields are replaced by keyed digests, or left out, before a record or a row rests anywhere.
+
+A record of an object with masks begins with what was done to it, so that a model can ask each record, and no copy,
+purge or restore of a table makes it wrong:
+
+    {"masked":{"by":"3f1c0a9be2d4","fields":{"email":"sha256","ssn":"drop"}},"uuid":...
+
+`by` names the key. `fields` are all fields of the object that have a mask, in lower case, also those that this record
+lacks. macros/change_records/masked_record.sql reads it. Nothing here raises a value, or writes one into a message.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from reconcile_jobs.long_records import LongRecord
+from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.process.secret_files import read_secret_file
+
+if TYPE_CHECKING:
+    from reconcile_jobs.staging import Staging
+
+__all__ = ["MARK", "Masks", "keep_masks", "masks_of_property", "plain_number", "property_of_masks", "read_masks"]
+
+# The member of a record, and of what staging says of a snapshot.
+MARK = "masked"
+
+_VARIABLE = "RECONCILE_MASK_KEY"
+# A key that somebody can try out would make every digest the value itself.
+_SHORTEST_KEY = 32
+
+_HOW = ("sha256", "drop")
+_FORM = "write `shop.customers: {email: sha256, ssn: drop}`"
+
+# What Datastream writes beside the payload, and the append job adds. Of an object with masks nothing else is staged: no
+# model reads it, and nobody knows what it may hold.
+_ENVELOPE = {
+    *("uuid", "read_timestamp", "source_timestamp", "object", "read_method", "stream_name", "schema_key", "sort_keys"),
+    *("source_metadata", "avro_types"),
+}
+_PAYLOAD = "payload"
+
+
+@dataclass(frozen=True)
+class Masks:
+    """The masks of some objects, and the key; neither shows the key where it is printed.
+
+    `objects`: for each object, by `_plain` of its name, its fields in lower case, each `sha256` or `drop`.
+    """
+
+    objects: Mapping[str, Mapping[str, str]]
+    key: bytes = field(repr=False)
+    # What records of each object say of its masks: see `mark`.
+    _marks: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for object_, fields in self.objects.items():
+            said = {"by": self.by, "fields": dict(sorted(fields.items()))}
+            self._marks[object_] = f'"{MARK}":{json.dumps(said, separators=(",", ":"))}'
+
+    @property
+    def by(self) -> str:
+        """The key's name: a short digest of it, which is no secret."""
+        return self._digest(b"\0the name of this key")[:12]
+
+    def of(self, object_: str) -> Mapping[str, str]:
+        """Return the masks of an object's fields, none if it has none."""
+        return self.objects.get(_plain(object_), {})
+
+    def digest(self, text: str) -> str:
+        """Return what stands for a text: 64 hex digits, the same wherever the text and the key are the same."""
+        return self._digest(text.encode("utf-8", "surrogatepass"))
+
+    def _digest(self, content: bytes) -> str:
+        return hmac.digest(self.key, content, "sha256").hex()
+
+    def mark(self, object_: str) -> str:
+        """Return what a record of the object says of its masks, as a member of JSON."""
+        return self._marks[_plain(object_)]
+
+    def record(self, content: bytes) -> str:
+        """Return what staging holds of a record of Datastream: masked, as it is, or without its text.
+
+        A record of an object without masks stays as it is. Of one whose object cannot be told, or whose payload is no
+        object, only the length and a keyed digest are staged.
+        """
+        try:
+            text = content.decode()
+            members = _members(text, 0)
+            if members is None:
+                return self._without_text(content, "it is not one whole JSON object")
+            objects = [member.value for member in members if member.name == "object"]
+            if len(objects) != 1 or type(objects[0]) is not str or not objects[0]:
+                return self._without_text(content, "it does not name one object")
+            (object_,) = objects
+            if not (fields := self.of(object_)):
+                if any(member.name == MARK for member in members):
+                    return self._without_text(content, f"it has a member {MARK}, which only this job writes")
+                return text
+            parts = [self.mark(object_)]
+            for member in members:
+                if member.name == _PAYLOAD:
+                    if (payload := self._payload(text, member, fields)) is None:
+                        return self._without_text(content, "its payload is not an object", object_)
+                    parts.append(f'"{_PAYLOAD}":{payload}')
+                elif member.name == "avro_types":
+                    parts.append('"avro_types":' + _types_without(member.value, fields))
+                elif member.name in _ENVELOPE:
+                    parts.append(text[member.begins : member.ends])
+            return "{" + ",".join(parts) + "}"
+        except Exception:
+            # Whatever it was: its message may hold a part of the record.
+            return self._without_text(content, "it cannot be read")
+
+    def note_of_long(self, long: LongRecord, object_of_path: str | None = None) -> str:
+        """Return the note of a record that is too long for staging, without what may hold a value."""
+        note = json.loads(long.note())
+        own = note.get("object")
+        object_ = own if isinstance(own, str) and own else object_of_path
+        if object_ == own and object_ and not self.of(object_):
+            return long.note(object_of_path)
+        details = dict(note.pop("long_record"))
+        details["hmac"] = self.digest(details.pop("sha256"))
+        said = {name: value for name, value in note.items() if name in _ENVELOPE and name != "avro_types"}
+        of = {"object": object_} if object_ else {}
+        mark = json.loads("{" + self.mark(object_) + "}") if object_ and self.of(object_) else {}
+        return json.dumps({"long_record": details} | mark | said | of, separators=(",", ":"))
+
+    def value(self, how: str, text: str | None, is_number: bool = False) -> str | None:
+        """Return what stands for a value of a row, by its text. `is_number`: the source has it as a number."""
+        if text is None or how == "drop":
+            return None
+        return self.digest(plain_number(text) if is_number else text)
+
+    def value_of_bytes(self, how: str, content: bytes | None) -> str | None:
+        """Return the same for bytes, whose text is their base64, as records have it."""
+        return self.value(how, None if content is None else base64.b64encode(content).decode())
+
+    def _payload(self, text: str, payload: _Member, fields: Mapping[str, str]) -> str | None:
+        if payload.value is None:
+            return "null"
+        if not isinstance(payload.value, dict):
+            return None
+        parts = []
+        for member in _members(text, payload.value_begins, payload.ends) or ():
+            how = next((fields[name] for name in _spellings(member.name) if name in fields), None)
+            if how is None:
+                parts.append(text[member.begins : member.ends])
+            elif member.value is None:
+                parts.append(f"{json.dumps(member.name)}:null")
+            elif how == "sha256":
+                digest = self.digest(_text_of(member.value, text[member.value_begins : member.ends]))
+                parts.append(f'{json.dumps(member.name)}:"{digest}"')
+        return "{" + ",".join(parts) + "}"
+
+    def _without_text(self, content: bytes, why: str, object_: str | None = None) -> str:
+        digest = self._digest(content)
+        details = json.dumps({"why": why, "bytes": len(content), "hmac": digest}, separators=(",", ":"))
+        of = f',"object":{json.dumps(object_)}' if object_ else ""
+        mark = f"{self.mark(object_)}," if object_ else ""
+        return f'{{{mark}"withheld_record":{details}{of}}}'
+
+
+def read_masks(file: str | None, key_file: str | None) -> Masks | None:
+    """Return the masks of a file and the key of the environment or of another file; None without both files.
+
+    Raises UsageError, which does not show the key.
+    """
+    if file is None:
+        if key_file is not None:
+            raise UsageError("--mask-key-file works only with --masks: add --masks, or remove --mask-key-file.")
+        return None
+    try:
+        read: Any = YAML(typ="safe", pure=True).load(Path(file).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, YAMLError) as problem:
+        why = getattr(problem, "strerror", None) or getattr(problem, "problem", None) or "it is not UTF-8"
+        raise UsageError(f"--masks {file} cannot be read: {why}.") from None
+    if not isinstance(read, dict) or not read:
+        raise UsageError(f"--masks {file} names no objects: {_FORM}.")
+    objects: dict[str, dict[str, str]] = {}
+    for name, said in read.items():
+        if not isinstance(name, str) or not isinstance(said, dict) or not said:
+            raise UsageError(f"--masks {file}: what stands at {name} is no list of fields: {_FORM}.")
+        if _plain(name) in objects:
+            raise UsageError(f"--masks {file} has {name} twice, as one object (shop.orders is shop_orders): join them.")
+        objects[_plain(name)] = _fields(file, name, said)
+    return Masks(objects, _key(key_file))
+
+
+def _fields(file: str, name: str, said: Mapping[Any, Any]) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for field_, how in said.items():
+        if not isinstance(field_, str) or not field_:
+            raise UsageError(f"--masks {file}: the field {field_!r} of {name} is no text: write it in quotes.")
+        if "." in field_:
+            # Else a nested field would look masked, and be in clear.
+            raise UsageError(
+                f"--masks {file}: {field_} of {name} has a dot. A mask is for a whole column, and not for a part of "
+                f"it: mask the column, or leave it out with drop."
+            )
+        if how not in _HOW:
+            raise UsageError(f"--masks {file}: {field_} of {name} is {how!r}; a mask is sha256 or drop.")
+        if field_.lower() in fields:
+            raise UsageError(f"--masks {file} has {field_} of {name} twice; upper and lower case are the same.")
+        fields[field_.lower()] = how
+    return fields
+
+
+def _key(file: str | None) -> bytes:
+    given = os.environ.get(_VARIABLE)
+    if file is not None and given:
+        raise UsageError(f"There are two keys, in {_VARIABLE} and in --mask-key-file: remove one of them.")
+    key = read_secret_file(Path(file), "--mask-key-file").strip() if file is not None else (given or "").strip()
+    where = f"of --mask-key-file {file}" if file is not None else f"in {_VARIABLE}"
+    if not key and file is None:
+        raise UsageError(
+            f"--masks needs a key, and there is none: set {_VARIABLE}, or name a file of mode 600 with "
+            "--mask-key-file. `openssl rand -hex 32` writes a key."
+        )
+    if len(key) < _SHORTEST_KEY:
+        raise UsageError(
+            f"The key {where} has {len(key)} characters, and needs {_SHORTEST_KEY} or more, so that nobody can try "
+            "keys out: `openssl rand -hex 32` writes one."
+        )
+    return key.encode("utf-8", "surrogateescape")
+
+
+# --- what a table says of its masks ----------------------------------------------------------------------------------
+
+
+def property_of_masks(by: str, objects: Mapping[str, Mapping[str, str]]) -> str:
+    """Return masks as the text of a table's property: hex, since Spark hides values with words such as password."""
+    said = {"by": by, "objects": {name: dict(sorted(fields.items())) for name, fields in sorted(objects.items())}}
+    return json.dumps(said, separators=(",", ":")).encode().hex()
+
+
+def masks_of_property(text: str) -> tuple[str, dict[str, dict[str, str]]]:
+    """Return the key's name and the masks of objects. Raises ValueError, KeyError or TypeError for another text."""
+    said = json.loads(bytes.fromhex(text))
+    return str(said["by"]), {str(name): dict(fields) for name, fields in said["objects"].items()}
+
+
+# Under which a staging table keeps its masks.
+_KEPT = "masks"
+
+
+def keep_masks(staging: Staging, masks: Masks | None) -> str | None:
+    """Keep with a staging table what this run masks, and return a sentence about earlier records, if there are any.
+
+    Raises UsageError where earlier runs masked what this one would append in clear, or had another key.
+    """
+    text = staging.kept(_KEPT)
+    if text is None:
+        if masks is None:
+            return None
+        staging.keep(_KEPT, property_of_masks(masks.by, masks.objects))
+        return _in_clear(staging) if staging.last_batch else None
+    try:
+        by, objects = masks_of_property(text)
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(
+            f"The property reconcile.{_KEPT} of the staging table {staging.name} is not as a job has written it: set "
+            "it to what it was before somebody changed it, or name a new table with --staging."
+        ) from None
+    if masks is None:
+        raise UsageError(
+            f"Earlier runs masked fields of {', '.join(sorted(objects))} in {staging.name}, and this run would append "
+            "them in clear: give --masks and the same key."
+        )
+    if masks.by != by:
+        raise UsageError(
+            f"The values in {staging.name} are masked with the key {by}, and this run has the key {masks.by}: one value "
+            "would become two. Give the key of before, or name a new table with --staging."
+        )
+    for name, fields in objects.items():
+        for field_, how in fields.items():
+            if (now := masks.objects.get(name, {}).get(field_)) != how:
+                raise UsageError(
+                    f"Earlier runs masked {field_} of {name} in {staging.name} by {how}, and --masks has "
+                    f"{now or 'no mask for it'}: write {how} again, or name a new table with --staging."
+                )
+    if masks.objects == objects:
+        return None
+    staging.keep(_KEPT, property_of_masks(masks.by, masks.objects))
+    return _in_clear(staging)
+
+
+def _in_clear(staging: Staging) -> str:
+    return (
+        f"the batches up to {staging.last_batch} of {staging.name} were appended before these masks, so they may hold "
+        "such values in clear; models with a mask refuse these records"
+    )
+
+
+# --- texts -----------------------------------------------------------------------------------------------------------
+
+
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
+
+
+def plain_number(text: str) -> str:
+    """Return a number in one form, so that 12.50 and 12.5 have one digest: no exponent, no zeros at its end."""
+    if not _NUMBER.fullmatch(text):
+        return text
+    plain = format(Decimal(text), "f")
+    if "." in plain:
+        plain = plain.rstrip("0").rstrip(".")
+    return "0" if plain == "-0" else plain
+
+
+class _Number(str):
+    """The text of a number, as a record has it."""
+
+
+class _Decoder(json.JSONDecoder):
+    """Reads JSON; a number is its text."""
+
+    def __init__(self) -> None:
+        super().__init__(parse_float=_Number, parse_int=_Number, parse_constant=_Number)
+
+    def __reduce__(self) -> tuple[type[_Decoder], tuple[()]]:
+        # It goes to Spark's executors by value, and what C holds of it does not.
+        return _Decoder, ()
+
+
+_DECODER = _Decoder()
+
+
+class _Member(NamedTuple):
+    """A member of an object, and where it and its value stand in the text."""
+
+    name: str
+    value: Any
+    begins: int
+    value_begins: int
+    ends: int
+
+
+def _members(text: str, place: int, ends: int | None = None) -> list[_Member] | None:
+    """Return the members of the object that begins here; None if the text up to the end is not one whole object."""
+    ends = len(text) if ends is None else ends
+    members: list[_Member] = []
+    place = _after_blanks(text, place)
+    if text[place : place + 1] != "{":
+        return None
+    try:
+        after = _after_blanks(text, place + 1)
+        if text[after] == "}":
+            return members if _after_blanks(text, after + 1) >= ends else None
+        while text[place] in "{,":
+            begins = _after_blanks(text, place + 1)
+            name, place = _DECODER.raw_decode(text, begins)
+            place = _after_blanks(text, place)
+            if type(name) is not str or text[place] != ":":
+                return None
+            value_begins = _after_blanks(text, place + 1)
+            value, value_ends = _DECODER.raw_decode(text, value_begins)
+            members.append(_Member(name, value, begins, value_begins, value_ends))
+            place = _after_blanks(text, value_ends)
+        if text[place] != "}":
+            return None
+    except (ValueError, IndexError, RecursionError):
+        return None
+    return members if _after_blanks(text, place + 1) >= ends else None
+
+
+def _after_blanks(text: str, place: int) -> int:
+    while text[place : place + 1] in (" ", "\t", "\r", "\n"):
+        place += 1
+    return place
+
+
+def _text_of(value: Any, delivered: str) -> str:
+    """Return the text that is hashed: of a text itself, of a number its plain form, of anything else its JSON."""
+    if isinstance(value, _Number):
+        return plain_number(value)
+    return value if isinstance(value, str) else delivered
+
+
+def _types_without(types: Any, fields: Mapping[str, str]) -> str:
+    # By its type a text of digits would become a time, for example.
+    kept = {
+        name: type_
+        for name, type_ in (types.items() if isinstance(types, dict) else ())
+        if not any(spelling in fields for spelling in _spellings(name))
+    }
+    return json.dumps(kept, separators=(",", ":"))
+
+
+def _plain(object_: str) -> str:
+    """Return one name for an object: shop.orders, as models write it, is also SHOP_ORDERS and shop_orders."""
+    return object_.replace(".", "_").casefold()
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    # A model finds a field in any case. Each of these is one that somebody may mean by it.
+    return (name.lower(), name.casefold(), name.upper().lower())
