@@ -9,7 +9,7 @@
     {%- set options = [] -%}
     {%- for option in ['round', 'infinity_is_null', 'zero_date'] if column[option] -%}{%- do options.append(option) -%}{%- endfor -%}
     {%- do unlimited.append({
-          'name': column.name, 'type': reconcile.column_type('string') if has_length else column.type, 'encoding': column.encoding}) -%}
+          'name': column.name, 'type': reconcile.column_type('string') if has_length else column.type, 'encoding': column.encoding, 'mask': column.mask}) -%}
     {%- if has_length or options -%}
       {%- do limits.update({local_md5(column.name): {'length': column.type.length if has_length else none, 'options': options}}) -%}
     {%- endif -%}
