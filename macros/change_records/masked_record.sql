@@ -26,7 +26,7 @@ coalesce(transform(array(from_json(case when startswith(record, '{"masked":{"by"
     a CASE. -#}
 {%- macro mask_complaints(columns) -%}
 when {{ reconcile.is_unmasked('record') }} then {{ reconcile.literal('the record was not masked for ' ~ reconcile.masked_names(columns) ~ ', and is not shown') }}
-                when startswith(record, '{"masked":{"by":') and get_json_object(record, '$.withheld_record.why') is not null then concat('the record could not be masked, and staging has no text of it (', get_json_object(record, '$.withheld_record.why'), ')')
+                when contains(record, '}},"withheld_record":{') and get_json_object(record, '$.withheld_record.why') is not null then concat('the record could not be masked, and staging has no text of it (', get_json_object(record, '$.withheld_record.why'), ')')
 {%- endmacro %}
 
 {#- Whether a record is the note in place of one that was not masked. -#}

@@ -28,6 +28,7 @@ from plain_dbt import PACKAGE, CompilerError, PlainProject, Relation
 from recorder import Recorder
 from refusals import SENTENCE, THINGS, Refusal, run, thing
 from shapes import (
+    APPEND_TABLE,
     BIGTABLE,
     CELL_KEY,
     CELLS,
@@ -45,6 +46,7 @@ from shapes import (
 # --- declarations -----------------------------------------------------------------------------------------------------
 
 ROUND = {"config": {"meta": {"round": True}}}
+MASKED_NAME = {"id": "bigint", "name": {"data_type": "string", "config": {"meta": {"mask": "sha256"}}}}
 ZERO_DATE = {"id": "bigint", "day": {"data_type": "date", "config": {"meta": {"zero_date": "null"}}}}
 NO_DATA_TYPE = (
     "is not supported; use a scalar type of Spark except interval and time, or an array or a map of such types"
@@ -276,10 +278,38 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
         [f"config {name}: it is outside of meta, where it has no effect; write `meta={{'{name}': ...}}`"
          for name in ("fresh", "buckets")],
     ),
+    "masks that are none": (
+        thing(columns={"id": "bigint", **{name: {"data_type": type_, "meta": said} for name, type_, said in (
+            ("a", "string", {"mask": "md5"}), ("b", "bigint", {"mask": "sha256"}),
+            ("c", "string", {"mask": "sha256", "encoding": "json"}), ("d", "int", {"mask": "drop", "round": True}),
+        )}}),
+        ["column a: mask is 'md5'; write sha256 or drop, as the file of append.py --masks has it",
+         "column b: what stands for a masked value is a text of hex digits, and this column is a bigint; declare "
+         "`data_type: string`",
+         *(f"column {name}: {option} says how a value is read, and a masked column has none; remove {option}"
+           for name, option in (("c", "encoding"), ("d", "round")))],
+    ),
+    "a key that is dropped": (
+        thing(columns={"id": {"data_type": "bigint", "meta": {"mask": "drop"}}}),
+        ["unique_key id: the mask drop leaves it out of every record, and a key cannot be NULL; mask it by sha256, "
+         "which keeps keys apart"],
+    ),
+    **{
+        f"a mask of {name}": (
+            shape, ["column name: its meta has mask, and only models of files of Datastream and of snapshots can have "
+                    "masks so far, whose records say what was masked; remove mask, and leave the column out at the "
+                    "source"],
+        )
+        for name, shape in {
+            "Spanner": thing(SPANNER, columns=MASKED_NAME), "an append table": thing(APPEND_TABLE, columns=MASKED_NAME),
+            "an own SELECT": own(columns=MASKED_NAME),
+        }.items()
+    },
     "options of columns in the meta of the model": (
-        thing(meta={"round": True, "zero_date": "null", "infinity_is_null": True, "encoding": "its own"}),
+        thing(meta={"round": True, "zero_date": "null", "infinity_is_null": True, "mask": "drop",
+                    "encoding": "its own"}),
         [f"meta {name}: it is an option of a column, and nothing reads it in the meta of a model; write it into the "
-         "meta of the column" for name in ("round", "zero_date", "infinity_is_null")],
+         "meta of the column" for name in ("round", "zero_date", "infinity_is_null", "mask")],
     ),
     "options that are misspelt": (
         thing(meta={"freshh": True, "Ignored-Columns": ["x"], "rowids": True, "base_snapshto": "a.b", "owner": "me",
@@ -524,6 +554,7 @@ CHANGED: dict[str, tuple[Shape, Shape, str]] = {
         thing(columns={"id": "bigint", "name": "date"}),
         thing(columns={"id": "bigint", "name": {"data_type": "date", "meta": {"zero_date": "null"}}}), "columns",
     ),
+    "a mask was added": (thing(columns={"id": "bigint", "name": "string"}), thing(columns=MASKED_NAME), "columns"),
     "another table": (thing(table="shop.orders"), thing(table=["shop.orders", "shop.orders_old"]), SOURCES),
     "digits were added": (
         thing(columns={"id": "bigint", "name": "decimal(9,2)"}),
@@ -929,6 +960,17 @@ def of_another_source(**said: Any) -> Callable[[], Life]:
     return living
 
 
+def in_clear(number: int, **said: Any) -> Callable[[], Life]:
+    """Return a model with a mask, and staging in which so many of its records were not masked."""
+
+    def living() -> Life:
+        life = Life(thing(POSTGRESQL, MASKED_NAME, **said))
+        life.warehouse.unmasked = number
+        return life
+
+    return living
+
+
 def of_spanner() -> Life:
     life = spelled("shop.orders")()
     life.warehouse.source = "spanner"
@@ -977,6 +1019,17 @@ STAGED: dict[str, Refusal] = {
              "fits is datastream_mysql"],
         )
         for materialized in ("current_state", "history", "current_view")
+    },
+    **{
+        f"in clear, and a {materialized} with a mask is built": Refusal(
+            run(in_clear(number, materialized=materialized)),
+            [f"the model masks name, and {records} of shop.orders in lake.shop_changes, the first in batch 2, {were} "
+             "staged without these masks, so nothing was built; stage the records again with --masks, into a new "
+             "staging table, and drop lake.shop_changes"],
+        )
+        for materialized, number, records, were in (
+            ("current_state", 1, "1 record", "was"), ("history", 7, "7 records", "were"),
+            ("current_view", 7, "7 records", "were"))
     },
     "of another source without a record of the object": Refusal(
         run(of_spanner),
