@@ -202,7 +202,9 @@ class Recorder:
             return Rows(("first_batch", "last_batch", "delivered", "staged"), self.lost)
         if asked.startswith("select distinct object, source from"):
             return Rows(("object", "source"), [(name, self.source) for name in self.objects])
-        if asked.startswith("select\n    ") and re.search(r" as (fitting_macro|tables|zero_dates|unmasked_batch)\nfrom ", asked):
+        if asked.startswith("select\n    ") and re.search(
+            r" as (fitting_macro|tables|zero_dates|unmasked_batch)\nfrom ", asked
+        ):
             return self._facts(asked)
         if asked.startswith("select relation, reason, records,"):
             columns = ("relation", "reason", "records", "first_batch", "last_batch", "example_key", "reasons")

@@ -327,9 +327,9 @@ def _add_masks(parser: argparse.ArgumentParser) -> None:
 
 # Where the option is there only to be refused: whoever gives it must not believe that values are masked.
 _UNMASKED = {
-    "spanner": "records of Spanner cannot be masked yet",
-    "bigtable": "records of Bigtable cannot be masked yet",
-    "table": "rows of append tables cannot be masked yet",
+    "spanner": "records of Spanner cannot be masked yet; let the change stream watch other columns",
+    "bigtable": "records of Bigtable cannot be masked yet; stage a table without such cells",
+    "table": "rows of append tables cannot be masked yet; leave the columns out of the stream",
     "snapshot": "append.py snapshot stages the values of the snapshot table as they are: give --masks to snapshot.py, "
     "which makes that table",
 }
@@ -341,8 +341,7 @@ def _masks(asked: dict[str, Any]) -> dict[str, Any]:
     if (why := _UNMASKED.get(asked["source"])) is None:
         return {"masks": read_masks(masks, key_file)}
     if masks is not None or key_file is not None:
-        rest = "" if asked["source"] == "snapshot" else ", and nothing was appended: leave the columns out at the source"
-        raise UsageError(f"--masks is not for this source: {why}{rest}.")
+        raise UsageError(f"--masks is not for append.py {asked['source']}, and nothing was appended: {why}.")
     return {}
 
 

@@ -34,7 +34,8 @@ WHOLE_FILES = {"spark.sql.files.maxPartitionBytes": str(2**62), "spark.sql.files
 class Reading:
     """The reading of files, of whose records each may have so many bytes; a longer one is a note of itself.
 
-    `masks`: what is masked before Spark gets a record of Python, or keeps one of its own. `found`: file, place and bytes of the longer ones, as far as frames were evaluated; not of lines in `Files.long`.
+    `masks`: those of the records; None for records as they were delivered. `found`: file, place and bytes of the longer
+    ones, as far as frames were evaluated; not of lines in `Files.long`.
     """
 
     def __init__(self, spark: SparkSession, longest: int = LONGEST, masks: Masks | None = None) -> None:

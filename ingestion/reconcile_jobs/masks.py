@@ -12,11 +12,13 @@ lacks. macros/change_records/masked_record.sql reads it. Nothing here raises a v
 from __future__ import annotations
 
 import base64
+import hashlib
 import hmac
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -32,7 +34,17 @@ from reconcile_jobs.process.secret_files import read_secret_file
 if TYPE_CHECKING:
     from reconcile_jobs.staging import Staging
 
-__all__ = ["MARK", "Masks", "keep_masks", "masks_of_property", "plain_number", "property_of_masks", "read_masks"]
+__all__ = [
+    "MARK",
+    "ColumnMask",
+    "Masks",
+    "RowMasks",
+    "keep_masks",
+    "keep_masks_of_rows",
+    "plain_number",
+    "read_masks",
+    "read_row_masks",
+]
 
 # The member of a record, and of what staging says of a snapshot.
 MARK = "masked"
@@ -140,16 +152,6 @@ class Masks:
         mark = json.loads("{" + self.mark(object_) + "}") if object_ and self.of(object_) else {}
         return json.dumps({"long_record": details} | mark | said | of, separators=(",", ":"))
 
-    def value(self, how: str, text: str | None, is_number: bool = False) -> str | None:
-        """Return what stands for a value of a row, by its text. `is_number`: the source has it as a number."""
-        if text is None or how == "drop":
-            return None
-        return self.digest(plain_number(text) if is_number else text)
-
-    def value_of_bytes(self, how: str, content: bytes | None) -> str | None:
-        """Return the same for bytes, whose text is their base64, as records have it."""
-        return self.value(how, None if content is None else base64.b64encode(content).decode())
-
     def _payload(self, text: str, payload: _Member, fields: Mapping[str, str]) -> str | None:
         if payload.value is None:
             return "null"
@@ -167,14 +169,75 @@ class Masks:
                 parts.append(f'{json.dumps(member.name)}:"{digest}"')
         return "{" + ",".join(parts) + "}"
 
-    def _without_text(
-        self, content: bytes, why: str, object_: str | None = None, members: Iterable[str] = ()
-    ) -> str:
+    def _without_text(self, content: bytes, why: str, object_: str | None = None, members: Iterable[str] = ()) -> str:
         details = {"why": why, "bytes": len(content), "hmac": self._digest(content)}
         parts = [f'"withheld_record":{json.dumps(details, separators=(",", ":"))}']
         if object_:
             parts = [self.mark(object_), *parts, f'"object":{json.dumps(object_)}', *members]
         return "{" + ",".join(parts) + "}"
+
+
+@dataclass(frozen=True)
+class ColumnMask:
+    """The mask of a column of a snapshot: `sha256` gives texts of hex digits, `drop` NULL of the column's own type.
+
+    `is_number`: the source has numbers there. `form`: what is made of a text before, so that it is the one of records.
+    """
+
+    how: str
+    masks: Masks
+    is_number: bool = False
+    form: Callable[[str], str] | None = None
+
+    def of(self, value: str | bytes | None) -> str | None:
+        """Return what stands for a value: its text, or its bytes, which records have in base64."""
+        if value is None or self.how == "drop":
+            return None
+        text = value if isinstance(value, str) else base64.b64encode(value).decode()
+        if self.form is not None:
+            with suppress(Exception):  # its message would have the value
+                text = self.form(text)
+        return self.masks.digest(plain_number(text) if self.is_number else text)
+
+
+@dataclass(frozen=True)
+class RowMasks:
+    """The masks of the columns of one table, of which a snapshot is taken."""
+
+    masks: Masks
+    object: str
+
+    def of(self, column: str) -> str | None:
+        """Return sha256, drop, or None for a column without a mask."""
+        fields = self.masks.of(self.object)
+        return next((fields[name] for name in _spellings(column) if name in fields), None)
+
+    def properties(self) -> dict[str, str]:
+        """Return what the snapshot table says of its masks.
+
+        The name of the key, and a digest of each field and its mask: Spark hides values with words such as password.
+        macros/parity/comparison.sql reads the same.
+        """
+        digests = [_digest_of_field(name, how) for name, how in sorted(self.masks.of(self.object).items())]
+        return {_OF_SNAPSHOT: f"{self.masks.by} {','.join(digests)}"}
+
+
+def _digest_of_field(name: str, how: str) -> str:
+    return hashlib.md5(f"{name} {how}".encode()).hexdigest()
+
+
+def read_row_masks(file: str | None, key_file: str | None, object_: str | None) -> RowMasks | None:
+    """Return the masks of one object's columns; None without a file. Raises UsageError."""
+    if (masks := read_masks(file, key_file)) is None:
+        return None
+    if object_ is None:
+        raise UsageError("--masks needs the name of the table in the file of masks: give it with --mask-object.")
+    if not masks.of(object_):
+        raise UsageError(
+            f"--masks {file} has no masks of {object_}: name the table as the file has it with --mask-object, or "
+            "remove --masks."
+        )
+    return RowMasks(masks, object_)
 
 
 def read_masks(file: str | None, key_file: str | None) -> Masks | None:
@@ -244,13 +307,16 @@ def _key(file: str | None) -> bytes:
 # --- what a table says of its masks ----------------------------------------------------------------------------------
 
 
-def property_of_masks(by: str, objects: Mapping[str, Mapping[str, str]]) -> str:
+_OF_SNAPSHOT = "reconcile.snapshot.masks"
+
+
+def _property_of_masks(by: str, objects: Mapping[str, Mapping[str, str]]) -> str:
     """Return masks as the text of a table's property: hex, since Spark hides values with words such as password."""
     said = {"by": by, "objects": {name: dict(sorted(fields.items())) for name, fields in sorted(objects.items())}}
     return json.dumps(said, separators=(",", ":")).encode().hex()
 
 
-def masks_of_property(text: str) -> tuple[str, dict[str, dict[str, str]]]:
+def _masks_of_property(text: str) -> tuple[str, dict[str, dict[str, str]]]:
     """Return the key's name and the masks of objects. Raises ValueError, KeyError or TypeError for another text."""
     said = json.loads(bytes.fromhex(text))
     return str(said["by"]), {str(name): dict(fields) for name, fields in said["objects"].items()}
@@ -269,17 +335,11 @@ def keep_masks(staging: Staging, masks: Masks | None) -> str | None:
     if text is None:
         if masks is None:
             return None
-        staging.keep(_KEPT, property_of_masks(masks.by, masks.objects))
+        staging.keep(_KEPT, _property_of_masks(masks.by, masks.objects))
         # By which the test of parity sees whether a snapshot has the same key.
         staging.keep(f"{_KEPT}_by", masks.by)
         return _in_clear(staging) if staging.last_batch else None
-    try:
-        by, objects = masks_of_property(text)
-    except (ValueError, KeyError, TypeError):
-        raise UsageError(
-            f"The property reconcile.{_KEPT} of the staging table {staging.name} is not as a job has written it: set "
-            "it to what it was before somebody changed it, or name a new table with --staging."
-        ) from None
+    by, objects = _read_property(staging, text)
     if masks is None:
         raise UsageError(
             f"Earlier runs masked fields of {', '.join(sorted(objects))} in {staging.name}, and this run would append "
@@ -287,8 +347,8 @@ def keep_masks(staging: Staging, masks: Masks | None) -> str | None:
         )
     if masks.by != by:
         raise UsageError(
-            f"The values in {staging.name} are masked with the key {by}, and this run has the key {masks.by}: one value "
-            "would become two. Give the key of before, or name a new table with --staging."
+            f"The values in {staging.name} are masked with the key {by}, and this run has the key {masks.by}: one "
+            "value would become two. Give the key of before, or name a new table with --staging."
         )
     for name, fields in objects.items():
         for field_, how in fields.items():
@@ -299,8 +359,50 @@ def keep_masks(staging: Staging, masks: Masks | None) -> str | None:
                 )
     if masks.objects == objects:
         return None
-    staging.keep(_KEPT, property_of_masks(masks.by, masks.objects))
+    staging.keep(_KEPT, _property_of_masks(masks.by, masks.objects))
     return _in_clear(staging)
+
+
+def keep_masks_of_rows(staging: Staging, object_: str, properties: Mapping[str, str], columns: Iterable[str]) -> str:
+    """Keep with a staging table what a snapshot masks, and return the mark of its records, "" if it masks nothing.
+
+    `properties`, `columns`: those of the snapshot table. Raises UsageError where what was masked before would be
+    staged in clear, or with another key.
+    """
+    by, _, digests = properties.get(_OF_SNAPSHOT, "").partition(" ")
+    names = [name.lower() for name in columns]
+    found = {n: how for n in names for how in _HOW if _digest_of_field(n, how) in digests.split(",")}
+    text, plain = staging.kept(_KEPT), _plain(object_)
+    kept_by, objects = _read_property(staging, text) if text is not None else (by, {})
+    for name, how in objects.get(plain, {}).items():
+        if name in names and found.get(name) != how:
+            raise UsageError(
+                f"{name} of {object_} is masked in {staging.name} by {how}, and the snapshot has "
+                f"{found.get(name) or 'it in clear'}: take the snapshot with --masks."
+            )
+    if not found:
+        return ""
+    if by != kept_by:
+        raise UsageError(
+            f"The values in {staging.name} are masked with the key {kept_by}, and those of the snapshot with {by}: "
+            "take the snapshot with the key of staging."
+        )
+    known = dict(sorted((objects.get(plain, {}) | found).items()))
+    if objects.get(plain) != known:
+        staging.keep(_KEPT, _property_of_masks(by, {**objects, plain: known}))
+        staging.keep(f"{_KEPT}_by", by)
+    said = {"by": by, "fields": dict(sorted(found.items()))}
+    return f'"{MARK}":{json.dumps(said, separators=(",", ":"))},'
+
+
+def _read_property(staging: Staging, text: str) -> tuple[str, dict[str, dict[str, str]]]:
+    try:
+        return _masks_of_property(text)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UsageError(
+            f"The property reconcile.{_KEPT} of the staging table {staging.name} is not as a job has written it: set "
+            "it to what it was before somebody changed it, or name a new table with --staging."
+        ) from None
 
 
 def _in_clear(staging: Staging) -> str:
