@@ -24,9 +24,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from reconcile_jobs.long_records import LongRecord
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.process.secret_files import read_secret_file
@@ -249,6 +246,10 @@ def read_masks(file: str | None, key_file: str | None) -> Masks | None:
         if key_file is not None:
             raise UsageError("--mask-key-file works only with --masks: add --masks, or remove --mask-key-file.")
         return None
+    # Only where there are masks: a job without them needs no YAML.
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
     try:
         read: Any = YAML(typ="safe", pure=True).load(Path(file).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, YAMLError) as problem:

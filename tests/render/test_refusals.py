@@ -971,6 +971,12 @@ def in_clear(number: int, **said: Any) -> Callable[[], Life]:
     return living
 
 
+def copied_in_clear() -> Life:
+    life = Life(thing(POSTGRESQL, MASKED_NAME, meta={"base_snapshot": "lake.orders_kept"}))
+    life._purge()
+    return life
+
+
 def of_spanner() -> Life:
     life = spelled("shop.orders")()
     life.warehouse.source = "spanner"
@@ -1031,6 +1037,12 @@ STAGED: dict[str, Refusal] = {
             ("current_state", 1, "1 record", "was"), ("history", 7, "7 records", "were"),
             ("current_view", 7, "7 records", "were"))
     },
+    "purged, and the copy may hold values in clear": Refusal(
+        run(copied_in_clear),
+        ["nothing shows that its base snapshot lake.orders_kept was built with the masks of the model, so it may hold "
+         "values of name in clear; name a copy that ingestion/maintain.py made of a base table with these columns and "
+         "masks, or stage all records again with --masks, into a new staging table"],
+    ),
     "of another source without a record of the object": Refusal(
         run(of_spanner),
         ["the records of lake.shop_changes are of the source spanner, and the source macro of the model cannot read "
