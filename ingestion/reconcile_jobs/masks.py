@@ -136,26 +136,27 @@ class Masks:
             return self._without_text(content, "it cannot be read")
 
     def note_of_long(self, long: LongRecord, object_of_path: str | None = None) -> str:
-        """Return the note of a record that is too long for staging, without what may hold a value."""
-        note = json.loads(long.note())
-        own = note.get("object")
-        object_ = own if isinstance(own, str) and own else object_of_path
-        if object_ == own and object_ and not self.of(object_):
-            return long.note(object_of_path)
+        """Return the note of a record that is too long for staging, without what may hold a value.
+
+        Of every object: a note shows the beginning of a record, which may name another object further on.
+        """
+        note = json.loads(long.note(object_of_path))
+        object_ = note.get("object")
         details = dict(note.pop("long_record"))
         details["hmac"] = self.digest(details.pop("sha256"))
         said = {name: value for name, value in note.items() if name in _ENVELOPE and name != "avro_types"}
-        of = {"object": object_} if object_ else {}
-        mark = json.loads("{" + self.mark(object_) + "}") if object_ and self.of(object_) else {}
-        return json.dumps({"long_record": details} | mark | said | of, separators=(",", ":"))
+        is_masked = isinstance(object_, str) and self.of(object_)
+        mark = json.loads("{" + self.mark(object_) + "}") if is_masked else {}
+        return json.dumps({"long_record": details} | mark | said, separators=(",", ":"))
 
     def _payload(self, text: str, payload: _Member, fields: Mapping[str, str]) -> str | None:
         if payload.value is None:
             return "null"
-        if not isinstance(payload.value, dict):
+        members = _members(text, payload.value_begins, payload.ends)
+        if members is None:
             return None
         parts = []
-        for member in _members(text, payload.value_begins, payload.ends) or ():
+        for member in members:
             how = next((fields[name] for name in _spellings(member.name) if name in fields), None)
             if how is None:
                 parts.append(text[member.begins : member.ends])
@@ -416,7 +417,7 @@ def _in_clear(staging: Staging) -> str:
 # --- texts -----------------------------------------------------------------------------------------------------------
 
 
-_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
 
 
 def plain_number(text: str) -> str:
