@@ -67,8 +67,8 @@ COLUMN_META = {
     "infinity_is_null": "`true`: PostgreSQL's infinity becomes NULL (for `timestamp` and `timestamp_ntz`)",
     "zero_date": "`'null'`: MySQL's zero dates become NULL (for `date`, `timestamp` and `timestamp_ntz`), and the run "
     "counts them",
-    "mask": "`sha256` or `drop`, as the file of [`append.py --masks`](../masks.md) has it: the model refuses records that "
-    "were staged without this mask",
+    "mask": "`sha256` or `drop`, as the file of [`append.py --masks`](../masks.md) has it: the model refuses records "
+    "that were staged without this mask",
     "added": "`true`: the column may be added to a model that is built. The next run fills it from all records in "
     "staging: see [Add a column](../types.md#add-a-column)",
 }
@@ -98,8 +98,8 @@ ENVIRONMENT = {
     "RECONCILE_JARS": "the directory for downloaded jars",
     "RECONCILE_JDBC_USER": "`snapshot.py jdbc`, `generate.py --url`: the user of the database",
     "RECONCILE_JDBC_PASSWORD": "`snapshot.py jdbc`, `generate.py --url`: the password of this user",
-    "RECONCILE_MASK_KEY": "`append.py --masks`, `snapshot.py --masks`: the key of the [masks](../masks.md), 32 characters "
-    "or more",
+    "RECONCILE_MASK_KEY": "`append.py --masks`, `snapshot.py --masks`: the key of the [masks](../masks.md), 32 "
+    "characters or more",
     "RECONCILE_PATIENCE": "how many seconds a process waits for the embedded metastore if another process holds it",
     "RECONCILE_TRACEBACK": "with any value, for example `1`, a job that fails also shows the Python traceback",
 }

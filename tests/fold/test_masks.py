@@ -134,8 +134,9 @@ def in_clear(people: People) -> People:
 def test_records_that_were_not_masked_are_refused_and_nothing_is_built(in_clear: People, name: str):
     with pytest.raises(CompilerError) as raised:
         in_clear.project.run(name)
-    assert "and 2 records of people in masked_lake.changes, the first in batch 2, were staged without these masks" in str(
-        raised.value
+    assert (
+        "and 2 records of people in masked_lake.changes, the first in batch 2, were staged without these masks"
+        in str(raised.value)
     )
     assert in_clear.rows(name) == in_clear.before[name]  # type: ignore[attr-defined]
     assert not in_clear.leaks() and CANARY not in str(raised.value)

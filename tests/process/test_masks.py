@@ -129,7 +129,9 @@ def test_a_later_run_without_the_masks_or_with_another_key_is_refused(landing: L
 
 def test_a_snapshot_of_a_table_has_the_digests_of_records(landing: Landing, spark: SparkSession):
     name = TableName.parse("ingest.people_in_clear")
-    spark.sql(f"create or replace temporary view v as select 1L as id, '{CANARY}@é' as EMAIL, 12.50 as ssn, 'x' as rest")
+    spark.sql(
+        f"create or replace temporary view v as select 1L as id, '{CANARY}@é' as EMAIL, 12.50 as ssn, 'x' as rest"
+    )
     spark.sql(f"create table if not exists {name.sql} using parquet as select * from v")
     into = TableName.parse("ingest.people_masked")
     try:
