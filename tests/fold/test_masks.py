@@ -151,9 +151,11 @@ def test_a_view_shows_nothing_of_records_that_come_later_without_masks(in_clear:
 
 MASKED_RECORD = "macros/change_records/masked_record.sql"
 BUGS = {
-    "an unmasked record is accepted": {"if({{ reconcile._is_masked(columns) }}, record,": "if(true, record,"},
-    "one mask is enough": {"conditions | join(' and ')": "conditions | join(' or ')"},
-    "a mark is enough": {"masks -> {{ conditions | join(' and ') }}": "masks -> masks is not null"},
+    "an unmasked record is accepted": {
+        MASKED_RECORD: {"if({{ reconcile._is_masked(columns) }}, record,": "if(true, record,"}
+    },
+    "one mask is enough": {MASKED_RECORD: {"conditions | join(' and ')": "conditions | join(' or ')"}},
+    "a mark is enough": {MASKED_RECORD: {"masks -> {{ conditions | join(' and ') }}": "masks -> masks is not null"}},
 }
 
 
@@ -161,7 +163,7 @@ BUGS = {
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(spark: SparkSession, bug: str):
     with Memory(spark) as memory:
-        found = People(memory, "bug", {MASKED_RECORD: BUGS[bug]})
+        found = People(memory, "bug", BUGS[bug])
         other = Masks({"people": {"email": "sha256"}}, KEY)
         found.stage(1, [other.record(person(21, "g", PHONE=CANARY, ssn=None).encode())])
         found.project.run("people")
