@@ -70,6 +70,8 @@ COLUMN_META = {
     "was": "a name that the column had at its source, or a list of names, the newest first: a record without a field "
     "of the column's name is read under it. See [Change, rename or remove a "
     "column](../types.md#change-rename-or-remove-a-column)",
+    "mask": "`sha256` or `drop`, as the file of [`append.py --masks`](../masks.md) has it: the model refuses records "
+    "that were staged without this mask",
     "added": "`true`: the column may be added to a model that is built. The next run fills it from all records in "
     "staging: see [Add a column](../types.md#add-a-column)",
 }
@@ -99,6 +101,8 @@ ENVIRONMENT = {
     "RECONCILE_JARS": "the directory for downloaded jars",
     "RECONCILE_JDBC_USER": "`snapshot.py jdbc`, `generate.py --url`: the user of the database",
     "RECONCILE_JDBC_PASSWORD": "`snapshot.py jdbc`, `generate.py --url`: the password of this user",
+    "RECONCILE_MASK_KEY": "`append.py --masks`, `snapshot.py --masks`: the key of the [masks](../masks.md), 32 "
+    "characters or more",
     "RECONCILE_PATIENCE": "how many seconds a process waits for the embedded metastore if another process holds it",
     "RECONCILE_TRACEBACK": "with any value, for example `1`, a job that fails also shows the Python traceback",
 }

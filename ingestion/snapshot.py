@@ -14,6 +14,7 @@ from reconcile_jobs.csv_records import Dialect
 from reconcile_jobs.jdbc.connection import Source, secret_properties
 from reconcile_jobs.jdbc.harmless_properties import check_properties
 from reconcile_jobs.jdbc.kinds import database_of
+from reconcile_jobs.masks import RowMasks, read_row_masks
 from reconcile_jobs.process import session
 from reconcile_jobs.process.command_line import Parser
 from reconcile_jobs.process.console import Console
@@ -188,6 +189,11 @@ def main(arguments: list[str], console: Console) -> None:
     files.add_argument("--format", required=True, choices=FORMATS, help="the format of the files")
     files.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help=_INTO)
     _add_moment(files)
+    for kind_of in (csv, jdbc, table, files):
+        _add_masks(kind_of)
+    for name in ("--masks", "--mask-key-file", "--mask-object"):
+        # There only to be refused: whoever gives it must not believe that values are masked.
+        spanner.add_argument(name, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.kind == "jdbc":
         _jdbc(options, console, started)
@@ -197,6 +203,31 @@ def main(arguments: list[str], console: Console) -> None:
         _copy(options, console, started)
     else:
         _csv(options, console, started)
+
+
+def _add_masks(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--masks",
+        metavar="FILE",
+        help="a file of YAML with the columns of each table to mask, as append.py --masks reads it; sha256 makes a "
+        "column a string of hex digits, drop leaves it NULL",
+    )
+    parser.add_argument(
+        "--mask-key-file",
+        metavar="FILE",
+        help="a file of mode 600 with the key of the masks (default: the variable RECONCILE_MASK_KEY)",
+    )
+    parser.add_argument(
+        "--mask-object",
+        metavar="NAME",
+        help="the table's name in the file of --masks (default for jdbc: that of --table)",
+    )
+
+
+def _row_masks(options: argparse.Namespace, object_: str | None = None) -> RowMasks | None:
+    if options.masks is None and options.mask_object is not None:
+        raise UsageError("--mask-object works only with --masks: add --masks, or remove --mask-object.")
+    return read_row_masks(options.masks, options.mask_key_file, options.mask_object or object_)
 
 
 def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
@@ -216,6 +247,7 @@ def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
             "--pg-snapshot needs --at, the time of the export: changes after it are told from earlier ones."
         )
     into = TableName.parse(options.into, "--into")
+    masks = _row_masks(options)
 
     spark = session.start(f"snapshot {into}")
     rows = load_csv(
@@ -227,6 +259,7 @@ def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
         header=not options.no_header,
         taken_at=_moment(options.at),
         pg_snapshot=position,
+        masks=masks,
     )
     console.result({"rows": rows, "into": str(into), "seconds": round(time.monotonic() - started, 1)})
 
@@ -234,11 +267,12 @@ def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
 def _copy(options: argparse.Namespace, console: Console, started: float) -> None:
     into, taken_at = TableName.parse(options.into, "--into"), _moment(options.at)
     table = TableName.parse(options.table, "--table") if options.kind == "table" else None
+    masks = _row_masks(options)
     spark = session.start(f"snapshot {into}")
     if table is not None:
-        rows = load_table(spark, table, into, taken_at)
+        rows = load_table(spark, table, into, taken_at, masks)
     else:
-        rows = load_files(spark, options.path, options.format, into, taken_at)
+        rows = load_files(spark, options.path, options.format, into, taken_at, masks)
     console.result({"rows": rows, "into": str(into), "seconds": round(time.monotonic() - started, 1)})
 
 
@@ -259,7 +293,8 @@ def _jdbc(options: argparse.Namespace, console: Console, started: float) -> None
             "them in RECONCILE_JDBC_USER and RECONCILE_JDBC_PASSWORD, or in the file of --properties."
         )
     database = database_of(options.url)
-    database.table(options.table)
+    table = database.table(options.table)
+    masks = _row_masks(options, f"{table.schema}.{table.name}")
     partitions = None
     if (options.partition_column is None) != (options.partitions is None):
         raise UsageError("--partition-column and --partitions must be given together; give both, or neither.")
@@ -274,11 +309,15 @@ def _jdbc(options: argparse.Namespace, console: Console, started: float) -> None
 
     spark = session.start(f"snapshot {into}")
     console.say(f"{options.table} of {database.name} is being read into {into}")
-    snapshot = load_jdbc(spark, source, options.table, into, options.at, options.columns, partitions)
+    snapshot = load_jdbc(spark, source, options.table, into, options.at, options.columns, partitions, masks)
     _tell(snapshot, into, console, started)
 
 
 def _spanner(options: argparse.Namespace, console: Console, started: float) -> None:
+    if options.masks or options.mask_key_file or options.mask_object:
+        raise UsageError(
+            "--masks is not for Spanner: its values cannot be masked yet. Leave the columns out with --columns."
+        )
     from reconcile_jobs.snapshots.snapshot_spanner import load_spanner
     from reconcile_jobs.spanner.queries import DatabaseName
 

@@ -50,6 +50,7 @@ class Recorder:
     zero_dates: tuple[tuple[str, int], ...] = ()
     lost: tuple[tuple[int, int, int, int], ...] = ()
     seen: tuple[tuple[str, int], ...] = ()  # fields, and the batches in which they first came
+    unmasked: int = 0
     ledger: tuple[int, int] = (0, 0)
     base_batch: int | None = 0
     last_appended_at: int | None = None
@@ -123,6 +124,8 @@ class Recorder:
             "fitting_macro": self.meant,
             "tables": ",".join(table.encode().hex().upper() for table in self.tables),
             "zero_dates": len(self.zero_dates),
+            "unmasked": self.unmasked,
+            "unmasked_batch": 2 if self.unmasked else None,
         }
         facts = {name: value for name, value in facts.items() if f" as {name}" in asked}
         return Rows(tuple(facts), [facts.values()])
@@ -202,7 +205,9 @@ class Recorder:
             return Rows(("name", "first_batch"), [row for row in self.seen if f"'{row[0]}'" in asked])
         if asked.startswith("select distinct object, source from"):
             return Rows(("object", "source"), [(name, self.source) for name in self.objects])
-        if asked.startswith("select\n    ") and re.search(r" as (fitting_macro|tables|zero_dates)\nfrom ", asked):
+        if asked.startswith("select\n    ") and re.search(
+            r" as (fitting_macro|tables|zero_dates|unmasked_batch)\nfrom ", asked
+        ):
             return self._facts(asked)
         if asked.startswith("select relation, reason, records,"):
             columns = ("relation", "reason", "records", "first_batch", "last_batch", "example_key", "reasons")

@@ -8,6 +8,7 @@ from typing import Any
 
 from reconcile_jobs.expectations import Expected
 from reconcile_jobs.long_records import LONGEST
+from reconcile_jobs.masks import read_masks
 from reconcile_jobs.process.command_line import Parser, in_seconds, interval, seconds_of
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.staging import TableName
@@ -35,6 +36,10 @@ Standard output is one line of JSON: files, records, unreadable, long_records, c
 changed_files, broken_links, hidden_files, first_batch, last_batch, seconds; with --expect also expectations, with --dbt
 also dbt. unreadable counts records without an object; the job names the file and line of the first one. hidden_files
 is null if the search for hidden files takes longer than the run.
+
+With --masks, values are replaced by keyed digests (sha256) or left out (drop) before a record is staged. A record that
+cannot be read is staged without its text: its length, and a keyed digest of it. The key is in RECONCILE_MASK_KEY or in
+the file of --mask-key-file. Later runs need the same masks, or more, and the same key.
 
 Exit codes: 0 done, also with unreadable records (--expect fail refuses them); 1 a file cannot be read or was written
 to, records are not as expected, or dbt failed; 2 the command or the configuration is wrong; 4 a fault that a
@@ -175,6 +180,7 @@ def arguments(
     files.add_argument(
         "--skip-corrupt-files", action="store_true", help="record the name of a file that cannot be read, and continue"
     )
+    _add_masks(files)
     spanner = _source(sources, "spanner", "a Spanner change stream", "the records of a change stream", SPANNER_HELP)
     spanner.add_argument("--project", required=True, help="the Google Cloud project of the instance")
     spanner.add_argument("--instance", required=True, help="the Spanner instance")
@@ -292,6 +298,7 @@ def arguments(
     )
     asked = vars(parser.parse_args(words))
     expected = _expected(asked)  # which still sees an interval that is dbt's
+    asked |= _masks(asked)
     if asked["source"] == "table":
         asked["tables"] = tuple(asked["tables"])
         if asked["reread"] and asked["every"] is not None:
@@ -302,6 +309,40 @@ def arguments(
 def _source(sources: Any, name: str, help: str, records: str, epilog: str) -> argparse.ArgumentParser:
     description = f"Append {records} to a staging table, each once."
     return sources.add_parser(name, help=help, description=description, epilog=epilog)  # type: ignore[no-any-return]
+
+
+def _add_masks(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--masks",
+        metavar="FILE",
+        help="a file of YAML with the fields of each object to mask, as `shop.customers: {email: sha256, ssn: drop}`; "
+        "their values are never staged in clear",
+    )
+    parser.add_argument(
+        "--mask-key-file",
+        metavar="FILE",
+        help="a file of mode 600 with the key of the masks (default: the variable RECONCILE_MASK_KEY)",
+    )
+
+
+# Where the option is there only to be refused: whoever gives it must not believe that values are masked.
+_UNMASKED = {
+    "spanner": "records of Spanner cannot be masked yet; let the change stream watch other columns",
+    "bigtable": "records of Bigtable cannot be masked yet; stage a table without such cells",
+    "table": "rows of append tables cannot be masked yet; leave the columns out of the stream",
+    "snapshot": "append.py snapshot stages the values of the snapshot table as they are: give --masks to snapshot.py, "
+    "which makes that table",
+}
+
+
+def _masks(asked: dict[str, Any]) -> dict[str, Any]:
+    """Take the masks out of what was asked for, and return them as the job has them. Raises UsageError."""
+    masks, key_file = asked.pop("masks", None), asked.pop("mask_key_file", None)
+    if (why := _UNMASKED.get(asked["source"])) is None:
+        return {"masks": read_masks(masks, key_file)}
+    if masks is not None or key_file is not None:
+        raise UsageError(f"--masks is not for append.py {asked['source']}, and nothing was appended: {why}.")
+    return {}
 
 
 def _dbt(asked: dict[str, Any]) -> tuple[str, float | None] | None:
@@ -326,6 +367,9 @@ def _add_staging(parser: argparse.ArgumentParser, has_checkpoint: bool = True, i
         metavar="SCHEMA.TABLE",
         help="the staging table; also CATALOG.SCHEMA.TABLE. It is created if it is missing",
     )
+    if parser.prog.split()[-1] in _UNMASKED:
+        parser.add_argument("--masks", help=argparse.SUPPRESS)
+        parser.add_argument("--mask-key-file", help=argparse.SUPPRESS)
     parser.add_argument(
         "--dbt",
         metavar="COMMAND",

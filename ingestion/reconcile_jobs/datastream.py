@@ -19,7 +19,7 @@ from reconcile_jobs.datastream_files import (
     of_other_codecs,
     versions,
 )
-from reconcile_jobs.datastream_records import WHOLE_FILES, Reading, line_of_first, object_of_path, unreadable
+from reconcile_jobs.datastream_records import WHOLE_FILES, Reading, line_of_first, note_of_long, unreadable
 from reconcile_jobs.landing_area import (
     HiddenFiles,
     broken_links,
@@ -31,6 +31,7 @@ from reconcile_jobs.landing_area import (
     local_tops,
 )
 from reconcile_jobs.long_records import LONGEST, LongRecord
+from reconcile_jobs.masks import Masks, keep_masks
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import DataError, JobError, UsageError, explained, in_sentences
 from reconcile_jobs.process.session import SKIP_NO_FILE, settings
@@ -68,6 +69,7 @@ class Job:
     every: str | None = None
     skip_corrupt_files: bool = False
     longest_record: int = LONGEST
+    masks: Masks | None = None
 
 
 @dataclass
@@ -110,6 +112,8 @@ class _Run(AppendRun[Totals]):
         pattern, path = landing_area(self.spark, self.job.path)
         self._name_broken_links(pattern)
         self.staging = Staging(self.spark, self.job.staging, f"{SOURCE} {path}")
+        if in_clear := keep_masks(self.staging, self.job.masks):
+            self.say(in_clear)
         self.checkpoint, lost = self.staging.open_checkpoint(self.job.checkpoint)
         if lost:
             self.say(
@@ -194,7 +198,7 @@ class _Run(AppendRun[Totals]):
         without them. `paths` are all files of the micro-batch, so a retry is the same append.
         """
         while True:
-            reading = Reading(self.spark, self.job.longest_record)
+            reading = self._reading()
             try:
                 frame = self._frame(reading, files)
                 appended = self.staging.append(frame, SOURCE, self.query_id, self.checkpoint, epoch, paths)
@@ -206,6 +210,9 @@ class _Run(AppendRun[Totals]):
                 if not broken:
                     raise explained(problem) from problem
                 self._set_aside(files, broken)
+
+    def _reading(self) -> Reading:
+        return Reading(self.spark, self.job.longest_record, self.job.masks)
 
     def _name_long(self, files: Files, found: set[Found]) -> None:
         of_lines = {(path, long.place, long.bytes) for path, lines in _long_of(files) for long in lines}
@@ -251,7 +258,7 @@ class _Run(AppendRun[Totals]):
             for name, aside in (("corrupt_file", files.corrupt), ("ignored_file", files.ignored))
             for path, why in aside.items()
         ]
-        notes += [(line.note(object_of_path(path)), path) for path, lines in _long_of(files) for line in lines]
+        notes += [(note_of_long(line, path, self.job.masks), path) for path, lines in _long_of(files) for line in lines]
         if notes or not frames:
             frames.append(self.spark.createDataFrame(notes, "record string, origin string"))
         united = frames[0]
@@ -283,15 +290,14 @@ class _Run(AppendRun[Totals]):
         unread = unread.where(~unread.origin.isin(aside)) if aside else unread
         found = unread.selectExpr("min(origin) AS origin", "count(*) AS records", "count(DISTINCT origin) AS files")
         ((origin, count, in_files),) = found.collect()
-        path, line = line_of_first(
-            Reading(self.spark, self.job.longest_record), files, origin, unread.where(unread.origin == origin)
-        )
+        path, line = line_of_first(self._reading(), files, origin, unread.where(unread.origin == origin))
         place = f"line {line} of {path}" if line else f"a record of {path}"
         more = f", and {count - 1:,} more, in {in_files:,} file{'s' if in_files > 1 else ''}" if count > 1 else ""
         whole = "a line must be one whole record, as JSON, with its object" if line else "it has no object"
         self.say(
-            f"not a record: {place}{more}; {whole}. {self.job.staging} has such lines as delivered, without an "
-            "object, and reconcile_unrouted shows them"
+            f"not a record: {place}{more}; {whole}. {self.job.staging} has such lines "
+            f"{'without their text' if self.job.masks else 'as delivered'}, without an object, and reconcile_unrouted "
+            "shows them"
         )
 
     def show(self) -> None:

@@ -11,6 +11,7 @@ from reconcile_jobs.avro_json import AvroError, json_records
 from reconcile_jobs.datastream_files import Files, kinds, names, reader, same_name
 from reconcile_jobs.json_lines import PackedError, packed_lines
 from reconcile_jobs.long_records import LONGEST, LongRecord, if_long
+from reconcile_jobs.masks import Masks
 from reconcile_jobs.process.errors import Fault, UsageError, causes, explained
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     # File, place and bytes of a record.
     Found = tuple[str, str | None, int]
 
-__all__ = ["WHOLE_FILES", "Reading", "line_of_first", "object_of_path", "unreadable"]
+__all__ = ["WHOLE_FILES", "Reading", "line_of_first", "note_of_long", "object_of_path", "unreadable"]
 
 # Rows that Python hands back to Spark at a time.
 _ARROW_ROWS = 2000
@@ -33,11 +34,12 @@ WHOLE_FILES = {"spark.sql.files.maxPartitionBytes": str(2**62), "spark.sql.files
 class Reading:
     """The reading of files, of whose records each may have so many bytes; a longer one is a note of itself.
 
-    `found`: file, place and bytes of the longer ones, as far as frames were evaluated; not of lines in `Files.long`.
+    `masks`: those of the records; None for records as they were delivered. `found`: file, place and bytes of the longer
+    ones, as far as frames were evaluated; not of lines in `Files.long`.
     """
 
-    def __init__(self, spark: SparkSession, longest: int = LONGEST) -> None:
-        self.spark, self.longest = spark, longest
+    def __init__(self, spark: SparkSession, longest: int = LONGEST, masks: Masks | None = None) -> None:
+        self.spark, self.longest, self.masks = spark, longest, masks
         found: set[Found] = set()
         self.found = spark.sparkContext.accumulator(found, _Union())  # type: ignore[arg-type]
 
@@ -45,14 +47,17 @@ class Reading:
         """Return `record` and `origin` of files of one kind."""
         if kind in ("json", "long json"):
             lines = _lines(self.spark, paths, self.longest if kind == "long json" else None)
+            if self.masks is not None:
+                return _masked_lines(lines, self.masks)
             return lines.selectExpr("value AS record", "_metadata.file_path AS origin")
         files = reader(self.spark, paths).format("binaryFile").load(names(paths))
         rows, longest, found = _avro_rows if kind == "avro" else _packed_rows, self.longest, self.found
+        masks = self.masks
 
         def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for content, origin in zip(batch.column("content"), batch.column("origin"), strict=True):
-                    yield from rows(content.as_py(), origin.as_py(), longest, found)
+                    yield from rows(content.as_py(), origin.as_py(), longest, found, masks)
 
         return files.selectExpr("content", "_metadata.file_path AS origin").mapInArrow(
             read, "record string, origin string"
@@ -69,6 +74,16 @@ class _Union:
         return one | other
 
 
+def _masked_lines(lines: DataFrame, masks: Masks) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    # Not through Arrow, which hands over one row at a time here: see the settings of the job. As bytes, since what is
+    # no UTF-8 is not staged.
+    mask = f.udf(lambda line: masks.record(bytes(line)), "string", useArrow=False)
+    delivered = lines.selectExpr("cast(value AS binary) AS line", "_metadata.file_path AS origin")
+    return delivered.select(mask("line").alias("record"), "origin")
+
+
 def _lines(spark: SparkSession, paths: Sequence[str], longest: int | None = None) -> DataFrame:
     # A carriage return may stand between the values of a record; only a line feed ends it.
     lines = reader(spark, paths).option("lineSep", "\n")
@@ -80,13 +95,16 @@ def _lines(spark: SparkSession, paths: Sequence[str], longest: int | None = None
 def line_of_first(reading: Reading, files: Files, origin: str, found: DataFrame) -> tuple[str, int | None]:
     """Return the file that an origin names, and the number of its first line that is one of the records in `found`.
 
-    The number is None for an Avro file, which has no lines; for a file with long lines, which Spark leaves out, so that
+    The number is None for an Avro file, which has no lines; for records that were masked, whose lines are not in
+    staging; for a file with long lines, which Spark leaves out, so that
     the lines cannot be counted; and for a file that no longer has such a line. The whole file is read.
     """
     # An origin is a URL; the files of a micro-batch have their plain names.
     names_of_it = [same_name(path) for path in (unquote(origin), origin)]
     path = next((path for path in [*files.json, *files.avro] if same_name(path) in names_of_it), origin)
     (kind, _), *_ = kinds(Files(json=[path], long=files.long)) if path in files.json else [("avro", [])]
+    if reading.masks is not None:
+        return path, None
     if kind == "packed json":
         lines = reading.records(kind, [path])
         lines = lines.selectExpr("xxhash64(record) AS digest", "0 AS block", "monotonically_increasing_id() AS place")
@@ -112,22 +130,40 @@ def _rows(lines: Sequence[bytes], origin: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([records, pa.array([origin] * len(lines), pa.string())], ["record", "origin"])
 
 
-def _note(long: LongRecord, origin: str, found: Accumulator[set[Found]]) -> bytes:
+def _note(long: LongRecord, origin: str, found: Accumulator[set[Found]], masks: Masks | None) -> bytes:
     found.add({(origin, long.place, long.bytes)})
-    return long.note(object_of_path(origin)).encode()
+    return note_of_long(long, origin, masks).encode()
 
 
-def _packed_rows(content: bytes, origin: str, longest: int, found: Accumulator[set[Found]]) -> Iterator[pa.RecordBatch]:
+def note_of_long(long: LongRecord, origin: str, masks: Masks | None) -> str:
+    """Return what staging holds in place of a record of this file that is too long."""
+    object_ = object_of_path(origin)
+    return long.note(object_) if masks is None else masks.note_of_long(long, object_)
+
+
+def _packed_rows(
+    content: bytes, origin: str, longest: int, found: Accumulator[set[Found]], masks: Masks | None = None
+) -> Iterator[pa.RecordBatch]:
     for lines in packed_lines(content, origin, longest):
-        yield _rows([line if isinstance(line, bytes) else _note(line, origin, found) for line in lines], origin)
+        rows = [
+            _masked(line, masks) if isinstance(line, bytes) else _note(line, origin, found, masks) for line in lines
+        ]
+        yield _rows(rows, origin)
 
 
-def _avro_rows(content: bytes, origin: str, longest: int, found: Accumulator[set[Found]]) -> Iterator[pa.RecordBatch]:
+def _masked(record: bytes, masks: Masks | None) -> bytes:
+    return record if masks is None else masks.record(record).encode()
+
+
+def _avro_rows(
+    content: bytes, origin: str, longest: int, found: Accumulator[set[Found]], masks: Masks | None = None
+) -> Iterator[pa.RecordBatch]:
     rows: list[bytes] = []
     size = 0
-    for number, record in enumerate(json_records(content), 1):
+    records = json_records(content) if masks is None else _without_values(json_records(content))
+    for number, record in enumerate(records, 1):
         long = if_long(record, longest, f"record {number}")
-        rows.append(_note(long, origin, found) if long else record.encode())
+        rows.append(_note(long, origin, found, masks) if long else _masked(record.encode(), masks))
         size += len(rows[-1])
         # longest: the most bytes that one record may have. A batch ends with the record that takes it beyond this size.
         if len(rows) == _ARROW_ROWS or size > longest:
@@ -135,6 +171,15 @@ def _avro_rows(content: bytes, origin: str, longest: int, found: Accumulator[set
             rows, size = [], 0
     if rows:
         yield _rows(rows, origin)
+
+
+def _without_values(records: Iterator[str]) -> Iterator[str]:
+    """Yield the records. What is wrong with a file is said without what a library says of it: that may be a value."""
+    try:
+        yield from records
+    except AvroError as problem:
+        why = re.sub(r"^(no whole Avro file: \w+): .*?( \(after byte \d+\))?$", r"\1\2", str(problem), flags=re.DOTALL)
+        raise AvroError(why) from None
 
 
 # Datastream writes an object's files below a directory of its name, by the minute.

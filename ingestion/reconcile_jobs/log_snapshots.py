@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.cuts import Cuts, again_if_overtaken, checked_object
 from reconcile_jobs.log_positions import Place, Position, position_of
+from reconcile_jobs.masks import keep_masks_of_rows
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import UsageError, in_sentences
 from reconcile_jobs.process.session import settings
@@ -141,6 +142,7 @@ class _Run:
         )
         if cut.place > _MOST:
             raise UsageError(f"{job.staging} has {_MOST:,} snapshots of {object_}: stage into a new --staging.")
+        self.mark = keep_masks_of_rows(staging, object_, properties, cut.columns)
         self.progress(f"reading {job.table}")
         self._append(rows, cut, totals)
         return totals
@@ -278,10 +280,10 @@ class _Run:
         from pyspark import StorageLevel
         from pyspark.sql import functions as f
 
-        job = self.job
+        job, head = self.job, f'{{{self.mark}"row":'
         made = rows.select(
             f.expr(rows_as_json(rows, cut.key)).alias("key"),
-            f.expr(f"concat('{{\"row\":', {rows_as_json(rows, list(cut.columns))}, '}}')").alias("record"),
+            f.expr(f"concat({literal(head)}, {rows_as_json(rows, list(cut.columns))}, '}}')").alias("record"),
             f.expr(has_no_key(cut.key)).alias("has_no_key"),
         ).persist(StorageLevel.MEMORY_AND_DISK)
         try:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from reconcile_jobs.cuts import Cuts, again_if_overtaken, checked_object
 from reconcile_jobs.long_records import LONGEST
+from reconcile_jobs.masks import keep_masks_of_rows
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import DataError, Fault, UsageError, in_sentences
 from reconcile_jobs.process.session import settings
@@ -139,6 +140,7 @@ class _Run:
             columns=columns,
             rows=0,
         )
+        self.mark = keep_masks_of_rows(self.staging, self.object, properties, columns)
         self.progress(f"comparing {self.job.table} with the snapshot before it")
         # In the order of before: the text of a row follows it.
         names = [
@@ -230,7 +232,7 @@ class _Run:
     def _append(self, compared: DataFrame, cut: _Cut, totals: Totals) -> None:
         from pyspark.sql import functions as f
 
-        head = f'{{"snapshot":{json.dumps(cut.snapshot)},"taken_at":{json.dumps(cut.taken_at)},"change":"'
+        head = f'{{{self.mark}"snapshot":{json.dumps(cut.snapshot)},"taken_at":{json.dumps(cut.taken_at)},"change":"'
         record = f.concat(
             f.lit(head),
             "change",

@@ -50,7 +50,7 @@ union all
 {%- endfor -%}
 {%- set taken_at = reconcile.moment_of_snapshot(snapshot) -%}
 {%- set staged -%}
-select record, source, batch, origin
+select {{ reconcile.masked_record(columns) }}, source, batch, origin
 from {{ reconcile.qualified(relation) }}
 where object = {{ reconcile.literal(reconcile.snapshot_rows_object(snapshot.object)) }} and source = 'snapshot' and batch = {{ snapshot.batch }}
 {%- endset -%}
@@ -76,6 +76,9 @@ select
     inline(array(struct(
         concat_ws(
             '; ',
+            {%- if columns | selectattr('mask') | list %}
+            case {{ reconcile.mask_complaints(columns) }} end,
+            {%- endif %}
             if(_corrupt_record is not null or payload is null, 'the record does not have the form of a row of a snapshot', null),
             {{ reconcile.payload_complaints(plain) | indent(12) }}
         ) as error

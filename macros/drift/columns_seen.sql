@@ -189,7 +189,11 @@ case {{ name }}
 
 {#- The columns that a model names because their drift is known, in lower case. -#}
 {%- macro ignored_columns(node) -%}
-  {{ return(((node.config.get('meta') or {}).get('ignored_columns') or []) | map('string') | map('lower') | list) }}
+  {%- set dropped = [] -%}
+  {%- for column in node.columns.values() if ((column.get('config') or {}).get('meta') or column.get('meta') or {}).get('mask') == 'drop' -%}
+    {%- do dropped.append(column.name | lower) -%}
+  {%- endfor -%}
+  {{ return(((node.config.get('meta') or {}).get('ignored_columns') or []) | map('string') | map('lower') | list + dropped) }}
 {%- endmacro %}
 
 {#- Whether a key of the source, a list in JSON, differs from the model's key. If the table has no key, the model may

@@ -1,12 +1,13 @@
 {#- Parses and checks the records of a range, and keeps them in `changes_cache`. Refuses a range of another source's or
-    of several tables' records, and writes down what is new of their columns. Then nothing more is refused, and a retry
+    of several tables' records, or of records that were not masked, and writes down what is new of their columns. Then nothing more is refused, and a retry
     of the quarantine begins. Returns {facts, messages}: the facts of the records, see `facts_of_changes`, and what the
     run reports about their columns, a list of sentences. -#}
 {%- macro parse_range(relations, settings, range) -%}
   {%- do reconcile.run_statements(reconcile._get_changes_statements(relations, settings, range)) -%}
   {%- do reconcile.refuse_purge_meanwhile(settings.inputs, range) -%}
   {%- do reconcile.refuse_unreadable_rows(relations.changes_cache, range.repair.snapshot) if range.repair -%}
-  {%- set facts = reconcile.facts_of_changes(relations.changes_cache, settings.fields, settings.inputs.objects) -%}
+  {%- set facts = reconcile.facts_of_changes(relations.changes_cache, settings.fields, settings.inputs.objects, settings.form.columns) -%}
+  {%- do reconcile.refuse_unmasked(settings.inputs, settings.form.columns, facts) -%}
   {%- do reconcile.refuse_other_source(settings.inputs, facts) if not range.base_batch -%}
   {%- do settings.update({'tables': reconcile.refuse_ambiguous_objects(
         settings.inputs.objects, none if range.kind == 'rebuild' else settings.built.tables, facts)}) -%}

@@ -28,7 +28,7 @@
 
 {#- The options of a column by which its values are read; all are parts of the declaration. -#}
 {%- macro options_of_reading() -%}
-  {{ return(['round', 'encoding', 'infinity_is_null', 'zero_date', 'was']) }}
+  {{ return(['round', 'encoding', 'infinity_is_null', 'zero_date', 'was', 'mask']) }}
 {%- endmacro %}
 
 {#- A column of the property, as `declared_columns` has columns. -#}

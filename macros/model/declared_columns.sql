@@ -1,6 +1,6 @@
-{#- The columns that a model declares: [{name, type, round, encoding, infinity_is_null, zero_date, was, added}], with the
-    type as `column_type` reads it. `columns` replaces the YAML in dbt's unit tests, which do not see the YAML. Without
-    it, the columns are those that the model's source macro reads: see `columns_to_read`. -#}
+{#- The columns that a model declares: [{name, type, round, encoding, infinity_is_null, zero_date, was, added, mask}],
+    with the type as `column_type` reads it. `columns` replaces the YAML in dbt's unit tests, which do not see the YAML.
+    Without it, the columns are those that the model's source macro reads: see `columns_to_read`. -#}
 {%- macro declared_columns(columns=none) -%}
   {%- if columns is none -%}
     {{ return(reconcile.columns_to_read(reconcile.declared_columns(model.columns.values() | list), reconcile.known_columns())) }}
@@ -24,7 +24,7 @@
     {%- if type -%}{%- do complaints.extend(reconcile._complaints_of_reading(column.name, type, meta)) -%}{%- endif -%}
     {%- do names.append(column.name | lower) -%}
     {%- do declared.append({'name': column.name, 'type': type, 'round': meta.get('round', false), 'encoding': meta.get('encoding'), 'infinity_is_null': meta.get('infinity_is_null', false),
-          'zero_date': meta.get('zero_date') == 'null', 'was': reconcile._former_names(meta), 'added': meta.get('added', false)}) -%}
+          'zero_date': meta.get('zero_date') == 'null', 'was': reconcile._former_names(meta), 'added': meta.get('added', false), 'mask': meta.get('mask')}) -%}
   {%- endfor -%}
   {%- do complaints.extend(reconcile._complaints_of_former_names(declared)) -%}
   {%- if not columns -%}
@@ -79,7 +79,18 @@
   {%- if 'zero_date' in meta and (meta.zero_date != 'null' or type.name not in ['date', 'timestamp', 'timestamp_ntz']) -%}
     {%- do complaints.append("column " ~ name ~ ": zero_date must be 'null', in quotation marks, and applies only to date, timestamp and timestamp_ntz; a string column keeps a zero date as text") -%}
   {%- endif -%}
-  {%- set options = ['round', 'encoding', 'infinity_is_null', 'zero_date', 'was', 'added'] -%}
+  {%- if 'mask' in meta and meta.mask not in ['sha256', 'drop'] -%}
+    {%- do complaints.append("column " ~ name ~ ": mask is '" ~ meta.mask ~ "'; write sha256 or drop, as the file of append.py --masks has it") -%}
+  {%- elif meta.get('mask') == 'sha256' and type.ddl != 'string' -%}
+    {%- do complaints.append("column " ~ name ~ ": what stands for a masked value is a text of hex digits, and this column is a " ~ type.label ~ "; declare `data_type: string`") -%}
+  {%- endif -%}
+  {%- for option in ['round', 'encoding', 'infinity_is_null', 'zero_date'] if 'mask' in meta and option in meta -%}
+    {%- do complaints.append("column " ~ name ~ ": " ~ option ~ " says how a value is read, and a masked column has none; remove " ~ option) -%}
+  {%- endfor -%}
+  {%- if 'mask' in meta and 'was' in meta -%}
+    {%- do complaints.append("column " ~ name ~ ": it has a mask, and its former names have none, so records with such a name would be in clear; remove was, and rebuild the table if the column was renamed") -%}
+  {%- endif -%}
+  {%- set options = ['round', 'encoding', 'infinity_is_null', 'zero_date', 'was', 'added', 'mask'] -%}
   {%- for option in meta if option not in options -%}
     {%- set nearest = reconcile.nearest_name(option, options) -%}
     {%- do complaints.append("column " ~ name ~ ": its meta has " ~ option ~ ", which is not an option of this package; write " ~ nearest ~ ", or rename the entry if it is your own") if nearest -%}

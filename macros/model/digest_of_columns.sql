@@ -4,7 +4,7 @@
 {%- macro digest_of_columns(columns) -%}
   {%- set types = {} -%}
   {%- for column in columns -%}
-    {%- do types.update({column.name: column.type.label ~ (', rounded' if column.round else '') ~ (', ' ~ column.encoding if column.encoding else '') ~ (', infinity is null' if column.infinity_is_null else '') ~ (', zero date is null' if column.zero_date else '') ~ (', bytes at every depth' if 'binary' in column.type.ddl and column.type.ddl not in ['binary', 'array<binary>'] else '') ~ (', was ' ~ tojson(column.was) if column.was else '')}) -%}
+    {%- do types.update({column.name: column.type.label ~ (', rounded' if column.round else '') ~ (', ' ~ column.encoding if column.encoding else '') ~ (', infinity is null' if column.infinity_is_null else '') ~ (', zero date is null' if column.zero_date else '') ~ (', masked: ' ~ column.mask if column.mask else '') ~ (', bytes at every depth' if 'binary' in column.type.ddl and column.type.ddl not in ['binary', 'array<binary>'] else '') ~ (', was ' ~ tojson(column.was) if column.was else '')}) -%}
   {%- endfor -%}
   {{ return(local_md5(tojson(types, sort_keys=true))) }}
 {%- endmacro %}

@@ -43,6 +43,7 @@
   {%- for column in columns if column.was and (not carried or 'mods' in carried or 'entries' in carried) -%}
     {%- do complaints.append("column " ~ column.name ~ ": was applies only to models of Datastream's records and of snapshots, whose source macros find a field by its name; " ~ ("an update of Spanner that has only the former name would set no column" if 'mods' in carried else "give the column its name in the SELECT") ~ "; remove was from its meta") -%}
   {%- endfor -%}
+  {%- do complaints.extend(reconcile._complaints_of_masks(form, inputs)) -%}
   {%- do complaints.extend(reconcile._complaints_of_row_ids(form, inputs)) -%}
   {%- do complaints.extend(reconcile._complaints_of_range_deletes(form)) -%}
   {%- set meta = model.config.get('meta') or {} -%}
@@ -96,7 +97,7 @@
   {%- for name in options if model.config.get(name) is not none -%}
     {%- do complaints.append('config ' ~ name ~ ': it is outside of meta, where it has no effect; write `meta={' ~ reconcile.literal(name) ~ ': ...}`') -%}
   {%- endfor -%}
-  {%- for name in ['round', 'zero_date', 'infinity_is_null'] if name in meta -%}
+  {%- for name in ['round', 'zero_date', 'infinity_is_null', 'mask'] if name in meta -%}
     {%- do complaints.append('meta ' ~ name ~ ': it is an option of a column, and nothing reads it in the meta of a model; write it into the meta of the column') -%}
   {%- endfor -%}
   {%- for name in meta if name not in options and not name.startswith('reconcile reads ') -%}
@@ -123,6 +124,20 @@
   {%- elif 'differences' in reconcile.model_inputs(model).objects.values() | map(attribute='carries') -%}
     {%- do complaints.append("unique_key _change_id: all records of one snapshot have the same id; name the columns that identify a row") -%}
   {%- endif -%}
+  {{ return(complaints) }}
+{%- endmacro %}
+
+{#- Only records that say what was masked can be asked: those of Datastream's files and of snapshots. -#}
+{%- macro _complaints_of_masks(form, inputs) -%}
+  {%- set complaints = [] -%}
+  {%- set carried = inputs.objects.values() | map(attribute='carries') | map('default', 'events') | list -%}
+  {%- for column in form.columns if column.mask -%}
+    {%- if not carried or carried | reject('in', ['events', 'differences']) | list -%}
+      {%- do complaints.append('column ' ~ column.name ~ ': its meta has mask, and only models of files of Datastream and of snapshots can have masks so far, whose records say what was masked; remove mask, and leave the column out at the source') -%}
+    {%- elif column.mask == 'drop' and column.name in form.unique_key -%}
+      {%- do complaints.append('unique_key ' ~ column.name ~ ': the mask drop leaves it out of every record, and a key cannot be NULL; mask it by sha256, which keeps keys apart') -%}
+    {%- endif -%}
+  {%- endfor -%}
   {{ return(complaints) }}
 {%- endmacro %}
 

@@ -12,6 +12,7 @@
     {%- set position = none -%}
   {%- endif -%}
   {%- set compared = reconcile.compared_columns(relation, compare_to, keys, columns, tolerances) -%}
+  {%- do reconcile._raise_complaints_of_parity(reconcile._complaints_of_masked(relation, compare_to, compared.columns)) -%}
   {%- set found = {
       'model': relation, 'compare_to': compare_to, 'compared_to': reconcile.ledger_name(compare_to), 'key': keys, 'columns': compared.columns, 'incomparable': compared.incomparable, 'position': position,
       'allowance': allowance, 'recheck': recheck, 'store_values': store_values, 'allow_empty': allow_empty,
@@ -33,6 +34,39 @@
     {{ return(reconcile.model_inputs(node).objects.values() | selectattr('carries', 'equalto', 'differences') | list | length > 0) }}
   {%- endfor -%}
   {{ return(false) }}
+{%- endmacro %}
+
+{#- Masked values are compared with masked ones. Otherwise every row would differ, and the values of the source would
+    stand in the table of differences. `columns`: those that are compared. A snapshot says what snapshot.py masked, by a
+    digest of each column's name and mask, since Spark hides properties with words such as password. -#}
+{%- macro _complaints_of_masked(relation, compare_to, columns) -%}
+  {%- set complaints = [] -%}
+  {%- set masks = reconcile._masks_of_model(relation, columns) -%}
+  {%- if not masks or reconcile._masks_of_model(compare_to, columns) == masks -%}{{ return(complaints) }}{%- endif -%}
+  {%- set by, masked = ((reconcile.table_properties(compare_to).get('reconcile.snapshot.masks') or '') ~ ' ').split(' ')[:2] -%}
+  {%- set in_clear = [] -%}
+  {%- for name, mask in masks.items() if local_md5(name ~ ' ' ~ mask) not in masked.split(',') -%}{%- do in_clear.append(name) -%}{%- endfor -%}
+  {%- if in_clear -%}
+    {%- do complaints.append('the model masks ' ~ in_clear | join(', ') ~ ', and ' ~ reconcile.ledger_name(compare_to) ~ ' does not; take the snapshot with --masks, or name the other columns in `columns`') -%}
+  {%- elif 'sha256' in masks.values() -%}
+    {%- set staging = reconcile.model_inputs(reconcile.node_of(relation)).relations[0] -%}
+    {%- set by_of_staging = reconcile.table_properties(staging).get('reconcile.masks_by', by) if reconcile.existing_relation(staging) else by -%}
+    {%- if by != by_of_staging -%}
+      {%- do complaints.append(reconcile.ledger_name(compare_to) ~ ' is masked with the key ' ~ by ~ ', and ' ~ reconcile.ledger_name(staging) ~ ' with the key ' ~ by_of_staging ~ '; take the snapshot with the key of staging') -%}
+    {%- endif -%}
+  {%- endif -%}
+  {{ return(complaints) }}
+{%- endmacro %}
+
+{#- The masks of those of these columns that a model masks, {name in lower case: mask}; none for another relation. -#}
+{%- macro _masks_of_model(relation, columns) -%}
+  {%- set masks, compared = {}, columns | map(attribute='name') | map('lower') | list -%}
+  {%- for node in reconcile.reconciled_nodes() if reconcile.is_made_by(relation, node) -%}
+    {%- for column in reconcile.form_of_node(node).shown if column.mask and column.name | lower in compared -%}
+      {%- do masks.update({column.name | lower: column.mask}) -%}
+    {%- endfor -%}
+  {%- endfor -%}
+  {{ return(masks) }}
 {%- endmacro %}
 
 {#- The name of a view that a comparison of a relation keeps in the session until the comparison ends. `kind`: recent,

@@ -20,7 +20,7 @@
 {%- do reconcile.validate_generations(generations, positions) -%}
 {%- set columns = reconcile.datastream_columns(reconcile.declared_columns(columns), encoding) -%}
 {%- set staged -%}
-select record, source, batch, origin
+select {{ reconcile.masked_record(columns, metadata=true) }}, source, batch, origin
 from {{ reconcile.qualified(relation) }}
 where {{ reconcile.is_of_objects(reconcile.plain_objects(objects)) }}
 {%- endset -%}
@@ -69,6 +69,9 @@ select
             {{ reconcile.complaint_of_source('datastream') }},
             case
                 {{ reconcile.long_record_complaint() }}
+                {%- if columns | selectattr('mask') | list %}
+                {{ reconcile.mask_complaints(columns) }}
+                {%- endif %}
                 when _corrupt_record is not null and {{ reconcile.has_a_name_twice('record') }} then {{ reconcile.literal(reconcile.fix_for_a_name_twice()) }}
                 when metadata is null then 'the record has no source_metadata'
                 when fields is null{{ " and not (change_type <=> 'delete' and " ~ row_id ~ ' is not null)' if row_id }} then 'the record has no payload'

@@ -12,7 +12,7 @@
 {%- set columns = reconcile.declared_columns(columns) -%}
 {%- do reconcile.refuse_options_of_datastream(columns, 'append.py snapshot') -%}
 {%- set staged -%}
-select record, source, batch, origin, {{ reconcile.fitting_macro('snapshot') }} as fitting_macro
+select {{ reconcile.masked_record(columns) }}, source, batch, origin, {{ reconcile.fitting_macro('snapshot') }} as fitting_macro
 from {{ reconcile.qualified(relation) }}
 where object = {{ reconcile.literal(object) }}
 {%- endset -%}
@@ -46,6 +46,9 @@ select
             {{ reconcile.complaint_of_source('snapshot') }},
             case
                 {{ reconcile.long_record_complaint() }}
+                {%- if columns | selectattr('mask') | list %}
+                {{ reconcile.mask_complaints(columns) }}
+                {%- endif %}
                 when _corrupt_record is not null then 'the record does not have the form of a difference between snapshots'
                 when payload is null then 'the record has no row'
                 when change_type is null then concat('change ', coalesce(concat('\'', change, '\' is unknown'), 'is missing'))

@@ -55,6 +55,11 @@ ZERO_DATES = {
         for name, type_ in (("born", "date"), ("seen", "timestamp"), ("closed", "timestamp_ntz"))
     },
 }  # fmt: skip
+MASKED = {
+    "id": {"data_type": "string", "config": {"meta": {"mask": "sha256"}}}, "name": "string",
+    "Email": {"data_type": "string", "config": {"meta": {"mask": "sha256"}}},
+    "it's": {"data_type": "int", "config": {"meta": {"mask": "drop"}}},
+}  # fmt: skip
 ODD = ["id", "a`b", "it's", "{% raw %}", "sel ect", "李雷"]
 # What staging says of a snapshot beside the log, in the batch that an increment brings.
 SNAPSHOT_BESIDE = {
@@ -62,6 +67,7 @@ SNAPSHOT_BESIDE = {
     "position": "18642:18650:18644,18646", "taken_at": "2026-11-21T11:33:13.215524000Z", "uncertainty": "1 hour",
     "key": ["id"], "columns": ORDERS, "rows": 1875, "batch": 5,
 }  # fmt: skip
+BESIDE_MASKED = {**SNAPSHOT_BESIDE, "columns": dict.fromkeys(MASKED, "string") | {"it's": "int"}}
 BESIDE_MYSQL = {
     **SNAPSHOT_BESIDE, "position_kind": "binlog", "position": "mysql-bin.999999:156500",
     "columns": {name: said if isinstance(said, str) else said["data_type"] for name, said in ZERO_DATES.items()},
@@ -202,6 +208,10 @@ SHAPES = {
     "postgresql_view_beside_a_snapshot": Shape(
         POSTGRESQL, snapshot=SNAPSHOT_BESIDE, materialized="current_view", phases=("first run",)
     ),
+    "postgresql_masked": Shape(POSTGRESQL, MASKED, table="shop.orders", phases=("first run", "increment")),
+    "postgresql_masked_view": Shape(POSTGRESQL, MASKED, materialized="current_view", phases=("first run",)),
+    "postgresql_masked_beside_a_snapshot": Shape(POSTGRESQL, MASKED, snapshot=BESIDE_MASKED, phases=("first run",)),
+    "snapshots_masked": Shape(SNAPSHOTS, MASKED, phases=("first run",)),
     "sqlserver": Shape(SQLSERVER),
     "append_table": Shape(APPEND_TABLE, phases=("first run", "increment")),
     "snapshots": Shape(SNAPSHOTS, EVERY_TYPE, phases=("first run", "increment")),

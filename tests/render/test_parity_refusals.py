@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from plain_dbt import Relation
 from refusals import PARITY, SENTENCE, Refusal, thing
-from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, OWN_SELECT, POSTGRESQL, Life, Shape
+from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, OWN_SELECT, POSTGRESQL, STAGING, Life, Shape
 from snapshots import SNAPSHOT, TAKEN_AT, answer_columns, beside_a_snapshot, taken
 
 COLUMNS = {"id": "bigint", "name": "string", "amount": "decimal(12,2)"}
@@ -23,12 +24,18 @@ def asked(shape: Shape | None = None, *, taken: dict[str, str] | None = None, of
         life = beside_a_snapshot(shape or thing(POSTGRESQL, COLUMNS), taken or {})
         life.project.model("seen", "select 1 as id", {})
         life.warehouse.has("demo.seen", "view")
+        life.warehouse.properties[STAGING]["reconcile.masks_by"] = "111111"
         answer_columns(life, "`demo`.`seen`")
         life.project.test("parity", of, **{"compare_to": SNAPSHOT, "key": life.shape.key, **said})
 
     return act
 
 
+def md5(text: str) -> str:
+    return hashlib.md5(text.encode()).hexdigest()
+
+
+MASKED = thing(POSTGRESQL, {**COLUMNS, "name": {"data_type": "string", "config": {"meta": {"mask": "sha256"}}}})
 CELLS_SHAPE = Shape(BIGTABLE, CELLS, CELL_KEY, object="events")
 HISTORY = thing(POSTGRESQL, COLUMNS, materialized="history")
 NO_LENGTH = "is not a duration; write it as '10 minutes'"
@@ -54,6 +61,20 @@ OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "nothing to compare with": (
         asked(compare_to=Relation("lake", "nothing")), ["lake.nothing does not exist; build it first"],
+    ),
+    "values in clear": (
+        asked(MASKED), ["the model masks name, and lake.orders_source does not; take the snapshot with --masks, or "
+                        "name the other columns in `columns`"],
+    ),
+    "values that another mask has": (
+        asked(MASKED, taken={"snapshot__masks": f"0a0b0c {md5('name drop')}"}),
+        ["the model masks name, and lake.orders_source does not; take the snapshot with --masks, or name the other "
+         "columns in `columns`"],
+    ),
+    "values that are masked with another key": (
+        asked(MASKED, taken={"snapshot__masks": f"0a0b0c {md5('id sha256')},{md5('name sha256')}"}),
+        ["lake.orders_source is masked with the key 0a0b0c, and lake.shop_changes with the key 111111; take the "
+         "snapshot with the key of staging"],
     ),
     "another key than the model's": (
         asked(as_of=AT, key=["name"]),

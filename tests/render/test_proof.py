@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -196,6 +197,16 @@ def test_a_proof_writes_what_a_comparison_writes_and_why_nothing_is_proven() -> 
     assert "'it\\'s a \u20ac' as reason" in inserted[1] and "'prove' as test" in inserted[2]
     assert "'1:2' as model_digest" in inserted[2] and "'confirmed' as verdict" in inserted[2]
     assert [sql for sql in life.warehouse.statements if sql.startswith("create table if not exists")]
+
+
+def test_a_model_with_masks_is_not_proven() -> None:
+    """Its source has the values themselves, and a certificate of them would be one of nothing."""
+    masked = of(POSTGRESQL)
+    masked = replace(masked, columns={**masked.columns, "name": {"data_type": "string", "meta": {"mask": "sha256"}}})
+    life = comparing(masked, PG_SNAPSHOT)
+    (reason,) = asked(life, "models")["complaints"]
+    assert reason.startswith("the model masks name, and its source has the values themselves; compare it with")
+    assert not asked(comparing(of(POSTGRESQL), PG_SNAPSHOT), "models")["complaints"]
 
 
 def test_a_proof_asks_and_writes_the_sql_that_was_reviewed(accept_goldens: bool) -> None:

@@ -29,6 +29,7 @@ from plain_dbt import PACKAGE, CompilerError, PlainProject, Relation
 from recorder import Recorder
 from refusals import SENTENCE, THINGS, Refusal, run, thing
 from shapes import (
+    APPEND_TABLE,
     BIGTABLE,
     CELL_KEY,
     CELLS,
@@ -46,6 +47,7 @@ from shapes import (
 # --- declarations -----------------------------------------------------------------------------------------------------
 
 ROUND = {"config": {"meta": {"round": True}}}
+MASKED_NAME = {"id": "bigint", "name": {"data_type": "string", "config": {"meta": {"mask": "sha256"}}}}
 ZERO_DATE = {"id": "bigint", "day": {"data_type": "date", "config": {"meta": {"zero_date": "null"}}}}
 NO_DATA_TYPE = (
     "is not supported; use a scalar type of Spark except interval and time, or an array or a map of such types"
@@ -277,10 +279,41 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
         [f"config {name}: it is outside of meta, where it has no effect; write `meta={{'{name}': ...}}`"
          for name in ("fresh", "buckets")],
     ),
+    "masks that are none": (
+        thing(columns={"id": "bigint", **{name: {"data_type": type_, "meta": said} for name, type_, said in (
+            ("a", "string", {"mask": "md5"}), ("b", "bigint", {"mask": "sha256"}),
+            ("c", "string", {"mask": "sha256", "encoding": "json"}), ("d", "int", {"mask": "drop", "round": True}),
+            ("e", "string", {"mask": "sha256", "was": "f"}),
+        )}}),
+        ["column a: mask is 'md5'; write sha256 or drop, as the file of append.py --masks has it",
+         "column b: what stands for a masked value is a text of hex digits, and this column is a bigint; declare "
+         "`data_type: string`",
+         *(f"column {name}: {option} says how a value is read, and a masked column has none; remove {option}"
+           for name, option in (("c", "encoding"), ("d", "round"))),
+         "column e: it has a mask, and its former names have none, so records with such a name would be in clear; "
+         "remove was, and rebuild the table if the column was renamed"],
+    ),
+    "a key that is dropped": (
+        thing(columns={"id": {"data_type": "bigint", "meta": {"mask": "drop"}}}),
+        ["unique_key id: the mask drop leaves it out of every record, and a key cannot be NULL; mask it by sha256, "
+         "which keeps keys apart"],
+    ),
+    **{
+        f"a mask of {name}": (
+            shape, ["column name: its meta has mask, and only models of files of Datastream and of snapshots can have "
+                    "masks so far, whose records say what was masked; remove mask, and leave the column out at the "
+                    "source"],
+        )
+        for name, shape in {
+            "Spanner": thing(SPANNER, columns=MASKED_NAME), "an append table": thing(APPEND_TABLE, columns=MASKED_NAME),
+            "an own SELECT": own(columns=MASKED_NAME),
+        }.items()
+    },
     "options of columns in the meta of the model": (
-        thing(meta={"round": True, "zero_date": "null", "infinity_is_null": True, "encoding": "its own"}),
+        thing(meta={"round": True, "zero_date": "null", "infinity_is_null": True, "mask": "drop",
+                    "encoding": "its own"}),
         [f"meta {name}: it is an option of a column, and nothing reads it in the meta of a model; write it into the "
-         "meta of the column" for name in ("round", "zero_date", "infinity_is_null")],
+         "meta of the column" for name in ("round", "zero_date", "infinity_is_null", "mask")],
     ),
     "options that are misspelt": (
         thing(meta={"freshh": True, "Ignored-Columns": ["x"], "rowids": True, "base_snapshto": "a.b", "owner": "me",
@@ -525,6 +558,7 @@ CHANGED: dict[str, tuple[Shape, Shape, str]] = {
         thing(columns={"id": "bigint", "name": "date"}),
         thing(columns={"id": "bigint", "name": {"data_type": "date", "meta": {"zero_date": "null"}}}), "columns",
     ),
+    "a mask was added": (thing(columns={"id": "bigint", "name": "string"}), thing(columns=MASKED_NAME), "columns"),
     "another table": (thing(table="shop.orders"), thing(table=["shop.orders", "shop.orders_old"]), SOURCES),
     "digits were added": (
         thing(columns={"id": "bigint", "name": "decimal(9,2)"}),
@@ -948,6 +982,23 @@ def of_another_source(**said: Any) -> Callable[[], Life]:
     return living
 
 
+def in_clear(number: int, **said: Any) -> Callable[[], Life]:
+    """Return a model with a mask, and staging in which so many of its records were not masked."""
+
+    def living() -> Life:
+        life = Life(thing(POSTGRESQL, MASKED_NAME, **said))
+        life.warehouse.unmasked = number
+        return life
+
+    return living
+
+
+def copied_in_clear() -> Life:
+    life = Life(thing(POSTGRESQL, MASKED_NAME, meta={"base_snapshot": "lake.orders_kept"}))
+    life._purge()
+    return life
+
+
 def of_spanner() -> Life:
     life = spelled("shop.orders")()
     life.warehouse.source = "spanner"
@@ -997,6 +1048,23 @@ STAGED: dict[str, Refusal] = {
         )
         for materialized in ("current_state", "history", "current_view")
     },
+    **{
+        f"in clear, and a {materialized} with a mask is built": Refusal(
+            run(in_clear(number, materialized=materialized)),
+            [f"the model masks name, and {records} of shop.orders in lake.shop_changes, the first in batch 2, {were} "
+             "staged without these masks, so nothing was built; stage the records again with --masks, into a new "
+             "staging table, and drop lake.shop_changes"],
+        )
+        for materialized, number, records, were in (
+            ("current_state", 1, "1 record", "was"), ("history", 7, "7 records", "were"),
+            ("current_view", 7, "7 records", "were"))
+    },
+    "purged, and the copy may hold values in clear": Refusal(
+        run(copied_in_clear),
+        ["nothing shows that its base snapshot lake.orders_kept was built with the masks of the model, so it may hold "
+         "values of name in clear; name a copy that ingestion/maintain.py made of a base table with these columns and "
+         "masks, or stage all records again with --masks, into a new staging table"],
+    ),
     "of another source without a record of the object": Refusal(
         run(of_spanner),
         ["the records of lake.shop_changes are of the source spanner, and the source macro of the model cannot read "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.jdbc.database import Database
 from reconcile_jobs.process.errors import Fault, JobError, UsageError, causes
+from reconcile_jobs.process.secret_files import read_secret_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,18 +63,7 @@ def secret_properties(file: str | None) -> dict[str, str]:
 
 def read_properties(path: Path) -> dict[str, str]:
     """Read a file of lines name=value, which only its owner may read. Raises UsageError."""
-    try:
-        status = path.stat()
-        mode = stat.S_IMODE(status.st_mode)
-        if status.st_uid not in (os.geteuid(), 0):
-            raise UsageError(f"{path} belongs to another user, who may change it: change its owner to the job's user.")
-        if mode & 0o077:
-            raise UsageError(f"Other users may read {path}, which has mode {mode:o}: run chmod 600 on it.")
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise UsageError(
-            f"--properties {path} cannot be read: {getattr(problem, 'strerror', None) or problem}."
-        ) from None
+    lines = read_secret_file(path, "--properties").splitlines()
     properties: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         text = line.strip()

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from reconcile_jobs.csv_records import Broken, Dialect, records
 from reconcile_jobs.exact_text import ExactText, NotExact, reader_of, shown
+from reconcile_jobs.masks import ColumnMask, RowMasks
 from reconcile_jobs.process import session
 from reconcile_jobs.process.errors import DataError, UsageError, explained
 from reconcile_jobs.snapshots import snapshot_table
@@ -41,11 +42,22 @@ _COMPLAINT = "reconcile-complaint: "
 
 @dataclass(frozen=True)
 class Column:
-    """A declared column, and how its values are read."""
+    """A declared column, and how its values are read. `mask`: what stands for them instead.
+
+    `is_shown`: whether a complaint may show a value. Where a column is masked, none does: a line with one separator too
+    many has masked values in other columns.
+    """
 
     name: str
     text: ExactText
     required: bool = False
+    mask: ColumnMask | None = None
+    is_shown: bool = True
+
+    @property
+    def stored_type(self) -> str:
+        """The type of the table's column, as DDL."""
+        return "string" if self.mask is not None and self.mask.how == "sha256" else self.text.stored_type
 
 
 def columns_of(schema: str) -> list[Column]:
@@ -87,11 +99,13 @@ def load_csv(
     header: bool = True,
     taken_at: str | None = None,
     pg_snapshot: str | None = None,
+    masks: RowMasks | None = None,
 ) -> int:
     """Create or replace the table with the rows of the files, in one commit, and return how many there are.
 
     `path` is a file, a directory (searched recursively) or a pattern; compressed files are read by their ending.
     `taken_at`: the moment of the export, RFC 3339; `pg_snapshot`: its position in a log of PostgreSQL.
+    `masks`: those of the columns.
     Raises UsageError where there is no file, or the table is there and no snapshot; DataError where a file is no CSV or
     a value is not exactly one of its type; other JobErrors for what else fails. The table is then as it was.
     """
@@ -100,6 +114,8 @@ def load_csv(
     from pyspark.sql import functions
 
     session.ship_by_value()
+    if masks is not None:
+        columns = [_masked(column, masks) for column in columns]
     # Recursive also keeps directories like day=1 from becoming columns.
     reader = spark.read.option("recursiveFileLookup", True).option("lineSep", "\n")
     # Some clusters are set to pass over what cannot be read; here those rows would be missing in silence.
@@ -117,7 +133,7 @@ def load_csv(
         functions.col("_metadata.file_path").alias("file"), functions.col("value").cast("binary").alias("line")
     ).mapInArrow(
         lambda batches: _unless_dropped(typed_rows(_lines(batches), columns, dialect, header)),
-        ", ".join(f"{quoted(column.name)} {column.text.stored_type}" for column in columns),
+        ", ".join(f"{quoted(column.name)} {column.stored_type}" for column in columns),
     )
     writer = snapshot_table.writer(
         rows,
@@ -125,7 +141,8 @@ def load_csv(
         "A source's own rows, from its CSV export; each load replaces them all",
         {"reconcile.snapshot": "csv", "reconcile.snapshot.path": path}
         | ({"reconcile.snapshot.taken_at": taken_at} if taken_at else {})
-        | (_position_of(pg_snapshot) if pg_snapshot else {}),
+        | (_position_of(pg_snapshot) if pg_snapshot else {})
+        | (masks.properties() if masks else {}),
     )
     try:
         snapshot_table.prepare(spark, into)
@@ -135,6 +152,15 @@ def load_csv(
     except (PySparkException, Py4JJavaError) as problem:
         raise _refusal(problem) or explained(problem) from None
     return spark.table(into.sql).count()
+
+
+_NUMBERS = ("int8", "int16", "int32", "int64", "decimal", "float32", "float64")
+
+
+def _masked(column: Column, masks: RowMasks) -> Column:
+    how = masks.of(column.name)
+    mask = ColumnMask(how, masks.masks, column.text.arrow_type in _NUMBERS) if how else None
+    return replace(column, mask=mask, is_shown=False)
 
 
 def _position_of(pg_snapshot: str) -> dict[str, str]:
@@ -179,8 +205,9 @@ def _order(header: tuple[int, list[str | None]] | None, columns: Sequence[Column
     twice = [column.name for column, places in zip(columns, order, strict=True) if len(places) > 1]
     taken = {place for places in order for place in places}
     extra = [name for place, name in enumerate(names) if place not in taken]
+    is_shown = all(column.is_shown for column in columns)
     complaints = [
-        f"{what} {', '.join(map(shown, which))}"
+        f"{what} {', '.join(map(shown, which)) if is_shown or which is not extra else f'{len(which)} columns'}"
         for what, which in (("lacks", missing), ("has twice", twice), ("has, unlike the schema,", extra))
         if which
     ]
@@ -218,6 +245,14 @@ def _batch(
     texts = list(zip(*rows, strict=True))
     for column, place in zip(columns, order, strict=True):
         read = column.text.read
+        if column.mask is not None:
+            masked = [column.mask.of(text) for text in texts[place]]
+            if column.required and None in texts[place]:
+                line = starts[texts[place].index(None)]
+                raise Broken(line, f"column {column.name} is NULL, but declared not null")
+            kind = column.text.arrow() if column.mask.how == "drop" else pa.string()
+            arrays.append(pa.array(masked, kind))
+            continue
         try:
             values = [None if text is None else read(text) for text in texts[place]]
         except NotExact:
@@ -232,6 +267,12 @@ def _value(column: Column, text: str | None, line: int) -> Any:
     try:
         return None if text is None else column.text.read(text)
     except NotExact as problem:
+        if not column.is_shown:
+            raise Broken(
+                line,
+                f"column {column.name}, {column.text.type_name}: a value is not exactly one of its type, and is not "
+                "shown, since columns are masked",
+            ) from None
         raise Broken(line, f"column {column.name}, {column.text.type_name}: {shown(text or '')} {problem}") from None
 
 

@@ -14,6 +14,7 @@ from reconcile_jobs.exact_text import ExactText, NotExact, reader_of, shown
 from reconcile_jobs.jdbc.connection import Connection, Source, connected
 from reconcile_jobs.jdbc.database import Column, Cut, Database, Table
 from reconcile_jobs.jdbc.forms import TEXT_FORMS, microseconds_of_span
+from reconcile_jobs.masks import ColumnMask, RowMasks
 from reconcile_jobs.process import session
 from reconcile_jobs.process.errors import DataError, Fault, UsageError, explained
 from reconcile_jobs.snapshots import snapshot_table
@@ -80,7 +81,7 @@ class Target:
     """A column of the snapshot table, and how it is read.
 
     `text` None: as bytes; of an array it reads an element, within lists of so many `dimensions`. `form`: what is made
-    of a text before it is read. `nulls`: the texts that are NULL.
+    of a text before it is read. `nulls`: the texts that are NULL. `mask`: what stands for the values instead.
     """
 
     name: str
@@ -89,15 +90,20 @@ class Target:
     form: Callable[[str], str] | None = None
     dimensions: int = 0
     nulls: re.Pattern[str] | None = None
+    mask: ColumnMask | None = None
 
     @property
     def type_name(self) -> str:
         """The type as it was declared."""
+        if self.mask is not None and self.mask.how == "sha256":
+            return "string"
         return self._listed(self.text.type_name if self.text else "binary")
 
     @property
     def stored_type(self) -> str:
         """The type of the table's column, as DDL."""
+        if self.mask is not None and self.mask.how == "sha256":
+            return "string"
         return self._listed(self.text.stored_type if self.text else "binary")
 
     @property
@@ -152,12 +158,13 @@ def load_jdbc(
     at: str = "now",
     columns: str | None = None,
     partitions: Partitions | None = None,
+    masks: RowMasks | None = None,
 ) -> Snapshot:
     """Create or replace the table with the rows that a table of the source has at a position.
 
     `columns` are the names of those to take, each with the Spark type it is to have if that is not the usual one.
-    Raises UsageError, DataError where a value is not exactly one of its type, Undecided where the source no longer
-    knows the position, and other JobErrors. The table is then as it was.
+    `masks`: those of its columns. Raises UsageError, DataError where a value is not exactly one of its type, Undecided
+    where the source no longer knows the position, and other JobErrors. The table is then as it was.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -175,12 +182,14 @@ def load_jdbc(
             targets, partition_column = _targets(
                 database, table, database.columns(connection, table), columns, partitions
             )
+            if masks is not None:
+                targets = _masked(targets, masks, columns, partitions)
             cut = database.fix(connection, table, at)
             ranges = _ranges(connection, database, table, cut, partition_column, partitions)
             query = database.select(table, [target.source for target in targets], cut, partition_column)
             with session.settings(spark, _AS_IT_IS):
                 read = _reader(spark, source, query, cut, targets, ranges)
-                return _write(spark, read, into, database, table, cut, targets)
+                return _write(spark, read, into, database, table, cut, targets, masks)
     except (PySparkException, Py4JJavaError) as problem:
         known = explained(problem)
         # What a value is complained of may look like a failure of the database.
@@ -245,6 +254,10 @@ def typed_rows(
 def _values(target: Target, array: pa.Array) -> pa.Array:
     import pyarrow as pa
 
+    if target.mask is not None:
+        if target.mask.how == "drop":
+            return pa.nulls(len(array), target.arrow() if target.text else pa.binary())
+        return pa.array([target.mask.of(value) for value in array.to_pylist()], pa.string())
     if target.text is None or (target.stored_type == target.type_name == "string" and not target.form):
         return array
     texts = array.to_pylist()
@@ -346,6 +359,42 @@ def _targets(
     if complaints:
         raise UsageError(f"{'; '.join(complaints)}.")
     return targets, partition_column
+
+
+def _masked(
+    targets: Sequence[Target], masks: RowMasks, asked: str | None, partitions: Partitions | None
+) -> list[Target]:
+    """Return the columns with their masks. Raises UsageError where a masked value would be needed in clear."""
+    if partitions and masks.of(partitions.column):
+        raise UsageError(
+            f"--partition-column {partitions.column} is masked, and the bounds of its ranges would be values in "
+            "clear: name another column, or leave out --partition-column and --partitions."
+        )
+    declared = {name.lower(): kind for name, kind in named_columns(asked)} if asked is not None else {}
+    return [_masked_target(target, masks, declared.get(target.name.lower())) for target in targets]
+
+
+def _masked_target(target: Target, masks: RowMasks, declared: str | None) -> Target:
+    how = masks.of(target.name) or masks.of(target.source.name)
+    if how is None:
+        return target
+    if how == "drop":
+        return replace(target, mask=ColumnMask(how, masks.masks))
+    if declared is not None and declared.lower() != "string":
+        raise UsageError(
+            f"The column {target.name} is masked, and what stands for its values is a text: leave {declared} out of "
+            "--columns."
+        )
+    as_text = target_of(target.name, target.source, "string")
+    read = as_text if isinstance(as_text, Target) else target
+    form = _truth if target.source.spark_type == "boolean" else read.form
+    mask = ColumnMask(how, masks.masks, target.source.is_number, form)
+    return replace(read, mask=mask, nulls=None)
+
+
+def _truth(text: str) -> str:
+    """Return a boolean as records of Datastream have it."""
+    return {"t": "true", "1": "true", "f": "false", "0": "false"}.get(text.lower(), text.lower())
 
 
 def target_of(name: str, column: Column, declared: str | None) -> Target | str:
@@ -477,6 +526,7 @@ def _write(
     table: Table,
     cut: Cut,
     targets: Sequence[Target],
+    masks: RowMasks | None = None,
 ) -> Snapshot:
     session.ship_by_value()
     positions = _accumulator(spark) if cut.position_sql else None
@@ -493,6 +543,7 @@ def _write(
         "reconcile.snapshot.table": f"{table.schema}.{table.name}",
         "reconcile.snapshot.position_kind": database.kind_of_position,
         **{f"reconcile.snapshot.{name}": value for name, value in cut.properties.items()},
+        **(masks.properties() if masks else {}),
     }
     if cut.position is not None:
         properties["reconcile.snapshot.position"] = cut.position

@@ -23,6 +23,7 @@
     {%- do reconcile.refuse_unreadable_rows(
           '(\n' ~ reconcile.checked_records(sql, fields, settings.form, batch, batch, extra_columns=['_change_snapshot']) ~ '\n)', settings.snapshot) -%}
   {%- endif -%}
+  {%- do reconcile.refuse_unmasked_of_view(settings.inputs, settings.form.columns) if statements and not flags.EMPTY -%}
   {%- do reconcile.refuse_other_source_of_view(settings.inputs, fields) if statements and not flags.EMPTY -%}
   {%- do reconcile.run_statements(statements) -%}
   {{ return(reconcile.finish_model(
