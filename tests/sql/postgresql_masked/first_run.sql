@@ -231,7 +231,7 @@ using delta
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
     'reconcile.declaration' = '{"columns": "c480d8d6b424577616531c5c0a1d4aa8", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "b8b1964f47c310c5994be9c9243d4bf4", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
-    'reconcile.reading' = '{"columns": "c480d8d6b424577616531c5c0a1d4aa8", "limits": {}}'
+    'reconcile.columns' = '5b7b226d61736b223a2022736861323536222c20226e616d65223a20226964222c202274797065223a2022737472696e67227d2c207b226e616d65223a20226e616d65222c202274797065223a2022737472696e67227d2c207b226d61736b223a2022736861323536222c20226e616d65223a2022456d61696c222c202274797065223a2022737472696e67227d2c207b226d61736b223a202264726f70222c20226e616d65223a202269742773222c202274797065223a2022696e74227d5d'
 )
 as
 select `id`, `name`, `Email`, `it's`, _change_sequence, _change_time, _change_batch, _deleted
@@ -289,7 +289,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '2192b75bbc1ede167043822a27625bed')
+tblproperties ('reconcile.definition' = '5c09bd007a0ac133011c06874c41d572')
 as
 
 {the SELECT of postgresql_masked/change_records.sql};

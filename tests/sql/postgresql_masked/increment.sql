@@ -1,6 +1,6 @@
-show tblproperties `demo`.`orders`;
-
 show tblproperties `demo`.`orders__base`;
+
+show tblproperties `demo`.`orders`;
 
 show tblproperties `demo`.`orders__changes`;
 

@@ -480,7 +480,7 @@ tblproperties (
     'delta.enableDeletionVectors' = 'true',
     'reconcile.snapshot_applied' = '2 0000',
     'reconcile.declaration' = '{"columns": "c480d8d6b424577616531c5c0a1d4aa8", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
-    'reconcile.reading' = '{"columns": "c480d8d6b424577616531c5c0a1d4aa8", "limits": {}}'
+    'reconcile.columns' = '5b7b226d61736b223a2022736861323536222c20226e616d65223a20226964222c202274797065223a2022737472696e67227d2c207b226e616d65223a20226e616d65222c202274797065223a2022737472696e67227d2c207b226d61736b223a2022736861323536222c20226e616d65223a2022456d61696c222c202274797065223a2022737472696e67227d2c207b226d61736b223a202264726f70222c20226e616d65223a202269742773222c202274797065223a2022696e74227d5d'
 )
 as
 select `id`, `name`, `Email`, `it's`, _change_sequence, _change_time, _change_batch, _deleted
@@ -581,7 +581,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '9ce26818927296e97ebb6cdafe003f7d')
+tblproperties ('reconcile.definition' = '5f87acc0cb490e1ee9e45de44eb98149')
 as
 
 select

@@ -23,7 +23,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'fc5a898837b5d699cb4d5e03e073af5b')
+tblproperties ('reconcile.definition' = 'd7c7f09455938e557373d333130734c4')
 as
 
 {the SELECT of postgresql_masked_view/change_records.sql};
