@@ -601,6 +601,7 @@ WHY = {
     "model, and then make the other)",
     "a type was changed": " (column name was string and is binary, which is not the same type with more room)",
     "bytes are read otherwise": " (column name has another encoding)",
+    "a mask was added": " (column name has another mask)",
     "infinity is NULL": f" (column name has another infinity_is_null, {RETRIED})",
     "a zero date is NULL": f" (column name has another zero_date, {RETRIED})",
     "digits were added": f" (column name was decimal(9,2) and is decimal(9,3), {FEWER})",
