@@ -130,7 +130,8 @@ def test_a_retry_that_is_killed_is_ended_and_a_restored_table_is_brought_back(sp
     shop.run(WIDER, full_refresh=True)
     assert shop.kept() == kept
     before = shop.base()
-    with pytest.raises(CompilerError, match="8 records that were applied would be quarantined"):
+    applied = 9 if file_format() == "delta" else 8
+    with pytest.raises(CompilerError, match=f"{applied} records that were applied would be quarantined"):
         shop.run({**WIDER, "name": "varchar(2)"}, retry=True)
     assert shop.base() == before
 
