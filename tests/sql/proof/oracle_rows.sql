@@ -193,6 +193,8 @@ where '00000000-0000-0000-0000-000000000000 reconcile_touched_04eccc2d616f' is n
 
 select count(*) from `demo`.`orders__quarantine`;
 
+show tblproperties `demo`.`orders__base`;
+
 select count(*)
 from (
     
