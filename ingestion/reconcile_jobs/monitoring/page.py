@@ -21,8 +21,8 @@ _MEANING = {
     "wrong": "data are wrong or missing: quarantined records, confirmed differences, a staging table that was set back",
     "stopped": "nothing has been appended, or no run has applied what was, for too long: whatever the tests say, the "
     "models show a time that is past; look whether the append job and dbt still run",
-    "look": "somebody has to look: drift, pending rows, objects that no model reads, models that were never built, rows "
-    "that parity cannot decide",
+    "look": "somebody has to look: drift, pending rows, objects that no model reads, models that were never built, "
+    "rows that parity cannot decide",
     "wait": "time may cure it: records that are not applied yet, rows in flight",
     "right": "nothing is wrong",
 }
@@ -183,7 +183,8 @@ dbt still runs</div>{% endif %}</td>
 {% endif %}
 <td>{% if row.parity_verdict %}{{ row.parity_verdict | replace("_", " ") }}<small>\
 {{ model.compared_seconds | duration }} ago</small>{% else %}never{% endif %}</td>
-<td>{% if not row.is_built %}{% elif row.stored_rows is none %}none stored{% else %}{{ row.stored_rows | number }}{% endif %}</td>
+<td>{% if not row.is_built %}{% elif row.stored_rows is none %}none stored{% else %}\
+{{ row.stored_rows | number }}{% endif %}</td>
 <td class="plots">{{ plot("lag", "dots", dots(model.lag_by_day), longest(model.lag_by_day) | duration) }}\
 {{ plot("applied", "bars", bars(model.applied_by_day), longest(model.applied_by_day) | number) }}</td></tr>
 {% endfor %}

@@ -37,8 +37,8 @@ class Staging:
 class Model:
     """A model. `row` is its row of reconcile_models; times are in UTC, and ages in seconds.
 
-    `late_seconds`: for how long no run has applied its records, None if that is not too long. The lists have a place for
-    each of the last DAYS days, the last one today. A day without a batch has None.
+    `late_seconds`: for how long no run has applied its records, None if that is not too long. The lists have a place
+    for each of the last DAYS days, the last one today. A day without a batch has None.
     """
 
     row: Any
@@ -128,9 +128,7 @@ def _staging(rows: Iterable[Any], limits: Limits) -> Iterable[Staging]:
         )
 
 
-def _model(
-    row: Any, stopped: set[str], found: list[tuple[str, str]], late_seconds: int | None, now: datetime
-) -> Model:
+def _model(row: Any, stopped: set[str], found: list[tuple[str, str]], late_seconds: int | None, now: datetime) -> Model:
     states = [row.state, *(word for word, _ in found)] + (["stopped"] if row.staging in stopped else [])
     compared_at = None if row.compared_at is None else in_utc(row.compared_at)
     lag: list[int | None] = [None] * DAYS
