@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from reconcile_jobs.monitoring import facts, metrics
@@ -17,7 +17,7 @@ from reconcile_jobs.staging import TableName
 
 _EPILOG = """
 The job reads the views reconcile_status and reconcile_models, which `dbt run` creates in one schema. It shows the
-present content of the tables, for the models that dbt had built when it created the views.
+present content of the tables, for the models that the project had when dbt created the views.
 
 The page is one file of HTML. It loads nothing, runs no script, and can be printed. It has a row for each model, the
 worst first. The metrics are OpenMetrics text, of gauges only, and without anything that Prometheus' older text format
@@ -50,7 +50,7 @@ def main(words: list[str], console: Console) -> None:
     if not files or len({*files}) < len(files):
         raise UsageError("Name a file to write, with --html or --metrics or both, and another one with each.")
     view = TableName.parse(options.status, "--status")
-    limits = facts.Limits(timedelta(seconds=options.appended_within), tuple(options.ignore_object))
+    limits = facts.limits_of(options)
     try:
         with in_sentences():
             read = facts.read_all(session.start(f"report {view}"), view)

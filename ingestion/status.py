@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from datetime import timedelta
 
 from reconcile_jobs.monitoring import facts
 from reconcile_jobs.process import session
@@ -13,7 +12,7 @@ from reconcile_jobs.staging import TableName
 
 _EPILOG = """
 The job reads the view reconcile_status, which `dbt run` creates. It writes one line to standard error for each problem,
-the worst first. The view shows the present content of the tables, for the models that dbt had built when it created
+the worst first. The view shows the present content of the tables, for the models that the project had when dbt created
 the view.
 
   0  nothing is wrong
@@ -21,7 +20,7 @@ the view.
      staging tables that were restored or made anew
   2  the command or the configuration is wrong
   3  somebody has to look: objects that no model reads, columns that are not as declared, pending rows, rows that parity
-     cannot decide
+     cannot decide, models that were never built, records that no run has applied within --applied-within
   4  time may cure it: models that have not applied all of staging, rows in flight, no append within --appended-within
 
 Standard output is one line of JSON: staging_tables, the number of findings with exit code 1 (wrong), 3 (look) and
@@ -35,7 +34,7 @@ def main(words: list[str], console: Console) -> None:
     facts.add_options(parser)
     options = parser.parse_args(words)
     view = TableName.parse(options.status, "--status")
-    limits = facts.Limits(timedelta(seconds=options.appended_within), tuple(options.ignore_object))
+    limits = facts.limits_of(options)
     rows = facts.read(session.start(f"status {view}"), view)
     found = facts.findings(rows, limits)
     for _, sentence in found:

@@ -67,6 +67,11 @@
   {{ return(nodes) }}
 {%- endmacro %}
 
+{#- The nodes of models that are declared and not built. -#}
+{%- macro missing_nodes(built, declared) -%}
+  {{ return(declared | rejectattr('unique_id', 'in', built | map(attribute='unique_id') | list) | list) }}
+{%- endmacro %}
+
 {%- macro _tables_of_name(relation) -%}
 show tables in {{ reconcile.qualified_schema(relation) }} like {{ reconcile.literal(relation.identifier) }}
 {%- endmacro %}

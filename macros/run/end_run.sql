@@ -27,9 +27,9 @@
 {%- if name == 'reconcile_quarantine' -%}
 {{ reconcile.quarantine_reasons(nodes) }}
 {%- elif name == 'reconcile_status' -%}
-{{ reconcile.status_of(nodes) }}
+{{ reconcile.status_of(nodes, reconcile.reconciled_nodes()) }}
 {%- else -%}
-{{ reconcile.states_of_models(nodes, reconcile.relation_of(graph.nodes['model.reconcile.reconcile_status'])) }}
+{{ reconcile.states_of_models(nodes, reconcile.reconciled_nodes(), reconcile.relation_of(graph.nodes['model.reconcile.reconcile_status'])) }}
 {%- endif -%}
 {%- endmacro %}
 

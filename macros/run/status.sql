@@ -1,9 +1,9 @@
 {#- Whether everything is right: one row for each thing that is not, and one for each staging table and comparison.
-    `nodes`: the models' nodes. `kind`: appended (a staging table, and when it was last appended to), not_applied (a model,
+    `nodes`: the nodes of models that are built; `declared`: those of all models. `kind`: appended (a staging table, and when it was last appended to), not_applied (a model,
     and the records of its staging table that it has not applied), set_back (a model whose last batch staging no longer
-    has), quarantined, pending, unrouted, drift, parity (the last comparison, with its verdict in `detail`). `state`: how
-    bad it is; for appended, `status.py` decides. -#}
-{%- macro status_of(nodes) -%}
+    has), never_built (a model that is declared), quarantined, pending, unrouted, drift, parity (the last comparison, with
+    its verdict in `detail`). `state`: how bad it is; for appended, `status.py` decides. -#}
+{%- macro status_of(nodes, declared) -%}
 {%- set readers = reconcile._accounts_by_staging(nodes) -%}
 {%- set parts = [reconcile._part_of_status('cast(null as string)', {}, 'select 1 where false')] -%}
 {%- for name, staging in reconcile.staging_read().items() -%}
@@ -30,6 +30,10 @@
     {%- do parts.append(reconcile._part_of_status("'pending'", {'relation': name, 'records': 'count(*)', 'state': "'look'"}, reconcile.pending_rows_of(node), having='count(*) > 0')) -%}
   {%- endif -%}
 {%- endfor -%}
+{%- set missing = reconcile.missing_nodes(nodes, declared) -%}
+{%- if missing -%}
+  {%- do parts.append(reconcile._part_of_status("'never_built'", {'relation': 'relation', 'detail': 'model', 'state': "'look'"}, reconcile._never_built(missing))) -%}
+{%- endif -%}
 {%- if nodes -%}
   {%- do parts.append(reconcile._part_of_status("'quarantined'", {
         'relation': 'relation', 'records': 'records', 'first_batch': 'first_batch', 'last_batch': 'last_batch', 'detail': "concat(reason, coalesce(concat(' (for example the key ', example_key, ')'), ''))", 'state': "'wrong'"},
@@ -132,6 +136,15 @@ where
         from {{ reconcile.qualified(reconcile.ledger()) }}
         where relation = {{ name }} and kind not in ('purge', 'snapshot')
     ), 0)
+{%- endmacro %}
+
+{#- The models that are declared, were not built when the view was made, and have no account since then. -#}
+{%- macro _never_built(nodes) -%}
+select declared.*
+from values
+    {% for node in nodes %}({{ reconcile.literal(reconcile.ledger_name(reconcile.relation_of(node))) }}, {{ reconcile.literal(node.name) }}){{ ',\n    ' if not loop.last }}{% endfor %}
+    as declared (relation, model)
+left anti join {{ reconcile.qualified(reconcile.ledger()) }} as account on account.relation = declared.relation
 {%- endmacro %}
 
 {%- macro _last_comparisons() -%}

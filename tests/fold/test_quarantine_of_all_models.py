@@ -98,6 +98,10 @@ def test_the_status_has_a_line_for_each_thing_that_is_not_right(project: MemoryP
         )),
         (1, "lake.changes: 1 record without an object, batch 2: see reconcile_unrouted"),
         (3, "lake.changes: no model reads shop_five, 1 record, batch 1: postgresql, key id"),
+        (3, (
+            "shop.four: the model four is declared and was never built: run `dbt run --select four`, and see what it "
+            "says if it fails; or disable the model"
+        )),
     }  # fmt: skip
     before = said_of(project)
     project.memory.stage(STAGING, [change("one", 3, 8, 1)])
@@ -105,6 +109,7 @@ def test_the_status_has_a_line_for_each_thing_that_is_not_right(project: MemoryP
     rows = {row.relation: row for row in project.memory.rows("shop.reconcile_models")}
     assert {name: (row.state, row.batches_behind, row.records_behind) for name, row in rows.items()} == {
         "shop.one": ("wrong", 2, 2), "shop.two": ("wrong", 0, 0), "shop.three": ("wait", 1, 1),
+        "shop.four": ("look", None, None),
     }  # fmt: skip
     staged = {row.batch: row.appended_at for row in project.memory.rows(STAGING)}
     assert (rows["shop.one"].as_of, rows["shop.two"].as_of) == (staged[3], staged[4]), "two waits for nothing"
@@ -119,9 +124,15 @@ def test_each_model_has_a_row_and_the_worst_comes_first(project: MemoryProject) 
     """After the test above, in which one and three applied a second range."""
     shown = project.memory.rows("shop.reconcile_models")
     assert [(row.relation, row.state) for row in shown] == [
-        ("shop.one", "wrong"), ("shop.two", "wrong"), ("shop.three", "right"),
+        ("shop.one", "wrong"), ("shop.two", "wrong"), ("shop.four", "look"), ("shop.three", "right"),
     ]  # fmt: skip
-    one, _, three = shown
+    one, _, four, three = shown
+    nothing = {
+        name for name, value in four.asDict().items() if value is None or value == [] or value is False
+    }  # fmt: skip
+    assert {*four.asDict()} - nothing == {"relation", "state", "staging", "materialized"}, "nothing is known of it"
+    shown = [row for row in shown if row.is_built]
+    assert [row.relation for row in shown] == ["shop.one", "shop.two", "shop.three"]
     assert {(row.staging, row.materialized, row.batches_behind, row.records_behind) for row in shown} == {
         (STAGING, "current_state", 0, 0)
     }
@@ -171,7 +182,7 @@ def test_a_staging_table_that_was_set_back_is_wrong_and_one_that_was_purged_is_n
     assert said_of(project) == {(code, said) for code, said in before if said.startswith("shop.")}
     (appended,) = (row for row in memory.rows("shop.reconcile_status") if row.kind == "appended")
     assert (appended.at, appended.first_batch, appended.last_batch) == (last, None, 4)
-    assert {row.as_of for row in memory.rows("shop.reconcile_models")} == {last}
+    assert {row.as_of for row in memory.rows("shop.reconcile_models") if row.is_built} == {last}
     memory.restore(STAGING, now)
     memory.restore(ledger, account)
     assert said_of(project) == before
@@ -179,7 +190,8 @@ def test_a_staging_table_that_was_set_back_is_wrong_and_one_that_was_purged_is_n
 
 def said_of(project: MemoryProject) -> set[tuple[int, str]]:
     rows = project.memory.table("shop.reconcile_status").selectExpr("*", "current_timestamp() as now").collect()
-    return {(code, said.replace('"', "'")) for code, said in findings(rows, Limits(timedelta(days=36500)))}
+    always = timedelta(days=36500)
+    return {(code, said.replace('"', "'")) for code, said in findings(rows, Limits(always, always))}
 
 
 def test_the_accounts_of_all_models_are_judged_at_once(project: MemoryProject) -> None:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import random
+import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from canonical_form import VectorTable
+from canonical_form import PAGE, VECTORS, VectorTable, canonical
 from google.cloud.spanner_v1 import types
 from google.protobuf.struct_pb2 import ListValue, Value
+from h2 import rows_in_h2
 from mariadb import MariaDB
 from postgres import Postgres
 from reconcile_jobs.jdbc.mysql import MySQL as MySQLDatabase
+from reconcile_jobs.jdbc.oracle import Oracle as OracleDatabase
 from reconcile_jobs.jdbc.postgresql import PostgreSQL as PostgreSQLDatabase
-from reconcile_jobs.proofs.canonical_form import Field, agreed, field_texts
+from reconcile_jobs.proofs.canonical_form import KINDS, Field, agreed, field_texts
 from reconcile_jobs.proofs.comparison import Table, compared
-from reconcile_jobs.proofs.dialects import MySQL, PostgreSQL, Spanner, SpannerPostgreSQL
+from reconcile_jobs.proofs.dialects import MySQL, Oracle, PostgreSQL, Spanner, SpannerPostgreSQL
 from spanner_emulator import Database, Emulator, json_value, plain
 
 OF_POSTGRESQL = VectorTable(
     PostgreSQL(),
     "bigint",
     {
+        "tinyint": "smallint",
         "smallint": "smallint",
         "int": "integer",
         "bigint": "bigint",
@@ -60,6 +64,7 @@ OF_MYSQL = VectorTable(
     MySQL(),
     "bigint",
     {
+        "tinyint": "tinyint(4)",
         "smallint": "smallint",
         "int": "int(11)",
         "bigint": "bigint(20)",
@@ -80,7 +85,16 @@ OF_MYSQL = VectorTable(
     },
     "mysql",
     dict.fromkeys(
-        ("smallint", "int(11)", "bigint", "bigint(20)", "decimal(38,0)", "decimal(38,9)", "decimal(38,38)"),
+        (
+            "tinyint(4)",
+            "smallint",
+            "int(11)",
+            "bigint",
+            "bigint(20)",
+            "decimal(38,0)",
+            "decimal(38,9)",
+            "decimal(38,38)",
+        ),
         "CAST({} AS CHAR)",
     )
     | dict.fromkeys(("bigint(20) unsigned zerofill", "bit(1)"), "CAST({} + 0 AS CHAR)"),
@@ -389,3 +403,122 @@ def test_spanner(emulator: Emulator, name: str):
     is_postgresql = isinstance(table.dialect, SpannerPostgreSQL)
     ddl = ddl_of_spanner(table, IN_POSTGRESQL if is_postgresql else IN_GOOGLESQL)
     check_spanner(emulator.database(f"vectors-{name}", is_postgresql, *ddl), table)
+
+
+# The vectors' types, what Oracle's SQL calls them, and what its catalog has of them: type, precision, scale.
+IN_ORACLE = [
+    ("tinyint", "NUMBER(3,0)", ("NUMBER", "3", "0")),
+    ("smallint", "NUMBER(5,0)", ("NUMBER", "5", "0")),
+    ("int", "NUMBER(10,0)", ("NUMBER", "10", "0")),
+    ("bigint", "NUMBER(19,0)", ("NUMBER", "19", "0")),
+    ("decimal(20,0)", "NUMBER(20,0)", ("NUMBER", "20", "0")),
+    ("decimal(38,0)", "NUMBER(38,0)", ("NUMBER", "38", "0")),
+    # H2's numbers keep the zeros of their scale, and Oracle's have none.
+    ("decimal(38,9)", "NUMBER", ("NUMBER", "38", "9")),
+    ("decimal(38,38)", "NUMBER", ("NUMBER", "38", "38")),
+    ("boolean", "BOOLEAN", ("BOOLEAN", None, None)),
+    ("boolean", "NUMBER(1,0)", ("NUMBER", "1", "0")),
+    ("double", "BINARY_DOUBLE", ("BINARY_DOUBLE", None, None)),
+    ("float", "BINARY_FLOAT", ("BINARY_FLOAT", None, None)),
+    ("timestamp", "TIMESTAMP(6) WITH TIME ZONE", ("TIMESTAMP(6) WITH TIME ZONE", None, "6")),
+    ("timestamp_ntz", "TIMESTAMP(6)", ("TIMESTAMP(6)", None, "6")),
+    ("timestamp_ntz", "DATE", ("DATE", None, None)),
+    ("string", "VARCHAR2(300)", ("VARCHAR2", None, None)),
+    ("string", "NVARCHAR2(300)", ("NVARCHAR2", None, None)),
+    ("varchar", "VARCHAR2(300)", ("VARCHAR2", None, None)),
+    ("varchar", "CLOB", ("CLOB", None, None)),
+    ("binary", "RAW(300)", ("RAW", None, None)),
+    ("varbinary", "BLOB", ("BLOB", None, None)),
+]
+# What H2 has under another name.
+OF_H2 = {
+    r"UTL_I18N\.STRING_TO_RAW\((.*?), 'AL32UTF8'\)": r"STRINGTOUTF8(\1)",
+    r"SYS_EXTRACT_UTC\((.*?)\)": r"(\1 AT TIME ZONE 'UTC')",
+}
+# What does not run in H2, by kind, and why: the specification says so.
+NOT_IN_H2 = {
+    "date": "Oracle has no date without a time of day",
+    "float": "H2 has no `IS NAN`, and no function for the bits of a double",
+    "text_digest": "H2 has no hash of Oracle's",
+    "bytes_digest": "H2 has no hash of Oracle's",
+}
+# What H2 writes otherwise than Oracle: TO_CHAR(-0.5, 'TM9') is -.5 there.
+OTHERWISE_IN_H2 = {
+    ("decimal(38,9)", "minus a half"): "=-00.5",
+    ("decimal(38,9)", "smallest below zero"): "=-00.000000001",
+    ("decimal(38,38)", "smallest"): f"=-00.{'0' * 37}1",
+    ("decimal(38,38)", "least"): f"=-00.{'9' * 38}",
+}
+
+
+def literal_of_h2(value: str | None, type_: str, oracle: str) -> str:
+    if value is None:
+        return "NULL"
+    if type_ in ("string", "varchar"):
+        return f"UTF8TOSTRING(X'{value.encode().hex()}')"
+    if type_ in ("binary", "varbinary"):
+        return f"X'{value}'"
+    if type_ == "boolean" and oracle != "BOOLEAN":
+        return "1" if value == "true" else "0"
+    if type_ in ("double", "float"):
+        named = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+        return f"CAST('{named.get(value, value)}' AS {oracle})"
+    if type_ == "timestamp":
+        zone = "-08:00" if value.startswith("9999") else "+05:30"
+        return f"(TIMESTAMP WITH TIME ZONE '{value.replace('T', ' ')}+00:00' AT TIME ZONE '{zone}')"
+    if type_ == "timestamp_ntz":
+        return f"TIMESTAMP '{value.replace('T', ' ')}'"
+    return f"CAST('{value}' AS {oracle})"
+
+
+def in_h2(sql: str) -> str:
+    for theirs, h2s in OF_H2.items():
+        sql = re.sub(theirs, h2s, sql)
+    return sql
+
+
+def test_oracle_in_h2():
+    """As rendered for Oracle, but for OF_H2: the texts, not their hashes."""
+    # Oracle has no arrays and no maps.
+    kinds = {vector["type"]: vector["kind"] for vector in VECTORS if "<" not in vector["kind"]}
+    assert {kinds[type_] for type_, *_ in IN_ORACLE} | {"date", "array", "map"} == {*KINDS}
+    assert {*kinds} == {type_ for type_, *_ in IN_ORACLE} | {"date"}
+    dialect, script, queries, columns = Oracle(), [], [], []
+    for place, (type_, oracle, catalog) in enumerate(IN_ORACLE):
+        column = OracleDatabase().column("c ]`", *catalog)
+        assert column.expression is not None
+        field = Field(column.name, kinds[type_], column.source_type, column.expression)
+        vectors = [each for each in VECTORS if each["type"] == type_ and "oracle" not in each.get("without", {})]
+        if oracle == "DATE":
+            vectors = [each for each in vectors if (each["value"] or ".000000").endswith(".000000")]
+        script.append(f"CREATE TABLE t{place} (id INT, {dialect.quoted(field.name)} {oracle})")
+        script += [
+            f"INSERT INTO t{place} VALUES ({number}, {literal_of_h2(vector['value'], type_, oracle)})"
+            for number, vector in enumerate(vectors)
+        ]
+        queries.append(f"SELECT {in_h2(dialect.field(field))} FROM t{place} ORDER BY id")
+        columns.append((type_, vectors))
+    for at in ("-0044-03-15 00:00:00", "2026-01-01 00:00:00.000000001"):
+        with_zone = f"TIMESTAMP WITH TIME ZONE '{at}Z'"
+        for field, literal in (
+            (Field("C", "timestamp_ntz", "TIMESTAMP(9)"), f"TIMESTAMP '{at}'"),
+            (Field("C", "timestamp", "TIMESTAMP(9) WITH TIME ZONE"), with_zone),
+        ):
+            queries.append(f"SELECT {in_h2(dialect.field(field))} FROM (SELECT {literal} AS C FROM dual) t")
+    found, said = rows_in_h2(script, queries)
+    refused = {kinds[type_] for (type_, _), rows in zip(columns, found, strict=False) if rows is None}
+    assert refused == {*NOT_IN_H2} - {"date"}, said
+    otherwise = {}
+    for (type_, vectors), rows in zip(columns, found, strict=False):
+        if rows is None:
+            continue
+        assert len(rows) == len(vectors) > 1
+        for vector, (text,) in zip(vectors, rows, strict=True):
+            ours = canonical(vector["kind"], vector["value"])
+            if text != ("~" if ours is None else f"={ours}"):
+                otherwise[type_, vector["what"]] = text
+    assert otherwise == OTHERWISE_IN_H2
+    assert found[len(columns) :] == [[["=!oracle"]]] * 4
+    page = PAGE.read_text()
+    for kind, why in NOT_IN_H2.items():
+        assert f"| `{kind}` | {why} |" in page

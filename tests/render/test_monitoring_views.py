@@ -47,7 +47,7 @@ def test_it_is_left_alone_until_what_it_reads_changes(shop: Life) -> None:
     shop.warehouse.statements.clear()
     assert shop.project.run(*VIEWS) == {
         **ANEW,
-        **dict.fromkeys(("reconcile_lag", "reconcile_models", "reconcile_quarantine"), "nothing new"),
+        **dict.fromkeys(("reconcile_lag", "reconcile_quarantine"), "nothing new"),
     }
     (made,) = (sql for sql in shop.warehouse.statements if " view `demo`.`reconcile_unrouted`" in sql)
     assert "(object not like '#%' or source = 'datastream') and not (object in ('shop.orders', 'shop.parts'))" in made
@@ -110,7 +110,7 @@ def test_the_example_of_a_reason_has_its_key_however_the_model_spells_the_key(sh
 def test_of_a_model_that_was_rebuilt_the_status_has_what_its_last_account_applied(shop: Life) -> None:
     """A staging table that was made anew begins at batch 1, and the account of before had greater numbers."""
     shop.project.run("orders")
-    status = shop.project.macros.status_of([shop.project.node("orders")])
+    status = shop.project.macros.status_of([shop.project.node("orders")], [])
     behind = " ".join(status[status.index("'not_applied'") :].split())
     newest = "struct(coalesce(entry, 0) as entry, recorded_at)"
     assert f"and batch > coalesce(( select max_by(last_batch, {newest}) from `demo`.`reconcile_ledger`" in behind
@@ -119,7 +119,7 @@ def test_of_a_model_that_was_rebuilt_the_status_has_what_its_last_account_applie
 def test_a_staging_table_that_was_set_back_is_in_the_status_by_the_rule_that_refuses_the_next_run(shop: Life) -> None:
     """Of a model that has an account: a view has applied nothing."""
     shop.project.run("orders")
-    status = " ".join(shop.project.macros.status_of([shop.project.node("orders")]).split())
+    status = " ".join(shop.project.macros.status_of([shop.project.node("orders")], []).split())
     gone = status[status.index("'set_back' as kind") : status.index("'not_applied' as kind")]
     assert (
         "select batch, unix_micros(max(appended_at)) as appended_at from `lake`.`shop_changes` group by batch" in gone
@@ -127,22 +127,22 @@ def test_a_staging_table_that_was_set_back_is_in_the_status_by_the_rule_that_ref
     assert "where relation = 'lake.shop_changes' and kind = 'purge'" in gone
     view = Life(thing(materialized="current_view"))
     view.project.run("orders")
-    assert "'set_back'" not in view.project.macros.status_of([view.project.node("orders")])
+    assert "'set_back'" not in view.project.macros.status_of([view.project.node("orders")], [])
 
 
 def test_a_staging_table_whose_last_batches_were_purged_has_its_last_append_from_the_ledger(shop: Life) -> None:
     shop.project.run("orders")
-    status = " ".join(shop.project.macros.status_of([shop.project.node("orders")]).split())
+    status = " ".join(shop.project.macros.status_of([shop.project.node("orders")], []).split())
     known = "from `demo`.`reconcile_ledger` where last_appended_at is not null and relation in ('demo.orders')"
     assert f"union all select last_batch, last_appended_at, cast(null as bigint) {known}" in status
     assert "min(staged_batch) as first_batch, max_by(batch, struct(appended_at, batch)) as last_batch" in status
-    assert "reconcile_ledger" not in shop.project.macros.status_of([]), "nothing has an account"
+    assert "reconcile_ledger" not in shop.project.macros.status_of([], []), "nothing has an account"
 
 
 def test_a_ledger_without_the_times_of_appends_says_all_the_same_that_staging_was_set_back(shop: Life) -> None:
     """One that an earlier version wrote. The next run compares the numbers then, and so does the view."""
     shop.project.run("orders")
-    status = " ".join(shop.project.macros.status_of([shop.project.node("orders")]).split())
+    status = " ".join(shop.project.macros.status_of([shop.project.node("orders")], []).split())
     newest = "(select max(batch) from `lake`.`shop_changes`)"
     assert f"account.ledger_batch > greatest( if(account.last_appended_at is null, {newest}, null), (" in status
 
@@ -158,7 +158,7 @@ def test_the_days_of_a_model_are_days_in_utc_whoever_reads_the_view(shop: Life) 
 def test_a_verdict_that_this_version_does_not_know_is_for_somebody_to_look_at(shop: Life) -> None:
     shop.project.run("orders")
     shop.warehouse.has("demo.reconcile_parity")
-    status = shop.project.macros.status_of([shop.project.node("orders")])
+    status = shop.project.macros.status_of([shop.project.node("orders")], [])
     known = "when 'match' then null when 'confirmed' then 'wrong' when 'in_flight' then 'wait'"
     assert f"case verdict {known} else 'look' end as state" in status
 
@@ -171,16 +171,34 @@ def test_a_model_that_stores_no_row_or_reads_no_staging_table_has_a_row_all_the_
     )
     own = Life(SHAPES["own_select"])
     own.project.run("orders")
-    assert "('demo.orders', cast(null as string), 'current_state')" in own.project.compile("reconcile_models")
+    assert "('demo.orders', cast(null as string), 'current_state', true)" in own.project.compile("reconcile_models")
 
 
-def test_a_model_whose_first_run_failed_is_in_no_view(shop: Life) -> None:
-    """Else a view could not be made, and the run would end with an error of Spark's."""
+def test_no_view_reads_the_tables_of_a_model_whose_first_run_failed(shop: Life) -> None:
+    """Else a view could not be made, and the run would end with an error of Spark's. It is said to be not built."""
     shop.project.run("orders", *VIEWS)
+    (status,) = (sql for sql in shop.warehouse.statements if "view if not exists `demo`.`reconcile_status`" in sql)
+    assert "values\n        ('demo.orders', 'orders')" in status
     del shop.warehouse.relations["demo.orders__quarantine"]
     shop.warehouse.statements.clear()
     shop.project.end()
-    assert not [sql for sql in shop.warehouse.statements if "orders__quarantine`" in sql and " view " in sql]
+    assert not [sql for sql in shop.warehouse.statements if " view " in sql], "the views of before say what is"
+
+
+def test_a_model_that_is_declared_and_not_built_is_in_the_state_until_it_has_an_account(shop: Life) -> None:
+    """Whoever kills a run leaves views of before: so they ask the ledger what was built since then."""
+    shop.project.run("orders")
+    shop.project.model("parts", thing(object="shop.parts", config={"alias": "the_parts"}).sql, THINGS)
+    built = [shop.project.node("orders")]
+    status = " ".join(shop.project.macros.status_of(built, shop.project.macros.reconciled_nodes()).split())
+    said = status[status.index("'never_built' as kind") :]
+    assert "from values ('demo.the_parts', 'parts') as declared (relation, model)" in said
+    assert "left anti join `demo`.`reconcile_ledger` as account on account.relation = declared.relation" in said
+    assert "never_built" not in shop.project.macros.status_of(built, built)
+    models = " ".join(shop.project.compile("reconcile_models").split())
+    assert "('demo.orders', 'lake.shop_changes', 'current_state', true), " in models
+    assert "('demo.the_parts', 'lake.shop_changes', 'current_state', false) as models" in models
+    assert "the_parts__base" not in models
 
 
 def test_a_run_of_a_model_alone_makes_no_view(shop: Life) -> None:
@@ -212,7 +230,7 @@ def test_without_a_model_the_views_are_empty() -> None:
 def test_what_waits_in_models_that_have_such_is_in_the_status(source: str, waits: bool) -> None:
     shop = Life(thing(source))
     shop.project.run("orders")
-    assert ("'pending' as kind" in shop.project.macros.status_of([shop.project.node("orders")])) == waits
+    assert ("'pending' as kind" in shop.project.macros.status_of([shop.project.node("orders")], [])) == waits
 
 
 def test_a_test_of_a_staging_table_asks_the_models_that_read_it_and_no_others(shop: Life) -> None:

@@ -50,7 +50,7 @@ def model(relation: str = "demo.fine", **more: Any) -> Any:
         "as_of": NOW - timedelta(hours=1), "lag_seconds": 3600, "batches_behind": 0, "records_behind": 0,
         "pending_rows": 0, "quarantined": 0, "quarantine_reasons": [], "drift": [], "set_back": None,
         "parity_verdict": "match", "compared_at": NOW - timedelta(days=3), "stored_rows": 1200,
-        "days": [day(0, 40, 60), day(1, 20, 7200), day(29, 10, 30), day(30, 9999, 9999)], "now": NOW,
+        "days": [day(0, 40, 60), day(1, 20, 7200), day(29, 10, 30), day(30, 9999, 9999)], "now": NOW, "is_built": True,
     }  # fmt: skip
     return SimpleNamespace(**{**fine, **more})
 
@@ -115,6 +115,56 @@ def test_models_of_a_table_to_which_nothing_was_appended_for_days_are_not_right_
     patient = Limits(appended_within=timedelta(hours=72))
     assert state(stopped, [model()], patient).state == "right"
     assert state([appended(hours=None)], []).state == "stopped"
+
+
+def behind(hours: float, relation: str = "demo.behind") -> Any:
+    at = NOW - timedelta(hours=hours)
+    return said("not_applied", relation, records=1, first_batch=1, last_batch=1, at=at, state="wait")
+
+
+def test_a_model_whose_records_no_run_has_applied_for_days_is_stopped() -> None:
+    """A dbt run that died, while the append job goes on: it would be `wait` for ever."""
+    for hours, word in ((24, "wait"), (24.1, "stopped")):
+        shown = state([appended(), behind(hours)], [BEHIND, model()])
+        assert {each.row.relation: each.state for each in shown.models} == {"demo.behind": word, "demo.fine": "right"}
+        assert shown.state == word
+    assert [each.late_seconds for each in shown.models] == [86760, None]
+    text = page.html(shown, "v")
+    assert '<b class="badge stopped">■ stopped</b>' in text
+    rows = table(text, "models")
+    assert rows["demo.behindcurrent_state of lake.changes"][3] == (
+        "1,500 in 2 batchesno run applied them for 24 h 6 min: look whether dbt still runs"
+    )
+    assert values(metrics.text(shown), "reconcile_model_state", relation="demo.behind", state="stopped") == [1]
+    assert values(metrics.text(shown), "reconcile_models", state="stopped") == [1]
+    patient = Limits(applied_within=timedelta(hours=25))
+    assert state([appended(), behind(24.1)], [BEHIND], patient).state == "wait"
+    others = state([appended(), behind(25, "demo.gone")], [model()]).others
+    assert [(word, sentence.split(":")[0]) for word, sentence in others] == [("stopped", "demo.gone")]
+
+
+UNBUILT = model(
+    "demo.new", state="look", as_of=None, lag_seconds=None, batches_behind=None, records_behind=None,
+    pending_rows=None, quarantined=None, parity_verdict=None, compared_at=None, stored_rows=None, days=[],
+    is_built=False,
+)  # fmt: skip
+
+
+def test_a_model_that_was_never_built_has_a_row_which_says_no_number() -> None:
+    found = said("never_built", "demo.new", detail="new", state="look")
+    shown = state([appended(), found], [model(), UNBUILT])
+    assert (shown.state, shown.others) == ("look", [])
+    assert [(each.row.relation, each.state) for each in shown.models] == [("demo.new", "look"), ("demo.fine", "right")]
+    row = table(page.html(shown, "v"), "models")["demo.newcurrent_state of lake.changes"]
+    assert row == [
+        "◆ look", "demo.newcurrent_state of lake.changes",
+        "never builtrun dbt, and see what it says of the model if it fails", "", "", "", "", "never", "", "",
+    ]  # fmt: skip
+    text = metrics.text(shown)
+    assert values(text, "reconcile_model_built", relation="demo.new") == [0]
+    assert values(text, "reconcile_model_built", relation="demo.fine") == [1]
+    named = {name for name, labels, _ in samples(text) if labels.get("relation") == "demo.new"}
+    assert named == {"reconcile_model_state", "reconcile_model_built", "reconcile_model_parity"}
 
 
 def test_what_no_model_takes_is_said_of_its_staging_table() -> None:
@@ -265,7 +315,7 @@ def test_two_thousand_models_with_all_that_can_be_said_of_them_are_a_page_of_les
 
 def test_a_project_without_models_has_a_page() -> None:
     text = page.html(state([], []), "demo.reconcile_status")
-    assert "No model was built yet" in text and "● right" in words(shown_of(text))
+    assert "The project had no model" in text and "● right" in words(shown_of(text))
 
 
 @pytest.mark.parametrize(
@@ -386,6 +436,7 @@ WAIT = said("not_applied", "demo.behind", records=1, first_batch=1, last_batch=1
         ([appended(), WAIT, LOOK, WRONG], DataError, "wrong"),
         ([appended(), WAIT, LOOK], Undecided, "look"),
         ([appended(), WAIT], Fault, "wait"),
+        ([appended(), WAIT, behind(25)], Undecided, "look"),
         ([appended(hours=72)], Fault, "wait"),
     ],
 )

@@ -34,6 +34,7 @@ STATES: dict[str, Callable[[dict[str, Any]], str | None]] = {
     "unrouted": lambda said: "look" if said.get("object") else "wrong",
     "drift": lambda said: "look",
     "pending": lambda said: "look",
+    "never_built": lambda said: "look",
     "not_applied": lambda said: "wait",
     "parity": lambda said: {"confirmed": "wrong", "unprovable": "look", "in_flight": "wait"}.get(
         said["detail"].split(",")[0]
@@ -76,6 +77,20 @@ FINDINGS: dict[str, tuple[Any, int, str]] = {
         row("not_applied", records=2, first_batch=8, last_batch=9, at=datetime(2026, 11, 26, 11)), 4,
         "demo.orders: 2 records not applied yet, batches 8 to 9, the first of 2026-11-26 11:00:00",
     ),
+    "never built": (
+        row("never_built", "demo.new", detail="new_one"), 3,
+        "demo.new: the model new_one is declared and was never built: run `dbt run --select new_one`, and see what it "
+        "says if it fails; or disable the model",
+    ),
+    **{
+        f"no run for {said}": (
+            row("not_applied", records=1, first_batch=8, last_batch=8, at=NOW - timedelta(hours=hours)), 3,
+            f"demo.orders: 1 record not applied yet, batch 8, the first of {NOW - timedelta(hours=hours)}: no run has "
+            f"applied them for {said}: look whether `dbt run` still runs, and what it says of this model; the next run "
+            "that succeeds applies them",
+        )
+        for hours, said in ((25, "25 hours"), (47.9, "47 hours"), (72, "3 days"))
+    },
     "no append": (
         appended(hours=25), 4, "lake.changes: nothing appended since 2026-11-25 11:00:00, batch 9",
     ),
@@ -164,6 +179,23 @@ def test_what_cannot_be_asked_for_is_a_sentence(words: list[str], sentence: str)
     with pytest.raises(UsageError) as refused:
         status.main(words, Outputs())  # type: ignore[arg-type]
     assert sentence in str(refused.value)
+
+
+def test_how_long_a_record_may_wait_for_a_run_can_be_said(monkeypatch: pytest.MonkeyPatch):
+    """A day is what is right; what waits for longer is no matter of time any more, and somebody has to look."""
+
+    def waiting(hours: float) -> Any:
+        return row("not_applied", records=1, first_batch=8, last_batch=8, at=NOW - timedelta(hours=hours))
+
+    for hours, words, kind in (
+        (24, (), Fault), (24.1, (), Undecided), (24.1, ("--applied-within", "25h"), Fault),
+        (0.6, ("--applied-within", "30m"), Undecided), (0.6, ("--appended-within", "2h"), Fault),
+    ):  # fmt: skip
+        assert type(run([appended(), waiting(hours)], monkeypatch, words)[1]) is kind
+    unknown = row("not_applied", records=1, first_batch=8, last_batch=8)
+    assert not facts.is_late(unknown, Limits()) and not facts.is_late(appended(hours=99), Limits())
+    outputs, _ = run([waiting(0.6), waiting(1)], monkeypatch, ("--applied-within", "59m"))
+    assert outputs.results == [{"staging_tables": 0, "wrong": 0, "look": 1, "wait": 1, "status": "look"}]
 
 
 def test_a_view_that_is_missing_or_of_an_earlier_version_is_named() -> None:

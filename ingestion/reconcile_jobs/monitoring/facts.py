@@ -26,7 +26,9 @@ __all__ = [
     "finding",
     "findings",
     "in_utc",
+    "is_late",
     "is_stopped",
+    "limits_of",
     "read",
     "read_all",
     "since",
@@ -40,9 +42,14 @@ _FAILURES: dict[int, type[JobError]] = {1: DataError, 3: Undecided, 4: Fault}
 
 @dataclass(frozen=True)
 class Limits:
-    """What the user says is right: the longest time since an append, and the objects that no model needs to read."""
+    """What the user says is right.
+
+    The longest time since an append, the longest time that a record may wait for a run, and the objects that no model
+    needs to read.
+    """
 
     appended_within: timedelta = timedelta(hours=24)
+    applied_within: timedelta = timedelta(hours=24)
     ignored: tuple[str, ...] = ()
 
 
@@ -71,11 +78,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the longest time since a staging table's last append (default: 24h)",
     )
     parser.add_argument(
+        "--applied-within",
+        type=seconds_of,
+        default=seconds_of("24h"),
+        metavar="24h",
+        help="the longest time that a record in staging may wait until a model has applied it (default: 24h)",
+    )
+    parser.add_argument(
         "--ignore-object",
         action="append",
         default=[],
         metavar="NAME",
         help="an object that no model needs to read; may be repeated",
+    )
+
+
+def limits_of(options: argparse.Namespace) -> Limits:
+    """Return what the options of `add_options` say is right."""
+    return Limits(
+        appended_within=timedelta(seconds=options.appended_within),
+        applied_within=timedelta(seconds=options.applied_within),
+        ignored=tuple(options.ignore_object),
     )
 
 
@@ -95,7 +118,7 @@ def read_all(spark: SparkSession, view: TableName) -> Facts:
             spark.catalog.cacheTable(view.sql)
     try:
         status = read(spark, view)
-        rows = _rows(spark, models, "as_of")
+        rows = _rows(spark, models, "is_built")
     finally:
         with _readable(view):
             if spark.catalog.tableExists(view.sql):
@@ -143,7 +166,15 @@ def finding(row: Any, limits: Limits) -> tuple[int, str] | None:
         return (EXIT_CODES["wait"], _missing_append(row)) if is_stopped(row, limits) else None
     if row.state is None or (row.kind == "unrouted" and row.object in limits.ignored):
         return None
+    if is_late(row, limits):
+        # Time has not cured it: unlike a source, which may have nothing to append, a run has records to apply.
+        return EXIT_CODES["look"], f"{row.relation}: {_what(row)}: {_late(row)}"
     return EXIT_CODES[row.state], f"{row.relation}: {_what(row)}"
+
+
+def is_late(row: Any, limits: Limits) -> bool:
+    """Whether a row of reconcile_status says that a model has left records unapplied for too long."""
+    return row.kind == "not_applied" and row.at is not None and since(row) > limits.applied_within
 
 
 def is_stopped(appended: Any, limits: Limits) -> bool:
@@ -151,10 +182,10 @@ def is_stopped(appended: Any, limits: Limits) -> bool:
     return appended.at is None or since(appended) > limits.appended_within
 
 
-def since(appended: Any) -> timedelta:
-    """Return the time since the last append to a staging table."""
+def since(row: Any) -> timedelta:
+    """Return the time since what a row of reconcile_status is of: the last append to a staging table, for example."""
     # Times without a zone would be an hour off where the clocks of the process's zone change in between.
-    return in_utc(appended.now) - in_utc(appended.at)
+    return in_utc(row.now) - in_utc(row.at)
 
 
 def summary(rows: Iterable[Any], found: list[tuple[int, str]]) -> dict[str, Any]:
@@ -180,6 +211,15 @@ def in_utc(at: datetime) -> datetime:
     return at.astimezone(UTC)
 
 
+def _late(row: Any) -> str:
+    hours = int(since(row).total_seconds()) // 3600
+    waited = f"{hours} hour{'' if hours == 1 else 's'}" if hours < 48 else f"{hours // 24} days"
+    return (
+        f"no run has applied them for {waited}: look whether `dbt run` still runs, and what it says of this model; the "
+        "next run that succeeds applies them"
+    )
+
+
 def _missing_append(row: Any) -> str:
     if row.at is None:
         return f"{row.relation}: nothing has been appended yet"
@@ -194,6 +234,11 @@ def _what(row: Any) -> str:
         return (
             f"{row.detail}: the staging table was restored or made anew; restore its newest version, or rebuild the "
             "model with `dbt run --full-refresh` when the staging table has all records again"
+        )
+    if row.kind == "never_built":
+        return (
+            f"the model {row.detail} is declared and was never built: run `dbt run --select {row.detail}`, and see "
+            "what it says if it fails; or disable the model"
         )
     if row.kind == "unrouted" and row.object is None:
         return f"{records} without an object, {_batches(row)}: see reconcile_unrouted"

@@ -35,7 +35,7 @@ def _families(state: State) -> Iterator[str]:
     yield from _head(state.at, 1)
     yield _family(
         "reconcile_models",
-        "Models by state; stopped: their staging table had no append for too long.",
+        "Models by state; stopped: nothing was appended to their staging table, or applied by them, for too long.",
         [({"state": word}, state.count(word)) for word in STATES],
     )
     yield _family(
@@ -60,6 +60,11 @@ def _families(state: State) -> Iterator[str]:
 def _of_models(of: list[tuple[dict[str, str], Model]]) -> Iterator[str]:
     yield _family("reconcile_model_state", "1 for the state that a model has.", _by_state(of))
     yield _family(
+        "reconcile_model_built",
+        "0 if a model is declared and was never built; then it has no sample of what follows but its parity.",
+        [(labels, int(model.row.is_built)) for labels, model in of],
+    )
+    yield _family(
         "reconcile_model_as_of_timestamp_seconds", "What was appended before this time, the model has applied.",
         [(labels, _time(model.as_of)) for labels, model in of if model.as_of], "seconds",
     )  # fmt: skip
@@ -73,7 +78,7 @@ def _of_models(of: list[tuple[dict[str, str], Model]]) -> Iterator[str]:
     yield _family(
         "reconcile_model_drift_findings",
         "Columns, keys and schemas that are not as declared.",
-        [(labels, len(model.row.drift or [])) for labels, model in of],
+        [(labels, len(model.row.drift or [])) for labels, model in of if model.row.is_built],
     )
     yield _family(
         "reconcile_model_parity",

@@ -19,8 +19,10 @@ _MOST = 3
 _SHAPES = {"wrong": "✖", "stopped": "■", "look": "◆", "wait": "▲", "right": "●", "not known": "?"}
 _MEANING = {
     "wrong": "data are wrong or missing: quarantined records, confirmed differences, a staging table that was set back",
-    "stopped": "nothing has been appended for too long: whatever the tests say, the models show a time that is past",
-    "look": "somebody has to look: drift, pending rows, objects that no model reads, rows that parity cannot decide",
+    "stopped": "nothing has been appended, or no run has applied what was, for too long: whatever the tests say, the "
+    "models show a time that is past; look whether the append job and dbt still run",
+    "look": "somebody has to look: drift, pending rows, objects that no model reads, models that were never built, "
+    "rows that parity cannot decide",
     "wait": "time may cure it: records that are not applied yet, rows in flight",
     "right": "nothing is wrong",
 }
@@ -126,7 +128,7 @@ d="{{ path }}"/></svg><small>{{ what }}, at most {{ most }}</small>
 <li>{{ state.count(word) | number }} {{ "model" if state.count(word) == 1 else "models" }}: \
 <a href="#{{ word }}">{{ named(word) }}</a></li>
 {% else %}
-<li>No model was built yet when the views were made.</li>
+<li>The project had no model when the views were made.</li>
 {% endfor %}
 </ul>
 <h2>Staging tables</h2>
@@ -153,7 +155,7 @@ batch {{ each.last_batch }}</small>{% else %}never{% endif %}</td>
 </ul>
 {% endif %}
 <h2>Models, the worst first</h2>
-<p>Those that dbt had built when it made the views. A model whose first run failed is not among them.</p>
+<p>Those of the project when dbt made the views. A model that was declared since then is not among them.</p>
 <table class="models">
 {{ head(columns.models) }}
 <tbody>
@@ -163,18 +165,26 @@ batch {{ each.last_batch }}</small>{% else %}never{% endif %}</td>
 <td><bdi>{{ row.relation | plain }}</bdi><small>{{ row.materialized }}{% if row.staging %} of \
 <bdi>{{ row.staging | plain }}</bdi>{% endif %}</small>\
 {% if row.set_back %}<div>set back: <bdi>{{ row.set_back | plain }}</bdi></div>{% endif %}</td>
-<td>{% if model.as_of %}{{ row.lag_seconds | duration }} ago<small>{{ model.as_of | moment }}</small>\
+<td>{% if not row.is_built %}never built<small>run dbt, and see what it says of the model if it fails</small>\
+{% elif model.as_of %}{{ row.lag_seconds | duration }} ago<small>{{ model.as_of | moment }}</small>\
 {% else %}not known{% endif %}</td>
+{% if row.is_built %}
 <td>{% if row.records_behind %}{{ row.records_behind | number }} in {{ row.batches_behind | number }} \
-{{ "batch" if row.batches_behind == 1 else "batches" }}{% else %}0{% endif %}</td>
+{{ "batch" if row.batches_behind == 1 else "batches" }}{% else %}0{% endif %}\
+{% if model.late_seconds is not none %}<div>no run applied them for {{ model.late_seconds | duration }}: look whether \
+dbt still runs</div>{% endif %}</td>
 <td>{{ row.quarantined | number }}{% for each in row.quarantine_reasons or [] %}<small>{{ each.records | number }}: \
 <bdi>{{ each.reason | plain }}</bdi></small>{% endfor %}</td>
 <td>{{ row.pending_rows | number }}</td>
 <td>{% if row.drift %}{% for each in row.drift[:most] %}<div><bdi>{{ each | plain }}</bdi></div>{% endfor %}\
 {{ more(row.drift) }}{% else %}none{% endif %}</td>
+{% else %}
+<td></td><td></td><td></td><td></td>
+{% endif %}
 <td>{% if row.parity_verdict %}{{ row.parity_verdict | replace("_", " ") }}<small>\
 {{ model.compared_seconds | duration }} ago</small>{% else %}never{% endif %}</td>
-<td>{% if row.stored_rows is none %}none stored{% else %}{{ row.stored_rows | number }}{% endif %}</td>
+<td>{% if not row.is_built %}{% elif row.stored_rows is none %}none stored{% else %}\
+{{ row.stored_rows | number }}{% endif %}</td>
 <td class="plots">{{ plot("lag", "dots", dots(model.lag_by_day), longest(model.lag_by_day) | duration) }}\
 {{ plot("applied", "bars", bars(model.applied_by_day), longest(model.applied_by_day) | number) }}</td></tr>
 {% endfor %}

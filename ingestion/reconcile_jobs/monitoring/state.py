@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from math import inf
 from typing import Any
 
-from reconcile_jobs.monitoring.facts import EXIT_CODES, Facts, Limits, finding, in_utc, is_stopped, since
+from reconcile_jobs.monitoring.facts import EXIT_CODES, Facts, Limits, finding, in_utc, is_late, is_stopped, since
 
 __all__ = ["DAYS", "STATES", "Model", "Staging", "State", "state_of"]
 
 # Worst first. A staging table is stopped if it had no append for too long; then its models are stopped too, however
-# well they have applied what is there. The exit codes call this `wait`, since the next append may cure it.
+# well they have applied what is there. The exit codes call this `wait`, since the next append may cure it. A model is
+# stopped too if no run has applied its records for too long, which the exit codes call `look`.
 STATES = ("wrong", "stopped", "look", "wait", "right")
 # How many days reconcile_models has.
 DAYS = 30
@@ -36,7 +37,8 @@ class Staging:
 class Model:
     """A model. `row` is its row of reconcile_models; times are in UTC, and ages in seconds.
 
-    The lists have a place for each of the last DAYS days, the last one today. A day without a batch has None.
+    `late_seconds`: for how long no run has applied its records, None if that is not too long. The lists have a place
+    for each of the last DAYS days, the last one today. A day without a batch has None.
     """
 
     row: Any
@@ -44,6 +46,7 @@ class Model:
     as_of: datetime | None
     compared_at: datetime | None
     compared_seconds: int | None
+    late_seconds: int | None
     lag_by_day: list[int | None]
     applied_by_day: list[int | None]
 
@@ -72,8 +75,12 @@ def state_of(facts: Facts, limits: Limits) -> State:
     staging = sorted(_staging(facts.status, limits), key=lambda each: (STATES.index(each.state), each.name))
     stopped = {row.relation for row in facts.status if row.kind == "appended" and is_stopped(row, limits)}
     found = _found(facts.status, limits)
+    late = {row.relation: _seconds(since(row)) for row in facts.status if is_late(row, limits)}
     now = in_utc(facts.now)
-    models = sorted((_model(row, stopped, found.get(row.relation, []), now) for row in facts.models), key=_place)
+    models = sorted(
+        (_model(row, stopped, found.get(row.relation, []), late.get(row.relation), now) for row in facts.models),
+        key=_place,
+    )
     listed = {each.name for each in staging} | {each.row.relation for each in models}
     others = sorted(
         (each for relation, here in found.items() if relation not in listed for each in here),
@@ -89,7 +96,8 @@ def _found(rows: Iterable[Any], limits: Limits) -> dict[str, list[tuple[str, str
     found: dict[str, list[tuple[str, str]]] = {}
     for row in rows:
         if row.kind != "appended" and (each := finding(row, limits)):
-            found.setdefault(row.relation, []).append((words[each[0]], each[1]))
+            word = "stopped" if is_late(row, limits) else words[each[0]]
+            found.setdefault(row.relation, []).append((word, each[1]))
     return found
 
 
@@ -120,7 +128,7 @@ def _staging(rows: Iterable[Any], limits: Limits) -> Iterable[Staging]:
         )
 
 
-def _model(row: Any, stopped: set[str], found: list[tuple[str, str]], now: datetime) -> Model:
+def _model(row: Any, stopped: set[str], found: list[tuple[str, str]], late_seconds: int | None, now: datetime) -> Model:
     states = [row.state, *(word for word, _ in found)] + (["stopped"] if row.staging in stopped else [])
     compared_at = None if row.compared_at is None else in_utc(row.compared_at)
     lag: list[int | None] = [None] * DAYS
@@ -135,6 +143,7 @@ def _model(row: Any, stopped: set[str], found: list[tuple[str, str]], now: datet
         as_of=None if row.as_of is None else in_utc(row.as_of),
         compared_at=compared_at,
         compared_seconds=None if compared_at is None else _seconds(now - compared_at),
+        late_seconds=late_seconds,
         lag_by_day=lag,
         applied_by_day=applied,
     )

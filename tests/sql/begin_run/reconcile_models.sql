@@ -1,19 +1,93 @@
+with models as (
+    select *
+    from values
+        ('demo.orders', 'lake.shop_changes', 'current_state', false)
+        as models (relation, staging, materialized, is_built)
+),
+
+facts as (
+    select * from `demo`.`reconcile_status`
+),
+
+found as (
+    select
+        relation,
+        min(case state when 'wrong' then 1 when 'look' then 2 when 'wait' then 3 end) as place,
+        min(if(kind = 'not_applied', at, null)) as waiting_since,
+        coalesce(sum(if(kind = 'not_applied', batches, null)), 0) as batches_behind,
+        coalesce(sum(if(kind = 'not_applied', records, null)), 0) as records_behind,
+        coalesce(sum(if(kind = 'pending', records, null)), 0) as pending_rows,
+        coalesce(sum(if(kind = 'quarantined', records, null)), 0) as quarantined,
+        slice(array_sort(collect_list(if(kind = 'quarantined', struct(-records as fewer, detail), null))), 1, 3) as commonest,
+        array_sort(collect_list(if(kind = 'drift', detail, null))) as drift,
+        max(if(kind = 'set_back', detail, null)) as set_back,
+        max(kind = 'never_built') as is_never_built,
+        min(if(kind = 'parity', case state when 'wrong' then 1 when 'look' then 2 when 'wait' then 3 else 4 end, null)) as verdict,
+        max(if(kind = 'parity', at, null)) as compared_at
+    from facts
+    where kind not in ('appended', 'unrouted')
+    group by relation
+),
+
+appended as (
+    select relation as staging, at as appended_at
+    from facts
+    where kind = 'appended'
+),
+
+sizes as (
+    select cast(null as string) as relation, cast(null as bigint) as stored_rows where false
+),
+
+applied_by_day as (
+    select relation, array_sort(collect_list(struct(day, applied, lag_seconds))) as days
+    from (
+        select
+            relation,
+            date_from_unix_date(cast(unix_micros(recorded_at) div 86400000000 as int)) as day,
+            sum(applied) as applied,
+            max((unix_micros(recorded_at) - unix_micros(last_appended_at)) div 1000000) as lag_seconds
+        from `demo`.`reconcile_ledger`
+        where kind = 'apply' and recorded_at >= current_timestamp() - interval 30 days
+        group by relation, date_from_unix_date(cast(unix_micros(recorded_at) div 86400000000 as int))
+    )
+    group by relation
+),
+
+known as (
+    select
+        models.*,
+        found.* except (relation),
+        -- of a model whose staging table was set back, nothing says what it has applied
+        if(models.is_built and found.set_back is null, coalesce(found.waiting_since, appended.appended_at), null) as as_of,
+        sizes.stored_rows,
+        applied_by_day.days
+    from models
+    left join found on found.relation = models.relation
+    left join appended on appended.staging = models.staging
+    left join sizes on sizes.relation = models.relation
+    left join applied_by_day on applied_by_day.relation = models.relation
+    where models.is_built or found.is_never_built
+)
+
 select
-    cast(null as string) as relation,
-    cast(null as string) as state,
-    cast(null as string) as staging,
-    cast(null as string) as materialized,
-    cast(null as timestamp) as as_of,
-    cast(null as bigint) as lag_seconds,
-    cast(null as bigint) as batches_behind,
-    cast(null as bigint) as records_behind,
-    cast(null as bigint) as pending_rows,
-    cast(null as bigint) as quarantined,
-    cast(null as array<struct<records: bigint, reason: string>>) as quarantine_reasons,
-    cast(null as array<string>) as drift,
-    cast(null as string) as set_back,
-    cast(null as string) as parity_verdict,
-    cast(null as timestamp) as compared_at,
-    cast(null as bigint) as stored_rows,
-    cast(null as array<struct<day: date, applied: bigint, lag_seconds: bigint>>) as days
-where false
+    relation,
+    coalesce(element_at(array('wrong', 'look', 'wait'), place), 'right') as state,
+    staging,
+    materialized,
+    as_of,
+    (unix_micros(current_timestamp()) - unix_micros(as_of)) div 1000000 as lag_seconds,
+    if(is_built, coalesce(batches_behind, 0), null) as batches_behind,
+    if(is_built, coalesce(records_behind, 0), null) as records_behind,
+    if(is_built, coalesce(pending_rows, 0), null) as pending_rows,
+    if(is_built, coalesce(quarantined, 0), null) as quarantined,
+    coalesce(transform(commonest, reason -> struct(-reason.fewer as records, reason.detail as reason)), array()) as quarantine_reasons,
+    coalesce(drift, array()) as drift,
+    set_back,
+    element_at(array('confirmed', 'unprovable', 'in_flight', 'match'), verdict) as parity_verdict,
+    compared_at,
+    stored_rows,
+    coalesce(days, array()) as days,
+    is_built
+from known
+order by coalesce(place, 4), lag_seconds desc, relation

@@ -1,8 +1,8 @@
 with models as (
     select *
     from values
-        ('demo.orders', 'lake.shop_changes', 'current_state')
-        as models (relation, staging, materialized)
+        ('demo.orders', 'lake.shop_changes', 'current_state', true)
+        as models (relation, staging, materialized, is_built)
 ),
 
 facts as (
@@ -21,6 +21,7 @@ found as (
         slice(array_sort(collect_list(if(kind = 'quarantined', struct(-records as fewer, detail), null))), 1, 3) as commonest,
         array_sort(collect_list(if(kind = 'drift', detail, null))) as drift,
         max(if(kind = 'set_back', detail, null)) as set_back,
+        max(kind = 'never_built') as is_never_built,
         min(if(kind = 'parity', case state when 'wrong' then 1 when 'look' then 2 when 'wait' then 3 else 4 end, null)) as verdict,
         max(if(kind = 'parity', at, null)) as compared_at
     from facts
@@ -58,7 +59,7 @@ known as (
         models.*,
         found.* except (relation),
         -- of a model whose staging table was set back, nothing says what it has applied
-        if(found.set_back is null, coalesce(found.waiting_since, appended.appended_at), null) as as_of,
+        if(models.is_built and found.set_back is null, coalesce(found.waiting_since, appended.appended_at), null) as as_of,
         sizes.stored_rows,
         applied_by_day.days
     from models
@@ -66,6 +67,7 @@ known as (
     left join appended on appended.staging = models.staging
     left join sizes on sizes.relation = models.relation
     left join applied_by_day on applied_by_day.relation = models.relation
+    where models.is_built or found.is_never_built
 )
 
 select
@@ -75,16 +77,17 @@ select
     materialized,
     as_of,
     (unix_micros(current_timestamp()) - unix_micros(as_of)) div 1000000 as lag_seconds,
-    coalesce(batches_behind, 0) as batches_behind,
-    coalesce(records_behind, 0) as records_behind,
-    coalesce(pending_rows, 0) as pending_rows,
-    coalesce(quarantined, 0) as quarantined,
+    if(is_built, coalesce(batches_behind, 0), null) as batches_behind,
+    if(is_built, coalesce(records_behind, 0), null) as records_behind,
+    if(is_built, coalesce(pending_rows, 0), null) as pending_rows,
+    if(is_built, coalesce(quarantined, 0), null) as quarantined,
     coalesce(transform(commonest, reason -> struct(-reason.fewer as records, reason.detail as reason)), array()) as quarantine_reasons,
     coalesce(drift, array()) as drift,
     set_back,
     element_at(array('confirmed', 'unprovable', 'in_flight', 'match'), verdict) as parity_verdict,
     compared_at,
     stored_rows,
-    coalesce(days, array()) as days
+    coalesce(days, array()) as days,
+    is_built
 from known
 order by coalesce(place, 4), lag_seconds desc, relation

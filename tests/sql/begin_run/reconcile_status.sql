@@ -62,3 +62,22 @@ from (
     where object is null or (object not like '#%' or source = 'datastream') and not (object = 'events')
 )
 group by object
+union all
+select
+    'never_built' as kind,
+    relation as relation,
+    cast(null as string) as object,
+    cast(null as bigint) as records,
+    cast(null as bigint) as first_batch,
+    cast(null as bigint) as last_batch,
+    cast(null as bigint) as batches,
+    cast(null as timestamp) as at,
+    model as detail,
+    'look' as state
+from (
+    select declared.*
+    from values
+        ('demo.orders', 'orders')
+        as declared (relation, model)
+    left anti join `demo`.`reconcile_ledger` as account on account.relation = declared.relation
+)
