@@ -101,7 +101,7 @@ ENVIRONMENT = {
     "RECONCILE_JARS": "the directory for downloaded jars",
     "RECONCILE_JDBC_USER": "`snapshot.py jdbc`, `generate.py --url`: the user of the database",
     "RECONCILE_JDBC_PASSWORD": "`snapshot.py jdbc`, `generate.py --url`: the password of this user",
-    "RECONCILE_MASK_KEY": "`append.py --masks`, `snapshot.py --masks`: the key of the [masks](../masks.md), 32 "
+    "RECONCILE_MASK_SECRET": "`append.py --masks`, `snapshot.py --masks`: the key of the [masks](../masks.md), 32 "
     "characters or more",
     "RECONCILE_PATIENCE": "how many seconds a process waits for the embedded metastore if another process holds it",
     "RECONCILE_TRACEBACK": "with any value, for example `1`, a job that fails also shows the Python traceback",

@@ -215,7 +215,7 @@ def _add_masks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mask-key-file",
         metavar="FILE",
-        help="a file of mode 600 with the key of the masks (default: the variable RECONCILE_MASK_KEY)",
+        help="a file of mode 600 with the key of the masks (default: the variable RECONCILE_MASK_SECRET)",
     )
     parser.add_argument(
         "--mask-object",

@@ -38,8 +38,8 @@ also dbt. unreadable counts records without an object; the job names the file an
 is null if the search for hidden files takes longer than the run.
 
 With --masks, values are replaced by keyed digests (sha256) or left out (drop) before a record is staged. A record that
-cannot be read is staged without its text: its length, and a keyed digest of it. The key is in RECONCILE_MASK_KEY or in
-the file of --mask-key-file. Later runs need the same masks, or more, and the same key.
+cannot be read is staged without its text: its length, and a keyed digest of it. The key is in
+RECONCILE_MASK_SECRET or in the file of --mask-key-file. Later runs need the same masks, or more, and the same key.
 
 Exit codes: 0 done, also with unreadable records (--expect fail refuses them); 1 a file cannot be read or was written
 to, records are not as expected, or dbt failed; 2 the command or the configuration is wrong; 4 a fault that a
@@ -321,7 +321,7 @@ def _add_masks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mask-key-file",
         metavar="FILE",
-        help="a file of mode 600 with the key of the masks (default: the variable RECONCILE_MASK_KEY)",
+        help="a file of mode 600 with the key of the masks (default: the variable RECONCILE_MASK_SECRET)",
     )
 
 

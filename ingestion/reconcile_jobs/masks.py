@@ -46,7 +46,8 @@ __all__ = [
 # The member of a record, and of what staging says of a snapshot.
 MARK = "masked"
 
-_VARIABLE = "RECONCILE_MASK_KEY"
+# Spark hides a property, such as spark.yarn.appMasterEnv.<variable>, only if its name has such a word.
+_VARIABLE = "RECONCILE_MASK_SECRET"
 # A key that somebody can try out would make every digest the value itself.
 _SHORTEST_KEY = 32
 

@@ -315,7 +315,7 @@ def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch, bug: str):
 
 @pytest.fixture
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECONCILE_MASK_KEY", KEY)
+    monkeypatch.setenv("RECONCILE_MASK_SECRET", KEY)
 
 
 def written(tmp_path: Path, text: str) -> str:
@@ -357,7 +357,7 @@ def test_a_file_of_masks_that_is_none_is_refused(tmp_path: Path, key: None, text
 def test_a_key_comes_from_the_environment_or_a_file_that_nobody_else_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.delenv("RECONCILE_MASK_KEY", raising=False)
+    monkeypatch.delenv("RECONCILE_MASK_SECRET", raising=False)
     file, key_file = written(tmp_path, "a: {b: drop}"), tmp_path / "key"
     key_file.write_text(f"{KEY}\n")
 
@@ -367,18 +367,18 @@ def test_a_key_comes_from_the_environment_or_a_file_that_nobody_else_reads(
         assert KEY not in str(raised.value) and CANARY not in str(raised.value)
         return str(raised.value)
 
-    assert "--masks needs a key, and there is none: set RECONCILE_MASK_KEY" in refusal(file, None)
+    assert "--masks needs a key, and there is none: set RECONCILE_MASK_SECRET" in refusal(file, None)
     assert "--mask-key-file works only with --masks" in refusal(None, str(key_file))
     key_file.chmod(0o640)
     assert "which has mode 640: run chmod 600 on it" in refusal(file, str(key_file))
     key_file.chmod(0o600)
     found = read_masks(file, str(key_file))
     assert found is not None and found.key == KEY.encode()
-    monkeypatch.setenv("RECONCILE_MASK_KEY", KEY)
+    monkeypatch.setenv("RECONCILE_MASK_SECRET", KEY)
     assert "There are two keys" in refusal(file, str(key_file))
-    monkeypatch.setenv("RECONCILE_MASK_KEY", CANARY)
+    monkeypatch.setenv("RECONCILE_MASK_SECRET", CANARY)
     assert f"has {len(CANARY)} characters, and needs 32 or more" in refusal(file, None)
-    monkeypatch.delenv("RECONCILE_MASK_KEY")
+    monkeypatch.delenv("RECONCILE_MASK_SECRET")
     key_file.write_text("")
     assert "has 0 characters, and needs 32 or more" in refusal(file, str(key_file))
     assert "--mask-key-file" in refusal(file, str(tmp_path / "none"))
