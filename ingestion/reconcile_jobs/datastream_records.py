@@ -96,8 +96,8 @@ def line_of_first(reading: Reading, files: Files, origin: str, found: DataFrame)
     """Return the file that an origin names, and the number of its first line that is one of the records in `found`.
 
     The number is None for an Avro file, which has no lines; for records that were masked, whose lines are not in
-    staging; for a file with long lines, which Spark leaves out, so that
-    the lines cannot be counted; and for a file that no longer has such a line. The whole file is read.
+    staging; for a file with long lines, which Spark leaves out, so that the lines cannot be counted; and for a file
+    that no longer has such a line. The whole file is read.
     """
     # An origin is a URL; the files of a micro-batch have their plain names.
     names_of_it = [same_name(path) for path in (unquote(origin), origin)]

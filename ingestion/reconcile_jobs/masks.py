@@ -77,8 +77,7 @@ class Masks:
 
     def __post_init__(self) -> None:
         for object_, fields in self.objects.items():
-            said = {"by": self.by, "fields": dict(sorted(fields.items()))}
-            self._marks[object_] = f'"{MARK}":{json.dumps(said, separators=(",", ":"))}'
+            self._marks[object_] = _mark(self.by, fields)
 
     @property
     def by(self) -> str:
@@ -158,7 +157,7 @@ class Masks:
             return None
         parts = []
         for member in members:
-            how = next((fields[name] for name in _spellings(member.name) if name in fields), None)
+            how = _mask_of(fields, member.name)
             if how is None:
                 parts.append(text[member.begins : member.ends])
             elif member.value is None:
@@ -208,8 +207,7 @@ class RowMasks:
 
     def of(self, column: str) -> str | None:
         """Return sha256, drop, or None for a column without a mask."""
-        fields = self.masks.of(self.object)
-        return next((fields[name] for name in _spellings(column) if name in fields), None)
+        return _mask_of(self.masks.of(self.object), column)
 
     def properties(self) -> dict[str, str]:
         """Return what the snapshot table says of its masks.
@@ -394,8 +392,7 @@ def keep_masks_of_rows(staging: Staging, object_: str, properties: Mapping[str, 
     if objects.get(plain) != known:
         staging.keep(_KEPT, _property_of_masks(by, {**objects, plain: known}))
         staging.keep(f"{_KEPT}_by", by)
-    said = {"by": by, "fields": dict(sorted(found.items()))}
-    return f'"{MARK}":{json.dumps(said, separators=(",", ":"))},'
+    return _mark(by, found) + ","
 
 
 def _read_property(staging: Staging, text: str) -> tuple[str, dict[str, dict[str, str]]]:
@@ -505,7 +502,7 @@ def _types_without(types: Any, fields: Mapping[str, str]) -> str:
     kept = {
         name: type_
         for name, type_ in (types.items() if isinstance(types, dict) else ())
-        if not any(spelling in fields for spelling in _spellings(name))
+        if _mask_of(fields, name) is None
     }
     return json.dumps(kept, separators=(",", ":"))
 
@@ -515,6 +512,16 @@ def _plain(object_: str) -> str:
     return object_.replace(".", "_").casefold()
 
 
+def _mask_of(fields: Mapping[str, str], name: str) -> str | None:
+    """Return the mask of a field by its name in any case, as a model finds it; None if it has none."""
+    return next((fields[spelling] for spelling in _spellings(name) if spelling in fields), None)
+
+
 def _spellings(name: str) -> tuple[str, ...]:
-    # A model finds a field in any case. Each of these is one that somebody may mean by it.
+    # Each of these is one that somebody may mean by it.
     return (name.lower(), name.casefold(), name.upper().lower())
+
+
+def _mark(by: str, fields: Mapping[str, str]) -> str:
+    said = {"by": by, "fields": dict(sorted(fields.items()))}
+    return f'"{MARK}":{json.dumps(said, separators=(",", ":"))}'

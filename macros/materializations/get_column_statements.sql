@@ -55,7 +55,7 @@ from {{ reconcile.stored_rows(relations.base, settings.form) }}
 
 {#- Whether columns of the base table are declared otherwise than when the table was built. -#}
 {%- macro _has_changed_columns(settings) -%}
-  {{ return(settings.changes and fromjson(settings.built.base).columns != fromjson(settings.declaration).columns) }}
+  {{ return(settings.changes and 'columns' in reconcile.changed_aspects(settings.built.base, settings.declaration)) }}
 {%- endmacro %}
 
 {#- What the run says before it follows a changed declaration: a list of sentences. -#}

@@ -126,8 +126,8 @@
   {{ return(changed != [] and not (changed == ['columns'] and reconcile.reads_only_more(changes))) }}
 {%- endmacro %}
 
-{#- The same, of a node whose base table a test or an operation reads: its form, by which the table's columns are found
-    under the names that they are stored by. `base`: the table. -#}
+{#- The form of a node whose base table a test or an operation reads, by which the table's columns are found under the
+    names that they are stored by: see `form_of_node`. `base`: the table. -#}
 {%- macro form_of_table(node, base) -%}
   {%- set form = reconcile.form_of_node(node) -%}
   {%- if reconcile.existing_relation(base) -%}
