@@ -9,6 +9,7 @@ import argparse
 import re
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from reconcile_jobs.csv_records import Dialect
 from reconcile_jobs.jdbc.connection import Source, secret_properties
@@ -24,6 +25,9 @@ from reconcile_jobs.snapshots.snapshot_files import FORMATS, load_files, load_ta
 from reconcile_jobs.snapshots.snapshot_jdbc import Partitions, Snapshot, load_jdbc
 from reconcile_jobs.staging import TableName
 from reconcile_jobs.timestamps import as_text, asked_moment
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CSV_HELP = r"""
 The files are CSV in UTF-8, as in RFC 4180 and PostgreSQL's COPY. Values with a separator, a quote or a line break are
@@ -224,6 +228,11 @@ def _add_masks(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _tell_unmet(masks: RowMasks | None, spark: SparkSession, into: TableName, console: Console) -> None:
+    if masks is not None and (sentence := masks.unmet(spark.table(into.sql).columns)):
+        console.say(sentence)
+
+
 def _row_masks(options: argparse.Namespace, object_: str | None = None) -> RowMasks | None:
     if options.masks is None and options.mask_object is not None:
         raise UsageError("--mask-object works only with --masks: add --masks, or remove --mask-object.")
@@ -261,6 +270,7 @@ def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
         pg_snapshot=position,
         masks=masks,
     )
+    _tell_unmet(masks, spark, into, console)
     console.result({"rows": rows, "into": str(into), "seconds": round(time.monotonic() - started, 1)})
 
 
@@ -273,6 +283,7 @@ def _copy(options: argparse.Namespace, console: Console, started: float) -> None
         rows = load_table(spark, table, into, taken_at, masks)
     else:
         rows = load_files(spark, options.path, options.format, into, taken_at, masks)
+    _tell_unmet(masks, spark, into, console)
     console.result({"rows": rows, "into": str(into), "seconds": round(time.monotonic() - started, 1)})
 
 
@@ -310,6 +321,7 @@ def _jdbc(options: argparse.Namespace, console: Console, started: float) -> None
     spark = session.start(f"snapshot {into}")
     console.say(f"{options.table} of {database.name} is being read into {into}")
     snapshot = load_jdbc(spark, source, options.table, into, options.at, options.columns, partitions, masks)
+    _tell_unmet(masks, spark, into, console)
     _tell(snapshot, into, console, started)
 
 

@@ -179,12 +179,13 @@ class Masks:
 class ColumnMask:
     """The mask of a column of a snapshot: `sha256` gives texts of hex digits, `drop` NULL of the column's own type.
 
-    `is_number`: the source has numbers there. `form`: what is made of a text before, so that it is the one of records.
+    `spark_type`: that of the source's values, by which their texts are those of records. `form`: what is made of a text
+    before.
     """
 
     how: str
     masks: Masks
-    is_number: bool = False
+    spark_type: str = "string"
     form: Callable[[str], str] | None = None
 
     def of(self, value: str | bytes | None) -> str | None:
@@ -195,7 +196,18 @@ class ColumnMask:
         if self.form is not None:
             with suppress(Exception):  # its message would have the value
                 text = self.form(text)
-        return self.masks.digest(plain_number(text) if self.is_number else text)
+        return self.masks.digest(_text_of_type(self.spark_type, text))
+
+
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal", "float", "double")
+_BOOLEANS = {**dict.fromkeys(("t", "true", "1"), "true"), **dict.fromkeys(("f", "false", "0"), "false")}
+
+
+def _text_of_type(spark_type: str, text: str) -> str:
+    """Return the text that a record has for a value of this type."""
+    if spark_type.startswith(_NUMBERS):
+        return plain_number(text)
+    return _BOOLEANS.get(text.lower(), text) if spark_type == "boolean" else text
 
 
 @dataclass(frozen=True)
@@ -208,6 +220,16 @@ class RowMasks:
     def of(self, column: str) -> str | None:
         """Return sha256, drop, or None for a column without a mask."""
         return _mask_of(self.masks.of(self.object), column)
+
+    def unmet(self, columns: Iterable[str]) -> str | None:
+        """Return a sentence about fields with a mask that are no columns of the snapshot; None if there are none."""
+        spelled = {spelling for name in columns for spelling in _spellings(name)}
+        if missing := sorted(self.masks.of(self.object).keys() - spelled):
+            return (
+                f"the snapshot has no column {', '.join(missing)}, which --masks names for {self.object}: if a name is "
+                "misspelt there, its column is in clear"
+            )
+        return None
 
     def properties(self) -> dict[str, str]:
         """Return what the snapshot table says of its masks.
@@ -364,11 +386,18 @@ def keep_masks(staging: Staging, masks: Masks | None) -> str | None:
     return _in_clear(staging)
 
 
-def keep_masks_of_rows(staging: Staging, object_: str, properties: Mapping[str, str], columns: Iterable[str]) -> str:
+def keep_masks_of_rows(
+    staging: Staging,
+    object_: str,
+    properties: Mapping[str, str],
+    columns: Iterable[str],
+    key_before: Iterable[str] = (),
+) -> str:
     """Keep with a staging table what a snapshot masks, and return the mark of its records, "" if it masks nothing.
 
-    `properties`, `columns`: those of the snapshot table. Raises UsageError where what was masked before would be
-    staged in clear, or with another key.
+    `properties`, `columns`: those of the snapshot table. `key_before`: the key of the snapshot before, if this one will
+    stage deletes of its rows. Raises UsageError where what was masked before would be staged in clear, or with another
+    key, and where what was in clear before would be staged so once more.
     """
     by, _, digests = properties.get(_OF_SNAPSHOT, "").partition(" ")
     names = [name.lower() for name in columns]
@@ -387,6 +416,11 @@ def keep_masks_of_rows(staging: Staging, object_: str, properties: Mapping[str, 
         raise UsageError(
             f"The values in {staging.name} are masked with the key {kept_by}, and those of the snapshot with {by}: "
             "take the snapshot with the key of staging."
+        )
+    if in_clear := [name for name in key_before if name.lower() in found.keys() - objects.get(plain, {}).keys()]:
+        raise UsageError(
+            f"The snapshots of {object_} in {staging.name} have the key {', '.join(in_clear)} in clear, and this one "
+            "masks it: the deletes of all rows would name them in clear. Name a new table with --staging."
         )
     known = dict(sorted((objects.get(plain, {}) | found).items()))
     if objects.get(plain) != known:

@@ -140,7 +140,7 @@ class _Run:
             columns=columns,
             rows=0,
         )
-        self.mark = keep_masks_of_rows(self.staging, self.object, properties, columns)
+        self.mark = keep_masks_of_rows(self.staging, self.object, properties, columns, known.key if known else ())
         self.progress(f"comparing {self.job.table} with the snapshot before it")
         # In the order of before: the text of a row follows it.
         names = [

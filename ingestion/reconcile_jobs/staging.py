@@ -60,6 +60,7 @@ _LAST_BATCH = "reconcile.last_batch"  # the largest number that was given out
 _APPEND = "reconcile.append"  # query id, micro-batch and files that it was given to
 _PURGED = "reconcile.purged."  # and a digest of an object: the batch up to which its records are gone
 _NUMBER = "reconcile.append_batch"  # the number itself: others may have been given out since
+_MASKS = "reconcile.masks"  # what is masked: see reconcile_jobs/masks.py
 # The same of the job that stages snapshots beside the log of another job.
 _APPEND_BESIDE = "reconcile.snapshot_append"
 _NUMBER_BESIDE = "reconcile.snapshot_append_batch"
@@ -512,6 +513,11 @@ class Staging:
             raise Fault(
                 f"Another snapshot was staged into {self.name} at this moment, and nothing of this one was appended: "
                 "run the same command again."
+            )
+        if own.get(_MASKS) != stored.get(_MASKS):
+            raise UsageError(
+                f"Another job has masked more fields in {self.name} than this one does: end this job, and start it "
+                "with the same --masks and key."
             )
         if any(own.get(key) != stored.get(key) for key in (_JOB, _CHECKPOINT, _LAST_BATCH, _APPEND, self._append_name)):
             raise UsageError(

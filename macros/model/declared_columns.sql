@@ -1,10 +1,22 @@
-{#- The columns that a model declares: [{name, type, round, encoding, infinity_is_null, zero_date, was, added, mask}],
-    with the type as `column_type` reads it. `columns` replaces the YAML in dbt's unit tests, which do not see the YAML.
-    Without it, the columns are those that the model's source macro reads: see `columns_to_read`. -#}
-{%- macro declared_columns(columns=none) -%}
+{#- The columns that a source macro reads: those of its argument `columns`, which replaces the YAML in dbt's unit tests,
+    or those of the model. A mask of the model is never left out: the records would be read in clear. -#}
+{%- macro columns_of_source(columns) -%}
+  {%- set of_model = reconcile.declared_columns(model.columns.values() | list) if model.columns or columns is none else [] -%}
   {%- if columns is none -%}
-    {{ return(reconcile.columns_to_read(reconcile.declared_columns(model.columns.values() | list), reconcile.known_columns())) }}
+    {{ return(reconcile.columns_to_read(of_model, reconcile.known_columns())) }}
   {%- endif -%}
+  {%- set given, masks, complaints = reconcile.declared_columns(columns), {}, [] -%}
+  {%- for column in given -%}{%- do masks.update({column.name | lower: column.mask}) -%}{%- endfor -%}
+  {%- for column in of_model if column.mask and column.name | lower in masks and masks[column.name | lower] != column.mask -%}
+    {%- do complaints.append('column ' ~ column.name ~ ': the model masks it by ' ~ column.mask ~ ', and the argument `columns` of the source macro does not; give the mask there too, or remove the argument') -%}
+  {%- endfor -%}
+  {%- do reconcile.raise_complaints(complaints) -%}
+  {{ return(given) }}
+{%- endmacro %}
+
+{#- Declarations of columns as the package uses them: [{name, type, round, encoding, infinity_is_null, zero_date, was, added, mask}],
+    with the type as `column_type` reads it. -#}
+{%- macro declared_columns(columns) -%}
   {%- set complaints = [] -%}
   {%- set declared = [] -%}
   {%- set names = [] -%}

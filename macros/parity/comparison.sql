@@ -47,7 +47,7 @@
   {%- set in_clear = [] -%}
   {%- for name, mask in masks.items() if local_md5(name ~ ' ' ~ mask) not in masked.split(',') -%}{%- do in_clear.append(name) -%}{%- endfor -%}
   {%- if in_clear -%}
-    {%- do complaints.append('the model masks ' ~ in_clear | join(', ') ~ ', and ' ~ reconcile.ledger_name(compare_to) ~ ' does not; take the snapshot with --masks, or name the other columns in `columns`') -%}
+    {%- do complaints.append('the model has masked values of ' ~ in_clear | join(', ') ~ ', and ' ~ reconcile.ledger_name(compare_to) ~ ' has not; take the snapshot with --masks, or name the other columns in `columns`') -%}
   {%- elif 'sha256' in masks.values() -%}
     {%- set staging = reconcile.model_inputs(reconcile.node_of(relation)).relations[0] -%}
     {%- set by_of_staging = reconcile.table_properties(staging).get('reconcile.masks_by', by) if reconcile.existing_relation(staging) else by -%}
@@ -58,13 +58,35 @@
   {{ return(complaints) }}
 {%- endmacro %}
 
-{#- The masks of those of these columns that a model masks, {name in lower case: mask}; none for another relation. -#}
+{#- The masks of those of these columns that have masked values in a model, {name in lower case: mask}; none for another
+    relation. Masks are those that the model declares and those that its staging tables keep: a model that declares none
+    has masked values nevertheless. -#}
 {%- macro _masks_of_model(relation, columns) -%}
   {%- set masks, compared = {}, columns | map(attribute='name') | map('lower') | list -%}
   {%- for node in reconcile.reconciled_nodes() if reconcile.is_made_by(relation, node) -%}
-    {%- for column in reconcile.form_of_node(node).shown if column.mask and column.name | lower in compared -%}
-      {%- do masks.update({column.name | lower: column.mask}) -%}
+    {%- set staged = reconcile._masks_in_staging(reconcile.model_inputs(node)) -%}
+    {%- for column in reconcile.form_of_node(node).shown if column.name | lower in compared -%}
+      {%- for name in column.was + [column.name] if name | lower in staged -%}
+        {%- do masks.update({column.name | lower: staged[name | lower]}) -%}
+      {%- endfor -%}
+      {%- do masks.update({column.name | lower: column.mask}) if column.mask -%}
     {%- endfor -%}
+  {%- endfor -%}
+  {{ return(masks) }}
+{%- endmacro %}
+
+{#- The masks of a model's objects that the job keeps with their staging tables, {field in lower case: mask}. The
+    property is JSON in hex (ingestion/reconcile_jobs/masks.py), in which an object has one name for all its spellings. -#}
+{%- macro _masks_in_staging(inputs) -%}
+  {%- set masks, objects = {}, [] -%}
+  {%- for object in inputs.objects -%}{%- do objects.append(object.replace('.', '_').casefold()) -%}{%- endfor -%}
+  {%- for staging in inputs.relations if reconcile.existing_relation(staging) -%}
+    {%- set kept = reconcile.table_properties(staging).get('reconcile.masks') or '' -%}
+    {%- if kept -%}
+      {#- Of ASCII alone, so each pair of digits is a character. -#}
+      {%- set text = fromjson('"' ~ modules.re.sub('(..)', '\\\\u00\\1', kept) ~ '"') -%}
+      {%- for object, fields in fromjson(text).objects.items() if object in objects -%}{%- do masks.update(fields) -%}{%- endfor -%}
+    {%- endif -%}
   {%- endfor -%}
   {{ return(masks) }}
 {%- endmacro %}

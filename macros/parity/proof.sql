@@ -46,7 +46,7 @@
   {%- set compared = reconcile.compared_columns(relation, relation, keys, said.get('columns'), said.get('tolerances') or {}).columns -%}
   {%- set masks = reconcile._masks_of_model(relation, compared) -%}
   {%- if masks -%}
-    {%- do reasons.append('the model masks ' ~ masks | join(', ') ~ ', and its source has the values themselves; compare it with a snapshot of snapshot.py --masks by the test reconcile.parity, or leave the columns out in `columns` of that test') -%}
+    {%- do reasons.append('the model has masked values of ' ~ masks | join(', ') ~ ', and its source has the values themselves; compare it with a snapshot of snapshot.py --masks by the test reconcile.parity, or leave the columns out in `columns` of that test') -%}
     {{ return(found) }}
   {%- endif -%}
   {%- set left_out = [] -%}

@@ -17,7 +17,7 @@
     `model_inputs`). -#}
 {%- do reconcile.note_objects({object: {'coordinates': coordinates, 'carries': 'entries', 'range_deletes': true, 'garbage_collection': garbage_collection}}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
-{%- set columns = reconcile.declared_columns(columns) -%}
+{%- set columns = reconcile.columns_of_source(columns) -%}
 {%- do reconcile.raise_complaints(reconcile._complaints_of_cells(columns, garbage_collection)) -%}
 {%- set keeps = reconcile.garbage_collection_of(config.get('materialized'), garbage_collection) == 'keep' -%}
 {%- set staged -%}

@@ -15,7 +15,7 @@
 {%- do reconcile.note_objects({object: {'coordinates': ['change_sequence_number'], 'generations': generations, 'carries': 'appended rows'}}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- do reconcile.validate_generations(generations, {}) -%}
-{%- set columns = reconcile.declared_columns(columns) -%}
+{%- set columns = reconcile.columns_of_source(columns) -%}
 {%- do reconcile.refuse_options_of_datastream(columns, 'append.py table') -%}
 {%- set staged -%}
 select record, source, batch, origin, {{ reconcile.fitting_macro('append table') }} as fitting_macro

@@ -18,7 +18,7 @@
 {%- do reconcile.note_objects(objects) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- do reconcile.validate_generations(generations, positions) -%}
-{%- set columns = reconcile.datastream_columns(reconcile.declared_columns(columns), encoding) -%}
+{%- set columns = reconcile.datastream_columns(reconcile.columns_of_source(columns), encoding) -%}
 {%- set staged -%}
 select {{ reconcile.masked_record(columns, metadata=true) }}, source, batch, origin
 from {{ reconcile.qualified(relation) }}

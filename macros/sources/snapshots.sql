@@ -9,7 +9,7 @@
 {%- macro snapshots(relation, object, columns=none) -%}
 {%- do reconcile.note_objects({object: {'coordinates': ['taken_at'], 'carries': 'differences'}}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
-{%- set columns = reconcile.declared_columns(columns) -%}
+{%- set columns = reconcile.columns_of_source(columns) -%}
 {%- do reconcile.refuse_options_of_datastream(columns, 'append.py snapshot') -%}
 {%- set staged -%}
 select {{ reconcile.masked_record(columns) }}, source, batch, origin, {{ reconcile.fitting_macro('snapshot') }} as fitting_macro

@@ -15,7 +15,7 @@
     `model_inputs`). -#}
 {%- do reconcile.note_objects({object: {'coordinates': coordinates, 'carries': 'mods', 'partial_records': true}}) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
-{%- set columns = reconcile.declared_columns(columns) -%}
+{%- set columns = reconcile.columns_of_source(columns) -%}
 {%- do reconcile.refuse_options_of_datastream(columns, 'Spanner') -%}
 {%- set staged -%}
 select record, source, batch, origin, {{ reconcile.fitting_macro('spanner') }} as fitting_macro

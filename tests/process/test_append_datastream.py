@@ -678,6 +678,15 @@ def test_a_second_writer_that_came_between_is_noticed_and_one_taken_for_dead_app
         assert writers.batches() == list(range(1, epoch - 4))
 
 
+def test_a_job_that_masks_less_than_another_does_by_now_appends_nothing(writers: Writers):
+    first, second = writers.opened(), writers.opened()
+    writers.append(first, 0)
+    second.keep("masks", "7b7d")
+    with pytest.raises(UsageError, match=r"Another job has masked more fields in .*: end this job, and start it with"):
+        writers.append(first, 1)
+    assert writers.batches() == [1]
+
+
 def test_two_jobs_that_give_out_one_number_at_the_same_moment_do_not_both_append_under_it(writers: Writers):
     first, second = writers.opened(), writers.opened()
     # Behind the second one's look at the table, and before it says what it appends.

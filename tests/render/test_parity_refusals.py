@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from plain_dbt import Relation
+from reconcile_jobs.masks import _property_of_masks
 from refusals import PARITY, SENTENCE, Refusal, thing
 from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, OWN_SELECT, POSTGRESQL, STAGING, Life, Shape
 from snapshots import SNAPSHOT, TAKEN_AT, answer_columns, beside_a_snapshot, taken
@@ -17,14 +18,22 @@ NOW, AT = TAKEN_AT, {"batch": 1}
 POSITIONS = "batch, appended_at, commit_time, sequence, pg_snapshot"
 
 
-def asked(shape: Shape | None = None, *, taken: dict[str, str] | None = None, of: str = "orders", **said: Any) -> Any:
-    """Return what asks the test of a model and a snapshot, which says of itself how it was `taken`."""
+def asked(
+    shape: Shape | None = None, *, taken: dict[str, str] | None = None, staged: Any = None, of: str = "orders",
+    **said: Any,
+) -> Any:  # fmt: skip
+    """Return what asks the test of a model and a snapshot, which says of itself how it was `taken`.
+
+    `staged`: the objects with masks of the staging table.
+    """
 
     def act() -> None:
         life = beside_a_snapshot(shape or thing(POSTGRESQL, COLUMNS), taken or {})
         life.project.model("seen", "select 1 as id", {})
         life.warehouse.has("demo.seen", "view")
         life.warehouse.properties[STAGING]["reconcile.masks_by"] = "111111"
+        if staged:
+            life.warehouse.properties[STAGING]["reconcile.masks"] = _property_of_masks("111111", staged)
         answer_columns(life, "`demo`.`seen`")
         life.project.test("parity", of, **{"compare_to": SNAPSHOT, "key": life.shape.key, **said})
 
@@ -63,13 +72,19 @@ OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
         asked(compare_to=Relation("lake", "nothing")), ["lake.nothing does not exist; build it first"],
     ),
     "values in clear": (
-        asked(MASKED), ["the model masks name, and lake.orders_source does not; take the snapshot with --masks, or "
-                        "name the other columns in `columns`"],
+        asked(MASKED),
+        ["the model has masked values of name, and lake.orders_source has not; take the snapshot with --masks, or name "
+         "the other columns in `columns`"],
+    ),
+    "values in clear, of a model that declares no mask": (
+        asked(staged={"shop_orders": {"name": "sha256", "amount": "drop"}, "shop_others": {"id": "sha256"}}),
+        ["the model has masked values of name, amount, and lake.orders_source has not; take the snapshot with --masks, "
+         "or name the other columns in `columns`"],
     ),
     "values that another mask has": (
         asked(MASKED, taken={"snapshot__masks": f"0a0b0c {md5('name drop')}"}),
-        ["the model masks name, and lake.orders_source does not; take the snapshot with --masks, or name the other "
-         "columns in `columns`"],
+        ["the model has masked values of name, and lake.orders_source has not; take the snapshot with --masks, or name "
+         "the other columns in `columns`"],
     ),
     "values that are masked with another key": (
         asked(MASKED, taken={"snapshot__masks": f"0a0b0c {md5('id sha256')},{md5('name sha256')}"}),

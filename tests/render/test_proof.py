@@ -205,7 +205,7 @@ def test_a_model_with_masks_is_not_proven() -> None:
     masked = replace(masked, columns={**masked.columns, "name": {"data_type": "string", "meta": {"mask": "sha256"}}})
     life = comparing(masked, PG_SNAPSHOT)
     (reason,) = asked(life, "models")["complaints"]
-    assert reason.startswith("the model masks name, and its source has the values themselves; compare it with")
+    assert reason.startswith("the model has masked values of name, and its source has the values themselves; compare")
     assert not asked(comparing(of(POSTGRESQL), PG_SNAPSHOT), "models")["complaints"]
 
 

@@ -293,6 +293,12 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
          "column e: it has a mask, and its former names have none, so records with such a name would be in clear; "
          "remove was, and rebuild the table if the column was renamed"],
     ),
+    "columns of the source macro without the mask": (
+        thing(columns=MASKED_NAME, arguments=", columns=[{'name': 'id', 'data_type': 'bigint'}, "
+                                             "{'name': 'name', 'data_type': 'string'}]"),
+        ["column name: the model masks it by sha256, and the argument `columns` of the source macro does not; give the "
+         "mask there too, or remove the argument"],
+    ),
     "a key that is dropped": (
         thing(columns={"id": {"data_type": "bigint", "meta": {"mask": "drop"}}}),
         ["unique_key id: the mask drop leaves it out of every record, and a key cannot be NULL; mask it by sha256, "

@@ -476,6 +476,22 @@ def test_the_records_of_a_snapshot_say_what_its_table_says():
     assert keep_masks(table, MASKS) is None  # the log's job masks the same
 
 
+def test_a_key_that_was_in_clear_is_not_named_in_clear_by_its_deletes():
+    table, said = Table(), RowMasks(MASKS, "shop.customers").properties()
+    staging: Any = table
+    with pytest.raises(UsageError, match=r"snapshots of shop_customers in lake.shop have the key EMAIL in clear, and"):
+        keep_masks_of_rows(staging, "shop_customers", said, COLUMNS, ["id", "EMAIL"])
+    assert not table.properties
+    assert keep_masks_of_rows(staging, "shop_customers", said, COLUMNS, ["id"])
+    assert keep_masks_of_rows(staging, "shop_customers", said, COLUMNS, ["EMAIL"])  # masked already
+
+
+def test_fields_with_a_mask_that_a_snapshot_lacks_are_named():
+    masks = RowMasks(Masks({"shop_customers": {"emial": "sha256", "ssn": "drop"}}, KEY.encode()), "shop.customers")
+    assert "the snapshot has no column emial, which --masks names for shop.customers" in (masks.unmet(COLUMNS) or "")
+    assert masks.unmet(["SSN", "Emial"]) is None
+
+
 # --- snapshots -------------------------------------------------------------------------------------------------------
 
 
@@ -483,13 +499,19 @@ def row_masks() -> RowMasks:
     return RowMasks(MASKS, "shop.customers")
 
 
+ROWS = Masks({"shop_customers": {**FIELDS, "vip": "sha256", "raw": "sha256"}}, KEY.encode())
+
+
 def csv_columns() -> list[snapshot_csv.Column]:
-    kinds = {"id": t.IntegerType(), "email": t.StringType(), "ssn": t.IntegerType(), "limit": t.DecimalType(12, 4)}
+    kinds = {
+        "id": t.IntegerType(), "email": t.StringType(), "ssn": t.IntegerType(), "limit": t.DecimalType(12, 4),
+        "vip": t.BooleanType(), "raw": t.BinaryType(),
+    }  # fmt: skip
     found = []
     for name, kind in kinds.items():
         text = reader_of(kind)
         assert text is not None
-        found.append(snapshot_csv._masked(snapshot_csv.Column(name, text), row_masks()))
+        found.append(snapshot_csv._masked(snapshot_csv.Column(name, text), RowMasks(ROWS, "shop.customers")))
     return found
 
 
@@ -501,21 +523,22 @@ def csv_rows(text: str) -> list[dict[str, Any]]:
 
 
 def test_a_csv_gives_the_digests_of_records():
-    assert csv_rows(f"id,email,ssn,limit\n1,{CANARY},7,12.5000\n2,,,\n") == [
-        {"id": 1, "email": digest(CANARY), "ssn": None, "limit": digest("12.5")},
-        {"id": 2, "email": None, "ssn": None, "limit": None},
-    ]
-    assert [column.stored_type for column in csv_columns()] == ["int", "string", "int", "string"]
+    assert csv_rows(f"id,email,ssn,limit,vip,raw\n1,{CANARY},7,12.5000,T,\\xff00\n2,,,,,\n") == [
+        {"id": 1, "email": digest(CANARY), "ssn": None, "limit": digest("12.5"), "vip": digest("true"),
+         "raw": digest("/wA=")},
+        {"id": 2, "email": None, "ssn": None, "limit": None, "vip": None, "raw": None},
+    ]  # fmt: skip
+    assert [column.stored_type for column in csv_columns()] == ["int", "string", "int", "string", "string", "string"]
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        f"id,email,ssn,limit\n{CANARY},a,7,1\n",
-        f"id,email,ssn,limit\n1,{CANARY},7,1,{CANARY}\n",
-        f"{CANARY},a,7,1\n",
-        f"id,email,ssn,limit,{CANARY}\n",
-        f'id,email,ssn,limit\n1,"{CANARY}\n',
+        f"id,email,ssn,limit,vip,raw\n{CANARY},a,7,1,t,\\\\x00\n",
+        f"id,email,ssn,limit,vip,raw\n1,{CANARY},7,1,t,,{CANARY}\n",
+        f"{CANARY},a,7,1,t,\\\\x00\n",
+        f"id,email,ssn,limit,vip,raw,{CANARY}\n",
+        f'id,email,ssn,limit,vip,raw\n1,"{CANARY}\n',
     ],
 )
 def test_no_complaint_about_a_csv_with_masks_shows_a_value(text: str):
@@ -560,6 +583,27 @@ def test_a_database_gives_the_digests_of_records(kinds: None):
     assert CANARY not in repr(targets) and KEY not in repr(targets)
 
 
+@pytest.mark.parametrize(
+    ("source_type", "spark_type", "delivered", "text"),
+    [
+        ("decimal(12,4)", "decimal(12,4)", "12.5000", "12.5"),  # of MySQL and SQL Server, which are no partition column
+        ("bit(1)", "boolean", "1", "1"),
+        ("bit", "boolean", "1", "true"),
+        ("boolean", "boolean", "t", "true"),
+        ("double", "double", "12.50", "12.5"),
+    ],
+)
+def test_a_value_of_each_type_has_the_text_of_records(
+    monkeypatch: pytest.MonkeyPatch, source_type: str, spark_type: str, delivered: str, text: str
+):
+    types = {**KINDS, "boolean": t.BooleanType(), "double": t.DoubleType()}
+    monkeypatch.setattr(snapshot_jdbc, "reader_of_type", lambda kind: reader_of(types[kind]))
+    target = snapshot_jdbc.target_of("email", SourceColumn("email", source_type, "{}", spark_type), None)
+    assert isinstance(target, Target)
+    mask = snapshot_jdbc._masked_target(target, row_masks(), None).mask
+    assert mask is not None and mask.of(delivered) == digest(text)
+
+
 def test_a_database_is_not_asked_for_ranges_of_masked_values_nor_for_other_types_of_them(kinds: None):
     with pytest.raises(UsageError, match="--partition-column limit is masked"):
         jdbc_targets(partitions=Partitions("limit", 4))
@@ -570,7 +614,7 @@ def test_a_database_is_not_asked_for_ranges_of_masked_values_nor_for_other_types
 
 def test_bytes_and_booleans_have_the_text_of_records():
     assert ColumnMask("sha256", MASKS).of(b"\xff\x00") == digest("/wA=")
-    assert ColumnMask("sha256", MASKS, form=snapshot_jdbc._truth).of("t") == digest("true")
+    assert ColumnMask("sha256", MASKS, "boolean").of("t") == digest("true")
     assert ColumnMask("drop", MASKS).of(CANARY) is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -154,13 +155,14 @@ def load_csv(
     return spark.table(into.sql).count()
 
 
-_NUMBERS = ("int8", "int16", "int32", "int64", "decimal", "float32", "float64")
-
-
 def _masked(column: Column, masks: RowMasks) -> Column:
-    how = masks.of(column.name)
-    mask = ColumnMask(how, masks.masks, column.text.arrow_type in _NUMBERS) if how else None
-    return replace(column, mask=mask, is_shown=False)
+    how, kind = masks.of(column.name), column.text.type_name
+    form = _base64_of_hex if kind == "binary" else None
+    return replace(column, mask=ColumnMask(how, masks.masks, kind, form) if how else None, is_shown=False)
+
+
+def _base64_of_hex(text: str) -> str:
+    return base64.b64encode(bytes.fromhex(text.removeprefix("\\x"))).decode()
 
 
 def _position_of(pg_snapshot: str) -> dict[str, str]:

@@ -93,6 +93,7 @@ def _masked(name: str, kind: DataType, masks: RowMasks) -> Column:
     if how == "drop":
         return f.lit(None).cast(kind).alias(name)
     is_scalar = not isinstance(kind, types.ArrayType | types.MapType | types.StructType | types.VariantType)
-    text = f.base64(column) if isinstance(kind, types.BinaryType) else column.cast("string")
-    mask = ColumnMask(how, masks.masks, isinstance(kind, types.NumericType))
-    return f.udf(mask.of, "string", useArrow=False)(text if is_scalar else f.to_json(column)).alias(name)
+    is_bytes = isinstance(kind, types.BinaryType)
+    value = column if is_bytes else column.cast("string") if is_scalar else f.to_json(column)
+    mask = ColumnMask(how, masks.masks, kind.simpleString())
+    return f.udf(mask.of, "string", useArrow=False)(value).alias(name)

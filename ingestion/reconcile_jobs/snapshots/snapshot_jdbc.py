@@ -387,14 +387,10 @@ def _masked_target(target: Target, masks: RowMasks, declared: str | None) -> Tar
         )
     as_text = target_of(target.name, target.source, "string")
     read = as_text if isinstance(as_text, Target) else target
-    form = _truth if target.source.spark_type == "boolean" else read.form
-    mask = ColumnMask(how, masks.masks, target.source.is_number, form)
-    return replace(read, mask=mask, nulls=None)
-
-
-def _truth(text: str) -> str:
-    """Return a boolean as records of Datastream have it."""
-    return {"t": "true", "1": "true", "f": "false", "0": "false"}.get(text.lower(), text.lower())
+    # Records of MySQL have BIT(1) as a number.
+    is_number = target.source.is_number or target.source.source_type == "bit(1)"
+    spark_type = "decimal" if is_number else target.source.spark_type
+    return replace(read, mask=ColumnMask(how, masks.masks, spark_type, read.form), nulls=None)
 
 
 def target_of(name: str, column: Column, declared: str | None) -> Target | str:
