@@ -25,9 +25,13 @@
     {%- do reconcile.run_statements(['drop view ' ~ comparison.verdicts_cache, reconcile.cache_verdicts(comparison)]) -%}
     {%- set counts = reconcile.one_row(reconcile.count_verdicts(comparison)) -%}
   {%- endif -%}
-  {%- set verdict = 'match' if counts.compared == counts.matched else 'confirmed' if counts.confirmed else 'unprovable' if counts.unprovable else 'in_flight' -%}
-  {%- do reconcile.run_statements(reconcile.get_parity_statements(comparison, versions, delivered, scope, counts, verdict, started)) -%}
+  {%- do reconcile.run_statements(reconcile.get_parity_statements(comparison, versions, delivered, scope, counts, reconcile._verdict_of(counts), started)) -%}
   {%- do log(reconcile.summary_of_comparison(comparison, delivered, counts), info=true) -%}
+{%- endmacro %}
+
+{#- The verdict of a comparison is the worst that a row has. -#}
+{%- macro _verdict_of(counts) -%}
+  {{ return('match' if counts.compared == counts.matched else 'confirmed' if counts.confirmed else 'unprovable' if counts.unprovable else 'in_flight') }}
 {%- endmacro %}
 
 {%- macro get_drop_comparison_statements(comparison) -%}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from plain_dbt import PlainProject
+from recorder import Recorder
 from refusals import SENTENCE, THINGS, Refusal, run, thing
 from shapes import MYSQL, ORACLE, OWN_SELECT, POSTGRESQL, SQLSERVER, STAGING, Life, Shape
 
@@ -274,3 +277,26 @@ REFUSED = [
     *OF_POSITIONS.values(), *OF_STAGING.values(), *OF_RELATIONS.values(),
     *(Refusal(act, [says], SENTENCE) for act, says in OF_A_RUN.values()),
 ]  # fmt: skip
+
+
+# --- transaction ids --------------------------------------------------------------------------------------------------
+
+WRAP = 2**32
+
+
+@pytest.mark.parametrize(
+    "newest", [5, 1000, WRAP // 2 + 3, WRAP - 1, WRAP, WRAP + 5, 2 * WRAP - 1, 3 * WRAP + WRAP // 2]
+)
+def test_32_bits_of_a_transaction_id_are_of_the_id_that_is_nearest_to_the_snapshot(newest: int) -> None:
+    """Run by SQLite, which has this much of the SQL."""
+    in_progress = [newest - 2, newest - 1]
+    macros = PlainProject(Recorder(), "demo").macros
+    sql = macros.is_seen(f"{newest - 3}:{newest}:{newest - 2},{newest - 1}").replace("try_cast(", "cast(")
+    database = sqlite3.connect(":memory:")
+    for distance in (-WRAP // 2, -1000, -3, -2, -1, 0, 1, 1000, WRAP // 2 - 1):
+        id_ = newest + distance
+        if id_ < 0:
+            continue
+        for logged in {id_ % WRAP, id_ if id_ >= WRAP else id_ % WRAP}:
+            (seen,) = database.execute(f"select {sql} from (select ? as _change_transaction)", [str(logged)]).fetchone()
+            assert bool(seen) == (id_ < newest and id_ not in in_progress), (newest, distance, logged)

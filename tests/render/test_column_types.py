@@ -30,6 +30,16 @@ def test_a_type_is_known_by_each_of_its_names(declared: str) -> None:
     assert macros.column_type(declared)["label"] == TYPES[declared]
 
 
+@pytest.mark.parametrize(("declared", "of_iceberg"), [
+    ("tinyint", "int"), ("smallint", "int"), ("int", "int"), ("bigint", "bigint"), ("string", "string"),
+    ("array<tinyint>", "array<int>"), ("map<smallint,tinyint>", "map<int,int>"),
+])  # fmt: skip
+def test_iceberg_holds_small_integers_in_four_bytes(declared: str, of_iceberg: str) -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    assert macros.stored_type(declared, "iceberg") == of_iceberg
+    assert macros.stored_type(declared, "delta") == declared
+
+
 @pytest.mark.parametrize(("declared", "source", "expected"), [
     ("hex", None, "hex"), ("base64", "hex", "base64"), (None, "hex", "hex"), (None, None, "unknown"),
 ])  # fmt: skip

@@ -6,6 +6,8 @@ import re
 from typing import Any
 
 import pytest
+from plain_dbt import PlainProject
+from recorder import Recorder
 from refusals import Refusal, run, thing
 from shapes import MYSQL, ORACLE, POSTGRESQL, SQLSERVER, Life
 
@@ -157,3 +159,13 @@ def test_what_is_declared_is_all_that_differs() -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_generations_in_their_order_are_taken(name: str) -> None:
     of(*RIGHT[name]).project.run("orders")
+
+
+def test_a_position_lies_in_the_log_between_the_times_around_it() -> None:
+    times = [f"2026-11-2{day} 00:00:00+00" for day in range(1, 6)]
+    macros = PlainProject(Recorder(), "demo").macros
+    coordinates = {"scn": "lpad(hex(metadata.scn), 16, '0')"}
+    sql = macros.hex_of_generation([*times[:2], SCN, *times[2:]], coordinates)
+    (of_position,) = [one for one in sql.split(" + ") if "section scn" in one]
+    compared = re.findall(r"changed_at >= to_timestamp\('([^']+)'\) (or|and)", of_position)
+    assert compared == [(times[2], "or"), (times[1], "and")]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from plain_dbt import CompilerError, Rows
+from plain_dbt import CompilerError, PlainProject, Relation, Rows
 from recorder import Recorder, normalized
 from refusals import SENTENCE, Refusal, run, thing
 from shapes import MYSQL, ORACLE, OWN_SELECT, SPANNER, STAGING, Life
@@ -548,3 +548,21 @@ REFUSED = [
 @pytest.mark.parametrize("number", range(len(REFUSED)))
 def test_what_cannot_be_retried_is_refused_and_nothing_is_written(number: int) -> None:
     REFUSED[number].check()
+
+
+@pytest.mark.parametrize(("first", "of_quarantine", "least"), [
+    (5, None, 5), (5, "1", 5), (5, "2 9", 5), (9, "2 5", 5), (7, "1 7", 7),
+])  # fmt: skip
+def test_of_several_retries_the_first_batch_of_all_is_kept(first: int, of_quarantine: str | None, least: int) -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    assert macros._least_batch(first, of_quarantine) == least
+
+
+def test_a_record_without_an_id_is_found_in_the_quarantine() -> None:
+    life = Life(thing())
+    macros = life.project.macros
+    sql = macros._records_that_no_longer_fit(macros.model_relations(Relation("demo", "orders")), 7)
+    joined = re.search(r"left anti join .*? on\s+(.*?)\s+having", " ".join(sql.split()))
+    assert joined
+    conditions = {re.sub(r"\w+\.", "", one).strip() for one in joined[1].split(" and ")}
+    assert conditions == {"_change_batch = _change_batch", "_change_id <=> _change_id", "_change_origin <=> origin"}

@@ -57,3 +57,12 @@ def test_what_a_job_writes_for_itself_is_never_too_long():
     rows = raw_rows(["x" * 100, "x" * 100], ["#cut", "orders"], ["o", "o"], longest=20).to_pylist()
     assert [row["record"] == "x" * 100 for row in rows] == [True, False]
     assert rows[1]["record"].startswith('{"long_record":{"bytes":100,')
+
+
+@pytest.mark.parametrize("letter", ["a", "\u00e9", "\u4e2d", "\U0001f600"])
+def test_a_record_of_a_reader_is_measured_in_bytes(letter):
+    size = len(letter.encode())
+    whole, over = letter * (120 // size), letter * (120 // size + 1)
+    found = raw_rows([whole, over], ["shop.orders"] * 2, ["here"] * 2, longest=120).to_pylist()
+    assert found[0]["record"] == whole
+    assert json.loads(found[1]["record"])["long_record"]["bytes"] == len(over.encode())
