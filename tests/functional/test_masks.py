@@ -22,7 +22,7 @@ from reconcile_jobs.jdbc.connection import Source
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
 from reconcile_jobs.masks import Masks, RowMasks
 from reconcile_jobs.process.caller import Caller
-from reconcile_jobs.process.errors import Undecided
+from reconcile_jobs.process.errors import DataError
 from reconcile_jobs.snapshot_job import Job, run
 from reconcile_jobs.snapshots import snapshot_jdbc
 from reconcile_jobs.staging import TableName
@@ -47,14 +47,14 @@ class Person:
     def sql(self) -> str:
         return (
             f"('{CANARY}-{self.number}@x', 7280517{self.number}, 4915228{self.number}.50, '{CANARY} note', "
-            f"'\\x{RAW.hex()}', true, '{self.name}')"
+            f"'\\x{RAW.hex()}', true, '{self.name}', {self.number})"
         )
 
     def record(self, place: int, change: str = "INSERT", **more: Any) -> str:
         payload = {
             "email": f"{CANARY}-{self.number}@x", "ssn": int(f"7280517{self.number}"),
             "phone": float(f"4915228{self.number}.5"), "note": f"{CANARY} note",
-            "raw": base64.b64encode(RAW).decode(), "vip": True, "name": self.name, **more,
+            "raw": base64.b64encode(RAW).decode(), "vip": True, "name": self.name, "id": self.number, **more,
         }  # fmt: skip
         metadata = {"lsn": f"0/{place:X}", "tx_id": "10"}
         return event("postgresql", payload, change, metadata=metadata, object="shop_people")
@@ -91,11 +91,11 @@ class Estate:
         self.masked = {
             "email": declared("string", "sha256"), "ssn": declared("int", "drop"),
             "phone": declared("string", "sha256"), "note": declared("string", "sha256"),
-            "raw": declared("string", "sha256"), "vip": "boolean", "name": "string", "n": "tinyint",
+            "raw": declared("string", "sha256"), "vip": "boolean", "name": "string", "id": "bigint", "n": "tinyint",
         }  # fmt: skip
         self.postgres.query(
             "CREATE SCHEMA shop; CREATE TABLE shop.people (email text PRIMARY KEY, ssn int, phone numeric(12,2), "
-            "note text, raw bytea, vip boolean, name text)"
+            "note text, raw bytea, vip boolean, name text, id bigint)"
         )
         for schema in (SCHEMA, LAKE):
             spark.sql(f"create schema if not exists {schema}")
@@ -134,13 +134,16 @@ class Estate:
         parity = [{"reconcile.parity": {"name": "people_parity", "arguments": arguments}}]
         compared = {name: said for name, said in self.masked.items() if name != "vip"}
         self.project.model("people", config() + log, self.masked, data_tests=parity)
+        arguments = {**arguments, "key": "id", "columns": ["id", "name", "vip"]}
+        by_id = [{"reconcile.parity": {"name": "ids_parity", "arguments": arguments}}]
+        self.project.model("ids", config(key="id") + log, self.masked, data_tests=by_id)
         self.project.model("lives", config("history") + log, compared)
         self.project.model("seen", config("current_view") + log, compared)
         of_copies = {name: said for name, said in self.masked.items() if name != "n"}
         copies = "{{ reconcile.snapshots(source('lake', 'copies'), 'shop_people') }}"
         self.project.model("copies", config("history") + copies, of_copies)
-        arguments = {**arguments, "compare_to": "source('lake', 'people_in_clear')"}
-        parity = [{"reconcile.parity": {"name": "plain_parity", "arguments": {**arguments, "columns": ["name"]}}}]
+        arguments |= {"compare_to": "source('lake', 'people_in_clear')", "key": "email", "columns": ["name"]}
+        parity = [{"reconcile.parity": {"name": "plain_parity", "arguments": arguments}}]
         self.project.model("plain", config() + log, {"email": "string", "name": "string"}, data_tests=parity)
 
 
@@ -148,8 +151,8 @@ def declared(type_: str, mask: str) -> dict[str, Any]:
     return {"data_type": type_, "config": {"meta": {"mask": mask}}}
 
 
-def config(materialized: str = "current_state") -> str:
-    return f"{{{{ config(materialized='{materialized}', unique_key='email') }}}}\n"
+def config(materialized: str = "current_state", key: str = "email") -> str:
+    return f"{{{{ config(materialized='{materialized}', unique_key='{key}') }}}}\n"
 
 
 @pytest.fixture
@@ -207,20 +210,23 @@ def test_masked_values_of_a_database_are_in_no_file(estate: Estate, capfd: pytes
     refused = estate.project.dbt("test", "--select", "plain", succeed=False)
     assert "the model has masked values of email, and" in str([result.message for result in refused.result.results])
 
+    # A proof compares the database with what is not masked, and refuses the rest.
     outputs, page = Outputs(), estate.root / "proof.html"
     dbt = ["--project-dir", str(estate.project.root), "--profiles-dir", str(estate.project.root)]
     url = ["--url", estate.postgres.environment["RECONCILE_METASTORE_URL"]]
-    with pytest.raises(Undecided):
-        prove.main([*url, "--models", "people", "--certificate", str(page), *dbt], outputs)  # type: ignore[arg-type]
-    assert "the model has masked values of email" in page.with_suffix(".json").read_text()
+    with pytest.raises(DataError):
+        prove.main([*url, "--models", "people", "ids", "--certificate", str(page), *dbt], outputs)  # type: ignore[arg-type]
+    certificate = page.with_suffix(".json").read_text()
+    models = {model["name"]: model for model in json.loads(certificate)["models"]}
+    assert "the model has masked values of email" in str(models["people"])
+    assert {row["key"] for row in models["ids"]["differences"]} == {'{"id":"1"}', '{"id":"2"}', '{"id":"7"}'}
 
     warehouse = Path(str(spark.conf.get("spark.sql.warehouse.dir")).removeprefix("file:"))
     schemas = [warehouse / f"{schema}.db" for schema in (SCHEMA, LAKE, estate.landing.table.split(".")[0])]
     kept = [*schemas, estate.project.root, estate.landing.checkpoint]
     assert leaks(kept) == []
     printed = "".join(capfd.readouterr()) + str((estate.said, estate.landing.said, outputs.lines, outputs.said))
-    assert not [needle for needle in NEEDLES if needle in printed + page.read_text()]
-    assert not [needle for needle in NEEDLES if needle in page.with_suffix(".json").read_text()]
+    assert not [needle for needle in NEEDLES if needle in printed + page.read_text() + certificate]
 
     # What finds them if they are there.
     spark.sql(f"create table {LAKE}.leak using parquet as select {Person(3, 'n3').number} as id, '{CANARY}' as email")

@@ -16,6 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import generate
 import plain_spark
 import pytest
 from datastream import Staged
@@ -23,6 +24,7 @@ from file_formats import failpoints_of_an_append, file_format
 from memory import Memory
 from projects import PACKAGE, Project
 from pyspark.sql import DataFrame, SparkSession
+from reconcile_jobs.process.console import Console
 from reconcile_jobs.snapshots.snapshot_spanner import load_spanner
 from reconcile_jobs.spanner.job import Job, Totals, run
 from reconcile_jobs.staging import TableName
@@ -255,6 +257,40 @@ def test_what_is_staged_while_a_database_is_written_to_comes_to_its_tables(
             assert takes == 1 or project.failing_tests(table) == set(), table
     database.client.close()
     assert workload.transactions > 150
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("captures", [CAPTURES[:1]], ids=["old-and-new"])
+@pytest.mark.parametrize("postgresql", DIALECTS, ids=DIALECTS.values())
+def test_dbt_builds_what_is_generated_of_a_stream_and_it_equals_the_database(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workload = Workload(shop.database, seed=7)
+    for steps in (60, 60):
+        for _ in range(steps):
+            workload.step()
+        shop.append()
+    models = shop.project.root / "models"
+    for file in models.iterdir():
+        if file.name != "sources.yml":
+            file.unlink()
+    monkeypatch.chdir(shop.project.root)
+    words = ["spanner", "--staging", shop.staging, "--into", "models/shop"]
+
+    def generated(*more: str) -> tuple[int, dict[str, Any]]:
+        console = Console("generate")
+        code = console.exit_code(lambda: generate.main([*words, *more], console))
+        return code, json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    code, result = generated()
+    assert (code, result["written"], result["not_written"]) == (0, 3, {})
+    assert {row.status for row in shop.project.dbt("build").result} <= {"success", "pass"}
+    built = {path.stem.replace("_", "").lower(): path.stem for path in (models / "shop").glob("*.sql")}
+    for table, columns in COLUMNS.items():
+        found = shop.spark.table(f"{shop.project.schema}.{built[table.lower()]}")
+        typed = found.selectExpr(*(f"cast({name} as {kind}) as {name}" for name, kind in columns.items()))
+        assert rows_of(typed) == rows_of_the_database(shop.database, table) and found.count(), table
+    assert generated("--check") == (0, result | {"written": 0, "unchanged": 3, "status": "unchanged"})
 
 
 @pytest.mark.parametrize(("postgresql", "captures", "transactions"), CASES)
