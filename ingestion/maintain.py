@@ -11,6 +11,7 @@ from typing import Any
 from reconcile_jobs.process import session
 from reconcile_jobs.process.command_line import Parser
 from reconcile_jobs.process.console import Console
+from reconcile_jobs.process.counted import counted
 from reconcile_jobs.retention.compaction import Compaction, CompactionResult
 from reconcile_jobs.retention.files import TableFiles
 from reconcile_jobs.retention.plan import KeptBack
@@ -119,9 +120,9 @@ def sentences_of_compaction(result: CompactionResult, dry_run: bool) -> list[str
     said = []
     if result.compacted:
         done = "would be compacted" if dry_run else "compacted"
-        said.append(f"{len(result.compacted):,} of {_counted(result.tables, 'table')} {done}.")
+        said.append(f"{len(result.compacted):,} of {counted(result.tables, 'table')} {done}.")
     if result.tidied:
-        said.append(f"Old versions of {_counted(result.tidied, 'table')} deleted.")
+        said.append(f"Old versions of {counted(result.tidied, 'table')} deleted.")
     return said
 
 
@@ -131,8 +132,8 @@ def sentences(staging: str, result: Result, dry_run: bool) -> list[str]:
     if result.batch:
         done = "would be purged" if dry_run else "purged"
         said.append(
-            f"{staging}: {done} up to batch {result.batch:,} ({_counted(result.records, 'record')}, applied by all "
-            f"{_counted(result.models, 'model')} that need them)."
+            f"{staging}: {done} up to batch {result.batch:,} ({counted(result.records, 'record')}, applied by all "
+            f"{counted(result.models, 'model')} that need them)."
         )
         if result.quarantined:
             said.append(
@@ -143,17 +144,13 @@ def sentences(staging: str, result: Result, dry_run: bool) -> list[str]:
         said.append(f"{staging}: nothing to purge.")
     if result.kept_back:
         kept = ", ".join(f"{one.reader.relation} ({one.why})" for one in result.kept_back)
-        said.append(f"{_counted(len(result.kept_back), 'model')} kept the purge back: {kept}.")
+        said.append(f"{counted(len(result.kept_back), 'model')} kept the purge back: {kept}.")
     for why, objects in result.kept_objects.items():
-        records = _counted(sum(of.records for of in objects), "old record")
+        records = counted(sum(of.records for of in objects), "old record")
         names = ", ".join(of.name or "without an object" for of in objects[:5])
         more = f" and {len(objects) - 5:,} more" if len(objects) > 5 else ""
         said.append(f"{records} stay, since {why}: {names}{more}.")
     return said
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _as_json(one: KeptBack) -> dict[str, Any]:

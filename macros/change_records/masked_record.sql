@@ -4,7 +4,7 @@
     record (ingestion/reconcile_jobs/masks.py). `metadata`: whether the note has the names of the record's table, by
     which a model that names a table finds its records. -#}
 {%- macro masked_record(columns, metadata=false) -%}
-{%- if not columns | selectattr('mask') | list -%}
+{%- if not reconcile.masked_names(columns) -%}
 record
 {%- else -%}
 if({{ reconcile._is_masked(columns) }}, record, concat('{"unmasked_record":{"bytes":', octet_length(record), '}'{{ ", ',\"source_metadata\":', coalesce(to_json(" ~ reconcile.parsed_record('source_metadata struct<database string, schema string, table string>') ~ ".source_metadata), 'null')" if metadata }}, '}')) as record

@@ -76,7 +76,7 @@ select
     inline(array(struct(
         concat_ws(
             '; ',
-            {%- if columns | selectattr('mask') | list %}
+            {%- if reconcile.masked_names(columns) %}
             case {{ reconcile.mask_complaints(columns) }} end,
             {%- endif %}
             if(_corrupt_record is not null or payload is null, 'the record does not have the form of a row of a snapshot', null),

@@ -15,7 +15,7 @@
   {%- if '_change_zero_dates' in fields -%}
     {%- do facts.append('count_if(_change_error is null and cardinality(_change_zero_dates) > 0) as zero_dates') -%}
   {%- endif -%}
-  {%- if columns | selectattr('mask') | list -%}{%- do facts.append(reconcile.facts_of_masks()) -%}{%- endif -%}
+  {%- if reconcile.masked_names(columns) -%}{%- do facts.append(reconcile.facts_of_masks()) -%}{%- endif -%}
   {{ return(reconcile.one_row('select\n    ' ~ facts | join(',\n    ') ~ '\nfrom ' ~ changes) if facts else {}) }}
 {%- endmacro %}
 

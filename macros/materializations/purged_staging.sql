@@ -158,7 +158,7 @@ limit 1
             or aspect == 'staging' and built.get('staging', declared) != declared) -%}
     {%- do complaints.append('its base snapshot ' ~ name ~ ' was built with another ' ~ aspect ~ ', so its rows cannot be compared with new records; name a copy of a base table that has the ' ~ aspect ~ ' of the model') -%}
   {%- endfor -%}
-  {%- if form.columns | selectattr('mask') | list and built.get('columns') != fromjson(declaration).columns -%}
+  {%- if reconcile.masked_names(form.columns) and built.get('columns') != fromjson(declaration).columns -%}
     {%- do complaints.append('nothing shows that its base snapshot ' ~ name ~ ' was built with the masks of the model, so it may hold values of ' ~ reconcile.masked_names(form.columns)
           ~ ' in clear; name a copy that ingestion/maintain.py made of a base table with these columns and masks, or stage all records again with --masks, into a new staging table') -%}
   {%- endif -%}

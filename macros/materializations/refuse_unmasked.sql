@@ -12,7 +12,7 @@
 {#- A view has no range: all records of its SELECT are asked, when the view is made anew. A record that is staged later
     without a mask is not shown: see `masked_record`. -#}
 {%- macro refuse_unmasked_of_view(inputs, columns) -%}
-  {%- if columns | selectattr('mask') | list -%}
+  {%- if reconcile.masked_names(columns) -%}
     {%- do reconcile.refuse_unmasked(inputs, columns, reconcile.one_row(
           'select\n    ' ~ reconcile.facts_of_masks() ~ '\nfrom (\n' ~ sql ~ '\n)')) -%}
   {%- endif -%}

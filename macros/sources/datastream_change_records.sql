@@ -69,7 +69,7 @@ select
             {{ reconcile.complaint_of_source('datastream') }},
             case
                 {{ reconcile.long_record_complaint() }}
-                {%- if columns | selectattr('mask') | list %}
+                {%- if reconcile.masked_names(columns) %}
                 {{ reconcile.mask_complaints(columns) }}
                 {%- endif %}
                 when _corrupt_record is not null and {{ reconcile.has_a_name_twice('record') }} then {{ reconcile.literal(reconcile.fix_for_a_name_twice()) }}

@@ -46,7 +46,7 @@ select
             {{ reconcile.complaint_of_source('snapshot') }},
             case
                 {{ reconcile.long_record_complaint() }}
-                {%- if columns | selectattr('mask') | list %}
+                {%- if reconcile.masked_names(columns) %}
                 {{ reconcile.mask_complaints(columns) }}
                 {%- endif %}
                 when _corrupt_record is not null then 'the record does not have the form of a difference between snapshots'

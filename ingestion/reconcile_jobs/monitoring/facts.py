@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.process.command_line import seconds_of
+from reconcile_jobs.process.counted import counted
 from reconcile_jobs.process.errors import DataError, Fault, JobError, Undecided, UsageError, causes
 from reconcile_jobs.staging import TableName
 
@@ -227,7 +228,7 @@ def _missing_append(row: Any) -> str:
 
 
 def _what(row: Any) -> str:
-    records = _counted(row.records)
+    records = counted(row.records or 0, "record")
     if row.kind == "quarantined":
         return f"{records} in quarantine, {_batches(row)}: {row.detail}"
     if row.kind == "set_back":
@@ -247,14 +248,10 @@ def _what(row: Any) -> str:
     if row.kind == "drift":
         return f"{row.detail} since batch {row.first_batch}, {records}"
     if row.kind == "pending":
-        return f"{_counted(row.records, 'row')} wait for the rest of their columns, or for their row"
+        return f"{counted(row.records or 0, 'row')} wait for the rest of their columns, or for their row"
     if row.kind == "not_applied":
         return f"{records} not applied yet, {_batches(row)}, the first of {_time(row.at)}"
-    return f"{_counted(row.records, 'row')} {row.detail}, at {_time(row.at)}"  # parity
-
-
-def _counted(number: int | None, noun: str = "record") -> str:
-    return f"{number or 0:,} {noun}{'' if number == 1 else 's'}"
+    return f"{counted(row.records or 0, 'row')} {row.detail}, at {_time(row.at)}"  # parity
 
 
 def _batches(row: Any) -> str:

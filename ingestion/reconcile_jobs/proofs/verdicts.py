@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from reconcile_jobs.process.counted import counted
 from reconcile_jobs.proofs.comparison import Bucket, Comparison
 from reconcile_jobs.proofs.plans import Plan
 
@@ -74,9 +75,9 @@ class Proven:
         self.reasons += [*self.plan.unprovable.values()] if not self.plan.complaints else []
         said = self.sides
         if number := said.get("quarantined"):
-            self.reasons.append(f"{_counted(number, 'record')} of the model {_are(number)} in quarantine")
+            self.reasons.append(f"{counted(number, 'record')} of the model {_are(number)} in quarantine")
         if number := said.get("pending"):
-            self.reasons.append(f"{_counted(number, 'row')} of the model {_are(number)} pending")
+            self.reasons.append(f"{counted(number, 'row')} of the model {_are(number)} pending")
         self.reasons += [
             f"the ledger does not account for all records of the model: {gap}" for gap in said.get("gaps", ())
         ]
@@ -145,10 +146,6 @@ class Proven:
 def megabytes(size: int) -> str:
     """Return a number of bytes for people."""
     return f"{size / 1e6:,.1f} MB" if size >= 50_000 else f"{size / 1e3:,.1f} kB"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _are(number: int) -> str:

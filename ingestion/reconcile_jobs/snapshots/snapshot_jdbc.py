@@ -16,6 +16,7 @@ from reconcile_jobs.jdbc.database import Column, Cut, Database, Table
 from reconcile_jobs.jdbc.forms import TEXT_FORMS, microseconds_of_span
 from reconcile_jobs.masks import ColumnMask, RowMasks
 from reconcile_jobs.process import session
+from reconcile_jobs.process.counted import counted
 from reconcile_jobs.process.errors import DataError, Fault, UsageError, explained
 from reconcile_jobs.snapshots import snapshot_table
 from reconcile_jobs.staging import TableName, literal, quoted
@@ -135,7 +136,7 @@ class Target:
         if value is None:
             return None
         if isinstance(value, list) != (dimensions > 0):
-            raise NotExact(f"does not have the {_counted(self.dimensions, 'dimension')} of {self.type_name}")
+            raise NotExact(f"does not have the {counted(self.dimensions, 'dimension')} of {self.type_name}")
         return [self._read_list(item, dimensions - 1) for item in value] if dimensions else self._read_one(value)
 
     def _listed(self, kind: str) -> str:
@@ -285,10 +286,6 @@ def _read_variant(text: str) -> str:
 
 
 _VARIANT = ExactText("variant", "string", _read_variant)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def not_exact(column: str, source_type: str, text: str, problem: NotExact, type_name: str) -> DataError:
