@@ -44,6 +44,8 @@ create table if not exists `demo`.`reconcile_parity_differences` (
     columns array<struct<column: string, model: string, source: string>> comment 'the columns that differ; their values only with store_values'
 ) using delta;
 
+show tblproperties `lake`.`shop_changes`;
+
 show tblproperties `demo`.`orders__base`;
 
 show tblproperties `lake`.`shop_changes`;

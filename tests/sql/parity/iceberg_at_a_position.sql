@@ -58,6 +58,8 @@ tblproperties (
 
 show tblproperties `lake`.`orders_source`;
 
+show tblproperties `lake`.`shop_changes`;
+
 show tblproperties `demo`.`orders__base`;
 
 show tblproperties `lake`.`shop_changes`;

@@ -46,6 +46,8 @@ create table if not exists `demo`.`reconcile_parity_differences` (
 
 show tblproperties `lake`.`orders_source`;
 
+show tblproperties `lake`.`shop_changes`;
+
 set spark.sql.constraintPropagation.enabled = false;
 
 set spark.sql.legacy.storeAnalyzedPlanForView = true;

@@ -48,6 +48,8 @@ show tblproperties `lake`.`orders_source`;
 
 show tblproperties `lake`.`shop_changes`;
 
+show tblproperties `lake`.`shop_changes`;
+
 set spark.sql.constraintPropagation.enabled = false;
 
 set spark.sql.legacy.storeAnalyzedPlanForView = true;

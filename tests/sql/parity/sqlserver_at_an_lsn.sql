@@ -46,6 +46,8 @@ create table if not exists `demo`.`reconcile_parity_differences` (
 
 show tblproperties `lake`.`orders_source`;
 
+show tblproperties `lake`.`shop_changes`;
+
 show tblproperties `demo`.`orders__base`;
 
 show tblproperties `lake`.`shop_changes`;
