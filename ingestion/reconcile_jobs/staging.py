@@ -514,15 +514,15 @@ class Staging:
                 f"Another snapshot was staged into {self.name} at this moment, and nothing of this one was appended: "
                 "run the same command again."
             )
-        if own.get(_MASKS) != stored.get(_MASKS):
-            raise UsageError(
-                f"Another job has masked more fields in {self.name} than this one does: end this job, and start it "
-                "with the same --masks and key."
-            )
         if any(own.get(key) != stored.get(key) for key in (_JOB, _CHECKPOINT, _LAST_BATCH, _APPEND, self._append_name)):
             raise UsageError(
                 f"Another job is appending to the staging table {self.name} at this moment: end it, or name another "
                 "table with --staging. One job at a time writes a staging table."
+            )
+        if own.get(_MASKS) != stored.get(_MASKS):
+            raise UsageError(
+                f"Another job has masked more fields in {self.name} than this one does: end this job, and start it "
+                "with the same --masks and key."
             )
 
     def _properties_after_a_turn(self) -> dict[str, str]:
