@@ -90,6 +90,23 @@ def test_the_numbers_of_purged_batches_are_not_given_out_again(spark: Any) -> No
     assert {batch for batch, _ in staged_rows(spark)} == {1, 8}
 
 
+@pytest.mark.parametrize("steps_back", [1, 2, 3])
+def test_a_checkpoint_that_was_restored_is_refused_however_little(spark: Any, steps_back: int) -> None:
+    """Its new files would be dropped as rows that the table has."""
+    job = Job(spark, beside=False)
+    for _ in range(3):
+        job.append()
+    before = staged_rows(spark)
+    files = ["another file"]
+    assert job.opened is not None
+    frame: Any = Frame(spark, lambda: [{"record": "new", "object": "log", "origin": "x"}], COLUMNS)
+    with pytest.raises(UsageError, match="The checkpoint place was restored"):
+        job.opened.append(frame, "log", "log", "place", job.epoch - steps_back, files)
+    assert staged_rows(spark) == before
+    job.epoch -= 1
+    assert job.append().rows and staged_rows(spark) == before  # the last one again, with its own content
+
+
 @pytest.mark.parametrize("seed", range(100))
 def test_whatever_is_killed_and_whoever_comes_between(spark: Any, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     chance = random.Random(seed)
