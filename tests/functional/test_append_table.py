@@ -168,6 +168,20 @@ def test_a_table_that_did_something_else_than_append_is_refused_until_it_is_read
         place.append()
 
 
+def test_a_restore_that_only_brings_files_back_is_no_append(spark: SparkSession, place: Place):
+    place.add(OPERATIONS[:5])
+    before = versions(spark, place.table.sql)[-1]
+    spark.sql(f"delete from {place.table.sql}")
+    place.add(OPERATIONS[5:8])
+    assert place.append().records == 3
+    spark.sql(f"delete from {place.table.sql}")
+    place.append(reread=True)
+    restore(spark, place.table.sql, before)
+    with pytest.raises(UsageError, match="give --reread"):
+        place.append()
+    assert place.staged() == 3
+
+
 def test_tables_that_no_change_can_be_read_from_are_refused(spark: SparkSession, place: Place):
     spark.sql(
         f"create table if not exists appends.merged using {file_format()} as "
