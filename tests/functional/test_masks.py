@@ -213,9 +213,10 @@ def test_masked_values_of_a_database_are_in_no_file(estate: Estate, capfd: pytes
     # A proof compares the database with what is not masked, and refuses the rest.
     outputs, page = Outputs(), estate.root / "proof.html"
     dbt = ["--project-dir", str(estate.project.root), "--profiles-dir", str(estate.project.root)]
-    url = ["--url", estate.postgres.environment["RECONCILE_METASTORE_URL"]]
+    asked = ["--url", estate.postgres.environment["RECONCILE_METASTORE_URL"], "--models", "people", "ids"]
+    asked += ["--table", "ids=shop.people", "--certificate", str(page)]
     with pytest.raises(DataError):
-        prove.main([*url, "--models", "people", "ids", "--certificate", str(page), *dbt], outputs)  # type: ignore[arg-type]
+        prove.main([*asked, *dbt], outputs)  # type: ignore[arg-type]
     certificate = page.with_suffix(".json").read_text()
     models = {model["name"]: model for model in json.loads(certificate)["models"]}
     assert "the model has masked values of email" in str(models["people"])
