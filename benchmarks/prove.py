@@ -83,7 +83,8 @@ def fill(spark: SparkSession, server: Postgres, project: Project, rows: int) -> 
         ],
     )  # fmt: skip
     spark.sql(f"create schema {LAKE}")
-    record = event("postgresql", {"id": 1}, metadata={"lsn": "0/1", "tx_id": "10"}, object="shop.orders")
+    payload = {**dict.fromkeys(COLUMNS), "id": 1}
+    record = event("postgresql", payload, metadata={"lsn": "0/1", "tx_id": "10"}, object="shop.orders")
     stage(spark, f"{LAKE}.changes", [Staged(record, "shop.orders", 1)])
     project.run("orders")
     own = f"_change_sequence, _change_time, _change_batch, {DELETED[file_format()]}"
