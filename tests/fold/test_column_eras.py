@@ -245,7 +245,6 @@ class Book:
     quarantined: Quarantined = field(default_factory=Counter)
     lines: list[tuple[Any, list[Delivered], int]] = field(default_factory=list)  # with good records, how many came
     names: dict[int, str] = field(default_factory=dict)  # of the table's columns
-    refused: Counter[str] = field(default_factory=Counter)
 
 
 class Followed(Lakehouse):
@@ -314,7 +313,6 @@ class Followed(Lakehouse):
         else:
             raise LawBroken(f"{source}: a change was not refused: {says}")
         demand(self._written(source) == before, f"{source}: the run was refused, and has written")
-        self.books[source].refused[self.era(source).what] += 1
 
     def _written(self, source: str) -> Any:
         tables = (f"{source}__base", f"{source}__quarantine", "reconcile_ledger", "reconcile_columns_seen")
@@ -504,14 +502,14 @@ def live_through(lakehouse: Followed) -> None:
 
 KINDS = {"dropped", "renamed", "widened", "spelled"}
 ALL_KINDS = KINDS | {"added", "narrowed"}
-EACH = ["changes", "added", "changes", "narrowed", "changes"]
-LATE = ["changes", "renamed late", "changes", "changes"]
+EACH = ["changes", "added", "narrowed", "changes", "changes"]
+LATE = ["renamed late", "changes", "changes", "changes"]
 LONG = ["changes", "narrowed", "changes", "renamed late", "changes", "added", "changes", "changes"]
 OTHERS = {"postgresql": 50, "sqlserver": 50, "oracle": 50}
 CASES = [
-    pytest.param(Followed, {"mysql": 40}, 26, EACH, ALL_KINDS, id="40"),
-    pytest.param(FollowedHistories, {"postgresql": 40}, 10, LATE, KINDS, id="history-40"),
-    pytest.param(FollowedHistories, {"mysql": 40}, 26, EACH, ALL_KINDS, id="history-40-each", marks=pytest.mark.soak),
+    pytest.param(Followed, {"mysql": 40}, 720, EACH, ALL_KINDS, id="40"),
+    pytest.param(FollowedHistories, {"postgresql": 40}, 7, LATE, KINDS, id="history-40"),
+    pytest.param(FollowedHistories, {"mysql": 40}, 311, EACH, ALL_KINDS, id="history-40-each", marks=pytest.mark.soak),
     pytest.param(Followed, OTHERS, 3, LONG, ALL_KINDS, id="3x50", marks=pytest.mark.soak),
     pytest.param(FollowedHistories, OTHERS, 5, LONG, ALL_KINDS, id="history-3x50", marks=pytest.mark.soak),
 ]
@@ -523,7 +521,7 @@ def test_columns_that_change_again_and_again_have_the_rows_of_a_rebuild(
 ) -> None:
     with Memory(spark) as memory:
         stream = Stream(memory, "eras_records", histories, seed, whats)
-        assert {change for change in kinds if stream.late[change] < 15} == set(), "few records are late"
+        assert {change for change in kinds if stream.late[change] < 10} == set(), "few records are late"
         for eras in stream.eras.values():
             often = Counter(number for era in eras for _, number in era.changed if number >= 0)
             assert max(often.values()) > 2, "no column changes again and again"
@@ -552,6 +550,9 @@ BUGS = [
     Bug("a column that gets wider twice is hashed as what it was last", CHANGED,
         {"{%- for key in ['hashed', 'stored'] if former[key] -%}": "{%- for key in ['stored'] if former[key] -%}"},
         ["changes", "changes"], 11, "counts"),
+    Bug("a decimal that gets wider twice is hashed with the digits of its last type",
+        "macros/change_records/sequence_sections.sql", {"if former.name == 'decimal' else": "if false else"},
+        ["changes", "changes"], 56, "counts"),
     Bug("a former name is read in its own case alone", PAYLOAD,
         {"transform(map_keys(payload), field -> lower(field))": "map_keys(payload)"},
         ["changes", "changes"], 25, "not as folded|identit|counts"),
