@@ -76,7 +76,7 @@ lpad(hex({{ number }}), 8, '0')
   {%- set value = reconcile.identifier(prefix ~ column.name) -%}
   {%- set former = reconcile.column_type(column.hashed.type) if column.hashed else column.type -%}
   {%- do values.extend(reconcile.values_to_hash(value, column.type.name) if former.ddl == column.type.ddl
-        else reconcile._widened_to_hash(value, former.ddl)) -%}
+        else reconcile._widened_to_hash(value, former)) -%}
 {%- endfor -%}
 concat(if({{ change_type }} = 'delete', '0', '1'), '/', lpad(hex(xxhash64({{ change_type }}, {{ values | join(', ') }})), 16, '0'))
 {%- endmacro %}
@@ -93,10 +93,12 @@ concat(if({{ change_type }} = 'delete', '0', '1'), '/', lpad(hex(xxhash64({{ cha
 {%- endmacro %}
 
 {#- The same of a whole number or a decimal that had a narrower type when the base table was made: a value that the
-    narrow type holds has the hash that it had, since a NULL leaves a hash as it is. -#}
+    narrow type holds has the hash that it had, since a NULL leaves a hash as it is. The text of any other value is the
+    same however wide the type is now: a decimal may get more digits behind the point more than once. -#}
 {%- macro _widened_to_hash(value, former) -%}
-  {%- set narrow = 'try_cast(' ~ value ~ ' as ' ~ former ~ ')' -%}
-  {{ return(['isnull(' ~ value ~ ')', 'if(' ~ narrow ~ ' = ' ~ value ~ ', ' ~ narrow ~ ', null)', 'if(' ~ narrow ~ ' = ' ~ value ~ ', null, cast(' ~ value ~ ' as string))']) }}
+  {%- set narrow = 'try_cast(' ~ value ~ ' as ' ~ former.ddl ~ ')' -%}
+  {%- set text = 'format_number(' ~ value ~ ', 38)' if former.name == 'decimal' else 'cast(' ~ value ~ ' as string)' -%}
+  {{ return(['isnull(' ~ value ~ ')', 'if(' ~ narrow ~ ' = ' ~ value ~ ', ' ~ narrow ~ ', null)', 'if(' ~ narrow ~ ' = ' ~ value ~ ', null, ' ~ text ~ ')']) }}
 {%- endmacro %}
 
 {#- Without these options, JSON would have milliseconds and the session's time zone. A record would then have another

@@ -27,6 +27,10 @@
     {%- elif column.name not in found -%}
       {%- do changes.removed.append(column) -%}
       {%- do built.append(dict(column, removed=true)) -%}
+      {%- for other in declared if other.name | lower == column.name | lower -%}
+        {%- do changes.other.append('column ' ~ column.name ~ ' is ' ~ other.name ~ ' now, and of fields that differ in upper and lower case alone the one with the exact name is read; '
+              ~ column.name ~ ' may stay, whatever the case in the records') -%}
+      {%- endfor -%}
     {%- endif -%}
   {%- endfor -%}
   {%- do changes.update({'built': built}) if not changes.added and not changes.other -%}

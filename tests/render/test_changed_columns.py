@@ -519,6 +519,14 @@ REFUSED = [
         [f'{BUILT} (column name was read as name before, for which `was` is [] and not ["label"]; with `added: true` '
          "beside it, all staged records are read once more)"],
     ),
+    *(
+        Refusal(
+            run(changed({"id": "bigint", "name": "varchar(10)", "Size": says})),
+            [f"{BUILT} (column size is Size now, and of fields that differ in upper and lower case alone the one with "
+             "the exact name is read; size may stay, whatever the case in the records)"],
+        )
+        for says in ("int", {"data_type": "int", "config": {"meta": {"added": True}}})
+    ),
     why("bigint", "int", "which holds less"),
     why("decimal(10,2)", "decimal(11,4)", "which holds fewer digits on one side of the point"),
     why("decimal(10,2)", "decimal(9,2)", "which holds fewer digits on one side of the point"),

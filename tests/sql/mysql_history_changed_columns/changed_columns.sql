@@ -263,7 +263,7 @@ select
         concat(
             '0000',
             if(is_backfill, concat('/0/', `section read_timestamp`), concat_ws('/', '/1', `section log_file`, `section log_position`)),
-            '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value product` is null, `value product`, `value colour` is null, `value colour`, `value line` is null, `value line`, `value order_id` is null, `value order_id`, isnull(`value price`), if(try_cast(`value price` as decimal(10,2)) = `value price`, try_cast(`value price` as decimal(10,2)), null), if(try_cast(`value price` as decimal(10,2)) = `value price`, null, cast(`value price` as string)), isnull(`value quantity`), if(try_cast(`value quantity` as smallint) = `value quantity`, try_cast(`value quantity` as smallint), null), if(try_cast(`value quantity` as smallint) = `value quantity`, null, cast(`value quantity` as string)))), 16, '0'))
+            '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value product` is null, `value product`, `value colour` is null, `value colour`, `value line` is null, `value line`, `value order_id` is null, `value order_id`, isnull(`value price`), if(try_cast(`value price` as decimal(10,2)) = `value price`, try_cast(`value price` as decimal(10,2)), null), if(try_cast(`value price` as decimal(10,2)) = `value price`, null, format_number(`value price`, 38)), isnull(`value quantity`), if(try_cast(`value quantity` as smallint) = `value quantity`, try_cast(`value quantity` as smallint), null), if(try_cast(`value quantity` as smallint) = `value quantity`, null, cast(`value quantity` as string)))), 16, '0'))
         ) as sequence
     )))
 from (
@@ -810,7 +810,7 @@ select
         concat(
             '0000',
             if(is_backfill, concat('/0/', `section read_timestamp`), concat_ws('/', '/1', `section log_file`, `section log_position`)),
-            '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value product` is null, `value product`, `value colour` is null, `value colour`, `value line` is null, `value line`, `value order_id` is null, `value order_id`, isnull(`value price`), if(try_cast(`value price` as decimal(10,2)) = `value price`, try_cast(`value price` as decimal(10,2)), null), if(try_cast(`value price` as decimal(10,2)) = `value price`, null, cast(`value price` as string)), isnull(`value quantity`), if(try_cast(`value quantity` as smallint) = `value quantity`, try_cast(`value quantity` as smallint), null), if(try_cast(`value quantity` as smallint) = `value quantity`, null, cast(`value quantity` as string)))), 16, '0'))
+            '/', concat(if(change_type = 'delete', '0', '1'), '/', lpad(hex(xxhash64(change_type, `value product` is null, `value product`, `value colour` is null, `value colour`, `value line` is null, `value line`, `value order_id` is null, `value order_id`, isnull(`value price`), if(try_cast(`value price` as decimal(10,2)) = `value price`, try_cast(`value price` as decimal(10,2)), null), if(try_cast(`value price` as decimal(10,2)) = `value price`, null, format_number(`value price`, 38)), isnull(`value quantity`), if(try_cast(`value quantity` as smallint) = `value quantity`, try_cast(`value quantity` as smallint), null), if(try_cast(`value quantity` as smallint) = `value quantity`, null, cast(`value quantity` as string)))), 16, '0'))
         ) as sequence
     )))
 from (
