@@ -5,10 +5,11 @@ objects, a file of JSON by Datastream from PostgreSQL for each, and then --appen
 of so many of the objects as --series names; each number begins with a new table. After each --every appends a row says
 how many data files the table has, and how large its log is (`_delta_log`, Iceberg's `metadata`), in megabytes. A reader
 needs the newest checkpoint of the log and the commits after it; of Iceberg the newest metadata, manifest list and
-manifests. Seconds of an append are medians since the row before. The records of one object are read: all (`object`),
-and those of the last batch (`news`), each with the number of files that the scan opens; and all in a session that does
-not know the table yet (`cold`; Iceberg's readers ask for the metadata each time). Then the table is compacted, and the
-records of that object are deleted up to the last batch, as maintain.py does both.
+manifests. Seconds of an append, and what Java has had of the processors in it (`cpu`, which other work on them changes
+little), are medians since the row before. The records of one object are read: all (`object`), and those of the last
+batch (`news`), each with the number of files that the scan opens; and all in a session that does not know the table yet
+(`cold`; Iceberg's readers ask for the metadata each time). Then the table is compacted, and the records of that object
+are deleted up to the last batch, as maintain.py does both.
 
 The product has the layout `object`. The others are made here alone:
 
@@ -29,6 +30,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import random
 import shutil
 import statistics
@@ -54,7 +56,7 @@ from reconcile_jobs.table_formats import format_of  # noqa: E402
 
 LAYOUTS = ("object", "sorted", "bucket", "liquid")
 COLUMNS = (
-    *("layout", "objects an append", "appends", "data files", "MB data", "append s", "MB log", "MB needed"),
+    *("layout", "objects an append", "appends", "data files", "MB data", "append s", "cpu s", "MB log", "MB needed"),
     *("object s", "files", "news s", "files", "cold s"),
 )
 SCHEMA = "bench"
@@ -164,6 +166,7 @@ class Table:
         self.landing.mkdir()
         self.landings = 0
         self.seconds: list[float] = []
+        self.busy: list[float] = []  # of the appends, too
         self.has: dict[str, int] = {}  # records of each object
         layout.create(spark, self.name.sql)
 
@@ -187,9 +190,10 @@ class Table:
         self.land(objects)
         job = datastream.Job(str(self.landing), self.name, "auto", str(self.checkpoint))
         with laid_out(self.layout):
-            began = time.monotonic()
+            began, busy = time.monotonic(), processor_seconds(self.spark)
             totals = datastream.run(self.spark, job)
             self.seconds.append(time.monotonic() - began)
+            self.busy.append(processor_seconds(self.spark) - busy)
         assert totals.records == len(objects) * self.records, totals
         assert totals.last_batch == self.landings, totals
         for object_ in objects:  # as the landing area is tidied; else the job would list more files with each append
@@ -250,22 +254,31 @@ class Table:
             seconds.append(time.monotonic() - began)
         return statistics.median(seconds), files
 
-    def print_row(self, series: int, appends: str, object_: str, repeats: int, append: float | None) -> None:
-        """Print what the table is now; `object_` was in the last append."""
+    def print_row(self, series: int, appends: str, object_: str, repeats: int, since: int | None) -> None:
+        """Print what the table is now; `object_` was in the last append, and medians begin with the append `since`."""
         number, megabytes = self.files()
         log = self.log()
         whole, whole_files = self.read(object_, repeats)
         news, news_files = self.read(object_, repeats, is_news=True)
         cold, _ = self.read(object_, repeats, is_cold=True)
         cells = [self.layout.name, f"{series:,}", appends, f"{number:,}", f"{megabytes:.1f}"]
-        cells += ["" if append is None else f"{append:.1f}", f"{log.all:.2f}", f"{log.needed:.2f}"]
+        for seconds in (self.seconds, self.busy):
+            cells.append("" if since is None else f"{statistics.median(seconds[since:]):.1f}")
+        cells += [f"{log.all:.2f}", f"{log.needed:.2f}"]
         cells += [f"{whole:.2f}", f"{whole_files:,}", f"{news:.2f}", f"{news_files:,}", f"{cold:.2f}"]
         print(f"| {' | '.join(cells)} |", flush=True)
 
     def drop(self) -> None:
         self.spark.sql(f"drop table {self.name.sql}")
-        shutil.rmtree(self.checkpoint)
+        shutil.rmtree(self.checkpoint, ignore_errors=True)  # there is none before the first append
         shutil.rmtree(self.landing)
+
+
+def processor_seconds(spark: SparkSession) -> float:
+    """Return what the session's Java process has had of the processors, which other work on them changes little."""
+    gateway: Any = spark.sparkContext._gateway
+    fields = Path(f"/proc/{gateway.proc.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def record(object_: str, number: int) -> str:
@@ -292,15 +305,14 @@ def measure(spark: SparkSession, directory: Path, layout: Layout, series: int, a
     table = Table(spark, directory, layout, f"{layout.name}_{series}", asked.records)
     table.append(objects)
     of_one = objects[len(objects) // 2]
-    table.print_row(series, "1", of_one, asked.repeats, table.seconds[0])
+    table.print_row(series, "1", of_one, asked.repeats, 0)
     since = 1
     for number in range(1, asked.appends + 1):
         chosen = sorted(random.Random(number).sample(objects, series))
         table.append(chosen)
         of_one = chosen[len(chosen) // 2]
         if number % asked.every == 0 or number == asked.appends:
-            median = statistics.median(table.seconds[since:])
-            table.print_row(series, f"1 + {number:,}", of_one, asked.repeats, median)
+            table.print_row(series, f"1 + {number:,}", of_one, asked.repeats, since)
             since = len(table.seconds)
     began = time.monotonic()
     layout.compact(spark, table.name)
