@@ -14,7 +14,7 @@ are deleted up to the last batch, as maintain.py does both.
 The product has the layout `object`. The others are made here alone:
 
     object   a partition for each object
-    sorted   no partitions: each batch is sorted by object into --files files with bounds of `object`
+    sorted   no partitions: each batch is sorted, by object and origin, into --files files with bounds of `object`
     bucket   --buckets partitions by a hash of the object, a file for each in a batch, sorted, with bounds of `object`
     liquid   Delta's liquid clustering by object, which an OPTIMIZE does, and no append
 
@@ -103,7 +103,7 @@ class Layout(NamedTuple):
         spark.sql(f"create table {table} ({columns}) {using} {clause} tblproperties ({pairs})")
         if not is_delta:  # which sorts, and shuffles by its own buckets, itself
             within = "" if self.name == "sorted" else "distributed by partition locally "
-            spark.sql(f"alter table {table} write {within}ordered by object")
+            spark.sql(f"alter table {table} write {within}ordered by object, origin")
 
     @property
     def columns(self) -> dict[str, str]:
@@ -115,7 +115,7 @@ class Layout(NamedTuple):
         if file_formats.file_format() == "iceberg" or self.name in ("object", "liquid"):
             return rows
         if self.name == "sorted":
-            return rows.repartitionByRange(self.files, "object").sortWithinPartitions("object")
+            return rows.repartitionByRange(self.files, "object", "origin").sortWithinPartitions("object", "origin")
         rows = rows.selectExpr("*", f"{self.hash} as bucket")
         return rows.repartition(self.files, "bucket").sortWithinPartitions("bucket", "object")
 
@@ -329,7 +329,7 @@ def measure(spark: SparkSession, directory: Path, layout: Layout, series: int, a
 
 def warm_up(spark: SparkSession, directory: Path, layouts: list[Layout], appends: int) -> None:
     """Let Java compile what appends and reads need."""
-    for layout in layouts:
+    for layout in layouts if appends else []:
         table = Table(spark, directory, layout, f"warm_up_{layout.name}", 3)
         for _ in range(appends):
             table.append([f"shop_t{number}" for number in range(20)])
