@@ -571,7 +571,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create or replace view `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'f85e9250c0451fe26f748d8f319dcddf')
+tblproperties ('reconcile.definition' = 'dfde83c50bfcc3e058fa45ac834220ee')
 as
 
 select

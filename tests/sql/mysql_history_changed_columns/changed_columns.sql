@@ -692,7 +692,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create or replace view `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'c5963558bb8a66b8b7792355d52709c9')
+tblproperties ('reconcile.definition' = '489d094179ffd48ba193dd36a30a7556')
 as
 
 select
