@@ -435,6 +435,13 @@ class FollowedHistories(Followed):
 
     materialized = "history"
 
+    def kept(self, source: str) -> dict[Any, Any]:
+        """Return the same without the batch of a version: of copies, one that a retry brought keeps the later one."""
+        found = super().kept(source)
+        for own, _ in found.values():
+            del own["_change_batch"]
+        return found
+
     def check_rows(self, source: str) -> None:
         """Law 1 needs the places of the records: see `check_lines`."""
 
