@@ -252,7 +252,7 @@ class Copies:
         described = self.spark.sql(f"describe extended {SCHEMA}.{view}").where("col_name = 'View Text'").collect()
         properties = self.spark.sql(f"show tblproperties {SCHEMA}.{view}").where("key = 'reconcile.definition'")
         definition = properties.collect()[0]["value"]
-        # Spark keeps a query without the empty lines around it, and the digest is of a model's SELECT as dbt compiled it.
+        # Spark keeps a query without the empty lines around it; the digest is of a model's SELECT as dbt compiled it.
         compiled = self.project.root / "target" / "compiled" / "shop" / "models" / f"{model}.sql"
         for query in (str(described[0]["data_type"]), compiled.read_text()):
             if self._definition(query, model) == definition:
