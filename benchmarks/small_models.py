@@ -176,7 +176,13 @@ _LINE = re.compile(r"^(?:\x1b\[0m)?(?P<time>\d\d:\d\d:\d\d\.\d{6}) \[\w+ *\] \[(
 
 
 def print_statements(log: str, models: int) -> None:
-    """Print the statements of a dbt log by their kinds: how many, and their milliseconds for each model.
+    """Print the statements of a dbt log by their kinds: how many, and their milliseconds for each model."""
+    for words, seconds in sorted(seconds_of_statements(log).items(), key=lambda of: -sum(of[1])):
+        print(f"{len(seconds):>6} {1000 * sum(seconds) / models:>9.0f} ms a model   {words}")
+
+
+def seconds_of_statements(log: str) -> dict[str, list[float]]:
+    """Return the seconds of each statement of a dbt log, by their kinds.
 
     A statement lasts until the same thread logs the next one or the end of its node: dbt logs its status before it
     fetches rows, and Spark reads only then.
@@ -198,8 +204,7 @@ def print_statements(log: str, models: int) -> None:
             taken[_kind_of_statement("\n".join(lines))].append((time - began).total_seconds())
         if starts:
             current[thread] = time, [starts[1]]
-    for words, seconds in sorted(taken.items(), key=lambda of: -sum(of[1])):
-        print(f"{len(seconds):>6} {1000 * sum(seconds) / models:>9.0f} ms a model   {words}")
+    return taken
 
 
 def _kind_of_statement(sql: str) -> str:
