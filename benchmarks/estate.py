@@ -287,7 +287,8 @@ class Copies:
         # Without Hadoop's own checksums, which are hidden files: those of changed files would be wrong.
         files = Path(unquote(urlparse(detail["location"]).path))
         copied = Path(shutil.copytree(files, Path.cwd() / "copies" / name, ignore=shutil.ignore_patterns(".*.crc")))
-        for file in (copied / "_delta_log").iterdir():
+        # Directories for commits that a catalog coordinates are empty.
+        for file in filter(Path.is_file, (copied / "_delta_log").rglob("*")):
             if file.suffix not in (".json", ".crc"):
                 raise SystemExit(f"The log of {built} is longer than that of a table that was just made: {file.name}")
             text = file.read_text(encoding="utf-8")
