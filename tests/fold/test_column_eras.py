@@ -415,7 +415,8 @@ class Followed(Lakehouse):
     def kept(self, source: str) -> dict[Any, Any]:
         """Return what the base table holds of keys without ties, by the names that are declared now.
 
-        It is without the hash at the end of sequences, which a rebuild makes anew, and may choose another payload by.
+        It is without the hash at the end of sequences, which a rebuild makes anew, and may choose another payload by;
+        and without the batch: of copies, one that a retry brought keeps the later one.
         """
         tied, era, names = self.ties(source), self.era(source), self.books[source].names
         found: dict[Any, Any] = {}
@@ -423,6 +424,7 @@ class Followed(Lakehouse):
             said, key = row.asDict(), tuple(row[name] for name in KEY)
             values = {column.name: said[names[number]] for number, column in era.columns.items()}
             own = {name: said[name] for name in said if name in COLUMNS or name.startswith(("_", "valid_"))}
+            del own["_change_batch"]
             own["_change_sequence"] = said["_change_sequence"].rpartition("/")[0]
             if key not in tied:
                 found[key, own["_change_sequence"]] = (own, values)
@@ -434,13 +436,6 @@ class FollowedHistories(Followed):
     """The same of models that keep every version."""
 
     materialized = "history"
-
-    def kept(self, source: str) -> dict[Any, Any]:
-        """Return the same without the batch of a version: of copies, one that a retry brought keeps the later one."""
-        found = super().kept(source)
-        for own, _ in found.values():
-            del own["_change_batch"]
-        return found
 
     def check_rows(self, source: str) -> None:
         """Law 1 needs the places of the records: see `check_lines`."""
