@@ -177,6 +177,14 @@ def _raise_compiler_error(message: str, node: Any = None) -> None:
 # --- a project -------------------------------------------------------------------------------------------------------
 
 
+def _from_json(text: Any, default: Any = None) -> Any:
+    """As dbt has it: a text that is no JSON is the default."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return default
+
+
 class PlainProject:
     """A project that installs the package, its models in `schema`.
 
@@ -214,7 +222,7 @@ class PlainProject:
             "api": SimpleNamespace(Relation=SimpleNamespace(create=lambda **said: Relation(**said))),
             "apply_grants": lambda *given, **named: "", "run_hooks": lambda hooks: "", "pre_hooks": [],
             "post_hooks": [], "exceptions": SimpleNamespace(raise_compiler_error=_raise_compiler_error),
-            "flags": SimpleNamespace(WHICH="run", EMPTY=False, FULL_REFRESH=False), "fromjson": json.loads,
+            "flags": SimpleNamespace(WHICH="run", EMPTY=False, FULL_REFRESH=False), "fromjson": _from_json,
             "load_relation": self._load, "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
             "location_clause": self._location, "log": lambda text, info=False: self.logged.append(text) or "",
             "modules": SimpleNamespace(re=re, datetime=datetime), "noop_statement": self._noop,

@@ -85,7 +85,11 @@
     {%- if kept -%}
       {#- Of ASCII alone, so each pair of digits is a character. -#}
       {%- set text = fromjson('"' ~ modules.re.sub('(..)', '\\\\u00\\1', kept) ~ '"') -%}
-      {%- for object, fields in fromjson(text).objects.items() if object in objects -%}{%- do masks.update(fields) -%}{%- endfor -%}
+      {%- set said = (fromjson(text) if text else none) or {} -%}
+      {%- if not said.objects -%}
+        {%- do reconcile._raise_complaints_of_parity(['the property reconcile.masks of ' ~ reconcile.ledger_name(staging) ~ ' is not as a job has written it, so nothing shows what is masked; set it to what it was before somebody changed it']) -%}
+      {%- endif -%}
+      {%- for object, fields in said.objects.items() if object in objects -%}{%- do masks.update(fields) -%}{%- endfor -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(masks) }}

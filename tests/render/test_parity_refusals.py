@@ -24,7 +24,7 @@ def asked(
 ) -> Any:  # fmt: skip
     """Return what asks the test of a model and a snapshot, which says of itself how it was `taken`.
 
-    `staged`: the objects with masks of the staging table.
+    `staged`: the objects with masks of the staging table, or the text of its property.
     """
 
     def act() -> None:
@@ -33,7 +33,8 @@ def asked(
         life.warehouse.has("demo.seen", "view")
         life.warehouse.properties[STAGING]["reconcile.masks_by"] = "111111"
         if staged:
-            life.warehouse.properties[STAGING]["reconcile.masks"] = _property_of_masks("111111", staged)
+            kept = staged if isinstance(staged, str) else _property_of_masks("111111", staged)
+            life.warehouse.properties[STAGING]["reconcile.masks"] = kept
         answer_columns(life, "`demo`.`seen`")
         life.project.test("parity", of, **{"compare_to": SNAPSHOT, "key": life.shape.key, **said})
 
@@ -81,6 +82,14 @@ OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
         ["the model has masked values of name, amount, and lake.orders_source has not; take the snapshot with --masks, "
          "or name the other columns in `columns`"],
     ),
+    **{
+        f"masks of staging that are {what}": (
+            asked(staged=text),
+            ["the property reconcile.masks of lake.shop_changes is not as a job has written it, so nothing shows what "
+             "is masked; set it to what it was before somebody changed it"],
+        )
+        for what, text in {"no hex": "shop_orders", "no JSON": "7b7d7d", "of no objects": "7b7d"}.items()
+    },
     "values that another mask has": (
         asked(MASKED, taken={"snapshot__masks": f"0a0b0c {md5('name drop')}"}),
         ["the model has masked values of name, and lake.orders_source has not; take the snapshot with --masks, or name "
