@@ -359,8 +359,6 @@ def keep_masks(staging: Staging, masks: Masks | None) -> str | None:
         if masks is None:
             return None
         staging.keep(_KEPT, _property_of_masks(masks.by, masks.objects))
-        # By which the test of parity sees whether a snapshot has the same key.
-        staging.keep(f"{_KEPT}_by", masks.by)
         return _in_clear(staging) if staging.last_batch else None
     by, objects = _read_property(staging, text)
     if masks is None:
@@ -425,7 +423,6 @@ def keep_masks_of_rows(
     known = dict(sorted((objects.get(plain, {}) | found).items()))
     if objects.get(plain) != known:
         staging.keep(_KEPT, _property_of_masks(by, {**objects, plain: known}))
-        staging.keep(f"{_KEPT}_by", by)
     return _mark(by, found) + ","
 
 

@@ -34,7 +34,7 @@ when {{ reconcile.is_unmasked('record') }} then {{ reconcile.literal('the record
 startswith({{ record }}, '{"unmasked_record":')
 {%- endmacro %}
 
-{#- The names of the masked columns, for a message. -#}
+{#- The names of the masked columns, for a message; '' if no column has a mask. -#}
 {%- macro masked_names(columns) -%}
 {{ columns | selectattr('mask') | map(attribute='name') | join(', ') }}
 {%- endmacro %}

@@ -190,7 +190,7 @@ case {{ name }}
 {#- The columns that a model names because their drift is known, in lower case. -#}
 {%- macro ignored_columns(node) -%}
   {%- set dropped = [] -%}
-  {%- for column in node.columns.values() if ((column.get('config') or {}).get('meta') or column.get('meta') or {}).get('mask') == 'drop' -%}
+  {%- for column in node.columns.values() if reconcile.meta_of_column(column).get('mask') == 'drop' -%}
     {%- do dropped.append(column.name | lower) -%}
   {%- endfor -%}
   {{ return(((node.config.get('meta') or {}).get('ignored_columns') or []) | map('string') | map('lower') | list + dropped) }}

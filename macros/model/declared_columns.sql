@@ -22,7 +22,7 @@
   {%- set names = [] -%}
   {%- for column in columns -%}
     {%- set type = reconcile.column_type(column.data_type) if column.data_type else none -%}
-    {%- set meta = (column.get('config') or {}).get('meta') or column.get('meta') or {} -%}
+    {%- set meta = reconcile.meta_of_column(column) -%}
     {%- if column.name | lower == '_deleted' or (column.name | lower).startswith('_change_') -%}
       {%- do complaints.append("column " ~ column.name ~ ": the package reserves _deleted and names that begin with _change_; rename the column") -%}
     {%- elif column.name | lower in names -%}
@@ -108,4 +108,9 @@
     {%- do complaints.append("column " ~ name ~ ": its meta has " ~ option ~ ", which is not an option of this package; write " ~ nearest ~ ", or rename the entry if it is your own") if nearest -%}
   {%- endfor -%}
   {{ return(complaints) }}
+{%- endmacro %}
+
+{#- The meta of a column, as its YAML says it. -#}
+{%- macro meta_of_column(column) -%}
+  {{ return((column.get('config') or {}).get('meta') or column.get('meta') or {}) }}
 {%- endmacro %}

@@ -50,7 +50,7 @@
     {%- do complaints.append('the model has masked values of ' ~ in_clear | join(', ') ~ ', and ' ~ reconcile.ledger_name(compare_to) ~ ' has not; take the snapshot with --masks, or name the other columns in `columns`') -%}
   {%- elif 'sha256' in masks.values() -%}
     {%- set staging = reconcile.model_inputs(reconcile.node_of(relation)).relations[0] -%}
-    {%- set by_of_staging = reconcile.table_properties(staging).get('reconcile.masks_by', by) if reconcile.existing_relation(staging) else by -%}
+    {%- set by_of_staging = reconcile._masks_kept(staging).by or by -%}
     {%- if by != by_of_staging -%}
       {%- do complaints.append(reconcile.ledger_name(compare_to) ~ ' is masked with the key ' ~ by ~ ', and ' ~ reconcile.ledger_name(staging) ~ ' with the key ' ~ by_of_staging ~ '; take the snapshot with the key of staging') -%}
     {%- endif -%}
@@ -75,24 +75,29 @@
   {{ return(masks) }}
 {%- endmacro %}
 
-{#- The masks of a model's objects that the job keeps with their staging tables, {field in lower case: mask}. The
-    property is JSON in hex (ingestion/reconcile_jobs/masks.py), in which an object has one name for all its spellings. -#}
+{#- The masks of a model's objects that the job keeps with their staging tables, {field in lower case: mask}. An object has
+    one name for all its spellings there. -#}
 {%- macro _masks_in_staging(inputs) -%}
   {%- set masks, objects = {}, [] -%}
   {%- for object in inputs.objects -%}{%- do objects.append(object.replace('.', '_').casefold()) -%}{%- endfor -%}
-  {%- for staging in inputs.relations if reconcile.existing_relation(staging) -%}
-    {%- set kept = reconcile.table_properties(staging).get('reconcile.masks') or '' -%}
-    {%- if kept -%}
-      {#- Of ASCII alone, so each pair of digits is a character. -#}
-      {%- set text = fromjson('"' ~ modules.re.sub('(..)', '\\\\u00\\1', kept) ~ '"') -%}
-      {%- set said = (fromjson(text) if text else none) or {} -%}
-      {%- if not said.objects -%}
-        {%- do reconcile._raise_complaints_of_parity(['the property reconcile.masks of ' ~ reconcile.ledger_name(staging) ~ ' is not as a job has written it, so nothing shows what is masked; set it to what it was before somebody changed it']) -%}
-      {%- endif -%}
-      {%- for object, fields in said.objects.items() if object in objects -%}{%- do masks.update(fields) -%}{%- endfor -%}
-    {%- endif -%}
+  {%- for staging in inputs.relations -%}
+    {%- for object, fields in reconcile._masks_kept(staging).get('objects', {}).items() if object in objects -%}{%- do masks.update(fields) -%}{%- endfor -%}
   {%- endfor -%}
   {{ return(masks) }}
+{%- endmacro %}
+
+{#- What a staging table keeps of its masks, {by, objects}: the name of the key, and the masks of each object. {} if it
+    keeps none. The property is JSON in hex (ingestion/reconcile_jobs/masks.py). -#}
+{%- macro _masks_kept(staging) -%}
+  {%- set kept = reconcile.table_properties(staging).get('reconcile.masks') if reconcile.existing_relation(staging) else none -%}
+  {%- if not kept -%}{{ return({}) }}{%- endif -%}
+  {#- Of ASCII alone, so each pair of digits is a character. -#}
+  {%- set text = fromjson('"' ~ modules.re.sub('(..)', '\\\\u00\\1', kept) ~ '"') -%}
+  {%- set said = (fromjson(text) if text else none) or {} -%}
+  {%- if not said.objects -%}
+    {%- do reconcile._raise_complaints_of_parity(['the property reconcile.masks of ' ~ reconcile.ledger_name(staging) ~ ' is not as a job has written it, so nothing shows what is masked; set it to what it was before somebody changed it']) -%}
+  {%- endif -%}
+  {{ return(said) }}
 {%- endmacro %}
 
 {#- The name of a view that a comparison of a relation keeps in the session until the comparison ends. `kind`: recent,

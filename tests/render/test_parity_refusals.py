@@ -31,10 +31,8 @@ def asked(
         life = beside_a_snapshot(shape or thing(POSTGRESQL, COLUMNS), taken or {})
         life.project.model("seen", "select 1 as id", {})
         life.warehouse.has("demo.seen", "view")
-        life.warehouse.properties[STAGING]["reconcile.masks_by"] = "111111"
-        if staged:
-            kept = staged if isinstance(staged, str) else _property_of_masks("111111", staged)
-            life.warehouse.properties[STAGING]["reconcile.masks"] = kept
+        kept = staged if isinstance(staged, str) else _property_of_masks("111111", staged or {"others": {"x": "drop"}})
+        life.warehouse.properties[STAGING]["reconcile.masks"] = kept
         answer_columns(life, "`demo`.`seen`")
         life.project.test("parity", of, **{"compare_to": SNAPSHOT, "key": life.shape.key, **said})
 
