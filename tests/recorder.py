@@ -17,7 +17,10 @@ _COUNTS = (
     "delivered", "quarantined", "duplicate", "superseded", "pending", "applied", "inserted", "updated", "deleted",
     "tombstoned", "new_keys", "merged", "base_batch",
 )  # fmt: skip
-LEDGER_COLUMNS = {"relation": "string", "entry": "bigint", "last_appended_at": "timestamp", "zero_dates": "bigint"}
+LEDGER_COLUMNS = {
+    "relation": "string", "entry": "bigint", "last_appended_at": "timestamp", "zero_dates": "bigint",
+    "quarantine_reasons": "array", "stored_rows": "bigint",
+}  # fmt: skip
 STAGING_COLUMNS = ("record", "source", "object", "origin", "batch", "appended_at")
 
 
@@ -181,8 +184,9 @@ class Recorder:
         if asked.startswith("select '") and " as relation, coalesce(max(_change_batch), 0) as base_batch from" in asked:
             names = re.findall("'([^']*)' as relation", asked)
             return Rows(("relation", "base_batch"), [(name, self.base_batch) for name in names])
-        if asked.startswith("select '") and " as relation, " in asked:
-            names = re.findall("'([^']*)' as relation", asked)
+        if asked.startswith("select read.relation, "):
+            rows = asked.split("from values\n")[1].split("as read (")[0]
+            names = dict.fromkeys(re.findall(r"^ *\('([^']*)', '", rows, re.M))
             return Rows(("relation", "delivered"), [(name, self.delivered) for name in names])
         if asked.startswith("select batch, unix_micros(max(appended_at)) from"):
             batches = map(int, asked.split("batch in (")[1].split(")")[0].split(", "))

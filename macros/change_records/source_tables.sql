@@ -48,11 +48,48 @@
 {%- for object, properties in objects.items() -%}
   {%- if properties.tables -%}{%- do tables.extend(properties.tables) -%}{%- else -%}{%- do whole.append(reconcile.literal(object)) -%}{%- endif -%}
 {%- endfor -%}
-{%- set names = [] -%}
-{%- for object in objects -%}{%- do names.append(reconcile.literal(object)) -%}{%- endfor -%}
-object {{ '= ' ~ names[0] if names | length == 1 else 'in (' ~ names | join(', ') ~ ')' }}
-{%- if tables %} and ({{ 'object in (' ~ whole | join(', ') ~ ') or ' if whole }}{{ reconcile.is_of_tables(reconcile.parsed_record('source_metadata struct<database string, schema string, table string>') ~ '.source_metadata', tables) }})
+object {{ '= ' ~ reconcile.literal(objects | first) if objects | length == 1 else 'in (' ~ reconcile.literals(objects) ~ ')' }}
+{%- if tables %} and ({{ 'object in (' ~ whole | join(', ') ~ ') or ' if whole }}{{ reconcile.is_of_tables(reconcile._metadata_of_record(), tables) }})
 {%- endif -%}
+{%- endmacro %}
+
+{#- What models take of one staging table, as rows: `from values ... as read (relation, takes, tables)`, for
+    `is_taken`. `readers`: {name in the ledger: objects}, the objects as `model_inputs` has them. So a staging table is
+    read once for all its models. `also`: further columns, {name: {name in the ledger: literal}}. -#}
+{%- macro rows_of_readers(readers, also={}) -%}
+{%- set rows, no_tables = [], 'cast(null as array<struct<database: string, schema: string, table: string>>)' -%}
+{%- for name, objects in readers.items() -%}
+  {%- for object, properties in objects.items() -%}
+    {%- set tables = [] -%}
+    {%- for database, schema, table in properties.tables or [] -%}
+      {%- do tables.append(reconcile._struct_of_table(reconcile.literal(database) if database else 'cast(null as string)', reconcile.literal(schema), reconcile.literal(table))) -%}
+    {%- endfor -%}
+    {%- set row = [reconcile.literals([name, object]), 'array(' ~ tables | join(', ') ~ ')' if tables else no_tables] -%}
+    {%- for values in also.values() -%}{%- do row.append(values[name]) -%}{%- endfor -%}
+    {%- do rows.append('(' ~ row | join(', ') ~ ')') -%}
+  {%- endfor -%}
+{%- endfor -%}
+select *
+from values
+    {{ rows | join(',\n    ') }}
+    as read ({{ (['relation', 'takes', 'tables'] + also | list) | join(', ') }})
+{%- endmacro %}
+
+{#- Whether a staged record is of a row of `rows_of_readers`: the condition of a join. A record is read only if the model
+    names a table of the object, and once. -#}
+{%- macro is_taken() -%}
+staged.object = read.takes
+    and (read.tables is null or exists(array({{ reconcile._metadata_of_record() }}), metadata ->
+        array_contains(read.tables, {{ reconcile._struct_of_table('cast(null as string)', reconcile._schema_of('metadata'), 'metadata.table') }})
+        or array_contains(read.tables, {{ reconcile._struct_of_table('metadata.database', reconcile._schema_of('metadata'), 'metadata.table') }})))
+{%- endmacro %}
+
+{%- macro _struct_of_table(database, schema, table) -%}
+named_struct('database', {{ database }}, 'schema', {{ schema }}, 'table', {{ table }})
+{%- endmacro %}
+
+{%- macro _metadata_of_record() -%}
+{{ reconcile.parsed_record('source_metadata struct<database string, schema string, table string>') }}.source_metadata
 {%- endmacro %}
 
 {#- Whether metadata name one of these tables. -#}

@@ -176,11 +176,9 @@ case {{ name }}
 {%- macro first_batches_of_fields(relations, names) -%}
   {%- set found = {} -%}
   {%- if names and reconcile.existing_relation(reconcile.columns_seen()) -%}
-    {%- set listed = [] -%}
-    {%- for name in names -%}{%- do listed.append(reconcile.literal(name | lower)) -%}{%- endfor -%}
     {%- for row in run_query(
           'select name, min(batch) as first_batch from ' ~ reconcile.qualified(reconcile.columns_seen()) ~ ' where '
-          ~ reconcile._is_of_relation(relations) ~ " and kind = 'column' and spelled is not null and name in (" ~ listed | join(', ') ~ ') group by name') -%}
+          ~ reconcile._is_of_relation(relations) ~ " and kind = 'column' and spelled is not null and name in (" ~ reconcile.literals(names | map('lower')) ~ ') group by name') -%}
       {%- do found.update({row[0]: row[1]}) -%}
     {%- endfor -%}
   {%- endif -%}

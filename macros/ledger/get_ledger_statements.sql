@@ -1,11 +1,11 @@
 {#- A rebuild from a base snapshot gets a ledger row even if no batch came after the snapshot: the next range begins
     there. `counts`: the account of the range, with the names of the ledger's columns. -#}
-{%- macro get_ledger_statements(relations, inputs, range, counts) -%}
+{%- macro get_ledger_statements(relations, settings, range, counts) -%}
   {%- if range.last < range.first and not range.snapshot -%}{{ return([]) }}{%- endif -%}
-  {%- set row = reconcile._ledger_row(relations, inputs, range, counts) -%}
+  {%- set row = reconcile._ledger_row(relations, settings, range, counts) -%}
   {%- if range.repair -%}
     {%- set row = row ~ '\nunion all\n' ~ reconcile._ledger_row(
-          relations, inputs, range, reconcile._counts_of_snapshot(counts), range.repair.snapshot.batch) -%}
+          relations, settings, range, reconcile._counts_of_snapshot(counts), range.repair.snapshot.batch) -%}
   {%- endif -%}
   {%- set name = reconcile.ledger_name(relations.live) -%}
   {{ return([reconcile.insert_into_ledger(row, name, reconcile.file_format_of_own_tables(), reconcile.ledger())]) }}
@@ -15,7 +15,8 @@
     `base_batch` is the largest batch that this run knows. The base table may have a larger one by now, since another
     run may have written to it. `snapshot`: the batch of the snapshot that the row is of; none for the row of the range.
     Both rows are one INSERT. -#}
-{%- macro _ledger_row(relations, inputs, range, counts, snapshot=none) -%}
+{%- macro _ledger_row(relations, settings, range, counts, snapshot=none) -%}
+{%- set inputs = settings.inputs -%}
 {%- set appended_at = reconcile.appended_at(inputs.relations[0], snapshot or range.last) if inputs.objects else none -%}
 {%- set carried = inputs.objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | list -%}
 {%- set no_time = 'cast(null as timestamp)' -%}
@@ -37,7 +38,9 @@ select
     current_timestamp() as recorded_at,
     account.entry + {{ 2 if snapshot else 1 }} as entry,
     {{ no_time if appended_at is none else 'timestamp_micros(' ~ appended_at ~ ')' }} as last_appended_at,
-    {{ counts.zero_dates or 0 }} as zero_dates
+    {{ counts.zero_dates or 0 }} as zero_dates,
+    {{ reconcile.reasons_of_range(relations.changes_cache, settings.form.unique_key) | indent(4) if counts.quarantined else 'cast(null as ' ~ reconcile._type_of_reasons() ~ ')' }} as quarantine_reasons,
+    {{ 'cast(null as bigint)' if snapshot else '(select count(*) from ' ~ reconcile.qualified(relations.base) ~ ')' }} as stored_rows
 from (
     {{ reconcile._account(relations) | indent(4) }}
 ) as account

@@ -30,7 +30,9 @@ create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
     recorded_at timestamp,
     entry bigint comment 'the number of this row among the rows of its relation, which orders them; NULL for rows of earlier versions without this column',
     last_appended_at timestamp comment 'when last_batch was appended: identifies the batch if staging is restored or created again under the same numbers',
-    zero_dates bigint comment 'the number of zero dates that became NULL, as their columns declare; NULL for rows of earlier versions without this column'
+    zero_dates bigint comment 'the number of zero dates that became NULL, as their columns declare; NULL for rows of earlier versions without this column',
+    quarantine_reasons {{ reconcile._type_of_reasons() }} comment 'why records are in quarantine, one entry for each reason, with its records in each batch; NULL if none is, and for rows of earlier versions without this column',
+    stored_rows bigint comment 'the rows of the base table after the run, with deleted and pending rows; NULL for kind snapshot, and for rows of earlier versions without this column'
 ) using {{ file_format }}
 partitioned by (relation){{ reconcile.format_properties_clause(file_format) }}
 {%- endmacro %}
@@ -40,7 +42,7 @@ partitioned by (relation){{ reconcile.format_properties_clause(file_format) }}
   {%- set ledger = reconcile.qualified(reconcile.ledger()) -%}
   {%- set names = adapter.get_column_schema_from_query('select * from ' ~ ledger ~ ' where false') | map(attribute='name') | list -%}
   {%- set missing = [] -%}
-  {%- for name, type in [('entry', 'bigint'), ('last_appended_at', 'timestamp'), ('zero_dates', 'bigint')] if name not in names -%}{%- do missing.append(name ~ ' ' ~ type) -%}{%- endfor -%}
+  {%- for name, type in [('entry', 'bigint'), ('last_appended_at', 'timestamp'), ('zero_dates', 'bigint'), ('quarantine_reasons', reconcile._type_of_reasons()), ('stored_rows', 'bigint')] if name not in names -%}{%- do missing.append(name ~ ' ' ~ type) -%}{%- endfor -%}
   {{ return(['alter table ' ~ ledger ~ ' add columns (' ~ missing | join(', ') ~ ')'] if missing else []) }}
 {%- endmacro %}
 
@@ -69,8 +71,6 @@ partitioned by (relation){{ reconcile.format_properties_clause(file_format) }}
 {#- What the ledger has of models since their last rebuild, as a SELECT of the columns that `applied_batches` describes.
     `names`: the models' names in the ledger. `by_name`: one row for each model, with its name; otherwise one row. -#}
 {%- macro _accounts(names, by_name=false) -%}
-{%- set relations = [] -%}
-{%- for name in names -%}{%- do relations.append(reconcile.literal(name)) -%}{%- endfor -%}
 select
     {%- if by_name %}
     relation,
@@ -84,7 +84,7 @@ from (
     from (
         select {{ 'relation, ' if by_name }}kind, last_batch, base_batch, last_appended_at, {{ reconcile.ledger_order() }} as place
         from {{ reconcile.qualified(reconcile.ledger()) }}
-        where relation {{ 'in (' ~ relations | join(', ') ~ ')' if by_name else '= ' ~ relations[0] }}
+        where relation {{ 'in (' ~ reconcile.literals(names) ~ ')' if by_name else '= ' ~ reconcile.literal(names[0]) }}
     )
 )
 where rebuilt is null or place >= rebuilt

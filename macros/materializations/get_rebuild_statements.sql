@@ -24,13 +24,6 @@ as
 {{ reconcile.quarantined_records(relations.changes_cache) }}
 {%- endmacro %}
 
-{#- The records that go into quarantine. `changes`: a table or a subquery of checked records. -#}
-{%- macro quarantined_records(changes) -%}
-select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
-from {{ changes }}
-where _change_error is not null
-{%- endmacro %}
-
 {#- `rows`: a SELECT of all rows of the base table, which is made anew. `retried`: its mark, see `_begun_retry`. -#}
 {%- macro create_base(relations, settings, rows, retried) -%}
 {%- set stored_key = reconcile.stored_column(reconcile.identifier(settings.form.unique_key[0]), settings.form.file_format) -%}

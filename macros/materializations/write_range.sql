@@ -5,7 +5,7 @@
   {%- do reconcile.run_statements(
         reconcile.get_rebuild_statements(relations, settings, range, written) if range.kind == 'rebuild'
         else reconcile.get_apply_statements(relations, settings, range, counts, written)) -%}
-  {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings.inputs, range, counts)) if not settings.as_of -%}
+  {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts)) if not settings.as_of -%}
   {%- do reconcile.run_statements(reconcile.get_end_retry_statements(relations, range.retry)) -%}
   {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
 {%- endmacro %}

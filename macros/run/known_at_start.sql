@@ -48,10 +48,28 @@
       and reconcile.existing_relation(relations.base) and reconcile.existing_relation(relations.quarantine) and reconcile.existing_relation(relations.live) and reconcile.existing_relation(relations.changes)) }}
 {%- endmacro %}
 
-{#- For each model, the number of change records in the batches after its account, up to the cut. -#}
+{#- For each model, the number of change records in the batches after its account, up to the cut; no row if there are
+    none. A staging table is read once for all models whose records are counted in the same way. -#}
 {%- macro _delivered_to(models, known) -%}
-{%- for name, model in models.items() %}
-select {{ reconcile.literal(name) }} as relation, {{ reconcile.delivered_in(model.inputs, known[name].first, known[name].last) }}
+{%- set scans = {} -%}
+{%- for name, model in models.items() -%}
+  {%- set staging, counted = model.inputs.relations[0], reconcile.delivered_records(model.inputs.objects) -%}
+  {%- set scan = scans.setdefault(reconcile.ledger_name(staging) ~ ' ' ~ counted, {
+        'staging': staging, 'counted': counted, 'last': known[name].last, 'objects': [], 'readers': {}, 'first_batches': {}}) -%}
+  {%- do scan.readers.update({name: model.inputs.objects}) -%}
+  {%- do scan.first_batches.update({name: known[name].first}) -%}
+  {%- do scan.objects.extend(model.inputs.objects) -%}
+{%- endfor -%}
+{%- for scan in scans.values() %}
+select read.relation, {{ scan.counted }}
+from {{ reconcile.qualified(scan.staging) }} as staged
+inner join (
+    {{ reconcile.rows_of_readers(scan.readers, {'first_batch': scan.first_batches}) | indent(4) }}
+) as read
+    on staged.batch >= read.first_batch and {{ reconcile.is_taken() }}
+-- so that Spark skips files and partitions
+where staged.batch between {{ scan.first_batches.values() | min }} and {{ scan.last }} and staged.object in ({{ reconcile.literals(scan.objects | unique(case_sensitive=true)) }})
+group by read.relation
 {{ 'union all' if not loop.last }}
 {%- endfor -%}
 {%- endmacro %}

@@ -50,13 +50,10 @@ appended as (
 ),
 
 sizes as (
-    {%- for node in nodes %}
-    {%- set relation = reconcile.relation_of(node) %}
-    select {{ reconcile.literal(reconcile.ledger_name(relation)) }} as relation, {{ reconcile._stored_rows(node, relation) }}
-    {{- '\n    union all' if not loop.last }}
-    {%- else %}
-    select cast(null as string) as relation, cast(null as bigint) as stored_rows where false
-    {%- endfor %}
+    select relation, max_by(stored_rows, {{ reconcile.ledger_order() }}) as stored_rows
+    from {{ reconcile.qualified(reconcile.ledger()) }}
+    where kind in ('apply', 'replay', 'rebuild')
+    group by relation
 ),
 
 applied_by_day as (
@@ -118,14 +115,4 @@ order by coalesce(place, 4), lag_seconds desc, relation
 {%- set inputs = reconcile.model_inputs(node) -%}
 {%- set staging = reconcile.literal(reconcile.ledger_name(inputs.relations[0])) if inputs.objects else 'cast(null as string)' -%}
 ({{ reconcile.literal(reconcile.ledger_name(reconcile.relation_of(node))) }}, {{ staging }}, '{{ node.config.materialized }}', {{ 'true' if is_built else 'false' }})
-{%- endmacro %}
-
-{#- Deleted and pending rows are in the base table, and count: so the table's own statistics may answer. A view stores
-    no row. -#}
-{%- macro _stored_rows(node, relation) -%}
-{%- if node.config.materialized == 'current_view' -%}
-cast(null as bigint) as stored_rows
-{%- else -%}
-count(*) as stored_rows from {{ reconcile.qualified(reconcile.model_relations(relation).base) }}
-{%- endif -%}
 {%- endmacro %}

@@ -15,17 +15,15 @@
         'detail': "coalesce(min(proposal), min(reason))", 'state': "if(object is null, 'wrong', 'look')"}, reconcile.unrouted_of(staging), 'object')) -%}
   {%- if readers.get(name) -%}
     {%- do parts.append(reconcile._part_of_status("'set_back'", {
-          'relation': 'relation', 'last_batch': 'batch', 'detail': reconcile._said_of_set_back(name), 'state': "'wrong'"}, reconcile._set_back(staging.relation, readers[name]))) -%}
+          'relation': 'relation', 'last_batch': 'batch', 'detail': reconcile._said_of_set_back(name), 'state': "'wrong'"}, reconcile._set_back(staging.relation, readers[name] | list))) -%}
+    {%- do parts.append(reconcile._part_of_status("'not_applied'", {
+          'relation': 'relation', 'records': 'count(*)', 'first_batch': 'min(batch)', 'last_batch': 'max(batch)', 'batches': 'count(distinct batch)', 'at': 'min(appended_at)', 'state': "'wait'"},
+          reconcile._not_applied(staging.relation, readers[name]), 'relation')) -%}
   {%- endif -%}
 {%- endfor -%}
 {%- for node in nodes -%}
   {%- set relation = reconcile.relation_of(node) -%}
   {%- set name = reconcile.literal(reconcile.ledger_name(relation)) -%}
-  {%- set inputs = reconcile.model_inputs(node) -%}
-  {%- if node.config.materialized != 'current_view' and inputs.objects -%}
-    {%- do parts.append(reconcile._part_of_status("'not_applied'", {
-          'relation': name, 'records': 'count(*)', 'first_batch': 'min(batch)', 'last_batch': 'max(batch)', 'batches': 'count(distinct batch)', 'at': 'min(appended_at)', 'state': "'wait'"}, reconcile._not_applied(name, inputs), having='count(*) > 0')) -%}
-  {%- endif -%}
   {%- if reconcile.takes_partial_records(node) or reconcile.keyless_deletes_of(node).kind == 'row_deletes' -%}
     {%- do parts.append(reconcile._part_of_status("'pending'", {'relation': name, 'records': 'count(*)', 'state': "'look'"}, reconcile.pending_rows_of(node), having='count(*) > 0')) -%}
   {%- endif -%}
@@ -64,13 +62,13 @@ from (
 {{- '\nhaving ' ~ having if having }}
 {%- endmacro %}
 
-{#- The names in the ledger of the models that read a staging table and keep an account: {staging: [name]}. -#}
+{#- The models that read a staging table and keep an account: {staging: {name in the ledger: objects}}. -#}
 {%- macro _accounts_by_staging(nodes) -%}
   {%- set readers = {} -%}
   {%- for node in nodes if node.config.materialized != 'current_view' -%}
     {%- set inputs = reconcile.model_inputs(node) -%}
     {%- if inputs.objects -%}
-      {%- do readers.setdefault(reconcile.ledger_name(inputs.relations[0]), []).append(reconcile.ledger_name(reconcile.relation_of(node))) -%}
+      {%- do readers.setdefault(reconcile.ledger_name(inputs.relations[0]), {}).update({reconcile.ledger_name(reconcile.relation_of(node)): inputs.objects}) -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(readers) }}
@@ -82,12 +80,8 @@ from (
 select batch, appended_at, batch as staged_batch from {{ reconcile.qualified(staging) }}
 {%- if readers %}
 union all
-select last_batch, last_appended_at, cast(null as bigint) from {{ reconcile.qualified(reconcile.ledger()) }} where last_appended_at is not null and relation in ({{ reconcile._literals(readers) }})
+select last_batch, last_appended_at, cast(null as bigint) from {{ reconcile.qualified(reconcile.ledger()) }} where last_appended_at is not null and relation in ({{ reconcile.literals(readers) }})
 {%- endif -%}
-{%- endmacro %}
-
-{%- macro _literals(texts) -%}
-{%- for text in texts -%}{{ reconcile.literal(text) }}{{ ', ' if not loop.last }}{%- endfor -%}
 {%- endmacro %}
 
 {#- The models that have applied a batch which staging no longer has, or has another one under its number: the staging
@@ -125,17 +119,24 @@ where
 concat('batch ', batch, ' was applied, and ', {{ reconcile.literal(staging) }}, if(appended_at is null, ' has no record of it any more', ' has another batch under this number'))
 {%- endmacro %}
 
-{#- The records in staging after the last batch that the ledger has for a model. A rebuild begins a new account. -#}
-{%- macro _not_applied(name, inputs) -%}
-select batch, appended_at
-from {{ reconcile.qualified(inputs.relations[0]) }}
-where
-    {{ reconcile.is_of_objects(inputs.objects) }}
-    and batch > coalesce((
-        select max_by(last_batch, {{ reconcile.ledger_order() }})
+{#- The records in staging after the last batch that the ledger has for each model. A rebuild begins a new account. -#}
+{%- macro _not_applied(staging, readers) -%}
+select read.relation, staged.batch, staged.appended_at
+from {{ reconcile.qualified(staging) }} as staged
+inner join (
+    select read.*, coalesce(account.last_batch, 0) as last_batch
+    from (
+        {{ reconcile.rows_of_readers(readers) | indent(8) }}
+    ) as read
+    left join (
+        select relation, max_by(last_batch, {{ reconcile.ledger_order() }}) as last_batch
         from {{ reconcile.qualified(reconcile.ledger()) }}
-        where relation = {{ name }} and kind not in ('purge', 'snapshot')
-    ), 0)
+        where kind not in ('purge', 'snapshot')
+        group by relation
+    ) as account
+        on account.relation = read.relation
+) as read
+    on staged.batch > read.last_batch and {{ reconcile.is_taken() }}
 {%- endmacro %}
 
 {#- The models that are declared, were not built when the view was made, and have no account since then. -#}

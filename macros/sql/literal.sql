@@ -2,3 +2,7 @@
 {%- macro literal(text) -%}
 '{{ text | string | replace('\\', '\\\\') | replace("'", "\\'") | replace('${', '\\u0024{') | replace('\n', '\\n') }}'
 {%- endmacro %}
+
+{%- macro literals(texts) -%}
+{%- for text in texts -%}{{ reconcile.literal(text) }}{{ ', ' if not loop.last }}{%- endfor -%}
+{%- endmacro %}

@@ -210,3 +210,39 @@ def test_the_accounts_of_all_models_are_judged_at_once(project: MemoryProject) -
         for name in ("three", "two")
     ]
     assert [row.relation for row in project.failing("ledger_balances", "two")] == ["shop.two"]
+
+
+def test_records_that_wait_are_counted_for_the_model_of_their_table_where_an_object_is_of_two(
+    spark: SparkSession,
+) -> None:
+    """`a`.`b_c` and `a_b`.`c` have one object, and each model names its table."""
+
+    def of_table(schema: str, table: str, batch: int, id_: int) -> Staged:
+        metadata = {"schema": schema, "table": table, "lsn": f"0/{batch}{id_:x}"}
+        return Staged(event("postgresql", {"id": id_, "n": 1}, metadata=metadata), "a_b_c", batch)
+
+    with Memory(spark) as memory:
+        memory.stage(STAGING, [of_table("a", "b_c", 1, 1), of_table("a_b", "c", 1, 2)])
+        project = memory.project("shop")
+        project.source("lake", "changes")
+        for name, table in (("one", "'a.b_c'"), ("two", "'a_b.c'")):
+            project.model(
+                name,
+                "{{ config(materialized='current_state', unique_key='id') }}\n"
+                f"{{{{ reconcile.datastream_postgresql(source('lake', 'changes'), table={table}) }}}}",
+                COLUMNS,
+            )
+        project.run("one", "two")
+        project.run("reconcile_status")
+        memory.stage(STAGING, [of_table("a_b", "c", 2, 3)])
+        memory.stage(STAGING, [of_table("a", "b_c", 3, 4), of_table("a", "b_c", 3, 5), of_table("a_b", "c", 3, 6)])
+        waiting = {
+            (row.relation, row.records, row.first_batch, row.last_batch)
+            for row in memory.rows("shop.reconcile_status")
+            if row.kind == "not_applied"
+        }
+        assert waiting == {("shop.one", 2, 3, 3), ("shop.two", 2, 2, 3)}
+        project.run("one")
+        assert [row.relation for row in memory.rows("shop.reconcile_status") if row.kind == "not_applied"] == [
+            "shop.two"
+        ]

@@ -82,7 +82,7 @@ def test_zero_dates_of_all_columns_are_counted_together_and_said_one_by_one() ->
     *statements, said = life.statements("increment")
     (ledger,) = (text for text in statements if text.startswith("insert into `demo`.`reconcile_ledger`"))
     assert sum(count for _, count in life.warehouse.zero_dates) == 3
-    assert "\n    3 as zero_dates\n" in ledger
+    assert "\n    3 as zero_dates,\n" in ledger
     assert said.endswith("zero dates that became NULL: 2 of born, 1 of seen")
 
 

@@ -201,7 +201,7 @@ def test_how_long_a_record_may_wait_for_a_run_can_be_said(monkeypatch: pytest.Mo
 def test_a_view_that_is_missing_or_of_an_earlier_version_is_named() -> None:
     columns: list[str] | None = None
     spark: Any = SimpleNamespace(
-        catalog=SimpleNamespace(tableExists=lambda name: columns is not None),
+        catalog=SimpleNamespace(tableExists=lambda name: columns is not None, cacheTable=str, uncacheTable=str),
         table=lambda name: SimpleNamespace(columns=columns),
     )
     view = TableName.parse("demo.reconcile_status")
@@ -222,7 +222,8 @@ def test_a_table_that_the_view_reads_and_that_is_gone_is_named() -> None:
     def table(name: str) -> Any:
         raise missing
 
-    spark: Any = SimpleNamespace(catalog=SimpleNamespace(tableExists=lambda name: True), table=table)
+    catalog = SimpleNamespace(tableExists=lambda name: True, cacheTable=str, uncacheTable=str)
+    spark: Any = SimpleNamespace(catalog=catalog, table=table)
     with pytest.raises(UsageError) as refused:
         facts.read(spark, TableName.parse("demo.reconcile_status"))
     assert str(refused.value) == (

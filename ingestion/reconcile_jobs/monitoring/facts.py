@@ -105,7 +105,8 @@ def limits_of(options: argparse.Namespace) -> Limits:
 
 def read(spark: SparkSession, view: TableName) -> list[Row]:
     """Return the rows of reconcile_status, and with each the time of the session now. Raises UsageError."""
-    return _rows(spark, view, "state")
+    with _read_once(spark, _beside(view, "reconcile_ledger")):
+        return _rows(spark, view, "state")
 
 
 def read_all(spark: SparkSession, view: TableName) -> Facts:
@@ -113,18 +114,31 @@ def read_all(spark: SparkSession, view: TableName) -> Facts:
 
     Both are of the same moment, and what reconcile_models reads of reconcile_status is read once.
     """
-    models = TableName((*view.parts[:-1], "reconcile_models"))
-    with _readable(view):
-        if spark.catalog.tableExists(view.sql):
-            spark.catalog.cacheTable(view.sql)
-    try:
-        status = read(spark, view)
-        rows = _rows(spark, models, "is_built")
-    finally:
-        with _readable(view):
-            if spark.catalog.tableExists(view.sql):
-                spark.catalog.uncacheTable(view.sql)
+    with _read_once(spark, _beside(view, "reconcile_ledger"), view):
+        status = _rows(spark, view, "state")
+        rows = _rows(spark, _beside(view, "reconcile_models"), "is_built")
     return Facts(status, rows, next((row.now for row in (*status, *rows)), datetime.now()))
+
+
+def _beside(view: TableName, name: str) -> TableName:
+    return TableName((*view.parts[:-1], name))
+
+
+@contextmanager
+def _read_once(spark: SparkSession, *names: TableName) -> Iterator[None]:
+    """Keep what is read of tables and views, of those that exist: the views name the ledger eight times."""
+    kept = []
+    try:
+        for name in names:
+            with _readable(name):
+                if spark.catalog.tableExists(name.sql):
+                    spark.catalog.cacheTable(name.sql)
+                    kept.append(name)
+        yield
+    finally:
+        for name in reversed(kept):
+            with _readable(name):
+                spark.catalog.uncacheTable(name.sql)
 
 
 def _rows(spark: SparkSession, view: TableName, newest_column: str) -> list[Row]:

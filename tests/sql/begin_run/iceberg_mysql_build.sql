@@ -28,7 +28,9 @@ create table if not exists `demo`.`reconcile_ledger` (
     recorded_at timestamp,
     entry bigint comment 'the number of this row among the rows of its relation, which orders them; NULL for rows of earlier versions without this column',
     last_appended_at timestamp comment 'when last_batch was appended: identifies the batch if staging is restored or created again under the same numbers',
-    zero_dates bigint comment 'the number of zero dates that became NULL, as their columns declare; NULL for rows of earlier versions without this column'
+    zero_dates bigint comment 'the number of zero dates that became NULL, as their columns declare; NULL for rows of earlier versions without this column',
+    quarantine_reasons array<struct<reason: string, example_key: string, example_origin: string, batches: array<struct<batch: bigint, records: bigint>>>> comment 'why records are in quarantine, one entry for each reason, with its records in each batch; NULL if none is, and for rows of earlier versions without this column',
+    stored_rows bigint comment 'the rows of the base table after the run, with deleted and pending rows; NULL for kind snapshot, and for rows of earlier versions without this column'
 ) using iceberg
 partitioned by (relation)
 tblproperties (

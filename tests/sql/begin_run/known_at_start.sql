@@ -15,9 +15,23 @@ from (
 where rebuilt is null or place >= rebuilt
 group by relation;
 
-select 'demo.orders' as relation, count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 4 and 5
-union all
-select 'demo.lines' as relation, count(*) from `lake`.`shop_changes` where object in ('shop_lines', 'shop.lines') and (coalesce(struct(coalesce(nullif(regexp_replace(from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.schema, '^\\["|"\\]$', ''), ''), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.database), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.table) in (struct('shop', 'lines')), false)) and batch between 4 and 5;
+select read.relation, count(*)
+from `lake`.`shop_changes` as staged
+inner join (
+    select *
+    from values
+        ('demo.orders', 'shop.orders', cast(null as array<struct<database: string, schema: string, table: string>>), 4),
+        ('demo.lines', 'shop_lines', array(named_struct('database', cast(null as string), 'schema', 'shop', 'table', 'lines')), 4),
+        ('demo.lines', 'shop.lines', array(named_struct('database', cast(null as string), 'schema', 'shop', 'table', 'lines')), 4)
+        as read (relation, takes, tables, first_batch)
+) as read
+    on staged.batch >= read.first_batch and staged.object = read.takes
+    and (read.tables is null or exists(array(from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata), metadata ->
+        array_contains(read.tables, named_struct('database', cast(null as string), 'schema', coalesce(nullif(regexp_replace(metadata.schema, '^\\["|"\\]$', ''), ''), metadata.database), 'table', metadata.table))
+        or array_contains(read.tables, named_struct('database', metadata.database, 'schema', coalesce(nullif(regexp_replace(metadata.schema, '^\\["|"\\]$', ''), ''), metadata.database), 'table', metadata.table))))
+-- so that Spark skips files and partitions
+where staged.batch between 4 and 5 and staged.object in ('shop.orders', 'shop_lines', 'shop.lines')
+group by read.relation;
 
 select batch, unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch in (3) group by batch;
 

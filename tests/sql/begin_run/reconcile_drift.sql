@@ -1,41 +1,7 @@
-with models as (
-    
-    select 'demo.orders' as relation, 'events' as object, cast(array() as array<string>) as ignored, 'variant, config: {meta: {added: true}}' as json_type
-
-),
-
--- what the records show of each column, key or schema, with its batches
-observations as (
-    select relation, kind, name, is_declared, spelled, min(form) as form, min(batch) as since, max(batch) as last_batch, sum(records) as records, collect_list(struct(batch, records)) as batches
-    from `demo`.`reconcile_columns_seen`
-    group by relation, kind, name, is_declared, spelled, replace(form, 'whole ', '')
-),
-
-columns as (
-    select
-        relation, name, is_declared,
-        min(since) as first_batch,
-        max(last_batch) as last_batch,
-        sum(if(form = 'missing', 0, records)) as records,
-        array_sort(collect_list(if(form in ('missing', 'null'), null, struct(since, form, spelled, records)))) as observed_forms,
-        coalesce(max(if(form = 'missing', batches, null)), array()) as lacking,
-        array_max(array_except(flatten(collect_list(if(form = 'missing', null, batches.batch))), lacking.batch)) as last_whole,
-        max(spelled) as spelled
-    from observations
-    where kind = 'column'
-    group by relation, name, is_declared
-),
-
--- a column is missing since the first batch that lacks it after the last batch that does not lack it
-judged as (
-    select
-        *,
-        filter(lacking, entry -> entry.batch > coalesce(last_whole, 0)) as missing,
-        cardinality(array_distinct(transform(observed_forms, entry -> struct(entry.form, entry.spelled)))) > 1 as is_changed
-    from columns
-),
-
-found as (
+select
+    relation, object, kind, name, if(kind = 'column' and array_contains(ignored, name), 'ignored', finding) as finding, since_batch, last_batch, records, forms,
+    concat('- {name: "', replace(replace(undeclared, '\\', '\\\\'), '"', '\\"'), '", data_type: ', if(data_type = 'json', json_type, concat(data_type, ', config: {meta: {added: true}}')), '}') as yaml
+from (
     select
         relation, 'column' as kind, name, last_batch,
         case when not is_declared then 'new' when cardinality(missing) > 0 then 'missing' when is_changed then 'changed form' end as finding,
@@ -44,21 +10,48 @@ found as (
         array_join(transform(observed_forms, entry -> concat(entry.form, ' as ', entry.spelled, ' since batch ', entry.since)), ', ') as forms,
         if(not is_declared, spelled, null) as undeclared,
         case when exists(observed_forms, entry -> entry.form = 'json') then 'json' when is_changed then 'string' when observed_forms[0].form = 'whole number' then 'bigint' when observed_forms[0].form = 'boolean' then 'boolean' else 'string' end as data_type
-    from judged
+    from (
+        select
+            *,
+            filter(lacking, entry -> entry.batch > coalesce(last_whole, 0)) as missing,
+            cardinality(array_distinct(transform(observed_forms, entry -> struct(entry.form, entry.spelled)))) > 1 as is_changed
+        from (
+            select
+                relation, name, is_declared,
+                min(since) as first_batch,
+                max(last_batch) as last_batch,
+                sum(if(form = 'missing', 0, records)) as records,
+                array_sort(collect_list(if(form in ('missing', 'null'), null, struct(since, form, spelled, records)))) as observed_forms,
+                coalesce(max(if(form = 'missing', batches, null)), array()) as lacking,
+                array_max(array_except(flatten(collect_list(if(form = 'missing', null, batches.batch))), lacking.batch)) as last_whole,
+                max(spelled) as spelled
+            from (
+                select relation, kind, name, is_declared, spelled, min(form) as form, min(batch) as since, max(batch) as last_batch, sum(records) as records, collect_list(struct(batch, records)) as batches
+                from `demo`.`reconcile_columns_seen`
+                where kind = 'column'
+                group by relation, kind, name, is_declared, spelled, replace(form, 'whole ', '')
+            )
+            group by relation, name, is_declared
+        )
+    )
     union all
     -- of a key or schema that the source takes up again, the newest return counts
     select relation, kind, name, last_batch, if(kind = 'key', 'changed key', 'changed schema'), last_batch, records, null, null, null
     from (
         select *, row_number() over (partition by relation, kind order by since, name) as place
-        from observations
-        where kind <> 'column'
+        from (
+            select relation, kind, name, is_declared, spelled, min(form) as form, min(batch) as since, max(batch) as last_batch, sum(records) as records, collect_list(struct(batch, records)) as batches
+            from `demo`.`reconcile_columns_seen`
+            where kind <> 'column'
+            group by relation, kind, name, is_declared, spelled, replace(form, 'whole ', '')
+        )
     )
     where place > 1 or cardinality(batches) > 1
 )
-
-select
-    relation, object, kind, name, if(kind = 'column' and array_contains(ignored, name), 'ignored', finding) as finding, since_batch, last_batch, records, forms,
-    concat('- {name: "', replace(replace(undeclared, '\\', '\\\\'), '"', '\\"'), '", data_type: ', if(data_type = 'json', json_type, concat(data_type, ', config: {meta: {added: true}}')), '}') as yaml
-from found
-inner join models using (relation)
+inner join (
+    select *
+    from values
+        ('demo.orders', 'events', cast(array() as array<string>), 'variant, config: {meta: {added: true}}')
+        as models (relation, object, ignored, json_type)
+) using (relation)
 where finding is not null

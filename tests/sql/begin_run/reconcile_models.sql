@@ -36,7 +36,10 @@ appended as (
 ),
 
 sizes as (
-    select cast(null as string) as relation, cast(null as bigint) as stored_rows where false
+    select relation, max_by(stored_rows, struct(coalesce(entry, 0) as entry, recorded_at)) as stored_rows
+    from `demo`.`reconcile_ledger`
+    where kind in ('apply', 'replay', 'rebuild')
+    group by relation
 ),
 
 applied_by_day as (

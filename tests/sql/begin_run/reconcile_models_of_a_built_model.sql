@@ -36,7 +36,10 @@ appended as (
 ),
 
 sizes as (
-    select 'demo.orders' as relation, count(*) as stored_rows from `demo`.`orders__base`
+    select relation, max_by(stored_rows, struct(coalesce(entry, 0) as entry, recorded_at)) as stored_rows
+    from `demo`.`reconcile_ledger`
+    where kind in ('apply', 'replay', 'rebuild')
+    group by relation
 ),
 
 applied_by_day as (

@@ -123,7 +123,7 @@ from (
 union all
 select
     'not_applied' as kind,
-    'demo.orders' as relation,
+    relation as relation,
     cast(null as string) as object,
     count(*) as records,
     min(batch) as first_batch,
@@ -133,17 +133,30 @@ select
     cast(null as string) as detail,
     'wait' as state
 from (
-    select batch, appended_at
-    from `lake`.`shop_changes`
-    where
-        object = 'shop.orders'
-        and batch > coalesce((
-            select max_by(last_batch, struct(coalesce(entry, 0) as entry, recorded_at))
+    select read.relation, staged.batch, staged.appended_at
+    from `lake`.`shop_changes` as staged
+    inner join (
+        select read.*, coalesce(account.last_batch, 0) as last_batch
+        from (
+            select *
+            from values
+                ('demo.orders', 'shop.orders', cast(null as array<struct<database: string, schema: string, table: string>>))
+                as read (relation, takes, tables)
+        ) as read
+        left join (
+            select relation, max_by(last_batch, struct(coalesce(entry, 0) as entry, recorded_at)) as last_batch
             from `demo`.`reconcile_ledger`
-            where relation = 'demo.orders' and kind not in ('purge', 'snapshot')
-        ), 0)
+            where kind not in ('purge', 'snapshot')
+            group by relation
+        ) as account
+            on account.relation = read.relation
+    ) as read
+        on staged.batch > read.last_batch and staged.object = read.takes
+        and (read.tables is null or exists(array(from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata), metadata ->
+            array_contains(read.tables, named_struct('database', cast(null as string), 'schema', coalesce(nullif(regexp_replace(metadata.schema, '^\\["|"\\]$', ''), ''), metadata.database), 'table', metadata.table))
+            or array_contains(read.tables, named_struct('database', metadata.database, 'schema', coalesce(nullif(regexp_replace(metadata.schema, '^\\["|"\\]$', ''), ''), metadata.database), 'table', metadata.table))))
 )
-having count(*) > 0
+group by relation
 union all
 select
     'pending' as kind,
@@ -175,18 +188,40 @@ select
     concat(reason, coalesce(concat(' (for example the key ', example_key, ')'), '')) as detail,
     'wrong' as state
 from (
-    select relation, example.reason, records, first_batch, last_batch, example.key as example_key, example.origin as example_origin
+    select
+        relation,
+        coalesce(example.reason, concat('reasons that only ', relation, '__quarantine has')) as reason,
+        records,
+        first_batch,
+        last_batch,
+        example.example_key,
+        example.example_origin
     from (
         select
-            'demo.orders' as relation,
-            count(*) as records,
-            min(_change_batch) as first_batch,
-            max(_change_batch) as last_batch,
-            min(struct(_change_batch, _change_id, origin, _change_error as reason, nullif(to_json(transform(array(from_json(record, 'payload map<string,string>, row map<string,string>, keys map<string,string>, row_key string, mods array<struct<keys map<string,string>>>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), parsed -> map_filter(
-            coalesce(parsed.payload, parsed.row, parsed.keys, get(parsed.mods, 0).keys, map('row_key', parsed.row_key)), (name, value) -> lower(name) in ('id') and value is not null
-        ))[0]), '{}') as key)) as example
-        from `demo`.`orders__quarantine`
-        group by regexp_replace(_change_error, '\'[^\']*\'', '')
+            relation,
+            sum(records) as records,
+            min(batch) as first_batch,
+            max(batch) as last_batch,
+            min_by(struct(reason, example_key, example_origin), batch) as example
+        from (
+            select relation, reason, example_key, example_origin, replayed_from, inline(batches)
+            from (
+                select
+                    relation,
+                    replayed_from,
+                    inline(coalesce(quarantine_reasons, array(struct(cast(null as string) as reason, cast(null as string) as example_key, cast(null as string) as example_origin, array(struct(first_batch as batch, quarantined as records)) as batches))))
+                from (
+                    select
+                        relation, first_batch, quarantined, quarantine_reasons,
+                        min(first_batch) over (partition by relation order by struct(coalesce(entry, 0) as entry, recorded_at) rows between 1 following and unbounded following) as replayed_from
+                    from `demo`.`reconcile_ledger`
+                    where kind in ('apply', 'replay', 'rebuild') and relation in ('demo.orders')
+                )
+                where quarantined > 0
+            )
+        )
+        where batch < coalesce(replayed_from, batch + 1)
+        group by relation, regexp_replace(reason, '\'[^\']*\'', '')
     )
 )
 union all
@@ -202,44 +237,10 @@ select
     concat(kind, ' ', name, ' is ', finding) as detail,
     'look' as state
 from (
-    select * from (with models as (
-        
-        select 'demo.orders' as relation, 'shop.orders' as object, cast(array() as array<string>) as ignored, 'string, config: {meta: {encoding: json, added: true}}' as json_type
-
-    ),
-
-    -- what the records show of each column, key or schema, with its batches
-    observations as (
-        select relation, kind, name, is_declared, spelled, min(form) as form, min(batch) as since, max(batch) as last_batch, sum(records) as records, collect_list(struct(batch, records)) as batches
-        from `demo`.`reconcile_columns_seen`
-        group by relation, kind, name, is_declared, spelled, replace(form, 'whole ', '')
-    ),
-
-    columns as (
-        select
-            relation, name, is_declared,
-            min(since) as first_batch,
-            max(last_batch) as last_batch,
-            sum(if(form = 'missing', 0, records)) as records,
-            array_sort(collect_list(if(form in ('missing', 'null'), null, struct(since, form, spelled, records)))) as observed_forms,
-            coalesce(max(if(form = 'missing', batches, null)), array()) as lacking,
-            array_max(array_except(flatten(collect_list(if(form = 'missing', null, batches.batch))), lacking.batch)) as last_whole,
-            max(spelled) as spelled
-        from observations
-        where kind = 'column'
-        group by relation, name, is_declared
-    ),
-
-    -- a column is missing since the first batch that lacks it after the last batch that does not lack it
-    judged as (
-        select
-            *,
-            filter(lacking, entry -> entry.batch > coalesce(last_whole, 0)) as missing,
-            cardinality(array_distinct(transform(observed_forms, entry -> struct(entry.form, entry.spelled)))) > 1 as is_changed
-        from columns
-    ),
-
-    found as (
+    select * from (select
+        relation, object, kind, name, if(kind = 'column' and array_contains(ignored, name), 'ignored', finding) as finding, since_batch, last_batch, records, forms,
+        concat('- {name: "', replace(replace(undeclared, '\\', '\\\\'), '"', '\\"'), '", data_type: ', if(data_type = 'json', json_type, concat(data_type, ', config: {meta: {added: true}}')), '}') as yaml
+    from (
         select
             relation, 'column' as kind, name, last_batch,
             case when not is_declared then 'new' when cardinality(missing) > 0 then 'missing' when is_changed then 'changed form' end as finding,
@@ -248,22 +249,49 @@ from (
             array_join(transform(observed_forms, entry -> concat(entry.form, ' as ', entry.spelled, ' since batch ', entry.since)), ', ') as forms,
             if(not is_declared, spelled, null) as undeclared,
             case when exists(observed_forms, entry -> entry.form = 'json') then 'json' when is_changed then 'string' when observed_forms[0].form = 'whole number' then 'bigint' when observed_forms[0].form = 'boolean' then 'boolean' else 'string' end as data_type
-        from judged
+        from (
+            select
+                *,
+                filter(lacking, entry -> entry.batch > coalesce(last_whole, 0)) as missing,
+                cardinality(array_distinct(transform(observed_forms, entry -> struct(entry.form, entry.spelled)))) > 1 as is_changed
+            from (
+                select
+                    relation, name, is_declared,
+                    min(since) as first_batch,
+                    max(last_batch) as last_batch,
+                    sum(if(form = 'missing', 0, records)) as records,
+                    array_sort(collect_list(if(form in ('missing', 'null'), null, struct(since, form, spelled, records)))) as observed_forms,
+                    coalesce(max(if(form = 'missing', batches, null)), array()) as lacking,
+                    array_max(array_except(flatten(collect_list(if(form = 'missing', null, batches.batch))), lacking.batch)) as last_whole,
+                    max(spelled) as spelled
+                from (
+                    select relation, kind, name, is_declared, spelled, min(form) as form, min(batch) as since, max(batch) as last_batch, sum(records) as records, collect_list(struct(batch, records)) as batches
+                    from `demo`.`reconcile_columns_seen`
+                    where kind = 'column'
+                    group by relation, kind, name, is_declared, spelled, replace(form, 'whole ', '')
+                )
+                group by relation, name, is_declared
+            )
+        )
         union all
         -- of a key or schema that the source takes up again, the newest return counts
         select relation, kind, name, last_batch, if(kind = 'key', 'changed key', 'changed schema'), last_batch, records, null, null, null
         from (
             select *, row_number() over (partition by relation, kind order by since, name) as place
-            from observations
-            where kind <> 'column'
+            from (
+                select relation, kind, name, is_declared, spelled, min(form) as form, min(batch) as since, max(batch) as last_batch, sum(records) as records, collect_list(struct(batch, records)) as batches
+                from `demo`.`reconcile_columns_seen`
+                where kind <> 'column'
+                group by relation, kind, name, is_declared, spelled, replace(form, 'whole ', '')
+            )
         )
         where place > 1 or cardinality(batches) > 1
     )
-
-    select
-        relation, object, kind, name, if(kind = 'column' and array_contains(ignored, name), 'ignored', finding) as finding, since_batch, last_batch, records, forms,
-        concat('- {name: "', replace(replace(undeclared, '\\', '\\\\'), '"', '\\"'), '", data_type: ', if(data_type = 'json', json_type, concat(data_type, ', config: {meta: {added: true}}')), '}') as yaml
-    from found
-    inner join models using (relation)
+    inner join (
+        select *
+        from values
+            ('demo.orders', 'shop.orders', cast(array() as array<string>), 'string, config: {meta: {encoding: json, added: true}}')
+            as models (relation, object, ignored, json_type)
+    ) using (relation)
     where finding is not null) where finding <> 'ignored'
 )

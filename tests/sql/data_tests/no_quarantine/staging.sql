@@ -1,27 +1,35 @@
-select relation, example.reason, records, first_batch, last_batch, example.key as example_key, example.origin as example_origin
+select
+    relation,
+    coalesce(example.reason, concat('reasons that only ', relation, '__quarantine has')) as reason,
+    records,
+    first_batch,
+    last_batch,
+    example.example_key,
+    example.example_origin
 from (
     select
-        'demo.orders' as relation,
-        count(*) as records,
-        min(_change_batch) as first_batch,
-        max(_change_batch) as last_batch,
-        min(struct(_change_batch, _change_id, origin, _change_error as reason, nullif(to_json(transform(array(from_json(record, 'payload map<string,string>, row map<string,string>, keys map<string,string>, row_key string, mods array<struct<keys map<string,string>>>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), parsed -> map_filter(
-        coalesce(parsed.payload, parsed.row, parsed.keys, get(parsed.mods, 0).keys, map('row_key', parsed.row_key)), (name, value) -> lower(name) in ('order_id', 'line') and value is not null
-    ))[0]), '{}') as key)) as example
-    from `demo`.`orders__quarantine`
-    group by regexp_replace(_change_error, '\'[^\']*\'', '')
-)
-union all
-select relation, example.reason, records, first_batch, last_batch, example.key as example_key, example.origin as example_origin
-from (
-    select
-        'demo.lines' as relation,
-        count(*) as records,
-        min(_change_batch) as first_batch,
-        max(_change_batch) as last_batch,
-        min(struct(_change_batch, _change_id, origin, _change_error as reason, nullif(to_json(transform(array(from_json(record, 'payload map<string,string>, row map<string,string>, keys map<string,string>, row_key string, mods array<struct<keys map<string,string>>>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), parsed -> map_filter(
-        coalesce(parsed.payload, parsed.row, parsed.keys, get(parsed.mods, 0).keys, map('row_key', parsed.row_key)), (name, value) -> lower(name) in ('id') and value is not null
-    ))[0]), '{}') as key)) as example
-    from `demo`.`lines__quarantine`
-    group by regexp_replace(_change_error, '\'[^\']*\'', '')
+        relation,
+        sum(records) as records,
+        min(batch) as first_batch,
+        max(batch) as last_batch,
+        min_by(struct(reason, example_key, example_origin), batch) as example
+    from (
+        select relation, reason, example_key, example_origin, replayed_from, inline(batches)
+        from (
+            select
+                relation,
+                replayed_from,
+                inline(coalesce(quarantine_reasons, array(struct(cast(null as string) as reason, cast(null as string) as example_key, cast(null as string) as example_origin, array(struct(first_batch as batch, quarantined as records)) as batches))))
+            from (
+                select
+                    relation, first_batch, quarantined, quarantine_reasons,
+                    min(first_batch) over (partition by relation order by struct(coalesce(entry, 0) as entry, recorded_at) rows between 1 following and unbounded following) as replayed_from
+                from `demo`.`reconcile_ledger`
+                where kind in ('apply', 'replay', 'rebuild') and relation in ('demo.orders', 'demo.lines')
+            )
+            where quarantined > 0
+        )
+    )
+    where batch < coalesce(replayed_from, batch + 1)
+    group by relation, regexp_replace(reason, '\'[^\']*\'', '')
 )
