@@ -50,6 +50,7 @@ import file_formats  # noqa: E402
 from functional.test_pruned_reads import files_read  # noqa: E402
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 from reconcile_jobs import datastream, staging  # noqa: E402
+from reconcile_jobs.process.session import list_in_few_tasks  # noqa: E402
 from reconcile_jobs.retention.files import compaction  # noqa: E402
 from reconcile_jobs.staging import Staging, TableName, literal  # noqa: E402
 from reconcile_jobs.table_formats import format_of  # noqa: E402
@@ -362,6 +363,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         directory = Path(name)
         spark = SparkSession.builder.getOrCreate()
+        list_in_few_tasks(spark)  # as each job does
         spark.conf.set("spark.sql.shuffle.partitions", asked.files)
         spark.sql(f"create schema {SCHEMA}")
         warm_up(spark, directory, layouts, asked.warm_up)

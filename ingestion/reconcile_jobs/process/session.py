@@ -12,7 +12,7 @@ from reconcile_jobs.process.errors import UsageError, explained
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SKIP_NO_FILE", "configured_format", "settings", "ship_by_value", "start"]
+__all__ = ["SKIP_NO_FILE", "configured_format", "list_in_few_tasks", "settings", "ship_by_value", "start"]
 
 
 def start(name: str, has_context: Callable[[], None] = lambda: None) -> SparkSession:
@@ -32,11 +32,22 @@ def start(name: str, has_context: Callable[[], None] = lambda: None) -> SparkSes
         has_context()
         spark = SparkSession.builder.appName(name).getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
+        list_in_few_tasks(spark)
         if configured_format(spark.conf.get) is None:
             raise UsageError(_NO_FORMAT)
     except Exception as problem:
         raise explained(problem) from problem
     return spark
+
+
+def list_in_few_tasks(spark: SparkSession) -> None:
+    """Let a task list many paths, unless the configuration says how many tasks there are to be.
+
+    By default Spark lists each of up to 10,000 paths by a task of its own: four times for the files of an append.
+    """
+    name = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+    if not spark.sparkContext.getConf().contains(name):
+        spark.conf.set(name, str(max(32, 4 * spark.sparkContext.defaultParallelism)))
 
 
 _NO_FORMAT = (
