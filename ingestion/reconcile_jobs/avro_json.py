@@ -8,6 +8,7 @@ import json
 import struct
 import uuid
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from json.encoder import encode_basestring as _quoted
 from math import isfinite
 from typing import Any
@@ -38,6 +39,9 @@ _HEADER: Any = fastavro.parse_schema(
 
 # Up to 38 digits, SQL functions on JSON read a number exactly; a longer one travels as text.
 _NUMBERS = 10**38
+
+# What a decimal may have at most: PostgreSQL's numeric, the longest, has 147,455 digits and 16,383 places.
+_BYTES_OF_DECIMAL, _PLACES = 61_300, 16_383
 
 
 class AvroError(ValueError):
@@ -378,7 +382,11 @@ def _logical(schema: dict[str, Any]) -> Render | None:
         return None
     if logical == "decimal" and kind in ("bytes", "fixed"):
         scale = schema.get("scale", 0)
-        return _decimal(scale) if isinstance(scale, int) and scale >= 0 else None
+        if type(scale) is not int or scale < 0:
+            return None
+        if scale > _PLACES:  # a few bytes would become as many zeros
+            raise AvroError(f"its schema has a decimal of {scale:,} places, and {_PLACES:,} are read")
+        return _decimal(scale)
     if (kind, logical) == ("fixed", "duration") and schema.get("size") == 12:
         return _duration
     if (kind, logical) == ("fixed", "uuid") and schema.get("size") == 16:
@@ -403,14 +411,21 @@ _TIMESTAMPS = {
 
 def _decimal(scale: int) -> Render:
     def render(value: bytes) -> str:
+        if len(value) > _BYTES_OF_DECIMAL:
+            raise AvroError(f"a decimal has {len(value):,} bytes, and {_BYTES_OF_DECIMAL:,} are read")
         unscaled = int.from_bytes(value, "big", signed=True)
-        digits = str(abs(unscaled)).rjust(scale + 1, "0")
+        digits = _digits(abs(unscaled)).rjust(scale + 1, "0")
         number = digits if scale == 0 else f"{digits[:-scale]}.{digits[-scale:]}"
         if unscaled < 0:
             number = "-" + number
         return number if abs(unscaled) < _NUMBERS else f'"{number}"'
 
     return render
+
+
+def _digits(number: int) -> str:
+    # Python's own text of a number ends at 4,300 digits, and takes the square of their number.
+    return str(number) if number < _NUMBERS else format(Decimal(number), "f")
 
 
 def _day(days: int) -> str:
