@@ -89,7 +89,7 @@ def _log_offset(spark: SparkSession, checkpoint: str, epoch: int) -> int:
 
 
 # As Spark has it in HadoopFSUtils.shouldFilterOutPathName and PartitioningAwareFileIndex.isDataPath.
-_HIDDEN = re.compile(r"\.|_(?!.*=)", re.DOTALL)
+_HIDDEN = re.compile(r"\.|_(?!.*=)|.*\._COPYING_\Z", re.DOTALL)
 _LISTED = re.compile("_metadata|_common_metadata")
 
 
@@ -108,7 +108,7 @@ def hidden(spark: SparkSession, pattern: str) -> list[str]:
     found, stderr = jvm.java.io.ByteArrayOutputStream(), jvm.java.io.ByteArrayOutputStream()
     for name, stream in (("out", found), ("err", stderr)):
         find.getClass().getField(name).set(find, jvm.java.io.PrintStream(stream, True, "UTF-8"))
-    words = [pattern, "-name", "{.,_}*", "-print0"]
+    words = [pattern, "-name", "{.*,_*,*._COPYING_}", "-print0"]
     given = gateway.new_array(jvm.java.lang.String, len(words))
     for number, word in enumerate(words):
         given[number] = word
