@@ -65,7 +65,10 @@ def json_records(content: bytes) -> Iterator[str]:
         shift = len(plain.getbuffer()) - len(content)
         place = plain.tell() - shift
         if (begins := avro_blocks.first_too_large(content, place, str(blocks.codec))) is not None:
-            raise AvroError(f"a block holds more than {avro_blocks.LARGEST:,} bytes (after byte {begins})")
+            raise AvroError(
+                f"a block holds more than {avro_blocks.LARGEST:,} bytes, or very many compressed streams "
+                f"(after byte {begins})"
+            )
         for block in blocks:
             if block.num_records < 0:
                 raise AvroError(f"no whole Avro file: a block of {block.num_records} records (after byte {place})")

@@ -6,7 +6,9 @@ docs/decisions/0061-attacks-on-readers.md lists the attacks.
 from __future__ import annotations
 
 import argparse
+import bz2
 import json
+import lzma
 import signal
 import tracemalloc
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from google.cloud.bigtable_v2 import types as bigtable
 from google.cloud.spanner_v1 import TypeCode
 from google.protobuf.struct_pb2 import Value
 from plain_spark import Session
+from reconcile_jobs.avro_blocks import first_too_large
 from reconcile_jobs.beginning import Beginning
 from reconcile_jobs.bigtable.change_decoder import ChangeDecoder
 from reconcile_jobs.checkpoints import checkpoint_damage
@@ -36,8 +39,11 @@ from reconcile_jobs.generation.observations import Observations, Observed
 from reconcile_jobs.generation.tables import Column, is_undeclarable
 from reconcile_jobs.generation.yaml_edits import Document, NotEditable
 from reconcile_jobs.jdbc.connection import read_properties
+from reconcile_jobs.jdbc.forms import TEXT_FORMS
 from reconcile_jobs.jdbc.harmless_properties import check_properties
 from reconcile_jobs.jdbc.kinds import database_of
+from reconcile_jobs.json_lines import packed_lines
+from reconcile_jobs.landing_area import broken_links
 from reconcile_jobs.log_positions import position_of
 from reconcile_jobs.long_records import LongRecord
 from reconcile_jobs.masks import Masks, plain_number, read_masks
@@ -164,12 +170,13 @@ def test_a_quote_that_is_never_closed_does_not_bring_the_whole_file_into_memory(
     def lines() -> Iterator[bytes]:
         nonlocal read
         yield b'a,"b'
-        for read in range(1_000_000):
+        while read < 1_000_000:
+            read += 1
             yield b"x" * 9
 
     with pytest.raises(Broken, match="a quote that opens there is not closed within 1,000 bytes") as raised:
         list(records(lines(), Dialect(), 2, longest=1000))
-    assert raised.value.line == 1 and read < 100
+    assert raised.value.line == 1 and read < 200
     whole = [b'a,"' + b"x" * 600, b'y"', b'a,"' + b"x" * 600, b'y"']
     assert len(list(records(whole, Dialect(), 2, longest=1000))) == 2, "each record has this length"
 
@@ -408,7 +415,7 @@ def test_a_length_of_time_beyond_a_century_is_refused() -> None:
     for text in ("878401h", "9" * 12 + "s"):
         with pytest.raises(argparse.ArgumentTypeError, match="is longer than 100 years"):
             seconds_of(text)
-    with pytest.raises(argparse.ArgumentTypeError, match="^9{40} is not an interval"):
+    with pytest.raises(argparse.ArgumentTypeError, match=r"^9{40} is not an interval"):
         seconds_of("9" * 5000 + "s")
 
 
@@ -416,7 +423,7 @@ def test_a_length_of_time_beyond_a_century_is_refused() -> None:
 def test_a_name_that_no_file_can_have_is_a_sentence(tmp_path: Path, name: str) -> None:
     if name == "loop":
         (tmp_path / name).symlink_to(tmp_path / name)
-    with pytest.raises(UsageError, match="cannot be written .*: name another path"):
+    with pytest.raises(UsageError, match=r"cannot be written .*: name another path"):
         write({tmp_path / name: "text"})
 
 
@@ -435,3 +442,53 @@ def test_a_certificate_that_cannot_be_written_is_a_sentence_and_the_former_pair_
 
 def test_half_a_character_in_a_certificate_is_an_escape() -> None:
     assert text_of({"key": "a\ud800\u00e9"}) == '{\n "key": "a\\ud800\u00e9"\n}\n'
+
+
+# --- a few bytes that cost much ---
+
+
+@pytest.mark.parametrize("codec", ["bzip2", "xz"])
+def test_a_block_of_very_many_empty_streams_is_refused(codec: str) -> None:
+    packed = bz2.compress(b"") if codec == "bzip2" else lzma.compress(b"")
+
+    def block(data: bytes) -> bytes:
+        head = bytearray()
+        for number in (2, len(data) * 2):
+            while number > 127:
+                head.append(number & 127 | 128)
+                number >>= 7
+            head.append(number)
+        return bytes(head) + data + b"s" * 16
+
+    with at_once():
+        assert first_too_large(block(packed * 100_000), 0, codec) == 0
+    assert first_too_large(block(packed * 100), 0, codec) is None
+
+
+def test_very_many_empty_streams_of_a_file_are_read_piece_by_piece() -> None:
+    with at_once():
+        assert list(packed_lines(bz2.compress(b"") * 200_000 + bz2.compress(b"a"), "a.bz2", 1000)) == [[b"a"]]
+
+
+def test_links_that_double_with_each_level_are_not_listed_to_their_end(tmp_path: Path) -> None:
+    landing = tmp_path / "landing"
+    landing.mkdir()
+    below = landing
+    for number in range(40):
+        further = tmp_path / f"level{number}"
+        further.mkdir()
+        for link in ("left", "right"):
+            (below / link).symlink_to(further)
+        below = further
+    with at_once(), pytest.raises(UsageError, match=r"is one of more than 1,000 ways to the directory .*/level"):
+        broken_links([str(landing)], "UTF-8")
+
+
+def test_a_year_or_an_interval_of_5000_digits_stays_as_it_is() -> None:
+    for form, text in (
+        ("moment", "9" * 5000 + "-01-01"),
+        ("date", "9" * 5000 + "-01-01"),
+        ("interval", f"P{'9' * 5000}Y"),
+    ):
+        assert TEXT_FORMS[form](text) == text
+    assert TEXT_FORMS["date"]("294276-12-31") == "+294276-12-31"
