@@ -408,6 +408,7 @@ def said(*words: str) -> str:
                                    ("--mask=a could match s3cret",), ("--skip=a\ns3cret",)])  # fmt: skip
 def test_a_sentence_about_the_command_shows_no_value(words: tuple[str, ...]) -> None:
     assert "s3cret" not in said(*words) and said(*words).endswith("see `x.py --help`.")
+    assert said("-x", "--Other=s3cret") == "unrecognized arguments: -x, --Other; see `x.py --help`."
 
 
 def test_a_length_of_time_beyond_a_century_is_refused() -> None:

@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
         """Refuse, and name unknown arguments without their values."""
         what, colon, unknown = message.partition("unrecognized arguments: ")
         if colon:
-            names = [word.partition("=")[0] for word in unknown.split() if re.match(r"--[a-z]", word)]
+            names = [word.partition("=")[0] for word in unknown.split() if re.match(r"--[A-Za-z]|-[A-Za-z]\Z", word)]
             message = f"{what}{colon}{', '.join(names) or 'values without a name'}"
         message = re.sub(r"(ambiguous option: [^\s=]+)=.* could match", r"\1 could match", message, flags=re.DOTALL)
         message = re.sub(r"ignored explicit argument .*", "it takes no value", message, flags=re.DOTALL)
