@@ -9,10 +9,12 @@ import argparse
 import bz2
 import json
 import lzma
+import os
 import signal
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,11 +26,14 @@ from google.cloud.bigtable_v2 import types as bigtable
 from google.cloud.spanner_v1 import TypeCode
 from google.protobuf.struct_pb2 import Value
 from plain_spark import Session
+from reconcile_jobs import data_docs
+from reconcile_jobs.append_arguments import _factor
 from reconcile_jobs.avro_blocks import first_too_large
 from reconcile_jobs.beginning import Beginning
 from reconcile_jobs.bigtable.change_decoder import ChangeDecoder
 from reconcile_jobs.checkpoints import checkpoint_damage
 from reconcile_jobs.csv_records import Broken, Dialect, records
+from reconcile_jobs.data_docs import Run
 from reconcile_jobs.datastream_files import Files, format_of_file, kinds, of_other_codecs
 from reconcile_jobs.exact_text import NotExact, reader_of
 from reconcile_jobs.generation.avro_types import header_of
@@ -48,7 +53,7 @@ from reconcile_jobs.log_positions import position_of
 from reconcile_jobs.long_records import LongRecord
 from reconcile_jobs.masks import Masks, plain_number, read_masks
 from reconcile_jobs.process.command_line import Parser, seconds_of
-from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.process.errors import UsageError, explained
 from reconcile_jobs.process.written_files import write
 from reconcile_jobs.proofs.certificate import text_of, written
 from reconcile_jobs.retention.purge import _Begun, _last_purged
@@ -493,3 +498,45 @@ def test_a_year_or_an_interval_of_5000_digits_stays_as_it_is() -> None:
     ):
         assert TEXT_FORMS[form](text) == text
     assert TEXT_FORMS["date"]("294276-12-31") == "+294276-12-31"
+
+
+# --- places and sentences that are odd ---
+
+
+def test_a_pipe_or_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "state.html"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write({pipe: "page"})
+        assert pipe.is_fifo() and os.read(reader, 10) == b"page"
+    finally:
+        os.close(reader)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 1}', "[" * 100_000, None])
+def test_a_file_beside_the_pages_that_no_run_has_written_ends_no_later_run(tmp_path: Path, text: str | None) -> None:
+    expectation = {
+        "success": True,
+        "expectation_config": {"description": "it is"},
+        "result": {},
+        "exception_info": None,
+    }
+    run = Run("lake.t", 1, 1, 1, "2026-11-26 16:00:00", [expectation])
+    (tmp_path / "runs").mkdir()
+    odd = json.dumps(asdict(run) | {"found": [{"success": True}]}) if text is None else text
+    (tmp_path / "runs" / "0.json").write_text(odd)
+    index = data_docs.write(tmp_path, "1", run)
+    assert index.read_text().count("runs/") == 1
+
+
+def test_a_ring_of_causes_is_told_once() -> None:
+    one, other = RuntimeError("one"), RuntimeError("No space left on device")
+    one.__cause__, other.__cause__ = other, one
+    assert str(explained(one)).startswith("The disk is full")
+
+
+def test_a_volume_that_nothing_can_exceed_is_no_number() -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a number above 1"):
+        _factor("9" * 400)
+    assert _factor("1.5") == 1.5

@@ -45,6 +45,9 @@ def write(files: Mapping[Path, str | None]) -> None:
 
 def _replace(path: Path, content: bytes) -> None:
     path = path.resolve()  # a link goes on being one
+    if path.exists() and not path.is_file() and not path.is_dir():
+        path.write_bytes(content)  # so does /dev/null, or a named pipe
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".tmp")
     try:
