@@ -249,7 +249,7 @@ def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
         )
 
     position = options.pg_snapshot
-    if position is not None and not re.fullmatch(r"[0-9]+:[0-9]+:([0-9]+(,[0-9]+)*)?", position):
+    if position is not None and not re.fullmatch(r"[0-9]{1,20}:[0-9]{1,20}:([0-9]{1,20}(,[0-9]{1,20})*)?", position):
         raise UsageError(f"--pg-snapshot {position!r} is not what pg_current_snapshot() says, as 18642:18650:18644.")
     if position is not None and options.at is None:
         raise UsageError(

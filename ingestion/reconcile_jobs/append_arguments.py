@@ -122,7 +122,7 @@ _UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 
 def _size(text: str) -> int:
-    found = re.fullmatch(r"([0-9]+)([kmg])b?", text.lower())
+    found = re.fullmatch(r"([0-9]{1,12})([kmg])b?", text.lower())
     # A row of Spark's holds less than 2 GiB, of which the record is one value.
     if not found or not 2**20 <= (size := int(found[1]) * _UNITS[found[2]]) <= 2**30:
         raise argparse.ArgumentTypeError(f"{text} is not a size from 1m to 1g; write for example 32m")
@@ -130,7 +130,7 @@ def _size(text: str) -> int:
 
 
 def _factor(text: str) -> float:
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) <= 1:
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) or float(text) <= 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number above 1")
     return float(text)
 

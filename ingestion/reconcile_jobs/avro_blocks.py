@@ -19,9 +19,12 @@ _DEFLATE = 1032
 
 _CHUNK = 2**20
 
+# Writers compress a block as one stream. At the end of each, Python's decompressors copy the rest of the block.
+_STREAMS = 100
+
 
 def first_too_large(content: bytes, place: int, codec: str, largest: int = LARGEST) -> int | None:
-    """Return where the first block begins that holds more bytes than the largest may, None if there is none.
+    """Return where the first block begins that holds more bytes than the largest may, or very many streams, or None.
 
     `place`: where the first block begins. What is torn is left to the reader to find.
     """
@@ -92,9 +95,12 @@ class _Deflate:
 
 
 def _is_longer(decompressor: Callable[[], Any], data: memoryview, largest: int) -> bool:
-    length, given = 0, bytes(data)
+    length, streams, given = 0, 0, bytes(data)
     try:
         while given:  # one stream after the other
+            streams += 1
+            if streams > _STREAMS:
+                return True
             stream = decompressor()
             while not stream.eof and not (stream.needs_input and not given):
                 length += len(stream.decompress(given, max_length=_CHUNK))

@@ -8,6 +8,7 @@ import json
 import struct
 import uuid
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from json.encoder import encode_basestring as _quoted
 from math import isfinite
 from typing import Any
@@ -39,6 +40,9 @@ _HEADER: Any = fastavro.parse_schema(
 # Up to 38 digits, SQL functions on JSON read a number exactly; a longer one travels as text.
 _NUMBERS = 10**38
 
+# What a decimal may have at most: PostgreSQL's numeric, the longest, has 147,455 digits and 16,383 places.
+_BYTES_OF_DECIMAL, _PLACES = 61_300, 16_383
+
 
 class AvroError(ValueError):
     """What stands in a file is no Avro, or is torn; the message says what and where, in bytes."""
@@ -61,7 +65,10 @@ def json_records(content: bytes) -> Iterator[str]:
         shift = len(plain.getbuffer()) - len(content)
         place = plain.tell() - shift
         if (begins := avro_blocks.first_too_large(content, place, str(blocks.codec))) is not None:
-            raise AvroError(f"a block holds more than {avro_blocks.LARGEST:,} bytes (after byte {begins})")
+            raise AvroError(
+                f"a block holds more than {avro_blocks.LARGEST:,} bytes, or very many compressed streams "
+                f"(after byte {begins})"
+            )
         for block in blocks:
             if block.num_records < 0:
                 raise AvroError(f"no whole Avro file: a block of {block.num_records} records (after byte {place})")
@@ -378,7 +385,11 @@ def _logical(schema: dict[str, Any]) -> Render | None:
         return None
     if logical == "decimal" and kind in ("bytes", "fixed"):
         scale = schema.get("scale", 0)
-        return _decimal(scale) if isinstance(scale, int) and scale >= 0 else None
+        if type(scale) is not int or scale < 0:
+            return None
+        if scale > _PLACES:  # a few bytes would become as many zeros
+            raise AvroError(f"its schema has a decimal of {scale:,} places, and {_PLACES:,} are read")
+        return _decimal(scale)
     if (kind, logical) == ("fixed", "duration") and schema.get("size") == 12:
         return _duration
     if (kind, logical) == ("fixed", "uuid") and schema.get("size") == 16:
@@ -403,14 +414,21 @@ _TIMESTAMPS = {
 
 def _decimal(scale: int) -> Render:
     def render(value: bytes) -> str:
+        if len(value) > _BYTES_OF_DECIMAL:
+            raise AvroError(f"a decimal has {len(value):,} bytes, and {_BYTES_OF_DECIMAL:,} are read")
         unscaled = int.from_bytes(value, "big", signed=True)
-        digits = str(abs(unscaled)).rjust(scale + 1, "0")
+        digits = _digits(abs(unscaled)).rjust(scale + 1, "0")
         number = digits if scale == 0 else f"{digits[:-scale]}.{digits[-scale:]}"
         if unscaled < 0:
             number = "-" + number
         return number if abs(unscaled) < _NUMBERS else f'"{number}"'
 
     return render
+
+
+def _digits(number: int) -> str:
+    # Python's own text of a number ends at 4,300 digits, and takes the square of their number.
+    return str(number) if number < _NUMBERS else format(Decimal(number), "f")
 
 
 def _day(days: int) -> str:

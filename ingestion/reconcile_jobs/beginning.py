@@ -33,7 +33,7 @@ class Beginning:
         try:
             kept = json.loads(text)
             return cls(**kept | {"start": nanoseconds(kept["start"])})
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise UsageError(changed_by_hand(staging.name, f"reconcile.{cls.source}", text)) from None
 
     def keep(self, staging: Staging) -> Self:

@@ -51,6 +51,8 @@ def checkpoint_damage(spark: SparkSession, location: str) -> str | None:
         if name == "metadata" and "id" not in entries[0]:
             return "metadata has no id"
         files = entries[1].get("logOffset", -1) if name.startswith("offsets") else -1
+        if type(files) is not int or files < -1:
+            return f"{name} cannot be read"
         if files > max(map(_number_of, numbers["sources/0"]), default=-1):
             return f"sources/0/{files} is missing"
     return None

@@ -6,7 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["Broken", "Dialect", "records"]
+__all__ = ["LONGEST", "Broken", "Dialect", "records"]
+
+
+# The default, in bytes: Arrow's arrays of text hold twice this.
+LONGEST = 2**30
 
 
 class Broken(ValueError):
@@ -58,15 +62,18 @@ class Dialect:
         return f"value {number} goes on after its closing quote"
 
 
-def records(lines: Iterable[bytes], dialect: Dialect, columns: int) -> Iterator[tuple[int, list[str | None]]]:
+def records(
+    lines: Iterable[bytes], dialect: Dialect, columns: int, longest: int = LONGEST
+) -> Iterator[tuple[int, list[str | None]]]:
     """Yield the records of one file: the number of the first line, counted from 1, and the values, None for NULL.
 
     The lines come without their line feeds. A value in quotes may span lines. Either every record ends in CR LF or
     every record ends in LF; the last record may have no line end. A byte order mark at the beginning of the file is
-    dropped. An empty line is a record only where there is one column. Raises Broken.
+    dropped. An empty line is a record only where there is one column. `longest`: the most bytes of the lines of a
+    record, so that a quote that is never closed does not bring the rest of a file into memory. Raises Broken.
     """
     begun: list[bytes] = []  # the lines of a record whose last quote is still open
-    first, crlf = 0, None
+    first, size, crlf = 0, 0, None
     without_cr = 0  # in a file with CR LF: the first line of a record without CR, which only the last record may be
     for number, line in enumerate(lines, start=1):
         if without_cr:
@@ -76,10 +83,13 @@ def records(lines: Iterable[bytes], dialect: Dialect, columns: int) -> Iterator[
             first = number
         if odd != bool(begun):
             begun.append(line)
+            size += len(line) + 1
+            if size > longest:
+                raise Broken(first, f"a quote that opens there is not closed within {longest:,} bytes")
             continue
         if begun:
             line = b"\n".join([*begun, line])
-            begun = []
+            begun, size = [], 0
         if crlf is None:
             crlf = line.endswith(b"\r")
             line = line.removeprefix(b"\xef\xbb\xbf")

@@ -75,7 +75,7 @@ class Cuts:
             cuts = [json.loads(row.record) for row in of_object.collect()]
             self._next = 1 + max((int(cut["number"]) for cut in cuts), default=0)
             return next((cut for cut in cuts if cut["object"] == object_), None)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             raise UsageError(cut_changed_by_hand(self._staging.name, self._cut, "of some batch")) from None
 
     def append(

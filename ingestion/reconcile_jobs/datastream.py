@@ -151,7 +151,10 @@ class _Run(AppendRun[Totals]):
             return
         self.totals.hidden_files = len(found)
         if found:
-            self.say(f"not read, because names that begin with . or _ are hidden: {found[0]}{_more_than_one(found)}")
+            self.say(
+                "not read, because names that begin with . or _, or end in ._COPYING_, are hidden: "
+                f"{found[0]}{_more_than_one(found)}"
+            )
 
     def _writer(self, pattern: str) -> DataStreamWriter:
         # This source only finds the files; reading them is a matter of each batch, which then can leave one out.

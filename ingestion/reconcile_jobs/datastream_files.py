@@ -33,13 +33,13 @@ __all__ = [
 ]
 
 # By the end of their names; any other file is reported as neither.
-_JSON = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2))?$")
-_AVRO = re.compile(r"\.avro$")
-_PACKED = re.compile(r"\.(gz|bz2)$")
+_JSON = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2))?\Z")
+_AVRO = re.compile(r"\.avro\Z")
+_PACKED = re.compile(r"\.(gz|bz2)\Z")
 # What Hadoop decompresses by the end of a name, whatever it holds; and of it what nothing here reads in bounded memory.
-_COMPRESSED = re.compile(r"\.(gz|bz2|deflate|zst|snappy|lz4)$")
-_OTHER_CODEC = re.compile(r"\.(deflate|zst|snappy|lz4)$")
-_NEVER_EMPTY = re.compile(r"\.(avro|gz|bz2)$")  # not even without a record
+_COMPRESSED = re.compile(r"\.(gz|bz2|deflate|zst|snappy|lz4)\Z")
+_OTHER_CODEC = re.compile(r"\.(deflate|zst|snappy|lz4)\Z")
+_NEVER_EMPTY = re.compile(r"\.(avro|gz|bz2)\Z")  # not even without a record
 
 
 @dataclass

@@ -95,7 +95,8 @@ def reader_of(data_type: DataType) -> ExactText | None:
     return ExactText(name, *found)
 
 
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
+# Possessive, here and below: of a long text that is none, a search would try each place at which it may be cut.
+_NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,9})?")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NOT_FINITE = {
     "nan": math.nan,
@@ -103,7 +104,7 @@ _NOT_FINITE = {
     **dict.fromkeys(("-infinity", "-inf"), -math.inf),
 }
 _BOOLEANS = {**dict.fromkeys(("t", "true", "1"), True), **dict.fromkeys(("f", "false", "0"), False)}
-_HEX = re.compile(r"\\x((?:[0-9a-fA-F]{2})*)")
+_HEX = re.compile(r"\\x([0-9a-fA-F]*+)")
 _MOMENT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[ T]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?"
@@ -170,11 +171,20 @@ def _float64(text: str) -> float:
 
 
 def _float32(text: str) -> float:
-    number = _float64(text)
+    # A double between two floats may be rounded to the wrong one of them if it was rounded itself.
+    number = _unrounded(text, _float64(text))
     try:
         return float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:
         raise NotExact("is too large for a float") from None
+
+
+def _unrounded(text: str, number: float) -> float:
+    """Return the nearest double; of one whose last bit is 0, if it is not exactly the text, its neighbor beyond it."""
+    if not math.isfinite(number) or struct.pack("<d", number)[0] % 2:
+        return number
+    exact, nearest = Decimal(text), Decimal(number)
+    return number if exact == nearest else math.nextafter(number, math.inf if exact > nearest else -math.inf)
 
 
 def _boolean(text: str) -> bool:
@@ -195,7 +205,7 @@ def _limited(length: int) -> Callable[[str], str]:
 
 def _binary(text: str) -> bytes:
     found = _HEX.fullmatch(text)
-    if not found:
+    if not found or len(found[1]) % 2:
         raise NotExact(r"is not binary data as PostgreSQL writes it: \x and two hexadecimal digits for each byte")
     return bytes.fromhex(found[1])
 

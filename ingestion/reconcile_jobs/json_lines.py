@@ -15,6 +15,8 @@ from reconcile_jobs.long_records import LongRecord
 __all__ = ["PackedError", "long_lines", "packed_lines"]
 
 _CHUNK = 2**20
+# What is read of a compressed file at a time: at the end of each stream, the rest of it is copied.
+_PIECE = 2**14
 # Most stretches of a file have a line feed near their beginning.
 _FIRST_LOOK = 2**16
 _BOM = b"\xef\xbb\xbf"
@@ -75,16 +77,16 @@ def _decompressed(content: bytes, name: str) -> Iterator[bytes]:
 
 def _bunzip2(packed: BinaryIO) -> Iterator[bytes]:
     # Not bz2.BZ2File, which takes a damaged stream after the first one for the end of the file.
-    piece = packed.read(_CHUNK)
+    piece = packed.read(_PIECE)
     while piece:
         stream = bz2.BZ2Decompressor()
         while not stream.eof:
-            if stream.needs_input and not piece and not (piece := packed.read(_CHUNK)):
+            if stream.needs_input and not piece and not (piece := packed.read(_PIECE)):
                 raise EOFError
             if chunk := stream.decompress(piece, _CHUNK):
                 yield chunk
             piece = b""
-        piece = stream.unused_data or packed.read(_CHUNK)
+        piece = stream.unused_data or packed.read(_PIECE)
 
 
 def _with_long_ones(lines: list[bytes], place: int, longest: int) -> list[bytes | LongRecord]:

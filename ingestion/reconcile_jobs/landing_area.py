@@ -7,6 +7,7 @@ import json
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,7 +90,7 @@ def _log_offset(spark: SparkSession, checkpoint: str, epoch: int) -> int:
 
 
 # As Spark has it in HadoopFSUtils.shouldFilterOutPathName and PartitioningAwareFileIndex.isDataPath.
-_HIDDEN = re.compile(r"\.|_(?!.*=)", re.DOTALL)
+_HIDDEN = re.compile(r"\.|_(?!.*=)|.*\._COPYING_\Z", re.DOTALL)
 _LISTED = re.compile("_metadata|_common_metadata")
 
 
@@ -108,7 +109,7 @@ def hidden(spark: SparkSession, pattern: str) -> list[str]:
     found, stderr = jvm.java.io.ByteArrayOutputStream(), jvm.java.io.ByteArrayOutputStream()
     for name, stream in (("out", found), ("err", stderr)):
         find.getClass().getField(name).set(find, jvm.java.io.PrintStream(stream, True, "UTF-8"))
-    words = [pattern, "-name", "{.,_}*", "-print0"]
+    words = [pattern, "-name", "{.*,_*,*._COPYING_}", "-print0"]
     given = gateway.new_array(jvm.java.lang.String, len(words))
     for number, word in enumerate(words):
         given[number] = word
@@ -173,6 +174,7 @@ def broken_links(tops: Iterable[str], encoding: str) -> list[str]:
     pending: list[tuple[str, tuple[str, ...]]]
     pending = [(top, (os.path.realpath(top),)) for top in tops if Path(top).is_dir()]
     broken = []
+    reached: Counter[str] = Counter()
     while pending:
         directory, above = pending.pop()
         for entry in _entries(directory):
@@ -182,14 +184,25 @@ def broken_links(tops: Iterable[str], encoding: str) -> list[str]:
             if entry.is_symlink() and not Path(entry.path).exists():
                 broken.append(entry.path)
             elif entry.is_dir():
-                real = os.path.realpath(entry.path)
-                if any(f"{one}/".startswith(f"{real.rstrip('/')}/") for one in above):
+                # Without the links above, this is a name below a name.
+                real = os.path.realpath(entry.path) if entry.is_symlink() else f"{above[-1].rstrip('/')}/{entry.name}"
+                reached[real] += 1
+                if reached[real] > _MOST_WAYS:
+                    raise UsageError(
+                        f"{entry.path} is one of more than {_MOST_WAYS:,} ways to the directory {real}, by links, so "
+                        "listing them all may never end: remove links, or name the files by a pattern in --path."
+                    )
+                if entry.is_symlink() and any(f"{one}/".startswith(f"{real.rstrip('/')}/") for one in above):
                     raise UsageError(
                         f"{entry.path} is a link to {real}, a directory above it, so listing it would never end: "
                         "remove the link, or name the other files by a pattern in --path."
                     )
                 pending.append((entry.path, (*above, real)))
     return sorted(broken)
+
+
+# Each link to a directory doubles what is listed below it, if another one leads there too.
+_MOST_WAYS = 1000
 
 
 def _entries(directory: str) -> list[os.DirEntry[str]]:

@@ -20,7 +20,7 @@ class Seen:
 
     kind = "pg_snapshot"
     database = "PostgreSQL"
-    form = r"[0-9]+:([0-9]+):((?:[0-9]+(?:,[0-9]+)*)?)"
+    form = r"[0-9]{1,20}:([0-9]{1,20}):((?:[0-9]{1,20}(?:,[0-9]{1,20})*)?)"
     meaning = "pg_current_snapshot()"
     # Whether a record, by its read method and its metadata, is one of this database.
     of_database = "lsn like '%/%' or read_method like 'postgres%'"
@@ -81,5 +81,6 @@ def position_of(kind: str, text: str, table: object) -> Position:
         )
     position = known[kind].of(text)
     if position is None:
-        raise UsageError(f"The position of {table}, {text!r}, is no {known[kind].meaning}: take it again.")
+        shown = repr(text if len(text) <= 200 else f"{text[:200]}...")
+        raise UsageError(f"The position of {table}, {shown}, is no {known[kind].meaning}: take it again.")
     return position

@@ -64,7 +64,10 @@ def if_long(record: str, longest: int, place: str | None = None) -> LongRecord |
 def _first_members(text: str) -> dict[str, Any]:
     """Return the members of a JSON object that stand whole in its beginning."""
     members: dict[str, Any] = {}
-    decoder = json.JSONDecoder(parse_float=str, parse_constant=str)
+    # Python reads no whole number of more than 4,300 digits.
+    decoder = json.JSONDecoder(
+        parse_float=str, parse_constant=str, parse_int=lambda digits: int(digits) if len(digits) < 40 else digits
+    )
     place = _after_blanks(text, 0)
     if text[place : place + 1] != "{":
         return members

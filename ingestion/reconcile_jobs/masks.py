@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from reconcile_jobs.long_records import LongRecord
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.process.secret_files import read_secret_file
+from reconcile_jobs.process.yaml_files import read_yaml
 
 if TYPE_CHECKING:
     from reconcile_jobs.staging import Staging
@@ -268,15 +269,7 @@ def read_masks(file: str | None, key_file: str | None) -> Masks | None:
         if key_file is not None:
             raise UsageError("--mask-key-file works only with --masks: add --masks, or remove --mask-key-file.")
         return None
-    # Only where there are masks: a job without them needs no YAML.
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        read: Any = YAML(typ="safe", pure=True).load(Path(file).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, YAMLError) as problem:
-        why = getattr(problem, "strerror", None) or getattr(problem, "problem", None) or "it is not UTF-8"
-        raise UsageError(f"--masks {file} cannot be read: {why}.") from None
+    read = read_yaml(file, "--masks")
     if not isinstance(read, dict) or not read:
         raise UsageError(f"--masks {file} names no objects: {_FORM}.")
     objects: dict[str, dict[str, str]] = {}
@@ -294,6 +287,9 @@ def _fields(file: str, name: str, said: Mapping[Any, Any]) -> dict[str, str]:
     for field_, how in said.items():
         if not isinstance(field_, str) or not field_:
             raise UsageError(f"--masks {file}: the field {field_!r} of {name} is no text: write it in quotes.")
+        if field_ != field_.strip():
+            # Nobody sees the blank, and without it the field would be in clear.
+            raise UsageError(f"--masks {file}: the field {field_!r} of {name} begins or ends with a blank: remove it.")
         if "." in field_:
             # Else a nested field would look masked, and be in clear.
             raise UsageError(
@@ -429,7 +425,7 @@ def keep_masks_of_rows(
 def _read_property(staging: Staging, text: str) -> tuple[str, dict[str, dict[str, str]]]:
     try:
         return _masks_of_property(text)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UsageError(
             f"The property reconcile.{_KEPT} of the staging table {staging.name} is not as a job has written it: set "
             "it to what it was before somebody changed it, or name a new table with --staging."
@@ -446,7 +442,8 @@ def _in_clear(staging: Staging) -> str:
 # --- texts -----------------------------------------------------------------------------------------------------------
 
 
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
+# Possessive: of a long text that is none, a search would try each place at which it may be cut.
+_NUMBER = re.compile(r"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]{1,3})?")
 
 
 def plain_number(text: str) -> str:
@@ -516,9 +513,10 @@ def _members(text: str, place: int, ends: int | None = None) -> list[_Member] | 
 
 
 def _after_blanks(text: str, place: int) -> int:
-    while text[place : place + 1] in (" ", "\t", "\r", "\n"):
-        place += 1
-    return place
+    return _BLANKS.match(text, place).end()  # type: ignore[union-attr]
+
+
+_BLANKS = re.compile(r"[ \t\r\n]*+")
 
 
 def _text_of(value: Any, delivered: str) -> str:

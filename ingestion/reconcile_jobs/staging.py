@@ -29,6 +29,7 @@ __all__ = [
     "Appended",
     "Staging",
     "TableName",
+    "batch_of_mark",
     "changed_by_hand",
     "cut_changed_by_hand",
     "is_purged",
@@ -561,7 +562,18 @@ def kept(spark: SparkSession, table: TableName) -> dict[str, str]:
 
 def is_purged(properties: Mapping[str, str], object_: str) -> bool:
     """Return whether records of an object were purged. `properties`: those of the staging table, as `kept` has them."""
-    return int(properties.get(purge_mark(object_)) or 0) > 0
+    return batch_of_mark(properties, purge_mark(object_)) > 0
+
+
+def batch_of_mark(properties: Mapping[str, str], mark: str) -> int:
+    """Return how far a purge mark says that an object was purged, 0 if it was not. Raises UsageError."""
+    text = properties.get(mark) or "0"
+    if not re.fullmatch("[0-9]{1,18}", text):
+        raise UsageError(
+            f"The property reconcile.{mark} of the staging table is {text[:80]!r}, which no job has written: set it to "
+            "what it was before somebody changed it."
+        )
+    return int(text)
 
 
 def purge_mark(object_: str) -> str:

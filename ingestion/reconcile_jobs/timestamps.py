@@ -10,8 +10,13 @@ from reconcile_jobs.process.errors import UsageError
 
 __all__ = ["as_text", "asked_moment", "nanoseconds", "sort_key", "zulu"]
 
-_TEXT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|z|[+-]\d\d(?::?\d\d)?)")
+_TEXT = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?"
+    r"(Z|z|[+-](?:0[0-9]|1[0-8])(?::?[0-5][0-9])?)"
+)
 _SECOND = 10**9
+# The seconds of the years 0001 to 9999 in UTC, which alone have a text.
+_SECONDS = range(-62135596800, 253402300800)
 
 
 def nanoseconds(text: str) -> int:
@@ -24,6 +29,8 @@ def nanoseconds(text: str) -> int:
     if zone not in "Zz":
         offset = int(zone[1:3]) * 3600 + int(zone[3:].lstrip(":") or 0) * 60
         seconds -= offset if zone[0] == "+" else -offset
+    if seconds not in _SECONDS:
+        raise ValueError(f"{text} is outside the years 0001 to 9999 in UTC")
     return seconds * _SECOND + int((fraction or "").ljust(9, "0"))
 
 

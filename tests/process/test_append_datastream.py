@@ -89,7 +89,7 @@ FILE_NAMES += [
     "*:[n].json",
 ]
 
-HIDDEN = ["_SUCCESS", ".a.json", "_b.json", "_b.json.tmp", "_c/d.json", "_c/_e.json"]
+HIDDEN = ["_SUCCESS", ".a.json", "_b.json", "_b.json.tmp", "_c/d.json", "_c/_e.json", "f.json._COPYING_"]
 
 FILES: dict[str, bytes | str | list[Any]] = {
     "plain/2026/11/a.jsonl": '{"object": "SHOP.A",  "n": 1.10}\n',
@@ -163,13 +163,13 @@ def test_every_file_and_record_is_counted(delivered: Delivered):
     lines = 1 + len(UNREADABLE) + len(NAMES) + 2 + 2 + 3 + 7 + len(FILE_NAMES)
     assert delivered.of_all == Totals(
         files=len(files), records=lines + 1, unreadable=len(UNREADABLE) + 1, ignored_files=2, broken_links=1,
-        hidden_files=5, first_batch=1, last_batch=1,
+        hidden_files=6, first_batch=1, last_batch=1,
     )  # fmt: skip
     assert len(delivered.all_rows) == lines + 1 + 1 + 2, "and one of the old file, one of each that is ignored"
 
 
 def test_what_was_appended_does_not_come_again(delivered: Delivered):
-    assert delivered.again == Totals(broken_links=1, hidden_files=5)
+    assert delivered.again == Totals(broken_links=1, hidden_files=6)
 
 
 def test_a_file_becomes_rows_as_they_were_delivered(delivered: Delivered):
@@ -271,7 +271,7 @@ def test_hidden_files_are_named_and_others_that_are_not_read_recorded(delivered:
     (said,) = delivered.said("ignored: ")
     assert "/README.md" in said
     hidden = delivered.said("not read, because names")
-    assert re.fullmatch(r"not read, because names .* are hidden: .*/hidden/[.]a[.]json, and 4 more", hidden[0])
+    assert re.fullmatch(r"not read, because names .* are hidden: .*/hidden/[.]a[.]json, and 5 more", hidden[0])
     assert hidden == [hidden[0]] * 3, "each run says so"
 
 
@@ -287,7 +287,7 @@ def test_a_hidden_file_that_spark_lists_and_does_not_read_is_recorded(delivered:
 
 def test_files_that_are_weeks_old_when_they_arrive_are_appended(delivered: Delivered):
     assert delivered.of_an_old_file == Totals(
-        files=1, records=1, broken_links=1, hidden_files=5, first_batch=2, last_batch=2
+        files=1, records=1, broken_links=1, hidden_files=6, first_batch=2, last_batch=2
     )
 
 

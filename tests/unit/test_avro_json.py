@@ -50,6 +50,25 @@ def with_schema(content: bytes, schema: Any) -> bytes:
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 10}
 
 
+def test_a_decimal_of_more_digits_than_python_writes_is_a_text_of_all_of_them():
+    digits = "12345678901" * 1000
+    label = DECIMAL | {"precision": 20000, "scale": 3}
+    value = int(Decimal(digits)).to_bytes(5000, "big", signed=True)
+    assert labelled("bytes", label, value) == [f'"{digits[:-3]}.{digits[-3:]}"']
+    negative = (-int(Decimal(digits))).to_bytes(61_300, "big", signed=True)
+    assert labelled("bytes", label, negative) == [f'"-{digits[:-3]}.{digits[-3:]}"']
+    assert labelled("bytes", DECIMAL | {"scale": 16_383}, b"\x01") == ["0." + "1".rjust(16_383, "0")]
+
+
+def test_a_decimal_of_very_many_places_or_bytes_is_refused_before_it_is_written_out():
+    with pytest.raises(AvroError, match="its schema has a decimal of 16,384 places, and 16,383 are read"):
+        labelled("bytes", DECIMAL | {"scale": 16_384}, b"\x01")
+    with pytest.raises(AvroError, match="a decimal has 61,301 bytes, and 61,300 are read"):
+        labelled("bytes", DECIMAL, b"\x01" * 61_301)
+    # Not a number of places, though Python takes it for 1.
+    assert labelled("bytes", DECIMAL | {"scale": True}, b"\x01") == ['"AQ=="']
+
+
 def test_a_decimal_keeps_every_digit_and_its_scale():
     texts = ["12.3400000000", "-0.0000000001", "0E-10", "1234567890123456789012345678.0123456789"]
     assert field(DECIMAL, *map(Decimal, texts)) == [

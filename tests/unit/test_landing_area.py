@@ -12,6 +12,7 @@ from reconcile_jobs.process.errors import UsageError
     [
         ("a.json", False), ("a_b.json", False), ("a.b", False), ("_a.json", True), (".a.json", True), ("_", True),
         ("_a=1", False), (".a=1", True), ("_metadata.json", True), ("", False),
+        ("a.json._COPYING_", True), ("a.json._copying_", False), ("a._COPYING_.json", False),
     ],
 )  # fmt: skip
 def test_what_spark_does_not_read(name: str, hidden: bool):

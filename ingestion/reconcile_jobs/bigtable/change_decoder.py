@@ -108,7 +108,7 @@ class ChangeDecoder:
         self._first: Any = None  # the message that began the change
         self._entries: list[str] = []
         self._cell: Any = None  # the SetCell that is in chunks, without its value
-        self._value: list[bytes] = []
+        self._value = bytearray()
 
     @property
     def is_between_changes(self) -> bool:
@@ -153,15 +153,15 @@ class ChangeDecoder:
         if mutation.WhichOneof("mutation") != "set_cell" or not chunk.HasField("chunk_info"):
             raise TornChange("something else within a value")
         if self._cell is None:
-            self._cell, self._value = mutation.set_cell, []
-        if info.chunked_value_offset != sum(map(len, self._value)):
+            self._cell, self._value = mutation.set_cell, bytearray()
+        if info.chunked_value_offset != len(self._value):
             raise TornChange("a value with a gap")
-        self._value.append(mutation.set_cell.value)
+        self._value += mutation.set_cell.value
         if not info.last_chunk:
             return
-        value = b"".join(self._value)
+        value = bytes(self._value)
         if len(value) != info.chunked_value_size:
             raise TornChange("a value that is shorter or longer than was said")
         cell = self._cell
         self._entries.append(set_cell(cell.family_name, cell.column_qualifier, cell.timestamp_micros, value))
-        self._cell, self._value = None, []
+        self._cell, self._value = None, bytearray()

@@ -31,7 +31,9 @@ def header_of(content: bytes) -> Header | None:
     try:
         first = json.loads(next(json_records(content)))
         schema = json.loads(fastavro.reader(io.BytesIO(content)).metadata["avro.schema"])
-    except (AvroError, StopIteration, ValueError, KeyError, LookupError, EOFError):
+    except (AvroError, StopIteration, ValueError, LookupError, EOFError, RecursionError):
+        return None
+    if not isinstance(first, dict):
         return None
     place = place_of(first.get("source_metadata"))
     fields = {field["name"]: field["type"] for field in schema.get("fields", [])} if isinstance(schema, dict) else {}
@@ -41,7 +43,15 @@ def header_of(content: bytes) -> Header | None:
     source = source_of(first.get("read_method"), first["source_metadata"])
     named: dict[str, Any] = {}
     _name(schema, named)
-    return Header(place, {field["name"]: _declaration(field["type"], source, named) for field in payload["fields"]})
+    types = {field["name"]: field["type"] for field in payload["fields"]}
+    return Header(place, {name: _declaration_of(type_, source, named) for name, type_ in types.items()})
+
+
+def _declaration_of(type_: Any, source: str | None, named: dict[str, Any]) -> Declaration:
+    try:
+        return _declaration(type_, source, named)
+    except RecursionError:
+        return Declaration("string", "json", "Avro: a type that holds itself")
 
 
 def _name(schema: Any, named: dict[str, Any]) -> None:
@@ -110,7 +120,7 @@ def _of_logical(type_: dict[str, Any], kind: Any, logical: str, source: str | No
     if logical == "decimal" and kind in ("bytes", "fixed"):
         digits, places = type_.get("precision"), type_.get("scale", 0)
         witness = f"Avro: decimal({digits},{places})"
-        fits = isinstance(digits, int) and isinstance(places, int) and 0 <= places <= digits <= 38
+        fits = type(digits) is int and type(places) is int and 0 <= places <= digits <= 38
         return Declaration(f"decimal({digits},{places})" if fits else "string", witness=witness)
     if logical == "number":
         # MySQL has it for BIGINT UNSIGNED alone; for Oracle it is a NUMBER of which no digits are known.

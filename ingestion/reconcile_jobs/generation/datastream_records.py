@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from reconcile_jobs.generation.observations import Observations, Place, decoded
+from reconcile_jobs.generation.observations import Observations, Place, decoded, is_half
 
 __all__ = ["add_event", "key_of", "place_of", "source_of"]
 
@@ -40,7 +40,7 @@ def place_of(metadata: Any) -> Place | None:
     database, schema, table = (_text(metadata.get(name)) for name in ("database", "schema", "table"))
     # Datastream's documentation shows SQL Server's schema as a list of one name.
     schema = re.sub(r'^\["|"\]$', "", schema) if schema else schema
-    if not table or not (schema or database):
+    if not table or not (schema or database) or any(map(is_half, filter(None, (database, schema, table)))):
         return None
     return Place(database if schema else None, schema or database or "", table)
 

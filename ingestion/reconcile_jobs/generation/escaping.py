@@ -11,7 +11,9 @@ from jinja2.sandbox import SandboxedEnvironment
 __all__ = ["commented", "in_cell", "jinja_literal", "jinja_value", "unrendered", "yaml_value"]
 
 # What nobody can read, and what Jinja, dbt or an editor would take for the end of something.
-_ODD = re.compile(r"[\x00-\x1f\x7f-\xa0\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff]")
+_ODD = re.compile(
+    r"[\x00-\x1f\x7f-\xa0\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\ufff9-\uffff]"
+)
 # Words that YAML 1.1, which dbt reads, takes for booleans and nulls.
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"}
 _RENDERED = re.compile(r"\{[{%#]|[%#}]\}")  # what dbt looks for before it renders a text
@@ -61,7 +63,7 @@ def unrendered(value: object) -> str:
         return text
     try:
         return SandboxedEnvironment(keep_trailing_newline=True).from_string(text).render()
-    except (TemplateError, TypeError, ValueError):
+    except (TemplateError, TypeError, ValueError, ArithmeticError, RecursionError):
         return text
 
 

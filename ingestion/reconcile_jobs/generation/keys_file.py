@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
-
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from reconcile_jobs.generation.tables import Answer
 from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.process.yaml_files import read_yaml
 from reconcile_jobs.staging import quoted
 
 __all__ = ["read_keys"]
@@ -22,11 +19,7 @@ def read_keys(file: str | None) -> dict[str, Answer]:
     """Return what the file says of each table, by the table's label. Raises UsageError."""
     if file is None:
         return {}
-    try:
-        read: Any = YAML(typ="safe", pure=True).load(Path(file).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, YAMLError) as problem:
-        why = getattr(problem, "strerror", None) or getattr(problem, "problem", None) or "it is not UTF-8"
-        raise UsageError(f"--keys {file} cannot be read: {why}.") from None
+    read = read_yaml(file, "--keys")
     if not isinstance(read, dict):
         raise UsageError(f"--keys {file} is no list of tables: {_FORM}.")
     return {_label(name): _answer(file, name, said) for name, said in read.items()}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from reconcile_jobs.generation.declarations import Number, Values
 
-__all__ = ["Add", "Observations", "Observed", "Place", "decoded"]
+__all__ = ["Add", "Observations", "Observed", "Place", "decoded", "is_half"]
 
 
 class _Decoder(json.JSONDecoder):
@@ -33,6 +35,11 @@ def decoded(record: str | None) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return read if isinstance(read, dict) else None
+
+
+def is_half(name: str) -> bool:
+    """Whether a name has half of a surrogate pair, which no file and no database but by an escape can have."""
+    return not name.isascii() and re.search("[\ud800-\udfff]", name) is not None
 
 
 class Place(NamedTuple):
@@ -78,11 +85,12 @@ class Observed:
             of_name = self.columns.get(name)
             if of_name is None:
                 of_name = self.columns[name] = Values()
-            of_name.add(value, kinds.get(name))
+            kind = kinds.get(name)
+            of_name.add(value, kind if isinstance(kind, str) else None)
             self.last_seen[name] = max(batch, self.last_seen.get(name, batch))
         if len({name.lower() for name in values}) < len(values):
             lower = [name.lower() for name in values]
-            self.twins |= {name for name in lower if lower.count(name) > 1}
+            self.twins |= {name for name, number in Counter(lower).items() if number > 1}
 
     def merge(self, other: Observed) -> None:
         """Add what other records show; the order of merging does not matter."""

@@ -16,7 +16,7 @@ from reconcile_jobs.generation.declarations import (
     joined,
     of_kind,
 )
-from reconcile_jobs.generation.observations import Observations, Observed, Place
+from reconcile_jobs.generation.observations import Observations, Observed, Place, is_half
 from reconcile_jobs.generation.witnesses import Testimony, Witness, types_of
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.staging import quoted
@@ -264,7 +264,7 @@ def _refusal_of_encoding(table: Table) -> Refusal:
 def is_undeclarable(name: str) -> bool:
     """Whether the package refuses a column of this name: names of its own, and what Spark does not read as a name."""
     # Of whatever ends a line to Python, U+2028 too, Jinja's filter `indent` makes a line feed, in a name as elsewhere.
-    if "${" in name or name.splitlines() != [name]:
+    if "${" in name or name.splitlines() != [name] or is_half(name):
         return True
     return name.lower() == "_deleted" or name.lower().startswith("_change_")
 

@@ -124,7 +124,10 @@ class Document:
             text = self._in_empty(entry, key, listed, columns)
         else:
             raise NotEditable("`columns:` is no list")
-        _check(self._read, text, model, columns)
+        try:
+            _check(self._read, text, model, columns)
+        except RecursionError:
+            raise NotEditable("something in the file holds itself, by an alias") from None
         return self._mark + text
 
     def _entries(self, kind: str) -> list[dict[str, Any]]:

@@ -63,7 +63,8 @@ def secret_properties(file: str | None) -> dict[str, str]:
 
 def read_properties(path: Path) -> dict[str, str]:
     """Read a file of lines name=value, which only its owner may read. Raises UsageError."""
-    lines = read_secret_file(path, "--properties").splitlines()
+    # A line ends at a line feed alone: a password may have what Python takes for the end of a line too.
+    lines = read_secret_file(path, "--properties").removeprefix("\ufeff").split("\n")
     properties: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -76,6 +77,8 @@ def read_properties(path: Path) -> dict[str, str]:
             raise UsageError(f"{path}, line {number}: the line is not name=value.")
         if name.lower() in _TAKEN:
             raise UsageError(f"{path}, line {number}: {name} is not a property of the connection that can be set here.")
+        if name.lower() in {known.lower() for known in properties}:
+            raise UsageError(f"{path}, line {number}: {name} stands there a second time; remove one of them.")
         properties[name] = value.strip()
     return properties
 

@@ -56,6 +56,11 @@ _HARMLESS = {
 _IN_URL = re.compile(r"[?&;]\s*([^=?&;]*[^=?&;\s])")
 # Oracle's driver takes all properties from a file or a server that stands in the place of the database.
 _ELSEWHERE = re.compile(r"@\s*(config-\w+)", re.IGNORECASE)
+# In parentheses: what MariaDB's driver may have of a host, and the program that Oracle's would start as its server.
+_IN_PARENTHESES = {
+    "MySQL": re.compile(r"\(\s*(?!(?:host|port|type)\s*=)([^=()]*[^=()\s])\s*=", re.IGNORECASE),
+    "Oracle": re.compile(r"\(\s*(program|argv0|args|envs)\s*=", re.IGNORECASE),
+}
 
 
 def check_properties(database: Database, url: str, names: Iterable[str], allowed: Collection[str]) -> None:
@@ -65,6 +70,8 @@ def check_properties(database: Database, url: str, names: Iterable[str], allowed
     """
     harmless = {"user", "password", *_HARMLESS[database.name].split(), *(name.lower() for name in allowed)}
     of_url = [*_ELSEWHERE.findall(url), *_IN_URL.findall(url)]
+    if of_address := _IN_PARENTHESES.get(database.name):
+        of_url += of_address.findall(url)
     for place, found in (("--url", of_url), ("the file of --properties", names)):
         if other := next((name for name in found if name.lower() not in harmless), None):
             raise UsageError(

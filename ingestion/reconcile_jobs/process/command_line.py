@@ -11,6 +11,7 @@ from reconcile_jobs.process.errors import UsageError
 __all__ = ["Parser", "in_seconds", "interval", "seconds_of"]
 
 _SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600}
+_LONGEST = 100 * 366 * 86400  # seconds
 
 
 class Parser(argparse.ArgumentParser):
@@ -26,8 +27,10 @@ class Parser(argparse.ArgumentParser):
         """Refuse, and name unknown arguments without their values."""
         what, colon, unknown = message.partition("unrecognized arguments: ")
         if colon:
-            names = [word.partition("=")[0] for word in unknown.split() if word.startswith("-")]
+            names = [word.partition("=")[0] for word in unknown.split() if re.match(r"--[A-Za-z]|-[A-Za-z]\Z", word)]
             message = f"{what}{colon}{', '.join(names) or 'values without a name'}"
+        message = re.sub(r"(ambiguous option: [^\s=]+)=.* could match", r"\1 could match", message, flags=re.DOTALL)
+        message = re.sub(r"ignored explicit argument .*", "it takes no value", message, flags=re.DOTALL)
         raise UsageError(f"{message}; see `{self.prog} --help`.")
 
 
@@ -50,9 +53,11 @@ class _Once(argparse._StoreAction):
 
 def interval(text: str) -> str:
     """Return a length of time, given as 30s, 5m or 1h, as Spark takes it: 30 seconds. For argparse's `type`."""
-    found = re.fullmatch(r"([0-9]+)\s*([smh])", text)
+    found = re.fullmatch(r"([0-9]{1,12})\s*([smh])", text)
     if not found or int(found[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{text} is not an interval; write 30s, 5m or 1h")
+        raise argparse.ArgumentTypeError(f"{text[:40]} is not an interval; write 30s, 5m or 1h")
+    if int(found[1]) * next(length for unit, length in _SECONDS.items() if unit[0] == found[2]) > _LONGEST:
+        raise argparse.ArgumentTypeError(f"{text} is longer than 100 years; write 30s, 5m or 1h")
     return f"{found[1]} {next(unit for unit in _SECONDS if unit[0] == found[2])}"
 
 

@@ -51,13 +51,16 @@ class Fault(JobError):
 
 def causes(problem: BaseException) -> Iterator[tuple[str, str]]:
     """Yield class name and message of a failure and of what caused it, in Python or the JVM, outermost first."""
-    java: Any = getattr(problem, "java_exception", None) or getattr(problem, "_origin", None)
-    if java is None:
-        yield type(problem).__name__, str(problem)
-        if problem.__cause__ is not None:
-            yield from causes(problem.__cause__)
-        return
+    python: BaseException | None = problem
+    java: Any = None
     for _ in range(30):  # a chain of causes may be a ring
+        if python is not None:
+            java = getattr(python, "java_exception", None) or getattr(python, "_origin", None)
+            if java is None:
+                yield type(python).__name__, str(python)
+                python = python.__cause__
+                continue
+            python = None
         if java is None:
             return
         yield java.getClass().getName(), java.getMessage() or ""

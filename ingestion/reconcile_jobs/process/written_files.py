@@ -34,6 +34,8 @@ def write(files: Mapping[Path, str | None]) -> None:
                 f"{path} cannot be written ({problem.strerror}): a directory is where the file would be, or a file "
                 "where its directory would be; name another path."
             ) from None
+        except (ValueError, RuntimeError) as problem:  # a NUL or half a character in a name, a link to itself
+            raise UsageError(f"{str(path)!r} cannot be written ({problem}): name another path.") from None
         except OSError as problem:
             raise Fault(
                 f"{path} cannot be written ({problem.strerror}); what was written before stays, and the same command "
@@ -43,6 +45,9 @@ def write(files: Mapping[Path, str | None]) -> None:
 
 def _replace(path: Path, content: bytes) -> None:
     path = path.resolve()  # a link goes on being one
+    if path.exists() and not path.is_file() and not path.is_dir():
+        path.write_bytes(content)  # so does /dev/null, or a named pipe
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".tmp")
     try:

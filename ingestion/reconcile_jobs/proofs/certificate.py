@@ -9,6 +9,7 @@ import platform
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
@@ -119,7 +120,9 @@ def _page() -> str:
 
 def text_of(document: Mapping[str, Any]) -> str:
     """Return the document as JSON."""
-    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    # A database may have texts with half of a surrogate pair, which no file holds but as this escape.
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def html_of(text: str) -> str:
@@ -155,11 +158,15 @@ def _number(value: int | None) -> str:
 
 def written(path: Path, page: str, text: str) -> None:
     """Write page and document, each whole or not at all. Raises UsageError."""
-    for file, content in ((path, page), (path.with_suffix(".json"), text)):
-        beside = file.with_name(f".{file.name}.{os.getpid()}")
-        try:
-            beside.write_text(content, encoding="utf-8")
-            beside.replace(file)
-        except OSError as problem:
-            beside.unlink(missing_ok=True)
-            raise UsageError(f"--certificate {file} cannot be written: {problem.strerror}.") from None
+    contents = {path: page, path.with_suffix(".json"): text}
+    beside = {file: file.with_name(f".{os.getpid()}.{file.name[-50:]}") for file in contents}
+    try:
+        for file, content in contents.items():
+            beside[file].write_text(content, encoding="utf-8")
+        for file in reversed(contents):  # the page last, which has the digest of the document
+            beside[file].replace(file)
+    except OSError as problem:
+        for part in beside.values():
+            with suppress(OSError):
+                part.unlink()
+        raise UsageError(f"--certificate {file} cannot be written: {problem.strerror}.") from None

@@ -26,7 +26,7 @@ from reconcile_jobs.retention.plan import (
     quarantined,
 )
 from reconcile_jobs.retention.tables import Tables, beside, named
-from reconcile_jobs.staging import TableName, purge_mark
+from reconcile_jobs.staging import TableName, batch_of_mark, purge_mark
 
 __all__ = ["Purge", "Result"]
 
@@ -85,7 +85,7 @@ class _Begun:
             marks, before = ({str(of): int(n) for of, n in said[part].items()} for part in ("marks", "before"))
             ledgers = [(ledger, staging) for ledger, staging in said["ledgers"]]
             return cls(str(said["id"]), int(said["batch"]), marks, before, ledgers)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             raise UsageError(
                 f"The property reconcile.{_BEGUN} of the staging table {table} is {text[:80]!r}, which this job has "
                 "not written: set it to what it was before somebody changed it."
@@ -179,7 +179,7 @@ class Purge:
         """Write what says that the records are purged, and delete them. Raises Fault if the plan no longer holds."""
         properties = self._tables.properties()
         purged = _last_purged(properties)
-        before = {of: int(properties.get(purge_mark(of)) or 0) for of in plan.objects}
+        before = {of: batch_of_mark(properties, purge_mark(of)) for of in plan.objects}
         ledgers = sorted({(reader.ledger, reader.staging) for reader in plan.readers})
         marks = {name: of.last for name, of in plan.objects.items()}
         begun = _Begun(str(uuid.uuid4()), plan.batch, marks, before, ledgers)
@@ -259,17 +259,17 @@ class Purge:
             self._tables.take_back_purge(named(ledger), staging, begun.id)
         # A purge by hand may have gone further meanwhile: its marks stay.
         properties = self._tables.properties()
-        own = [of for of, mark in begun.marks.items() if int(properties.get(purge_mark(of)) or 0) <= mark]
+        own = [of for of, mark in begun.marks.items() if batch_of_mark(properties, purge_mark(of)) <= mark]
         self._tables.keep({_BEGUN: "", **{purge_mark(of): str(begun.before[of]) for of in own}})
 
 
 def _marks(begun: _Begun, properties: dict[str, str]) -> dict[str, str]:
     """Return the properties that say what a purge deletes. `properties`: those that are there."""
     return {
-        purge_mark(of): str(max(mark, int(properties.get(purge_mark(of)) or 0))) for of, mark in begun.marks.items()
+        purge_mark(of): str(max(mark, batch_of_mark(properties, purge_mark(of)))) for of, mark in begun.marks.items()
     }
 
 
 def _last_purged(properties: dict[str, str]) -> int:
     """Return the last batch from which records of any object were purged, 0 if none were."""
-    return max((int(batch or 0) for name, batch in properties.items() if name.startswith(_PURGED)), default=0)
+    return max((batch_of_mark(properties, name) for name in properties if name.startswith(_PURGED)), default=0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from math import isfinite
 from typing import Any, NamedTuple
 
 from google.cloud.spanner_v1 import TypeCode
@@ -161,9 +162,19 @@ def _continues(last: Any, first: Any) -> bool:
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
 
 
+# For texts that have half of a surrogate pair, which no file can hold but as an escape.
+_ASCII_ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False)
+
+
 def compact_json(value: Any) -> str:
     """Return a value as JSON without spaces, its keys in order: one value, one text."""
-    return _ENCODER.encode(value)
+    text = _ENCODER.encode(value)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return _ASCII_ENCODER.encode(value)
+    return text
 
 
 class RecordDecoder:
@@ -230,10 +241,10 @@ class _Columns:
         # Spanner's documentation shows INT64 as a JSON number in places; as text it cannot be taken for a double.
         for name in self._numbers:
             value = get(name)
-            if type(value) is int:
+            if type(value) in _NUMBERS:
                 values[name] = str(value)
             elif type(value) is list:
-                values[name] = [str(item) if type(item) is int else item for item in value]
+                values[name] = [str(item) if type(item) in _NUMBERS else item for item in value]
         for name in self._timestamps:
             value = get(name)
             if type(value) is str:
@@ -298,9 +309,28 @@ def _columns_converter(kind: Any) -> Callable[[Any], _Columns]:
     return columns
 
 
+class _Float(float):
+    """A number with a point or an exponent; its text is the one that was delivered."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _float(text: str) -> _Float | str:
+    number = _Float(text)
+    number.text = text
+    # JSON has no infinity.
+    return number if isfinite(number) else text
+
+
+_NUMBERS = (int, _Float)
+
+
 def _json_decoder() -> json.JSONDecoder:
     # Made where it is used, since it does not travel to executors. What is no number becomes the text NaN or Infinity.
-    return json.JSONDecoder(parse_constant=str)
+    return json.JSONDecoder(parse_constant=str, parse_float=_float)
 
 
 class _JsonRecords:
