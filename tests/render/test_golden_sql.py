@@ -71,11 +71,12 @@ DATA_TESTS = {
         "mysql_history", "oracle_history", "spanner_history", "bigtable_keeps_garbage", "iceberg_history",
     ],
     "transactions_complete": ["spanner"],
-    "log_is_one": ["postgresql"],
+    "log_is_one": ["postgresql", "mysql_shards"],
+    "keys_are_disjoint": ["mysql_shards", "postgresql_tenants", "mysql_tables"],
     "time_agrees_with_log": ["mysql_composite_key"],
     "no_shifted_keys": ["mysql_composite_key", "oracle"],
     "no_drift": ["mysql_composite_key"],
-    "key_is_the_sources": ["mysql_composite_key", "oracle_key_is_the_row_id"],
+    "key_is_the_sources": ["mysql_composite_key", "oracle_key_is_the_row_id", "mysql_shards"],
 }  # fmt: skip
 # Those that may be asked of a staging table.
 OF_STAGING = ["ledger_balances", "no_quarantine"]
