@@ -219,9 +219,9 @@ def test_planted_bugs_are_found(memory: Memory) -> None:
     shop = Shards(memory, "mysql", seed=7)
     shop.arrive(BATCHES)
     # Of every record the same shard.
-    shop.plant({"macros/change_records/source_tables.sql": {
-        "nullif({{ reconcile._schema_of(metadata) }}, '')": "'shop_1'"
-    }})
+    shop.plant(
+        {"macros/change_records/source_tables.sql": {"nullif({{ reconcile._schema_of(metadata) }}, '')": "'shop_1'"}}
+    )
     shop.shards("things", "current_view")
     shop.project.run("things")
     assert shop.rows("things") != shop.truth()

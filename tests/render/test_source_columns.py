@@ -221,11 +221,6 @@ def test_sources_that_are_told_apart_are_taken(shape: Shape) -> None:
     assert "`shard`" in life.change_records and "`value shard`" not in life.change_records
 
 
-def test_sides_that_are_compared_as_they_are_may_have_several_sources() -> None:
-    compared()()
-    compared(taken=taken("binlog", "mysql-bin.000017:4"), as_of="now")()
-
-
 def test_a_source_column_is_no_field_of_the_payload() -> None:
     """It is not missing in a record that lacks it, and no part of the key that the records name."""
     life = Life(shards())
