@@ -58,6 +58,7 @@ def of_one_log(position: str) -> str:
     )
 
 
+NO_MAPPINGS: list[Any] = ["database", ["shard"], {}]
 NO_MAPPING = (
     "source_columns is '{}'; write the columns with the fields of the metadata that fill them, for example "
     "{{'shard': 'database'}}"
@@ -68,7 +69,7 @@ SCHEMA = {"shard": "schema"}
 DECLARED: dict[str, tuple[Shape, list[str]]] = {
     **{
         f"source columns that are {said!r}": (shards(said=said), [NO_MAPPING.format(said)])
-        for said in ("database", ["shard"], {})
+        for said in NO_MAPPINGS
     },
     "a field of the metadata that names no source": (
         shards(said={"shard": "change_type"}),
