@@ -246,3 +246,18 @@ def test_another_set_of_sources_is_another_declaration(table: list[str]) -> None
 
     says = "demo.orders__base was built with other source macros, objects or generations; rebuild it with "
     Refusal(run(living), [f"{says}`dbt run --full-refresh --select orders`"]).check()
+
+
+@pytest.mark.parametrize(
+    ("shape", "advice"),
+    [
+        (shards(), "give its source a model of its own, with generations"),
+        (thing(), "add the time when it did to generations"),
+    ],
+)
+def test_a_run_gives_no_advice_that_a_model_of_several_sources_cannot_take(shape: Shape, advice: str) -> None:
+    life = Life(shape)
+    life.warehouse.answers["select count(*) as changes"] = {"changes": 2, "first_time": "2026-11-21 11:05:00Z"}
+    macros = life.project.macros
+    (said,) = macros.log_messages("fold", macros.form_of_node(life.project.node("orders")), {"superseded": 2})
+    assert said.endswith(f"if the log began anew at this time or earlier, {advice}; see the test log_is_one")
