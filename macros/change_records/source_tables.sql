@@ -1,22 +1,33 @@
 {#- Which records a Datastream source macro takes. `object` is schema and table in one name, so `a_b`.`c` and `a`.`b_c`
-    are one object. The metadata of each record name schema and table separately. A route is {objects, table}, where
-    `table` is [database, schema, table] or none. A model's `object` names all tables of an object;
+    are one object. The metadata of each record name schema and table separately. A route is {objects, table, source},
+    where `table` is [database, schema, table] or none. A model's `object` names all tables of an object;
     `refuse_ambiguous_objects` refuses it if there are several. A model's `table` names one of them. -#}
 
 {#- The routes of a source macro. `object` and `table` are each a name, or a list of the names that one table has
-    had. -#}
-{%- macro routes_of(object, table) -%}
-  {%- set routes, complaints = [], [] -%}
+    had. With `source_columns`, each entry of the list `table` is a source of its own: a name, or a list of the names
+    that the table of this source has had. `source` is then the number of the entry. -#}
+{%- macro routes_of(object, table, source_columns=none) -%}
+  {%- set routes, complaints, entries = [], [], [] -%}
+  {%- for entry in ([table] if table is string or table is mapping else table or []) -%}
+    {%- set number = loop.index0 -%}
+    {%- set is_list = entry is sequence and entry is not string and entry is not mapping -%}
+    {%- if is_list and source_columns is none -%}
+      {%- do complaints.append('table ' ~ entry ~ ' is a list within a list, which is for the names of one source among several; add source_columns, or write all names that one table has had as one list') -%}
+    {%- else -%}
+      {%- for name in (entry if is_list else [entry]) -%}{%- do entries.append([number, name]) -%}{%- endfor -%}
+    {%- endif -%}
+  {%- endfor -%}
   {%- for name in ([object] if object is string else object or []) -%}
     {%- do routes.append({'objects': [name], 'table': none}) -%}
   {%- endfor -%}
-  {%- for name in ([table] if table is string or table is mapping else table or []) -%}
+  {%- for number, name in entries -%}
     {%- set parts = [name.get('database'), name.get('schema'), name.get('table')] if name is mapping else (name | string).split('.') -%}
     {%- if name is not mapping and parts | length not in [2, 3] or not parts | last or not parts[-2] -%}
       {%- do complaints.append("table '" ~ name ~ "' is not the name of a table; write schema and table (for MySQL, database and table) as 'shop.orders', or, if a name contains a dot, as {'schema': 'shop', 'table': 'or.ders'}") -%}
     {%- else -%}
       {%- do routes.append({
-          'objects': [parts[-2] ~ '_' ~ parts[-1], parts[-2] ~ '.' ~ parts[-1]], 'table': [parts[-3] if parts | length == 3 else none, parts[-2], parts[-1]]}) -%}
+          'objects': [parts[-2] ~ '_' ~ parts[-1], parts[-2] ~ '.' ~ parts[-1]], 'table': [parts[-3] if parts | length == 3 else none, parts[-2], parts[-1]],
+          'source': number}) -%}
     {%- endif -%}
   {%- endfor -%}
   {%- if object and table -%}
@@ -118,6 +129,18 @@ coalesce({{ reconcile._unwrapped_schema(metadata) }}, {{ metadata }}.database)
 {#- The full name of a table, as SQL: database, schema and table, as far as the metadata have them. -#}
 {%- macro source_table(metadata) -%}
 nullif(concat_ws('.', nullif({{ metadata }}.database, ''), {{ reconcile._unwrapped_schema(metadata) }}, nullif({{ metadata }}.table, '')), '')
+{%- endmacro %}
+
+{#- The value of a source column, as SQL: a name as a model names it. NULL if the metadata do not have it. `source`: the
+    source's own name. -#}
+{%- macro value_of_source_column(field, source, metadata) -%}
+{%- if field == 'table' -%}
+nullif({{ metadata }}.table, '')
+{%- elif field == 'schema' or source == 'mysql' -%}
+nullif({{ reconcile._schema_of(metadata) }}, '')
+{%- else -%}
+nullif({{ metadata }}.database, '')
+{%- endif -%}
 {%- endmacro %}
 
 {#- The table as a model names it: schema and table. -#}

@@ -30,10 +30,11 @@ partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile
   {%- set rows = reconcile._rows_to_note(relations, form.read, form.partial_records, range) -%}
   {%- do run_query(reconcile.cached(relations.notes_cache, rows, lazy=true)) -%}
   {%- set new, lacking, never_present, keys = [], [], [], [] -%}
+  {%- set key_of_payload = reconcile.keys_of_payload(form.unique_key, form.source_columns) -%}
   {%- set noted = run_query(reconcile._summary_of_notes(relations)) -%}
   {%- for kind, name, is_declared, is_missing, was_present in noted -%}
     {%- if kind == 'key' -%}
-      {%- do keys.append(name) if reconcile.is_other_key(name, form.unique_key) -%}
+      {%- do keys.append(name) if reconcile.is_other_key(name, key_of_payload) -%}
     {%- elif kind == 'column' and name not in reconcile.ignored_columns(model) -%}
       {%- do new.append(name) if not is_declared -%}
       {%- do (lacking if was_present or range.snapshot else never_present).append(name) if is_missing -%}
@@ -48,7 +49,7 @@ partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile
   {%- if new -%}{%- do messages.append('columns that are not declared: ' ~ new | join(', ')) -%}{%- endif -%}
   {%- if lacking -%}{%- do messages.append('columns that are no longer in every record: ' ~ lacking | join(', ')) -%}{%- endif -%}
   {%- for key in keys -%}
-    {%- do messages.append('the key of the source is ' ~ fromjson(key) | join(', ') ~ ', not ' ~ form.unique_key | join(', ')) -%}
+    {%- do messages.append('the key of the source is ' ~ fromjson(key) | join(', ') ~ ', not ' ~ key_of_payload | join(', ')) -%}
   {%- endfor -%}
   {%- set statements = [reconcile._write_notes(relations, range)] if noted or range.kind == 'rebuild' else [] -%}
   {{ return({'messages': messages, 'statements': statements}) }}

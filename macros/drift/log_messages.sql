@@ -10,7 +10,8 @@
   {%- set changes, first_time = run_query(query)[0] -%}
   {{ return([
       changes ~ ' lost to changes that are later in the log, but an hour or more earlier in time (the first that lost is of ' ~ first_time
-      ~ '): if the log began anew at this time or earlier, add the time when it did to generations; see the test log_is_one'] if changes else []) }}
+      ~ '): if the log began anew at this time or earlier, ' ~ ('give its source a model of its own, with generations' if form.source_columns else 'add the time when it did to generations')
+      ~ '; see the test log_is_one'] if changes else []) }}
 {%- endmacro %}
 
 {#- SQL that counts the rows of `fold` that lie before the newest stored record of their key in the log, but whose time

@@ -1,10 +1,11 @@
 {#- Fails if the records name another key than the model's `unique_key`, which would then fold different rows into one.
     The newest key that the records name counts. If the source names no key, or its table has none, the model chooses
-    its key. -#}
+    its key. Source columns are no columns of the source's key. -#}
 {%- test key_is_the_sources(model) -%}
 {%- if execute -%}
 {%- do reconcile.refuse_untestable(model, 'key_is_the_sources') -%}
-{%- set unique_key = reconcile.keys_of(reconcile.noted_node(model, 'key_is_the_sources')) -%}
+{%- set node = reconcile.noted_node(model, 'key_is_the_sources') -%}
+{%- set unique_key = reconcile.keys_of_payload(reconcile.keys_of(node), reconcile.source_columns_of(reconcile.model_inputs(node).objects)) -%}
 select name as key_of_the_source, {{ reconcile.literal(tojson(unique_key)) }} as unique_key, batch as since_batch, records
 from (
     select name, batch, records, max(batch) over () as last_batch

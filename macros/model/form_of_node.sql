@@ -1,6 +1,7 @@
 {#- The form of a model: what follows from its declarations alone, and says what its records and its stored rows look
-    like. {materialized, columns, shown, unique_key, file_format, partial_records, row_ids, keyless}. `columns`: those in
-    which a row is kept; `shown`: those that the live view shows. `keyless`: see `keyless_deletes_of`. In a run, the
+    like. {materialized, columns, shown, unique_key, file_format, partial_records, row_ids, keyless, source_columns}.
+    `columns`: those in which a row is kept; `shown`: those that the live view shows. `keyless`: see
+    `keyless_deletes_of`. `source_columns`: the names of those that are no fields of the payload. In a run, the
     settings have it as `form`, and there it also says what is otherwise of the base table, see `stored_form`. -#}
 {%- macro form_of_node(node) -%}
   {%- set shown = reconcile.declared_columns(node.columns.values() | list) -%}
@@ -10,6 +11,7 @@
       'unique_key': keys, 'file_format': reconcile.file_format(node),
       'partial_records': reconcile.takes_partial_records(node), 'row_ids': reconcile.takes_row_ids(node),
       'keyless': reconcile.keyless_deletes_of(node),
+      'source_columns': reconcile.source_columns_of(reconcile.model_inputs(node).objects) | list,
   }) }}
 {%- endmacro %}
 

@@ -1,5 +1,5 @@
 {#- The declarations of the model, validated: {form, as_of, inputs, fresh, base_snapshot, buckets, declaration}. `form`:
-    see `form_of_node`; here also `read`, the columns that the source macro reads, see `columns_to_read`. `changes`:
+    see `form_of_node`; here also `read`, the columns that the source macro reads from the payload, see `columns_to_read`. `changes`:
     what of the columns has changed since the base table was built, see `changed_columns`; empty if the table does not
     say. Also `built`: what the model's relations were built from, by their names in `model_relations`, none if there is
     no such relation yet; it also has other properties of the base table, `columns` (see `built_columns`), `tables`,
@@ -79,7 +79,7 @@
   {%- set known = built.columns if not as_of and not should_full_refresh() else none -%}
   {%- set changes = reconcile.changed_columns(form.shown, known) if known else {} -%}
   {%- do changes.update({'built': none}) if known and reconcile.is_read_anew(changes, form, inputs, built.base) -%}
-  {%- do form.update({'read': reconcile.columns_to_read(form.shown, known if changes.built else none)}) -%}
+  {%- do form.update({'read': reconcile.columns_to_read(form.shown, known if changes.built else none) | rejectattr('name', 'in', form.source_columns) | list}) -%}
   {%- do form.update(reconcile.stored_form(changes.built)) if changes.built -%}
   {{ return({
       'form': form, 'as_of': as_of, 'inputs': inputs, 'built': built, 'changes': changes, 'fresh': meta.get('fresh', false) and not as_of,

@@ -118,6 +118,9 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
   {%- if as_of -%}
     {%- do complaints.append(beginning ~ 'a run as of an earlier moment does not take snapshots into account yet; run without as_of') -%}
   {%- endif -%}
+  {%- if form.source_columns -%}
+    {%- do complaints.append(beginning ~ 'the model reads several sources (source_columns), of which a snapshot shows one; take the snapshot out of the staging table, or give the source a model of its own') -%}
+  {%- endif -%}
   {%- if properties.generations -%}
     {%- do complaints.append(beginning ~ 'the model declares generations, across which a position says nothing; take the generations out, and stage a new snapshot, which comes after all of them') -%}
   {%- endif -%}

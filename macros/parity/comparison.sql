@@ -155,6 +155,9 @@
             ~ ', before which changes of ' ~ object ~ ' are not told apart; compare with a newer snapshot, or say `as_of: now`') if not reconcile._contains_snapshot(comparison.position, newest[object]) -%}
     {%- endfor -%}
   {%- endif -%}
+  {%- if form.source_columns and kind in ['scn', 'binlog', 'lsn', 'pg_snapshot', 'sequence'] -%}
+    {%- do complaints.append(position_text ~ ' is of the log of one source, and the model reads several (source_columns); compare with the rows of all sources, which have the columns ' ~ form.source_columns | join(', ') ~ ', and say `as_of: now`') -%}
+  {%- endif -%}
   {%- set coordinates = [] -%}
   {%- for object in comparison.inputs.objects.values() -%}{%- do coordinates.extend(object.coordinates) -%}{%- endfor -%}
   {%- set wanted = {'scn': 'scn', 'binlog': 'log_position', 'lsn': 'lsn', 'pg_snapshot': 'lsn', 'read_timestamp': 'commit_timestamp'} -%}

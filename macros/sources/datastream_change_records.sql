@@ -4,21 +4,26 @@
     `transaction` and, if it has one, the `row_id` of a change: a delete with a `row_id` needs no payload. `snapshots`:
     whether a snapshot of the source shows which transactions it saw; this also tells PostgreSQL from SQL Server, whose
     `coordinates` have the same name. `source` is the source's own name (see `source_of_event`). `zero_dates`: whether
-    the source has zero dates.
+    the source has zero dates. `source_columns`: see `source_columns_of`; they are no fields of the payload.
 
     The SELECT has no window function, no join and no aggregate: a filter on _change_batch must reach the scan of the
     staging table. Any other filter must not: Spark would put the whole parsing of a record into the filter, once for
     each mention of a column. `inline(array(struct(...)))` stops such filters. -#}
-{%- macro datastream_change_records(source, relation, object, table, generations, columns, metadata, coordinates, positions, transaction, row_id=none, snapshots=false, encoding=none, zero_dates=false) -%}
+{%- macro datastream_change_records(source, relation, object, table, generations, columns, metadata, coordinates, positions, transaction, row_id=none, snapshots=false, encoding=none, zero_dates=false, source_columns=none) -%}
 {%- set order = {'coordinates': coordinates | list, 'generations': generations} -%}
 {%- if row_id -%}{%- do order.update({'row_ids': true}) -%}{%- endif -%}
 {%- if snapshots -%}{%- do order.update({'snapshots': true}) -%}{%- endif -%}
-{%- set routes = reconcile.routes_of(object, table) -%}
+{%- if source_columns is mapping -%}{%- do order.update({'source_columns': source_columns}) -%}{%- endif -%}
+{%- set routes = reconcile.routes_of(object, table, source_columns) -%}
 {%- set objects = reconcile.objects_of_routes(routes, order) -%}
 {%- do reconcile.note_objects(objects) -%}
 {%- if not execute -%}{{ return('select 1') }}{%- endif -%}
 {%- do reconcile.validate_generations(generations, positions) -%}
-{%- set columns = reconcile.datastream_columns(reconcile.columns_of_source(columns), encoding) -%}
+{%- set declared = reconcile.datastream_columns(reconcile.columns_of_source(columns), encoding) -%}
+{%- if source_columns is not none -%}
+{%- do reconcile.validate_source_columns(source_columns, source, routes, generations, declared, row_id) -%}
+{%- endif -%}
+{%- set columns = declared | rejectattr('name', 'in', source_columns or {}) | list -%}
 {%- set staged -%}
 select {{ reconcile.masked_record(columns, metadata=true) }}, source, batch, origin
 from {{ reconcile.qualified(relation) }}
@@ -88,6 +93,9 @@ select
             {%- for name in coordinates %},
             if(not is_backfill and {{ reconcile.identifier('section ' ~ name) }} is null, '{{ name }}, which orders changes, is missing or unreadable', null)
             {%- endfor %},
+            {%- for name in source_columns or {} %}
+            {{ reconcile.complaint_of_source_column(name) }},
+            {%- endfor %}
             {{ reconcile.payload_complaints(columns, 'readable', zero_dates) | indent(12) }}
         ) as error,
         concat(
@@ -102,8 +110,8 @@ from (
 {%- endset -%}
 {%- set changes -%}
 select
-    {%- for column in columns if not column.removed %}
-    {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
+    {%- for column in declared if not column.removed %}
+    {{ reconcile.value_of_source_column(source_columns[column.name], source, 'metadata') if column.name in (source_columns or {}) else reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
     {%- endfor %}
     change_type as _change_type,
     sequence as _change_sequence,
@@ -137,7 +145,7 @@ from (
 {{ changes }}
 {%- else -%}
 {{ reconcile.records_beside_snapshot(
-      changes, snapshot, relation, columns | rejectattr('removed') | list,
+      changes, snapshot, relation, declared | rejectattr('removed') | list,
       ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_transaction', '_change_batch', '_change_columns', '_change_error']
       + (['_change_table'] if not table else []) + ['_change_fields', '_change_key', '_change_schema', '_change_macro']
       + (['_change_zero_dates'] if columns | selectattr('zero_date') | list else []) + ['_change_record', '_change_origin']) }}

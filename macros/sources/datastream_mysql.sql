@@ -4,7 +4,7 @@
     `mysql-bin.999999`. A stream that follows GTIDs calls these fields binlog_file and binlog_position. source_timestamp
     is the time of the statement, which does not give the order of commits. The metadata have no transaction. Bytes
     arrive as hex text. -#}
-{%- macro datastream_mysql(relation, object=none, generations=[], columns=none, table=none) -%}
+{%- macro datastream_mysql(relation, object=none, generations=[], columns=none, table=none, source_columns=none) -%}
 {{- reconcile.datastream_change_records(
       'mysql', relation, object, table, generations, columns,
       metadata=['log_file', 'log_position', 'binlog_file', 'binlog_position'],
@@ -16,5 +16,6 @@
         'log_file': {'form': '(?:.*[^0-9])?([0-9]{1,18})', 'description': 'file name that ends with its number', 'example': 'mysql-bin.000017'},
         'log_position': {'form': '([0-9]{1,18})', 'description': 'whole number', 'example': 4},
       },
-      transaction='cast(null as string)', encoding='hex', zero_dates=true) -}}
+      transaction='cast(null as string)', encoding='hex', zero_dates=true,
+      source_columns=source_columns) -}}
 {%- endmacro %}

@@ -6,7 +6,7 @@
     it has an scn. The delete of an insert that was rolled back has no key, only the address of its row: see
     `keyless_deletes_of`. LogMiner writes AAAAAAAAAAAAAAAAAA where it does not know the address of a row, as in inserts
     into tables with LOBs. -#}
-{%- macro datastream_oracle(relation, object=none, generations=[], columns=none, table=none) -%}
+{%- macro datastream_oracle(relation, object=none, generations=[], columns=none, table=none, source_columns=none) -%}
 {{- reconcile.datastream_change_records(
       'oracle', relation, object, table, generations, columns,
       metadata=['scn', 'rs_id', 'ssn', 'tx_id', 'row_id'],
@@ -17,5 +17,6 @@
       },
       positions={'scn': {'form': '([0-9]{1,18})', 'description': 'whole number', 'example': 15869128507100}},
       transaction="nullif(metadata.tx_id, '')",
-      row_id="if(metadata.row_id in ('', 'AAAAAAAAAAAAAAAAAA'), null, metadata.row_id)") -}}
+      row_id="if(metadata.row_id in ('', 'AAAAAAAAAAAAAAAAAA'), null, metadata.row_id)",
+      source_columns=source_columns) -}}
 {%- endmacro %}

@@ -153,6 +153,16 @@ SHAPES = {
         MYSQL, phases=("first run",),
         table=["shop.orders", "old.shop.orders", {"schema": "sh.op", "table": "it's"}],
     ),
+    "mysql_shards": Shape(
+        MYSQL, {"shard": "string", **LINES}, ["shard", "order_id", "line"], phases=("first run", "increment"),
+        table=["shop_1.lines", ["shop_2.old_lines", "shop_2.lines"]],
+        arguments=", source_columns={'shard': 'database'}",
+    ),
+    "postgresql_tenants": Shape(
+        POSTGRESQL, {"orders of": "string", "db": "string", **ORDERS}, ["db", "id", "orders of"], "history",
+        phases=("first run",), table="public.orders",
+        arguments=", source_columns={'db': 'database', 'orders of': 'schema'}",
+    ),
     "mysql_events": Shape(MYSQL, key="_change_id", phases=EVERY_PHASE),
     "mysql_zero_dates": Shape(MYSQL, ZERO_DATES),
     "mysql_fresh": Shape(MYSQL, meta={"fresh": True}),

@@ -71,11 +71,12 @@ DATA_TESTS = {
         "mysql_history", "oracle_history", "spanner_history", "bigtable_keeps_garbage", "iceberg_history",
     ],
     "transactions_complete": ["spanner"],
-    "log_is_one": ["postgresql"],
+    "log_is_one": ["postgresql", "mysql_shards"],
+    "keys_are_disjoint": ["mysql_shards", "postgresql_tenants", "mysql_tables"],
     "time_agrees_with_log": ["mysql_composite_key"],
     "no_shifted_keys": ["mysql_composite_key", "oracle"],
     "no_drift": ["mysql_composite_key"],
-    "key_is_the_sources": ["mysql_composite_key", "oracle_key_is_the_row_id"],
+    "key_is_the_sources": ["mysql_composite_key", "oracle_key_is_the_row_id", "mysql_shards"],
 }  # fmt: skip
 # Those that may be asked of a staging table.
 OF_STAGING = ["ledger_balances", "no_quarantine"]
@@ -108,6 +109,10 @@ def of(source: str, **said: Any) -> Shape:
     return Shape(source, PARITY_COLUMNS, **said)
 
 
+SEVERAL = Shape(
+    MYSQL, {"shard": "string", **PARITY_COLUMNS}, ["shard", "id"], table=["shop_1.orders", "shop_2.orders"],
+    arguments=", source_columns={'shard': 'database'}",
+)  # fmt: skip
 SCN, LSN = taken("scn", "15869128507100"), taken("lsn", "0x0000000A000000200003")
 BINLOG, PG_SNAPSHOT = taken("binlog", "mysql-bin.000017:4"), taken("pg_snapshot", "20:30:25")
 READ_TIMESTAMP = taken("read_timestamp", "2026-11-22T10:00:00.123456789Z")
@@ -133,6 +138,8 @@ COMPARED: dict[str, tuple[Shape, dict[str, str], dict[str, Any]]] = {
     "at_a_time": (of(MYSQL), {}, {"as_of": {"commit_time": TAKEN_AT}}),
     "at_a_sequence": (of(ORACLE, row_ids=True), {}, {"as_of": {"sequence": "0001/1/00000E6ECEDFC05C"}}),
     "of_a_model_of_snapshots": (of(SNAPSHOTS), SCN, {}),
+    "of_several_sources": (SEVERAL, BINLOG, {"as_of": "now"}),
+    "of_several_sources_at_a_time": (SEVERAL, {}, {"as_of": {"commit_time": TAKEN_AT}}),
     "iceberg_at_a_position": (of(MYSQL, file_format="iceberg"), BINLOG, {}),
 }
 

@@ -25,6 +25,7 @@ import test_names
 import test_parity_refusals
 import test_retry_of_quarantine
 import test_snapshot_refusals
+import test_source_columns
 from plain_dbt import PACKAGE, CompilerError, PlainProject, Relation
 from recorder import Recorder
 from refusals import SENTENCE, THINGS, Refusal, run, thing
@@ -1709,7 +1710,8 @@ def impatient(patience: Any) -> Callable[[], object]:
 
 NOT_OURS = "demo.seen is not a model of this package, and this test is only for such models; remove the test from it."
 OF_MODELS = [
-    "history_is_sound", "key_is_the_sources", "ledger_balances", "log_is_one", "no_drift", "no_pending_rows",
+    "history_is_sound", "key_is_the_sources", "keys_are_disjoint", "ledger_balances", "log_is_one", "no_drift",
+    "no_pending_rows",
     "no_quarantine", "no_shifted_keys", "one_payload_per_sequence", "time_agrees_with_log", "transactions_complete",
 ]  # fmt: skip
 VIEWS: dict[str, Refusal] = {
@@ -1764,7 +1766,7 @@ VIEWS: dict[str, Refusal] = {
              "one; remove the test from it."],
             SENTENCE,
         )
-        for name in ("log_is_one", "time_agrees_with_log", "no_shifted_keys")
+        for name in ("log_is_one", "time_agrees_with_log", "no_shifted_keys", "keys_are_disjoint")
     },
     **{
         f"{name} of a current_view": Refusal(
@@ -1846,7 +1848,7 @@ def provoked() -> list[Refusal]:
     ]
     elsewhere = (
         test_added_columns, test_as_of, test_catalogs, test_changed_columns, test_databricks, test_generations,
-        test_names, test_parity_refusals, test_retry_of_quarantine, test_snapshot_refusals,
+        test_names, test_parity_refusals, test_retry_of_quarantine, test_snapshot_refusals, test_source_columns,
     )  # fmt: skip
     return [*here, *(refusal for module in elsewhere for refusal in module.REFUSED)]
 

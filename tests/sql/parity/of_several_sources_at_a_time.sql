@@ -1,0 +1,418 @@
+create schema if not exists `demo`;
+
+create table if not exists `demo`.`reconcile_parity` (
+    run_id string comment 'invocation_id of the dbt run',
+    test string comment 'name of the test',
+    relation string comment 'schema.name of the model',
+    compared_to string comment 'schema.name of the relation with the rows of the source; of a proof by prove.py, the database and its table',
+    verdict string comment 'match if every row in scope matches; otherwise the worst verdict of a row: confirmed, unprovable, in_flight',
+    rechecked_run_id string comment 'the run whose rows in flight are the only rows that were compared again; NULL: all rows were compared',
+    rechecks bigint comment 'how often rows in flight have been compared again so far',
+    position_kind string,
+    position string comment 'NULL: both sides were compared as they were',
+    uncertain_from timestamp comment 'it is uncertain whether the snapshot includes a change of this time or later; NULL: the position is exact',
+    uncertain_to timestamp,
+    is_delivered boolean comment 'whether staging held everything up to the position',
+    not_delivered_because string,
+    allowance string comment 'how late records may arrive, if the source does not report what it has delivered',
+    compared bigint comment 'the number of rows of both sides; a row on both sides counts once',
+    matched bigint,
+    confirmed bigint,
+    in_flight bigint,
+    unprovable bigint,
+    missing bigint comment 'rows that did not match: only in the source',
+    unexpected bigint comment 'rows that did not match: only in the model',
+    different bigint,
+    tolerated map<string, bigint> comment 'by column, the number of values that match only by a tolerance',
+    model_version bigint comment 'the version of the base table',
+    source_version bigint comment 'the version of the snapshot',
+    model_digest string comment 'the sum of the hashes of the rows; equal on both sides if the rows are equal, except for versions and tolerances; of a proof, both sums of hashes',
+    source_digest string,
+    seconds double,
+    recorded_at timestamp
+) using delta;
+
+create table if not exists `demo`.`reconcile_parity_differences` (
+    run_id string,
+    test string,
+    relation string,
+    compared_to string,
+    key string comment 'the key as JSON; NULL if the finding is not about one row',
+    verdict string,
+    difference string comment 'missing: only in the source; unexpected: only in the model; different',
+    reason string comment 'why the verdict could not be decided',
+    columns array<struct<column: string, model: string, source: string>> comment 'the columns that differ; their values only with store_values'
+) using delta;
+
+show tblproperties `lake`.`shop_changes`;
+
+show tblproperties `demo`.`orders__base`;
+
+show tblproperties `lake`.`shop_changes`;
+
+set spark.sql.constraintPropagation.enabled = false;
+
+set spark.sql.legacy.storeAnalyzedPlanForView = true;
+
+set spark.sql.autoBroadcastJoinThreshold = -1;
+
+set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m;
+
+drop view if exists reconcile_verdicts_dc53585fb42f;
+
+drop view if exists reconcile_touched_dc53585fb42f;
+
+drop view if exists reconcile_recent_dc53585fb42f;
+
+show tblproperties `lake`.`orders_source`;
+
+describe history `demo`.`orders__base` limit 1;
+
+select max(_change_batch) from `demo`.`orders__base` version as of 7;
+
+select
+    coalesce(max(batch), 0) as last,
+    1 as first,
+    min(if(appended_at >= current_timestamp() - interval '10 minutes', batch, null)) as recent
+from `lake`.`shop_changes`;
+
+select object, max(last_batch) as batch
+from `demo`.`reconcile_ledger`
+where relation = 'lake.shop_changes' and kind = 'purge'
+group by object;
+
+show tblproperties `lake`.`shop_changes`;
+
+cache table reconcile_recent_dc53585fb42f as
+select *
+from (
+select `shard`, `id`, _change_sequence, _change_error, _change_side
+from (
+    select
+        `shard`,
+        `id`,
+        `name`,
+        `amount`,
+        `ratio`,
+        `at`,
+        _change_type,
+        _change_sequence,
+        _change_id,
+        _change_time,
+        _change_batch,
+        _change_side,
+        _change_complaint as _change_error,
+        if(_change_complaint is null, null, to_json(struct(*))) as _change_record,
+        cast(null as string) as _change_origin
+    from (
+        select
+            *,
+            nullif(concat_ws(
+                '; ',
+                _change_error,
+                if(_change_error is null and `shard` is null, 'key shard is missing or NULL', null),
+                if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
+                if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+            ), '') as _change_complaint
+        from (
+    select *, case when _change_time <= to_timestamp('2026-11-22T10:00:00Z') then 'before' when _change_time > to_timestamp('2026-11-22T10:00:00Z') then 'after' else 'uncertain' end as _change_side
+            from `demo`.`orders__changes`
+            lateral view explode(array(_change_sequence)) as _change_place
+            where _change_batch between 1 and 3
+        )
+        where _change_batch between 1 and 3
+    )
+)
+where _change_side <> 'before' or _change_batch > 0 or _change_error is not null
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_recent_dc53585fb42f' is not null;
+
+select
+    count(distinct if(`shard` is not null and `id` is not null, struct(`shard`, `id`), null)) as touched,
+    count_if(_change_error is not null and not (`shard` is not null and `id` is not null)) as unreadable
+from reconcile_recent_dc53585fb42f;
+
+cache table reconcile_touched_dc53585fb42f as
+select *
+from (
+select /*+ broadcast(touched) */ change.*
+from (
+    select
+        `shard`,
+        `id`,
+        `name`,
+        `amount`,
+        `ratio`,
+        `at`,
+        _change_type,
+        _change_sequence,
+        _change_id,
+        _change_time,
+        _change_batch,
+        _change_side,
+        _change_complaint as _change_error,
+        if(_change_complaint is null, null, to_json(struct(*))) as _change_record,
+        cast(null as string) as _change_origin
+    from (
+        select
+            *,
+            nullif(concat_ws(
+                '; ',
+                _change_error,
+                if(_change_error is null and `shard` is null, 'key shard is missing or NULL', null),
+                if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
+                if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
+                if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+            ), '') as _change_complaint
+        from (
+    select *, case when _change_time <= to_timestamp('2026-11-22T10:00:00Z') then 'before' when _change_time > to_timestamp('2026-11-22T10:00:00Z') then 'after' else 'uncertain' end as _change_side
+            from `demo`.`orders__changes`
+            lateral view explode(array(_change_sequence)) as _change_place
+            where _change_batch between 1 and 3
+        )
+        where _change_batch between 1 and 3
+    )
+) as change
+left semi join reconcile_recent_dc53585fb42f as touched
+    on touched.`shard` = change.`shard` and touched.`id` = change.`id`
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_touched_dc53585fb42f' is not null;
+
+cache table reconcile_verdicts_dc53585fb42f as
+select *
+from (
+select
+    verdict,
+    any_value(if(verdict = 'match', null, difference)) as difference,
+    any_value(reason) as reason,
+    if(verdict = 'match', null, to_json(named_struct('shard', cast(`shard` as string), 'id', cast(`id` as string)))) as key,
+    if(verdict = 'match', null, `shard`) as `shard`,
+    if(verdict = 'match', null, `id`) as `id`,
+    any_value(if(verdict = 'match', null, columns)) as columns,
+    count(*) as rows,
+    coalesce(sum(cast(model_hash as decimal(38, 0))), 0) as model_digest,
+    coalesce(sum(cast(source_hash as decimal(38, 0))), 0) as source_digest,
+    cast(map() as map<string, bigint>) as tolerated
+from (
+    select
+        *,
+        case
+            when is_equal or is_version then 'match'
+            when is_pending or quarantined > 0 or true then 'unprovable'
+            when is_uncertain then 'in_flight'
+            else 'confirmed'
+        end as verdict,
+        case when is_equal then null when not in_source then 'unexpected' when not in_model then 'missing' else 'different' end as difference,
+        case
+            when is_equal or is_version then null
+            when is_pending then 'only some columns of the row are known'
+            when quarantined > 0 then concat(quarantined, ' records of the row are in quarantine')
+            when true then '1 records in quarantine do not show to which row they belong'
+            when is_uncertain then 'the row changed so close to the position that it is unknown whether the position includes the change, and the source has none of the versions that the row had then'
+        end as reason
+    from (
+        select
+            coalesce(model_rows.`shard`, source_rows.`shard`) as `shard`,
+            coalesce(model_rows.`id`, source_rows.`id`) as `id`,
+            coalesce(model_rows._change_copy, source_rows._change_copy) as copy,
+            model_rows._change_copy is not null as in_model,
+            source_rows._change_copy is not null as in_source,
+            model_rows._change_hash as model_hash,
+            source_rows._change_hash as source_hash,
+            model_rows._change_copy is not null and source_rows._change_copy is not null
+            and (model_rows.`name` <=> source_rows.`name`)
+            and (model_rows.`amount` <=> source_rows.`amount`)
+            and (model_rows.`ratio` <=> source_rows.`ratio` and cast(model_rows.`ratio` as string) <=> cast(source_rows.`ratio` as string))
+            and (model_rows.`at` <=> source_rows.`at`) as is_equal,
+            coalesce(exists(doubts.versions, version -> case
+                when source_rows._change_copy is null then version._deleted
+                when source_rows._change_copy = 1 then not version._deleted and (version.`name` <=> source_rows.`name`) and (version.`amount` <=> source_rows.`amount`) and (version.`ratio` <=> source_rows.`ratio` and cast(version.`ratio` as string) <=> cast(source_rows.`ratio` as string)) and (version.`at` <=> source_rows.`at`)
+                else false
+            end), false) as is_version,
+            coalesce(doubts.is_uncertain, false) as is_uncertain,
+            coalesce(doubts.quarantined, 0) as quarantined,
+            coalesce(doubts.is_pending, false) as is_pending,
+            doubts.is_uncertain is not null as is_touched,
+            array() as tolerated,
+            if(model_rows._change_copy is null or source_rows._change_copy is null, null, filter(
+                array(
+                    if((model_rows.`name` <=> source_rows.`name`), null, named_struct('column', 'name', 'model', cast(model_rows.`name` as string), 'source', cast(source_rows.`name` as string))),
+                    if((model_rows.`amount` <=> source_rows.`amount`), null, named_struct('column', 'amount', 'model', cast(model_rows.`amount` as string), 'source', cast(source_rows.`amount` as string))),
+                    if((model_rows.`ratio` <=> source_rows.`ratio` and cast(model_rows.`ratio` as string) <=> cast(source_rows.`ratio` as string)), null, named_struct('column', 'ratio', 'model', cast(model_rows.`ratio` as string), 'source', cast(source_rows.`ratio` as string))),
+                    if((model_rows.`at` <=> source_rows.`at`), null, named_struct('column', 'at', 'model', cast(model_rows.`at` as string), 'source', cast(source_rows.`at` as string)))
+                ),
+                difference -> difference is not null
+            )) as columns
+        from (
+            select
+                `shard`,
+                `id`,
+                `name`,
+                `amount`,
+                `ratio`,
+                `at`,
+                xxhash64(`shard` is null, `shard`, `id` is null, `id`, `name` is null, `name`, `amount` is null, `amount`, `ratio` is null, cast(`ratio` as string), `at` is null, `at`) as _change_hash,
+                row_number() over (
+                    partition by `shard`, `id`
+                    order by `shard`, `id`, `name`, `amount`, `ratio`, `at`
+                ) as _change_copy
+            from (
+                select
+                    `shard`,
+                    `id`,
+                    `name`,
+                    `amount`,
+                    `ratio`,
+                    `at`
+                from (
+                    select /*+ broadcast(touched) */ `shard`, `id`, `name`, `amount`, `ratio`, `at`, _change_sequence, _deleted
+                    from `demo`.`orders__base` version as of 7 as known
+                    left anti join (
+                        select `shard`, `id`, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
+                        from reconcile_recent_dc53585fb42f
+                        where `shard` is not null and `id` is not null
+                        group by `shard`, `id`
+                    ) as touched
+                        on touched.`shard` = known.`shard` and touched.`id` = known.`id`
+                    union all
+                    select `shard`, `id`, `name`, `amount`, `ratio`, `at`, _change_sequence, _deleted
+                    from (
+                        select newest.*, records as _change_records, sequences as _change_sequences
+                        from (
+                            select
+                                max_by(
+                                    struct(
+                                        `shard`,
+                                        `id`,
+                                        if(_change_type = 'delete', null, `name`) as `name`,
+                                        if(_change_type = 'delete', null, `amount`) as `amount`,
+                                        if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                                        if(_change_type = 'delete', null, `at`) as `at`,
+                                        _change_sequence,
+                                        _change_time,
+                                        _change_batch,
+                                        _change_type = 'delete' as _deleted
+                                    ),
+                                    struct(_change_sequence, -_change_batch)
+                                ) as newest,
+                                count(*) as records,
+                                collect_set(_change_sequence) as sequences
+                            from (select * from reconcile_touched_dc53585fb42f where _change_side = 'before')
+                            where _change_error is null
+                            group by `shard`, `id`
+                        )
+                    )
+                )
+                where
+                    not _deleted
+            )
+        ) as model_rows
+        full outer join (
+            select
+                `shard`,
+                `id`,
+                `name`,
+                `amount`,
+                `ratio`,
+                `at`,
+                xxhash64(`shard` is null, `shard`, `id` is null, `id`, `name` is null, `name`, `amount` is null, `amount`, `ratio` is null, cast(`ratio` as string), `at` is null, `at`) as _change_hash,
+                row_number() over (
+                    partition by `shard`, `id`
+                    order by `shard`, `id`, `name`, `amount`, `ratio`, `at`
+                ) as _change_copy
+            from `lake`.`orders_source`
+        ) as source_rows
+            on model_rows.`shard` <=> source_rows.`shard` and model_rows.`id` <=> source_rows.`id` and model_rows._change_copy = source_rows._change_copy
+        left join (
+            select
+                `shard`, `id`,
+                bool_or(is_uncertain) as is_uncertain,
+                sum(quarantined) as quarantined,
+                bool_or(is_pending) as is_pending,
+                flatten(collect_list(versions)) as versions
+            from (
+                select `shard`, `id`, is_uncertain, quarantined, false as is_pending, cast(null as array<struct<_deleted: boolean, `shard`: string, `id`: bigint, `name`: string, `amount`: decimal(12,2), `ratio`: double, `at`: timestamp>>) as versions
+                from (
+                    select `shard`, `id`, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
+                    from reconcile_recent_dc53585fb42f
+                    where `shard` is not null and `id` is not null
+                    group by `shard`, `id`
+                )
+                union all
+                select `shard`, `id`, false, 0, false, array(struct(_change_type = 'delete' as _deleted, `shard`, `id`, `name`, `amount`, `ratio`, `at`))
+                from reconcile_touched_dc53585fb42f
+                where _change_side = 'uncertain' and _change_error is null
+            )
+            group by `shard`, `id`
+        ) as doubts
+            on doubts.`shard` = coalesce(model_rows.`shard`, source_rows.`shard`) and doubts.`id` = coalesce(model_rows.`id`, source_rows.`id`)
+    )
+)
+group by verdict, if(verdict = 'match', null, copy), if(verdict = 'match', null, to_json(named_struct('shard', cast(`shard` as string), 'id', cast(`id` as string)))), if(verdict = 'match', null, `shard`), if(verdict = 'match', null, `id`)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_verdicts_dc53585fb42f' is not null;
+
+select
+    coalesce(sum(rows), 0) as compared,
+    coalesce(sum(if(verdict = 'match', rows, 0)), 0) as matched,
+    coalesce(sum(if(verdict = 'confirmed', rows, 0)), 0) as confirmed,
+    coalesce(sum(if(verdict = 'in_flight', rows, 0)), 0) as in_flight,
+    coalesce(sum(if(verdict = 'unprovable', rows, 0)), 0) as unprovable,
+    coalesce(sum(if(difference = 'missing', rows, 0)), 0) as missing,
+    coalesce(sum(if(difference = 'unexpected', rows, 0)), 0) as unexpected,
+    coalesce(sum(if(difference = 'different', rows, 0)), 0) as different,
+    cast(coalesce(sum(model_digest), 0) as string) as model_digest,
+    cast(coalesce(sum(source_digest), 0) as string) as source_digest,
+    to_json(cast(map() as map<string, bigint>)) as tolerated
+from reconcile_verdicts_dc53585fb42f;
+
+insert into `demo`.`reconcile_parity_differences` by name
+select
+    '00000000-0000-0000-0000-000000000000' as run_id,
+    'parity_orders' as test,
+    'demo.orders' as relation,
+    'lake.orders_source' as compared_to,
+    key,
+    verdict,
+    difference,
+    reason,
+    transform(columns, difference -> named_struct('column', difference.column, 'model', cast(null as string), 'source', cast(null as string))) as columns
+from reconcile_verdicts_dc53585fb42f
+where verdict <> 'match';
+
+insert into `demo`.`reconcile_parity` by name
+select
+    '00000000-0000-0000-0000-000000000000' as run_id,
+    'parity_orders' as test,
+    'demo.orders' as relation,
+    'lake.orders_source' as compared_to,
+    'confirmed' as verdict,
+    cast(null as string) as rechecked_run_id,
+    0L as rechecks,
+    'commit_time' as position_kind,
+    '2026-11-22T10:00:00Z' as position,
+    cast(null as timestamp) as uncertain_from,
+    cast(null as timestamp) as uncertain_to,
+    true as is_delivered,
+    cast(null as string) as not_delivered_because,
+    cast(null as string) as allowance,
+    9L as compared,
+    6L as matched,
+    1L as confirmed,
+    1L as in_flight,
+    1L as unprovable,
+    1L as missing,
+    1L as unexpected,
+    1L as different,
+    from_json('{}', 'map<string, bigint>') as tolerated,
+    7L as model_version,
+    '1' as model_digest,
+    cast(null as bigint) as source_version,
+    '1' as source_digest,
+    <seconds> as seconds,
+    current_timestamp() as recorded_at;
+
+select `shard`, `id`, verdict, difference, reason, columns
+from reconcile_verdicts_dc53585fb42f
+where verdict <> 'match'

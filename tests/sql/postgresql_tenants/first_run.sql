@@ -1,0 +1,363 @@
+select object, max(last_batch) as batch
+from `demo`.`reconcile_ledger`
+where relation = 'lake.shop_changes' and kind = 'purge'
+group by object;
+
+show tblproperties `lake`.`shop_changes`;
+
+select count(*) from `lake`.`shop_changes` where object in ('public_orders', 'public.orders') and (coalesce(struct(coalesce(nullif(regexp_replace(from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.schema, '^\\["|"\\]$', ''), ''), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.database), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.table) in (struct('public', 'orders')), false)) and batch between 1 and 3;
+
+drop view if exists reconcile_notes_da2f7fd25744;
+
+drop view if exists reconcile_fold_da2f7fd25744;
+
+drop view if exists reconcile_changes_da2f7fd25744;
+
+set spark.sql.constraintPropagation.enabled = false;
+
+set spark.sql.legacy.storeAnalyzedPlanForView = true;
+
+set spark.sql.autoBroadcastJoinThreshold = -1;
+
+set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m;
+
+cache table reconcile_changes_da2f7fd25744 as
+select *
+from (
+select
+    `orders of`,
+    `db`,
+    `id`,
+    `status`,
+    `total`,
+    `placed_at`,
+    `ratio`,
+    _change_type,
+    _change_sequence,
+    _change_id,
+    _change_time,
+    _change_batch,
+    _change_table,
+    _change_fields,
+    _change_key,
+    _change_schema,
+    _change_macro,
+    _change_complaint as _change_error,
+    if(_change_complaint is null, null, _change_record) as _change_record,
+    _change_origin as _change_origin
+from (
+    select
+        *,
+        nullif(concat_ws(
+            '; ',
+            _change_error,
+            if(_change_error is null and `db` is null, 'key db is missing or NULL', null),
+            if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
+            if(_change_error is null and `orders of` is null, 'key orders of is missing or NULL', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
+            if(_change_error is null and _change_time is null, 'the record has no _change_time, which is the time from which its version is valid', null),
+            if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+        ), '') as _change_complaint
+    from (
+
+{the SELECT of postgresql_tenants/change_records.sql}
+    )
+    where _change_batch between 1 and 3
+)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+show tblproperties `lake`.`shop_changes`;
+
+select
+    count_if(_change_error is null) as readable,
+    count(_change_macro) as of_other_source,
+    mode(_change_macro, true) as fitting_macro
+from reconcile_changes_da2f7fd25744;
+
+cache lazy table reconcile_notes_da2f7fd25744 as
+select *
+from (
+select *
+from (
+    select
+        *,
+        min(batch) over (partition by kind, subject, name, spelled, replace(form, 'whole ', '')) as first_batch,
+        bool_or(not is_missing) over (partition by kind, subject) as was_present,
+        max(if(is_missing, batch, null)) over (partition by kind, subject order by batch range between unbounded preceding and 1 preceding)
+            >= coalesce(max(if(is_missing, null, batch)) over (partition by kind, subject order by batch range between unbounded preceding and 1 preceding), 0) as is_back,
+        names_of_batch <> coalesce(max(struct(batch, names_of_batch)) over (partition by kind, subject order by batch range between unbounded preceding and 1 preceding).names_of_batch, array()) as is_switch
+    from (
+        select *, array_sort(collect_set(name) over (partition by kind, subject, batch)) as names_of_batch
+        from (
+            select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing' as is_missing, if(kind = 'column', name, kind) as subject, true as is_of_range
+            from (
+                select batch, kind, name, spelled, form, is_declared, sum(if(form <=> 'missing', whole_records, records)) as records
+                from (
+                    select *, case
+                        when _change_fields is null then cast(array() as array<string>)
+                        when substring(_change_fields, length(letters) + 1, 1) = '=' then from_json(substring(_change_fields, length(letters) + 2), 'array<string>')
+                        when substring(_change_fields, length(letters) + 2) = 'id' then array('id', 'status', 'total', 'placed_at', 'ratio')
+                        else transform(array('id', 'status', 'total', 'placed_at', 'ratio'), name -> upper(name))
+                    end as names
+                    from (
+                        select
+                            _change_batch as batch,
+                            _change_fields,
+                            _change_key,
+                            _change_schema,
+                            regexp_extract(_change_fields, '^[A-Z]*', 0) as letters,
+                            count(*) as records,
+                            count_if(_change_type <> 'delete') as whole_records
+                        from reconcile_changes_da2f7fd25744
+                        group by _change_batch, _change_fields, _change_key, _change_schema
+                    )
+                )
+                lateral view inline(concat(
+                    transform(names, (name, i) -> struct(
+                        'column' as kind,
+                        lower(name) as name,
+                        name as spelled,
+                        case
+                            when substring(letters, 2 * i + 1, 2) = 'VO' then 'null'
+                            when substring(letters, 2 * i + 1, 2) = 'ST' then 'text'
+                            when substring(letters, 2 * i + 1, 2) = 'BI' then 'whole number'
+                            when substring(letters, 2 * i + 1, 2) in ('DE', 'DO', 'FL') then 'number'
+                            when substring(letters, 2 * i + 1, 2) = 'BO' then 'boolean'
+                            else 'json'
+                        end as form,
+                        array_contains(array('id', 'status', 'total', 'placed_at', 'ratio'), lower(name)) as is_declared
+                    )),
+                    transform(
+                        if(_change_fields is null, array(), array_except(array('id', 'status', 'total', 'placed_at', 'ratio'), transform(names, name -> lower(name)))),
+                        name -> struct('column' as kind, name as name, cast(null as string) as spelled, 'missing' as form, true as is_declared)
+                    ),
+                    filter(
+                        array(
+                            struct('key' as kind, _change_key as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared),
+                            struct('schema' as kind, _change_schema as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared)
+                        ),
+                        fact -> fact.name is not null
+                    )
+                )) fact as kind, name, spelled, form, is_declared
+                where form is null or form <> 'missing' or whole_records > 0
+                group by batch, kind, name, spelled, form, is_declared
+            )
+        )
+    )
+)
+where is_of_range and (is_missing or kind = 'column' and not is_declared or kind = 'column' and batch = first_batch or is_back or kind <> 'column' and is_switch)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_notes_da2f7fd25744' is not null;
+
+select kind, name, is_declared, bool_or(form <=> 'missing') as is_missing, bool_or(was_present) as was_present
+from reconcile_notes_da2f7fd25744
+group by kind, name, is_declared
+order by kind, name;
+
+insert into `demo`.`reconcile_columns_seen`
+replace where relation = 'demo.orders'
+select 'demo.orders' as relation, batch, kind, name, spelled, form, is_declared, records
+from reconcile_notes_da2f7fd25744;
+
+cache table reconcile_fold_da2f7fd25744 as
+select *
+from (
+select
+    *,
+    _change_known is null as _change_is_new,
+    _change_known is not null and not (
+        valid_from <=> _change_known.valid_from and
+        valid_to <=> _change_known.valid_to and
+        _change_repeats <=> _change_known._change_repeats and
+        _change_valid_to <=> _change_known._change_valid_to and
+        _change_id <=> _change_known._change_id and
+        _change_time <=> _change_known._change_time
+    ) as _change_is_revised
+from (
+    select
+        *,
+        last_value(if(_change_is_version and not coalesce(_change_is_repeated, false), struct(valid_to), null), true) over (partition by `db`, `id`, `orders of` order by _change_sequence desc rows between unbounded preceding and current row).valid_to as _change_valid_to
+    from (
+        select
+            *,
+            last_value(if(_change_is_version, _change_repeats, null), true) over (partition by `db`, `id`, `orders of` order by _change_sequence desc rows between unbounded preceding and 1 preceding) as _change_is_repeated
+        from (
+            select
+                *,
+                coalesce(
+                    _change_is_version and _change_before.valid_to = valid_from
+                    and `status` <=> _change_before.`status`
+                    and `total` <=> _change_before.`total`
+                    and `placed_at` <=> _change_before.`placed_at`
+                    and `ratio` <=> _change_before.`ratio`,
+                    false
+                ) as _change_repeats
+            from (
+                select
+                    *,
+                    last_value(if(_change_is_version, struct(valid_to, `status`, `total`, `placed_at`, `ratio`), null), true) over (partition by `db`, `id`, `orders of` order by _change_sequence rows between unbounded preceding and 1 preceding) as _change_before,
+                    coalesce(lag(_change_is_version) over (partition by `db`, `id`, `orders of` order by _change_sequence), false) as _change_was_live
+                from (
+                    select * except (_change_carried), _change_carried.`status`, _change_carried.`total`, _change_carried.`placed_at`, _change_carried.`ratio`, _change_type <> 'delete' as _change_is_version
+                    from (
+                        select
+                            *,
+                            min(_change_time) over (partition by `db`, `id`, `orders of` order by _change_sequence desc rows between unbounded preceding and current row) as valid_from,
+                            min(_change_time) over (partition by `db`, `id`, `orders of` order by _change_sequence desc rows between unbounded preceding and 1 preceding) as valid_to
+                        from (
+                            select
+                                `db`, `id`, `orders of`,
+                                _change_sequence,
+                                first(_change_type) as _change_type,
+                                min(struct(_change_time, _change_id))._change_time as _change_time,
+                                min(struct(_change_time, _change_id))._change_id as _change_id,
+                                min(_change_batch) as _change_batch,
+                                first(_change_carried) as _change_carried,
+                                first(_change_known, true) as _change_known,
+                                count_if(_change_known is null) as _change_records
+                            from (
+                                select `db`, `id`, `orders of`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, if(_change_type = 'delete', null, struct(`status`, `total`, `placed_at`, `ratio`)) as _change_carried, cast(null as struct<valid_from: timestamp, valid_to: timestamp, _change_repeats: boolean, _change_valid_to: timestamp, _change_id: string, _change_time: timestamp>) as _change_known
+                                from reconcile_changes_da2f7fd25744
+                                where _change_error is null
+                            )
+                            group by `db`, `id`, `orders of`, _change_sequence
+                        )
+                    )
+                )
+            )
+        )
+    )
+)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_fold_da2f7fd25744' is not null;
+
+select
+    100 as delivered,
+    (select count_if(_change_error is not null) from reconcile_changes_da2f7fd25744) as quarantined,
+    coalesce(sum(_change_records - if(_change_is_new, 1, 0)), 0) as duplicate,
+    0 as superseded,
+    count_if(_change_is_new and _change_effect = 'none') as pending,
+    count_if(_change_is_new and _change_effect <> 'none') as applied,
+    count_if(_change_is_new and _change_effect = 'inserted') as inserted,
+    count_if(_change_is_new and _change_effect = 'updated') as updated,
+    count_if(_change_is_new and _change_effect = 'deleted') as deleted,
+    count_if(_change_is_new and _change_effect = 'tombstoned') as tombstoned,
+    count_if(_change_is_new) as new_keys,
+    count_if(_change_is_new or _change_is_revised) as merged,
+    max(if(_change_is_new, _change_batch, null)) as base_batch
+from (
+    select
+        *,
+        case
+            when _change_is_version then if(_change_was_live, 'updated', 'inserted')
+            when _change_type = 'delete' then if(_change_was_live, 'deleted', 'tombstoned')
+            else 'none'
+        end as _change_effect
+    from reconcile_fold_da2f7fd25744
+);
+
+create or replace table `demo`.`orders__quarantine`
+using delta
+tblproperties (
+    'reconcile.quarantine' = 'demo.orders'
+)
+as
+select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
+from reconcile_changes_da2f7fd25744
+where _change_error is not null;
+
+create or replace table `demo`.`orders__base`
+using delta
+
+
+tblproperties (
+    'delta.enableDeletionVectors' = 'true',
+    'delta.columnMapping.mode' = 'name',
+    'reconcile.declaration' = '{"columns": "bcf0d0490fef4da96bf8d6176a4097f5", "materialized": "34688aa54164101a7fe993c843fad4f8", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "5525d1fd7e83499a3301766b3e72b22b", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "c9fb6fda9ae54e3f4da95a25f016e507"}',
+    'reconcile.columns' = '5b7b226e616d65223a20226f7264657273206f66222c202274797065223a2022737472696e67227d2c207b226e616d65223a20226462222c202274797065223a2022737472696e67227d2c207b226e616d65223a20226964222c202274797065223a2022626967696e74227d2c207b226e616d65223a2022737461747573222c202274797065223a2022737472696e67227d2c207b226e616d65223a2022746f74616c222c202274797065223a2022646563696d616c2833382c313029227d2c207b226e616d65223a2022706c616365645f6174222c202274797065223a202274696d657374616d70227d2c207b226e616d65223a2022726174696f222c202274797065223a2022646f75626c65227d5d'
+)
+as
+select `orders of`, `db`, `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, valid_from, valid_to, _change_repeats, _change_valid_to
+from reconcile_fold_da2f7fd25744;
+
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
+
+insert into `demo`.`reconcile_ledger` by name
+select
+    'demo.orders' as relation,
+    'public_orders, public.orders' as object,
+    'rebuild' as kind,
+    1 as first_batch,
+    3 as last_batch,
+    100 as delivered,
+    0 as applied,
+    0 as superseded,
+    0 as duplicate,
+    0 as quarantined,
+    0 as pending,
+    0 as inserted,
+    0 as updated,
+    0 as deleted,
+    0 as tombstoned,
+    cast(null as timestamp) as cut_time,
+    cast(null as timestamp) as watermark,
+    0 as base_batch,
+    <seconds> as seconds,
+    '00000000-0000-0000-0000-000000000000' as invocation_id,
+    current_timestamp() as recorded_at,
+    account.entry + 1 as entry,
+    timestamp_micros(1767225600000000) as last_appended_at,
+    0 as zero_dates
+from (
+    select
+        coalesce(max(last_batch), 0) as ledger_batch,
+        coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+        coalesce(max(place.entry), 0) as entry,
+        max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+    from (
+        select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+        from (
+            select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            from `demo`.`reconcile_ledger`
+            where relation = 'demo.orders'
+        )
+    )
+    where rebuilt is null or place >= rebuilt
+) as account;
+
+drop view if exists reconcile_notes_da2f7fd25744;
+
+drop view if exists reconcile_fold_da2f7fd25744;
+
+drop view if exists reconcile_changes_da2f7fd25744;
+
+create view if not exists `demo`.`orders__changes`
+tblproperties ('reconcile.definition' = 'f2bd2dc4510c0c6e0f62d95ec28467bc')
+as
+
+{the SELECT of postgresql_tenants/change_records.sql};
+
+create view if not exists `demo`.`orders`
+tblproperties ('reconcile.definition' = '62cf1157c031b479d172c9e4ac398f42')
+as
+select
+    `orders of`,
+    `db`,
+    `id`,
+    `status`,
+    `total`,
+    `placed_at`,
+    `ratio`,
+    valid_from,
+    _change_valid_to as valid_to,
+    _change_valid_to is null as is_current,
+    _change_type,
+    _change_sequence,
+    _change_id
+from `demo`.`orders__base`
+where
+    _change_type <> 'delete'
+    and not _change_repeats;
+
+-- REBUILD batches 1-3: 0 of 100 applied
