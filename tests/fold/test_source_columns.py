@@ -197,11 +197,11 @@ def test_histories_and_views_have_the_rows_too_and_a_key_without_the_shard_is_fo
     shop = Shards(memory, "mysql", seed=6)
     shop.shards("versions", "history")
     shop.shards("fresh", "current_view")
-    shop.model("by_chance", ["id"], "current_view")
+    shop.model("by_chance", ["id"])
     for batch in (1, BATCHES):
         shop.arrive(batch)
-        shop.project.run("versions")
-    shop.project.run("fresh", "by_chance")
+        shop.project.run("versions", "by_chance")
+    shop.project.run("fresh")
     assert shop.rows("versions", "is_current") == shop.rows("fresh") == shop.truth()
     assert shop.failing("history_is_sound", "log_is_one", "ledger_balances", model="versions") == []
     # As names of one table: which row is shown is chance, and the test names every such key.
