@@ -275,7 +275,37 @@ select
     current_timestamp() as recorded_at,
     account.entry + 1 as entry,
     timestamp_micros(1767225600000000) as last_appended_at,
-    0 as zero_dates
+    0 as zero_dates,
+    (
+        select array_sort(array_agg(struct(example.reason as reason, example.key as example_key, example.origin as example_origin, batches as batches)))
+        from (
+            select if(place > 100, null, form) as form, min(if(place > 100, null, example)) as example, array_sort(flatten(array_agg(batches))) as batches
+            from (
+                select *, row_number() over (order by records desc, form) as place
+                from (
+                    select form, sum(records) as records, min(example) as example, array_agg(struct(batch, records)) as batches
+                    from (
+                        select
+                            regexp_replace(_change_error, '\'[^\']*\'', '') as form,
+                            _change_batch as batch,
+                            count(*) as records,
+                            min(struct(_change_batch, _change_id, origin, _change_error as reason, nullif(to_json(transform(array(from_json(record, 'payload map<string,string>, row map<string,string>, keys map<string,string>, row_key string, mods array<struct<keys map<string,string>>>', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))), parsed -> map_filter(
+            coalesce(parsed.payload, parsed.row, parsed.keys, get(parsed.mods, 0).keys, map('row_key', parsed.row_key)), (name, value) -> lower(name) in ('shard', 'order_id', 'line') and value is not null
+        ))[0]), '{}') as key)) as example
+                        from (
+                            select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
+                            from reconcile_changes_da2f7fd25744
+                            where _change_error is not null
+                        )
+                        group by regexp_replace(_change_error, '\'[^\']*\'', ''), _change_batch
+                    )
+                    group by form
+                )
+            )
+            group by if(place > 100, null, form)
+        )
+    ) as quarantine_reasons,
+    (select count(*) from `demo`.`orders__base`) as stored_rows
 from (
     select
         coalesce(max(last_batch), 0) as ledger_batch,

@@ -308,7 +308,9 @@ select
     current_timestamp() as recorded_at,
     account.entry + 1 as entry,
     timestamp_micros(1767225600000000) as last_appended_at,
-    0 as zero_dates
+    0 as zero_dates,
+    cast(null as array<struct<reason: string, example_key: string, example_origin: string, batches: array<struct<batch: bigint, records: bigint>>>>) as quarantine_reasons,
+    (select count(*) from `demo`.`orders__base`) as stored_rows
 from (
     select
         coalesce(max(last_batch), 0) as ledger_batch,
