@@ -57,10 +57,10 @@
 {%- set tables = [] -%}
 {%- set whole = [] -%}
 {%- for object, properties in objects.items() -%}
-  {%- if properties.tables -%}{%- do tables.extend(properties.tables) -%}{%- else -%}{%- do whole.append(reconcile.literal(object)) -%}{%- endif -%}
+  {%- if properties.tables -%}{%- do tables.extend(properties.tables) -%}{%- else -%}{%- do whole.append(object) -%}{%- endif -%}
 {%- endfor -%}
 object {{ '= ' ~ reconcile.literal(objects | first) if objects | length == 1 else 'in (' ~ reconcile.literals(objects) ~ ')' }}
-{%- if tables %} and ({{ 'object in (' ~ whole | join(', ') ~ ') or ' if whole }}{{ reconcile.is_of_tables(reconcile._metadata_of_record(), tables) }})
+{%- if tables %} and ({{ 'object in (' ~ reconcile.literals(whole) ~ ') or ' if whole }}{{ reconcile.is_of_tables(reconcile.metadata_of_record(), tables) }})
 {%- endif -%}
 {%- endmacro %}
 
@@ -90,7 +90,7 @@ from values
     names a table of the object, and once. -#}
 {%- macro is_taken() -%}
 staged.object = read.takes
-    and (read.tables is null or exists(array({{ reconcile._metadata_of_record() }}), metadata ->
+    and (read.tables is null or exists(array({{ reconcile.metadata_of_record() }}), metadata ->
         array_contains(read.tables, {{ reconcile._struct_of_table('cast(null as string)', reconcile._schema_of('metadata'), 'metadata.table') }})
         or array_contains(read.tables, {{ reconcile._struct_of_table('metadata.database', reconcile._schema_of('metadata'), 'metadata.table') }})))
 {%- endmacro %}
@@ -99,8 +99,9 @@ staged.object = read.takes
 named_struct('database', {{ database }}, 'schema', {{ schema }}, 'table', {{ table }})
 {%- endmacro %}
 
-{%- macro _metadata_of_record() -%}
-{{ reconcile.parsed_record('source_metadata struct<database string, schema string, table string>') }}.source_metadata
+{#- The metadata of a record that name its table, as SQL. `record`: SQL for the record. -#}
+{%- macro metadata_of_record(record='record') -%}
+{{ reconcile.parsed_record('source_metadata struct<database string, schema string, table string>', record) }}.source_metadata
 {%- endmacro %}
 
 {#- Whether metadata name one of these tables. -#}

@@ -24,7 +24,7 @@ from (
     {%- else %}
     select {{ columns }}, {{ reconcile.source_table('_change_metadata') }} as _change_source
     from (
-        select {{ columns }}, {{ reconcile.parsed_record('source_metadata struct<database string, schema string, table string>', '_change_record') }}.source_metadata as _change_metadata
+        select {{ columns }}, {{ reconcile.metadata_of_record('_change_record') }} as _change_metadata
         from {{ reconcile.qualified(model.incorporate(path={'identifier': model.identifier ~ '__changes'})) }}
         where _change_error is null
     )

@@ -65,7 +65,7 @@ from (
         count(*) as records,
         min(_change_batch) as first_batch,
         max(_change_batch) as last_batch,
-        min(struct(_change_batch, _change_id, origin, _change_error as reason, {{ reconcile._key_of_record(keys) }} as key)) as example
+        {{ reconcile._example_of_reason(keys) }} as example
     from {{ quarantine }}
     group by {{ reconcile._form_of_reason('_change_error') }}
 )
@@ -87,7 +87,7 @@ from (
                         {{ reconcile._form_of_reason('_change_error') }} as form,
                         _change_batch as batch,
                         count(*) as records,
-                        min(struct(_change_batch, _change_id, origin, _change_error as reason, {{ reconcile._key_of_record(keys) }} as key)) as example
+                        {{ reconcile._example_of_reason(keys) }} as example
                     from (
                         {{ reconcile.quarantined_records(changes) | indent(24) }}
                     )
@@ -99,6 +99,11 @@ from (
         group by if(place > 100, null, form)
     )
 )
+{%- endmacro %}
+
+{#- A record of the first batch, as an aggregate of the records of a reason. -#}
+{%- macro _example_of_reason(keys) -%}
+min(struct(_change_batch, _change_id, origin, _change_error as reason, {{ reconcile._key_of_record(keys) }} as key))
 {%- endmacro %}
 
 {%- macro _reason_of(reason, key, origin, batches) -%}

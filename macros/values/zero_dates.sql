@@ -7,7 +7,5 @@
 {#- The columns of a record whose zero dates became NULL, as SQL for an array of their names; NULL if there are
     none. -#}
 {%- macro zero_dates_of(columns) -%}
-{%- set names = [] -%}
-{%- for column in columns if column.zero_date -%}{%- do names.append(reconcile.literal(column.name)) -%}{%- endfor -%}
-nullif(filter(names, (name, i) -> name in ({{ names | join(', ') }}) and {{ reconcile.is_zero_date('texts[i]') }}), array())
+nullif(filter(names, (name, i) -> name in ({{ reconcile.literals(columns | selectattr('zero_date') | map(attribute='name')) }}) and {{ reconcile.is_zero_date('texts[i]') }}), array())
 {%- endmacro %}

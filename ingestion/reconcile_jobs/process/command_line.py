@@ -56,9 +56,10 @@ def interval(text: str) -> str:
     found = re.fullmatch(r"([0-9]{1,12})\s*([smh])", text)
     if not found or int(found[1]) == 0:
         raise argparse.ArgumentTypeError(f"{text[:40]} is not an interval; write 30s, 5m or 1h")
-    if int(found[1]) * next(length for unit, length in _SECONDS.items() if unit[0] == found[2]) > _LONGEST:
+    unit = next(unit for unit in _SECONDS if unit[0] == found[2])
+    if int(found[1]) * _SECONDS[unit] > _LONGEST:
         raise argparse.ArgumentTypeError(f"{text} is longer than 100 years; write 30s, 5m or 1h")
-    return f"{found[1]} {next(unit for unit in _SECONDS if unit[0] == found[2])}"
+    return f"{found[1]} {unit}"
 
 
 def in_seconds(every: str | float | None) -> float | None:
