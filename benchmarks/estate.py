@@ -287,12 +287,14 @@ class Copies:
         # Without Hadoop's own checksums, which are hidden files: those of changed files would be wrong.
         files = Path(unquote(urlparse(detail["location"]).path))
         copied = Path(shutil.copytree(files, Path.cwd() / "copies" / name, ignore=shutil.ignore_patterns(".*.crc")))
+        # One id for all files of the log: Delta refuses a table whose commit and checksum have different ones.
+        replaced = {**replaced, detail["id"]: str(uuid.uuid4())}
         # Directories for commits that a catalog coordinates are empty.
         for file in filter(Path.is_file, (copied / "_delta_log").rglob("*")):
             if file.suffix not in (".json", ".crc"):
                 raise SystemExit(f"The log of {built} is longer than that of a table that was just made: {file.name}")
             text = file.read_text(encoding="utf-8")
-            for found, other in {**replaced, detail["id"]: str(uuid.uuid4())}.items():
+            for found, other in replaced.items():
                 text = text.replace(found, other)
             file.write_text(text, encoding="utf-8")
         self.spark.sql(f"create table {SCHEMA}.{name} using delta location '{copied}'")
