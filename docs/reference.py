@@ -82,6 +82,8 @@ VARIABLES = {
     "with `none`, the name of the model's own schema followed by `_as_of`",
     "retry_quarantine": "`true`: `dbt run` also applies quarantined records that the corrected declarations can read. "
     "See [Records in quarantine](../operations/troubleshooting.md#apply-them-after-a-correction)",
+    "only_new_records": "`true`: `dbt run` leaves models without new records as they are, and asks none of their "
+    "tables. See [Many models](../materializations.md#many-models)",
     "reconcile_broadcast_records": "up to this number of records, Spark broadcasts the records of a range to the base "
     "table. They must fit in memory",
     "reconcile_register_models": "runs register their models with a staging table that "
@@ -196,6 +198,7 @@ def _meta() -> str:
 
 def _variables() -> str:
     code, conf = _code("macros") + _code("models"), _code("conf")
+    code = re.sub(r"\bis_asked\('(\w+)'\)", r"var('\1', false)", code)  # which is how `is_asked` reads a variable
     variables = checked("variables", VARIABLES, re.findall(r"\bvar\('(\w+)'", code))
     environment = set(re.findall(r"\bRECONCILE_[A-Z_]*[A-Z]\b", _code("ingestion") + conf)) - INTERNAL
     places = checked("environment variables", ENVIRONMENT, environment)

@@ -157,11 +157,13 @@ class Recorder:
             return Rows(
                 ("key", "value"), [(asked, self.catalogs.get(f"{catalog[1]}{catalog[2] or ''}", "<undefined>"))]
             )
+        if asked == "show schemas":
+            return Rows(("namespace",), sorted({(name.split(".")[0],) for name in self.relations}))
         if asked.startswith("show schemas in "):
             return Rows(("namespace",), [(name,) for name in self._schemas_in(asked.split("`")[1])])
-        listed = re.fullmatch(r"show (table|view)s in `([^`]+)`\.`([^`]+)`", asked)
+        listed = re.fullmatch(r"show (table|view)s in ((?:`[^`]+`\.)?`([^`]+)`)", asked)
         if listed:
-            names = self._names_in(f"{listed[2]}.{listed[3]}", listed[1])
+            names = self._names_in(listed[2].replace("`", ""), listed[1])
             return Rows(("namespace", "name", "isTemporary"), [(listed[3], name, False) for name in names])
         if " as staging, relation, max_by(" in asked:
             of = re.findall("'([^']*)' as staging", asked)
@@ -180,7 +182,8 @@ class Recorder:
         if asked.startswith("select\n    relation,\n    coalesce(max(last_batch), 0) as ledger_batch"):
             columns = ("relation", "ledger_batch", "ledger_base_batch", "entry", "last_appended_at")
             known = (*self.ledger, self.ledger[0], self.last_appended_at)
-            return Rows(columns, [(name, *known) for name in re.findall("'([^']*)'", asked.split(" in (")[1])])
+            names = re.findall("'([^']*)'", asked.split(" in (")[1]) if any(self.ledger) else []
+            return Rows(columns, [(name, *known) for name in names])
         if asked.startswith("select '") and " as relation, coalesce(max(_change_batch), 0) as base_batch from" in asked:
             names = re.findall("'([^']*)' as relation", asked)
             return Rows(("relation", "base_batch"), [(name, self.base_batch) for name in names])

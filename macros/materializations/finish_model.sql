@@ -9,3 +9,10 @@
   {%- do reconcile.note_relations([target_relation] + others) -%}
   {{ return({'relations': [target_relation] + others}) }}
 {%- endmacro %}
+
+{#- The whole run of a model that is left as it is (`only_new_records`): it reads and writes nothing, and hooks and
+    grants are as the last run left them. -#}
+{%- macro leave_model() -%}
+  {%- call noop_statement('main', 'no new records, left as it is') -%}{%- endcall -%}
+  {{ return({'relations': [this.incorporate(type='view')]}) }}
+{%- endmacro %}

@@ -14,7 +14,7 @@
     whether it asks for one or not, and also if that run goes on with other columns, see `changed_columns`. `added`: see
     `added_columns`. -#}
 {%- macro retry_of_quarantine(relations, settings, added) -%}
-  {%- set is_asked = reconcile.is_retry_asked() -%}
+  {%- set is_asked = reconcile.is_asked('retry_quarantine') -%}
   {%- set changed = reconcile.changed_aspects(settings.built.base, settings.declaration) -%}
   {%- set goes_on = changed == ['columns'] and settings.changes.built -%}
   {%- set is_filled = added and changed == ['columns'] and not added | rejectattr('added') | list -%}

@@ -95,17 +95,18 @@
 {%- endmacro %}
 
 {#- The columns with which the base table was built that the run goes on with; none if there is no such table, or if the
-    run makes it anew. `dbt docs generate` renders each model, and asks no table. -#}
+    run makes it anew. `dbt docs generate` renders each model, and asks no table; no more does a run ask the table of a
+    model that it leaves as it is. -#}
 {%- macro known_columns() -%}
   {%- if model.get('resource_type') != 'model' or config.get('materialized') not in ['current_state', 'history']
-        or reconcile.as_of() or should_full_refresh() or flags.WHICH == 'generate' -%}
+        or reconcile.as_of() or should_full_refresh() or flags.WHICH == 'generate' or reconcile.is_left(this) -%}
     {{ return(none) }}
   {%- endif -%}
   {%- set base = reconcile.model_relations(this).base -%}
   {%- if not reconcile.existing_relation(base) -%}{{ return(none) }}{%- endif -%}
   {%- set properties = reconcile.properties_of_base(base) -%}
   {%- set known = reconcile.built_columns(properties, reconcile.keys_of(model)) -%}
-  {%- if known and reconcile.is_retry_asked() -%}
+  {%- if known and reconcile.is_asked('retry_quarantine') -%}
     {%- set form = reconcile.form_of_node(model) -%}
     {%- if reconcile.is_read_anew(reconcile.changed_columns(form.shown, known), form, reconcile.model_inputs(model), properties['reconcile.declaration']) -%}
       {{ return(none) }}
@@ -125,7 +126,7 @@
     is not asked goes on with its columns. `changes`: see `changed_columns`. `built`: the declaration of the base table.
     This is asked twice, for the SELECT and for the run, and must not depend on what happens between. -#}
 {%- macro is_read_anew(changes, form, inputs, built) -%}
-  {%- if not reconcile.is_retry_asked() or flags.EMPTY or not changes.built -%}{{ return(false) }}{%- endif -%}
+  {%- if not reconcile.is_asked('retry_quarantine') or flags.EMPTY or not changes.built -%}{{ return(false) }}{%- endif -%}
   {%- set changed = reconcile.changed_aspects(built, tojson(reconcile.declaration_of(form, inputs))) -%}
   {{ return(changed != [] and not (changed == ['columns'] and reconcile.reads_only_more(changes))) }}
 {%- endmacro %}

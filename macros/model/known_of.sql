@@ -9,6 +9,12 @@
   {{ return(known and known.base_batch is not undefined and known.base_batch == known.ledger_base_batch) }}
 {%- endmacro %}
 
+{#- Whether a run leaves a model as it is: see the variable `only_new_records`. -#}
+{%- macro is_left(relation) -%}
+  {%- set known = reconcile.known_of(relation) -%}
+  {{ return(known and known.is_left) }}
+{%- endmacro %}
+
 {#- The digest of what a view was made from, without a statement: dbt has read it together with its relations. None for
     a view that this package did not make, or of an earlier moment. -#}
 {%- macro cached_definition(view) -%}

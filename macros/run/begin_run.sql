@@ -24,6 +24,9 @@
     {%- if not reconcile.as_of() and not flags.EMPTY -%}
       {%- do reconcile.register_models(cuts) -%}
     {%- endif -%}
+    {%- if reconcile.is_asked('only_new_records') and reconcile.is_asked('retry_quarantine') -%}
+      {{ exceptions.raise_compiler_error('only_new_records leaves models without new records as they are, and retry_quarantine applies records that came before; use one of the two variables.') }}
+    {%- endif -%}
     {%- do graph.update({'reconcile_snapshots': reconcile.snapshots_in_staging(cuts)}) -%}
     {%- do graph.update({'reconcile_known': reconcile.known_at_start(cuts)}) -%}
     {%- if reconcile.as_of() -%}{%- do reconcile._begin_as_of() -%}{%- endif -%}
@@ -45,7 +48,7 @@
   {%- if flags.WHICH != 'run' -%}
     {{ exceptions.raise_compiler_error('The variable as_of works only with dbt run: tests would read the present tables, and seeds and snapshots have no earlier state. Use dbt run, or remove as_of.') }}
   {%- endif -%}
-  {%- if reconcile.is_retry_asked() -%}
+  {%- if reconcile.is_asked('retry_quarantine') -%}
     {{ exceptions.raise_compiler_error('retry_quarantine is of the present tables, and as_of builds others; use one of the two variables.') }}
   {%- endif -%}
   {%- set reconciled = reconcile.reconciled_nodes() | map(attribute='unique_id') | list -%}

@@ -2,7 +2,9 @@
     last_appended_at, first, last, delivered}}. The models are those that have been built and read a staging table, by
     their names in the ledger. Each has its account, as `applied_batches` has it, the batches after the account up to
     the cut, and the number of records in these batches. A model without such records, and without a new
-    snapshot beside the log, is idle, and also has `base_batch`.
+    snapshot beside the log, is idle, and also has `base_batch`. With the variable `only_new_records`, it has `is_left`
+    in place of `base_batch`, and the run leaves it as it is; but not if staging or the ledger shows that something is
+    wrong, so that the model says what.
 
     An idle model sees only in the next run what other runs write in the meantime. A model with new records queries its
     base table itself, just before it continues. So it notices a base table that was restored by then. The statement
@@ -12,21 +14,28 @@
   {%- set known, models = {}, {} -%}
   {%- for node in reconcile.reconciled_nodes() if node.unique_id in selected_resources and reconcile._applies_batches(node, cuts) -%}
     {%- set relation = reconcile.relation_of(node) -%}
-    {%- do models.update({reconcile.ledger_name(relation): {'inputs': reconcile.model_inputs(node), 'base': reconcile.model_relations(relation).base}}) -%}
+    {%- do models.update({reconcile.ledger_name(relation): {'inputs': reconcile.model_inputs(node), 'relation': relation, 'base': reconcile.model_relations(relation).base}}) -%}
   {%- endfor -%}
   {%- if models -%}
-    {%- for name, model in models.items() -%}
-      {%- do known.update({name: {'ledger_batch': 0, 'ledger_base_batch': 0, 'entry': 0, 'last_appended_at': none, 'first': 1, 'last': cuts[reconcile.ledger_name(model.inputs.relations[0])], 'delivered': 0}}) -%}
+    {%- for row in run_query(reconcile._accounts(models | list, by_name=true)) if row[0] in models and reconcile._has_tables(models[row[0]].relation) -%}
+      {%- do known.update({row[0]: {'ledger_batch': row[1], 'ledger_base_batch': row[2], 'entry': row[3], 'last_appended_at': row[4], 'first': row[1] + 1, 'last': cuts[reconcile.ledger_name(models[row[0]].inputs.relations[0])], 'delivered': 0}}) -%}
     {%- endfor -%}
-    {%- for row in run_query(reconcile._accounts(models | list, by_name=true)) -%}
-      {%- do known[row[0]].update({'ledger_batch': row[1], 'ledger_base_batch': row[2], 'entry': row[3], 'last_appended_at': row[4], 'first': row[1] + 1}) -%}
-    {%- endfor -%}
+  {%- endif -%}
+  {%- for name in models | list if name not in known -%}{%- do models.pop(name) -%}{%- endfor -%}
+  {%- if models -%}
     {%- for row in run_query(reconcile._delivered_to(models, known)) -%}
       {%- do known[row[0]].update({'delivered': row[1] | int(0)}) -%}
     {%- endfor -%}
     {%- do reconcile._load_append_times(models, known) -%}
     {%- set idle = {} -%}
-    {%- for name, model in models.items() if not known[name].delivered and not reconcile._has_new_snapshot(model.inputs, known[name].ledger_batch) -%}{%- do idle.update({name: model}) -%}{%- endfor -%}
+    {%- set leaves_idle = reconcile.is_asked('only_new_records') -%}
+    {%- for name, model in models.items() if not known[name].delivered and not reconcile._has_new_snapshot(model.inputs, known[name].ledger_batch) -%}
+      {%- if leaves_idle and reconcile._staging_is_as_applied(model.inputs, known[name]) -%}
+        {%- do known[name].update({'is_left': true}) -%}
+      {%- else -%}
+        {%- do idle.update({name: model}) -%}
+      {%- endif -%}
+    {%- endfor -%}
     {%- for row in (run_query(reconcile._largest_batches(idle, known)) if idle else []) -%}
       {%- do known[row[0]].update({'base_batch': row[1]}) -%}
     {%- endfor -%}
@@ -40,12 +49,26 @@
   {{ return(snapshot and snapshot.batch > ledger_batch) }}
 {%- endmacro %}
 
-{#- Whether a model continues from its existing tables. -#}
+{#- Whether staging shows that nothing was restored, made anew or purged since a model's last batch: what
+    `range_to_apply` refuses in sentences, of what is known without a statement. -#}
+{%- macro _staging_is_as_applied(inputs, known) -%}
+  {%- set staging, batch = inputs.relations[0], known.ledger_batch -%}
+  {%- set purged = reconcile.purged_at_start(staging, inputs.objects).values() | max | default(0, true) -%}
+  {%- set appended_at = reconcile.appended_at(staging, batch) if known.last_appended_at is not none -%}
+  {{ return(batch > 0 and known.last >= batch and purged <= batch and known.last_appended_at is not none
+      and (appended_at == known.last_appended_at or appended_at is none and purged == batch)) }}
+{%- endmacro %}
+
+{#- Whether a run continues from the model's tables, if they exist. -#}
 {%- macro _applies_batches(node, cuts) -%}
-  {%- set inputs, relations = reconcile.model_inputs(node), reconcile.model_relations(reconcile.relation_of(node)) -%}
+  {%- set inputs = reconcile.model_inputs(node) -%}
   {%- set continues = node.config.materialized in ['current_state', 'history'] and not flags.EMPTY and not reconcile.as_of() and not flags.FULL_REFRESH and node.config.get('full_refresh') is not true -%}
-  {{ return(continues and inputs.objects and inputs.relations | length == 1 and cuts.get(reconcile.ledger_name(inputs.relations[0])) is not none
-      and reconcile.existing_relation(relations.base) and reconcile.existing_relation(relations.quarantine) and reconcile.existing_relation(relations.live) and reconcile.existing_relation(relations.changes)) }}
+  {{ return(continues and inputs.objects and inputs.relations | length == 1 and cuts.get(reconcile.ledger_name(inputs.relations[0])) is not none) }}
+{%- endmacro %}
+
+{%- macro _has_tables(relation) -%}
+  {%- set relations = reconcile.model_relations(relation) -%}
+  {{ return(reconcile.is_listed(relations.base) and reconcile.is_listed(relations.quarantine) and reconcile.is_listed(relations.live) and reconcile.is_listed(relations.changes)) }}
 {%- endmacro %}
 
 {#- For each model, the number of change records in the batches after its account, up to the cut; no row if there are

@@ -236,6 +236,7 @@ def _asked_of_built_models() -> str:
     life.warehouse.delivered = 0
     life.project.begin("run", ["orders", "lines"])
     life.warehouse.statements.clear()
+    life.project.graph["reconcile_listed"] = {}
     life.project.macros.known_at_start({STAGING: 5})
     return ";\n\n".join(normalized(life.warehouse.statements)) + "\n"
 

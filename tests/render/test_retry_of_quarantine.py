@@ -57,6 +57,17 @@ def ask(life: Life, retry: Any) -> None:
     life.project.variables["retry_quarantine"] = retry
 
 
+def beside(variable: str) -> Callable[[], Life]:
+    """Return a retry of which the command gives another variable, too."""
+
+    def living() -> Life:
+        life = corrected()()
+        life.project.variables[variable] = True
+        return life
+
+    return living
+
+
 def ran(life: Life, **flags: bool) -> str:
     life.project.begin("run", ["orders"], **flags)
     life.warehouse.statements.clear()
@@ -541,6 +552,11 @@ REFUSED = [
     Refusal(
         run(corrected(as_of={"batch": 2})),
         ["retry_quarantine is of the present tables, and as_of builds others; use one of the two variables."], SENTENCE,
+    ),
+    Refusal(
+        run(beside("only_new_records")),
+        ["only_new_records leaves models without new records as they are, and retry_quarantine applies records that "
+         "came before; use one of the two variables."], SENTENCE,
     ),
 ]  # fmt: skip
 

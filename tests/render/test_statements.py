@@ -62,8 +62,9 @@ def test_the_statements_of_a_model_are_those_of_the_page(column: str) -> None:
 def test_the_statements_of_a_run_are_those_of_the_page() -> None:
     _, *rows = listed("At the start and at the end of a run")
     said = {row[0]: 1 for row in rows}
-    given = [statement for name in OF_A_RUN for statement in statements(name)]
-    assert counted(list(said), given) == said
+    # Each file shows a part of a run's start and end, and some statements are in two parts.
+    parts = [counted(list(said), statements(name)) for name in OF_A_RUN]
+    assert {name: max(part[name] for part in parts) for name in said} == said
 
 
 def test_a_statement_that_is_not_listed_is_noticed() -> None:

@@ -1,5 +1,6 @@
 {#- The rows of a table as its source has them: see "Base tables" in docs/design.md. -#}
 {%- materialization current_state, adapter='spark' -%}
+  {%- if reconcile.is_left(this) -%}{{ return(reconcile.leave_model()) }}{%- endif -%}
   {%- set run = reconcile.plan_run() -%}
   {%- set settings, form, relations, range = run.settings, run.settings.form, run.relations, run.range -%}
   {%- if run.has_work -%}

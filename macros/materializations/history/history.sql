@@ -1,5 +1,6 @@
 {#- Every version of every row of a table, as its source had them: see "Base tables" in docs/design.md. -#}
 {%- materialization history, adapter='spark' -%}
+  {%- if reconcile.is_left(this) -%}{{ return(reconcile.leave_model()) }}{%- endif -%}
   {%- set run = reconcile.plan_run() -%}
   {%- set settings, form, relations, range = run.settings, run.settings.form, run.relations, run.range -%}
   {%- if run.has_work -%}

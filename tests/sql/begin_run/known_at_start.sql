@@ -15,6 +15,12 @@ from (
 where rebuilt is null or place >= rebuilt
 group by relation;
 
+show schemas;
+
+show tables in `demo`;
+
+show views in `demo`;
+
 select read.relation, count(*)
 from `lake`.`shop_changes` as staged
 inner join (
