@@ -1,5 +1,7 @@
 """Seconds and memory of a run of thousands of models of which few, or none, have news.
 
+Models of the package run with `only_new_records`, or, with --no-only-new-records, without variables.
+
 Models of PostgreSQL's records by Datastream, JSON of five columns, read an object each in a few staging tables. Two
 pairs of runs take turns in one Spark session under the settings of conf/: all models without news, and a project of as
 many models with the same sources in the same schema, of a materialization that does nothing; all models where --news of
@@ -189,6 +191,8 @@ class Estate:
         log.unlink(missing_ok=True)
         set_peaks_back()
         words = ["--select", "tag:news" if side == ALONE else "tag:estate", "--log-level-file", "debug"]
+        if self.arguments.only_new_records and project is self.project:
+            words += ["--vars", "{only_new_records: true}"]
         began = time.monotonic()
         seconds = float(project.dbt("run", *words).result.elapsed_time)
         taken = time.monotonic() - began
@@ -379,7 +383,9 @@ def report(estate: Estate, taken: dict[str, list[Run]]) -> None:
     asked = estate.arguments
     print(
         f"\n{asked.models:,} models of {asked.objects:,} objects in {len(estate.tables)} staging tables, "
-        f"{asked.news} with news, {asked.records} records each; {file_formats.file_format()}, {asked.threads} threads; "
+        f"{asked.news} with news, {asked.records} records each, "
+        f"{'only_new_records' if asked.only_new_records else 'without variables'}; "
+        f"{file_formats.file_format()}, {asked.threads} threads; "
         f"medians of {asked.repeats}"
     )
     print("| models | seconds of the run | of these, the list of relations | beside the run | MB Python | MB Java |")
@@ -419,6 +425,7 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=1, help="rounds that are not counted")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--copies", action=argparse.BooleanOptionalAction, help="of tables that dbt has built")
+    parser.add_argument("--only-new-records", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--statements", action="store_true", help="print what the last round issued")
     parser.add_argument("--file-format", choices=list(file_formats.CONFIGURATIONS), help="instead of SPARK_CONF_DIR")
     parser.add_argument("--directory", help="where tables and projects are written (default: a temporary one)")
