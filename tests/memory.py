@@ -143,11 +143,10 @@ class Memory:
             return Rows(("key", "value"), self._properties.get(asked.split(" ")[-1].replace("`", ""), {}).items())
         if asked == "show schemas":
             return Rows(("namespace",), sorted({(name.split(".")[0],) for name in (*self._tables, *self._views)}))
-        listed = re.fullmatch(r"show (table|view)s in `([^`]+)`", asked)
+        listed = re.fullmatch(r"show tables in `([^`]+)`", asked)
         if listed:
-            names = self._tables if listed[1] == "table" else self._views
-            of_schema = [name.split(".", 1)[1] for name in names if name.split(".")[0] == listed[2]]
-            return Rows(("namespace", "name", "isTemporary"), [(listed[2], name, False) for name in of_schema])
+            names = [name.split(".", 1) for name in (*self._tables, *self._views)]
+            return Rows(("namespace", "name", "isTemporary"), [(*name, False) for name in names if name[0] == listed[1]])
         if asked.startswith("describe history"):
             return Rows(("version",), [(self.version(_plain(asked.split(" ")[2])),)])
         if asked == "set":

@@ -163,7 +163,10 @@ class Recorder:
             return Rows(("namespace",), [(name,) for name in self._schemas_in(asked.split("`")[1])])
         listed = re.fullmatch(r"show (table|view)s in ((?:`[^`]+`\.)?`([^`]+)`)", asked)
         if listed:
-            names = self._names_in(listed[2].replace("`", ""), listed[1])
+            schema = listed[2].replace("`", "")
+            # Spark's own catalog, and Unity's, list views among the tables.
+            types = [listed[1]] if schema.split(".")[0] in self.catalogs else ["table", "view"]
+            names = [name for type in types for name in self._names_in(schema, type)]
             return Rows(("namespace", "name", "isTemporary"), [(listed[3], name, False) for name in names])
         if " as staging, relation, max_by(" in asked:
             of = re.findall("'([^']*)' as staging", asked)

@@ -15,6 +15,11 @@
   {{ return(known and known.is_left) }}
 {%- endmacro %}
 
+{#- Whether the SELECT of a model is needed: dbt renders it also while it parses, and of a model that the run leaves. -#}
+{%- macro needs_select() -%}
+  {{ return(execute and not (graph.get('reconcile_known') and reconcile.is_left(this))) }}
+{%- endmacro %}
+
 {#- The digest of what a view was made from, without a statement: dbt has read it together with its relations. None for
     a view that this package did not make, or of an earlier moment. -#}
 {%- macro cached_definition(view) -%}

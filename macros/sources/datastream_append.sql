@@ -13,7 +13,7 @@
     events (see `datastream_change_records`). -#}
 {%- macro datastream_append(relation, object, generations=[], columns=none) -%}
 {%- do reconcile.note_objects({object: {'coordinates': ['change_sequence_number'], 'generations': generations, 'carries': 'appended rows'}}) -%}
-{%- if not execute -%}{{ return('select 1') }}{%- endif -%}
+{%- if not reconcile.needs_select() -%}{{ return('select 1') }}{%- endif -%}
 {%- do reconcile.validate_generations(generations, {}) -%}
 {%- set columns = reconcile.columns_of_source(columns) -%}
 {%- do reconcile.refuse_options_of_datastream(columns, 'append.py table') -%}

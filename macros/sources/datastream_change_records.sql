@@ -17,7 +17,7 @@
 {%- set routes = reconcile.routes_of(object, table, source_columns) -%}
 {%- set objects = reconcile.objects_of_routes(routes, order) -%}
 {%- do reconcile.note_objects(objects) -%}
-{%- if not execute -%}{{ return('select 1') }}{%- endif -%}
+{%- if not reconcile.needs_select() -%}{{ return('select 1') }}{%- endif -%}
 {%- do reconcile.validate_generations(generations, positions) -%}
 {%- set declared = reconcile.datastream_columns(reconcile.columns_of_source(columns), encoding) -%}
 {%- if source_columns is not none -%}

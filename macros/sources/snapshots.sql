@@ -8,7 +8,7 @@
     No window function, no join, no aggregate, and a generator as barrier: as for Datastream's events. -#}
 {%- macro snapshots(relation, object, columns=none) -%}
 {%- do reconcile.note_objects({object: {'coordinates': ['taken_at'], 'carries': 'differences'}}) -%}
-{%- if not execute -%}{{ return('select 1') }}{%- endif -%}
+{%- if not reconcile.needs_select() -%}{{ return('select 1') }}{%- endif -%}
 {%- set columns = reconcile.columns_of_source(columns) -%}
 {%- do reconcile.refuse_options_of_datastream(columns, 'append.py snapshot') -%}
 {%- set staged -%}

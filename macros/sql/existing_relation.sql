@@ -32,14 +32,15 @@
   {%- endfor -%}
 {%- endmacro %}
 
-{#- What Spark lists in the schema of a relation: {name: type}. -#}
+{#- What Spark lists in the schema of a relation: {name: type}; views are among the tables where they are not listed
+    apart. -#}
 {%- macro _listed_in_schema(relation) -%}
   {%- set schemas = graph.setdefault('reconcile_listed', {}) -%}
   {%- set schema = reconcile.schema_name(relation) | lower -%}
   {%- if schema not in schemas -%}
     {%- set listed = {} -%}
     {%- if reconcile._has_schema(relation) -%}
-      {%- for kind in ['table', 'view'] if kind == 'table' or reconcile._schema_has_views(relation) -%}
+      {%- for kind in ['table', 'view'] if kind == 'table' or reconcile._lists_views_apart(relation) -%}
         {#- Temporary views of the session are listed too, without a schema. -#}
         {%- for row in run_query('show ' ~ kind ~ 's in ' ~ reconcile.qualified_schema(relation)) if row[0] -%}
           {%- do listed.update({row[1] | lower: kind}) -%}
@@ -51,9 +52,11 @@
   {{ return(schemas[schema]) }}
 {%- endmacro %}
 
-{%- macro _schema_has_views(relation) -%}
+{#- Spark's own catalog, and Unity's, list views among the tables: that is enough for `is_listed`, which asks no more.
+    To list views alone takes as long once more. -#}
+{%- macro _lists_views_apart(relation) -%}
   {%- set catalog = reconcile.catalog_of(relation) -%}
-  {{ return(catalog is none or reconcile.catalog_is_database(relation) or reconcile.has_views(catalog)) }}
+  {{ return(catalog is not none and not reconcile.catalog_is_database(relation) and reconcile.has_views(catalog)) }}
 {%- endmacro %}
 
 {%- macro _has_schema(relation) -%}

@@ -19,8 +19,6 @@ show schemas;
 
 show tables in `demo`;
 
-show views in `demo`;
-
 select read.relation, count(*)
 from `lake`.`shop_changes` as staged
 inner join (
