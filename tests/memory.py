@@ -146,7 +146,8 @@ class Memory:
         listed = re.fullmatch(r"show tables in `([^`]+)`", asked)
         if listed:
             names = [name.split(".", 1) for name in (*self._tables, *self._views)]
-            return Rows(("namespace", "name", "isTemporary"), [(*name, False) for name in names if name[0] == listed[1]])
+            of_schema = [(*name, False) for name in names if name[0] == listed[1]]
+            return Rows(("namespace", "name", "isTemporary"), of_schema)
         if asked.startswith("describe history"):
             return Rows(("version",), [(self.version(_plain(asked.split(" ")[2])),)])
         if asked == "set":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -64,9 +65,10 @@ class Project:
             raise AssertionError([r.message for r in results if r.message] or str(outcome.exception))
         return outcome
 
-    def run(self, *names: str, full_refresh: bool = False) -> Any:
+    def run(self, *names: str, full_refresh: bool = False, variables: Mapping[str, Any] | None = None) -> Any:
         """Run models, of these names or all."""
-        return self.dbt("run", *(["--select", *names] if names else []), *(["--full-refresh"] if full_refresh else []))
+        words = [*(["--select", *names] if names else []), *(["--full-refresh"] if full_refresh else [])]
+        return self.dbt("run", *words, *(["--vars", json.dumps(variables)] if variables else []))
 
     def failing_tests(self, model: str) -> set[str]:
         """Run the tests that a model declares, and return the names of those that fail."""

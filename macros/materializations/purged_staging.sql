@@ -183,3 +183,17 @@ limit 1
     {%- endfor -%}
   {%- endif -%}
 {%- endmacro %}
+
+{#- A restore is refused if the rows as of its batch cannot be built, or if the model must not be made anew. `purged`: as
+    `purged_staging` gives it. The stored keyless deletes, with which a rebuild from a base snapshot begins, do not say in
+    which batch they came. -#}
+{%- macro refuse_restore(relations, form, purged) -%}
+  {%- set batch, from_snapshot = reconcile.restored_batch(), [purged.batch, purged.base_batch] | max -%}
+  {%- if from_snapshot > batch -%}
+    {%- do reconcile.raise_complaints(['restore is batch ' ~ batch ~ ', and staging was purged: what is left, with the base snapshot, gives rows from batch ' ~ from_snapshot ~ ' on; name that or a later batch']) -%}
+  {%- elif purged.batch and form.keyless -%}
+    {%- do reconcile.raise_complaints(['restore is batch ' ~ batch ~ ', and staging was purged up to batch ' ~ purged.batch ~ ': the deletes without a key that came later would be applied too; restore the base table by the means of its format, and run the model']) -%}
+  {%- elif config.get('full_refresh') is false -%}
+    {%- do reconcile.raise_complaints(['restore makes ' ~ reconcile.ledger_name(relations.base) ~ ' anew, and the config of the model has full_refresh: false; remove that for this run']) -%}
+  {%- endif -%}
+{%- endmacro %}

@@ -13,8 +13,9 @@
 {%- macro range_to_apply(relations, settings, columns) -%}
   {%- set retry, is_filled = none, false -%}
   {%- set last = reconcile.batch_as_of(settings) if settings.as_of and not flags.EMPTY else reconcile._cut(settings.inputs, settings.form.row_ids, settings.form.keyless) -%}
-  {%- if settings.as_of or should_full_refresh() or not settings.built.base -%}
+  {%- if settings.as_of or reconcile.is_made_anew() or not settings.built.base -%}
     {%- set purged = reconcile.purged_staging(settings, columns, last) -%}
+    {%- do reconcile.refuse_restore(relations, settings.form, purged) if reconcile.restored_batch() is not none -%}
     {%- set first = purged.batch + 1 -%}
     {%- set last = [last, purged.batch] | max -%}
     {%- set kind = 'rebuild' -%}

@@ -99,7 +99,7 @@
     model that it leaves as it is. -#}
 {%- macro known_columns() -%}
   {%- if model.get('resource_type') != 'model' or config.get('materialized') not in ['current_state', 'history']
-        or reconcile.as_of() or should_full_refresh() or flags.WHICH == 'generate' or reconcile.is_left(this) -%}
+        or reconcile.as_of() or reconcile.is_made_anew() or flags.WHICH == 'generate' or reconcile.is_left(this) -%}
     {{ return(none) }}
   {%- endif -%}
   {%- set base = reconcile.model_relations(this).base -%}

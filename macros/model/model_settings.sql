@@ -76,7 +76,7 @@
   {%- set snapshot = reconcile.snapshot_of_log(inputs.relations[0], inputs.objects) if inputs.objects and inputs.relations | length == 1 else none -%}
   {%- do complaints.extend(reconcile.complaints_of_snapshot(snapshot, form, inputs, as_of)) if snapshot -%}
   {%- do reconcile.raise_complaints(complaints) -%}
-  {%- set known = built.columns if not as_of and not should_full_refresh() else none -%}
+  {%- set known = built.columns if not as_of and not reconcile.is_made_anew() else none -%}
   {%- set changes = reconcile.changed_columns(form.shown, known) if known else {} -%}
   {%- do changes.update({'built': none}) if known and reconcile.is_read_anew(changes, form, inputs, built.base) -%}
   {%- do form.update({'read': reconcile.columns_to_read(form.shown, known if changes.built else none) | rejectattr('name', 'in', form.source_columns) | list}) -%}

@@ -24,6 +24,7 @@
     {%- if not reconcile.as_of() and not flags.EMPTY -%}
       {%- do reconcile.register_models(cuts) -%}
     {%- endif -%}
+    {%- do reconcile.begin_restore(cuts) if reconcile.restored_batch() is not none -%}
     {%- if reconcile.is_asked('only_new_records') and reconcile.is_asked('retry_quarantine') -%}
       {{ exceptions.raise_compiler_error('only_new_records leaves models without new records as they are, and retry_quarantine applies records that came before; use one of the two variables.') }}
     {%- endif -%}

@@ -62,7 +62,7 @@
 {#- Whether a run continues from the model's tables, if they exist. -#}
 {%- macro _applies_batches(node, cuts) -%}
   {%- set inputs = reconcile.model_inputs(node) -%}
-  {%- set continues = node.config.materialized in ['current_state', 'history'] and not flags.EMPTY and not reconcile.as_of() and not flags.FULL_REFRESH and node.config.get('full_refresh') is not true -%}
+  {%- set continues = node.config.materialized in ['current_state', 'history'] and not flags.EMPTY and not reconcile.as_of() and not flags.FULL_REFRESH and reconcile.restored_batch() is none and node.config.get('full_refresh') is not true -%}
   {{ return(continues and inputs.objects and inputs.relations | length == 1 and cuts.get(reconcile.ledger_name(inputs.relations[0])) is not none) }}
 {%- endmacro %}
 

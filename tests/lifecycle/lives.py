@@ -26,7 +26,7 @@ from memory import Memory
 from pyspark.sql import SparkSession
 
 # The batches that are there when a phase begins.
-PHASES = {"first run": 1, "increment": 3, "nothing new": 3, "restored": 4, "full refresh": 4}
+PHASES = {"first run": 1, "increment": 3, "nothing new": 3, "left as they are": 3, "restored": 4, "full refresh": 4}
 LAST = 4
 # What a full refresh is of: its statements are those of a first run.
 REFRESHED = ("rows_with_row_deletes", "versions", "versions_of_cells", "rows_of_another_source")
@@ -267,6 +267,7 @@ class Lives:
         self.states: dict[str, tuple[dict[str, list[str]], dict[str, list[str]]]] = {}
         self.statements: dict[str, tuple[dict[str, list[str]], dict[str, list[str]]]] = {}
         self.commits: dict[str, dict[str, int]] = {}
+        self.said: dict[str, dict[str, str]] = {}
         self._phases = self._walk()
 
     def after(self, phase: str) -> Lives:
@@ -284,15 +285,19 @@ class Lives:
                 if phase == "restored":
                     side.restore_bases()
             with _noted(self.memory.lake) as in_memory, _noted_of_dbt() as by_dbt:
-                for project in (self.dbt.project, self.memory.project):
-                    project.run(*(models if refresh else ()), full_refresh=refresh)
+                variables = {"only_new_records": True} if phase == "left as they are" else {}
+                selected = models if refresh else ()
+                done = self.dbt.project.run(*selected, full_refresh=refresh, variables=variables)
+                self.said[phase] = {result.node.name: result.message for result in done.result.results}
+                self.memory.project.variables = variables
+                self.memory.project.run(*selected, full_refresh=refresh)
             if phase == "first run":
                 self.dbt.note_versions()
                 self.memory.note_versions()
             self.statements[phase] = _by_model(by_dbt), _by_model(in_memory)
             self.commits[phase] = self.dbt.commits()
             # Where nothing was written there is nothing else to see.
-            same = phase == "nothing new" and self.commits[phase] == self.commits["increment"]
+            same = phase in ("nothing new", "left as they are") and self.commits[phase] == self.commits["increment"]
             if same:
                 self.states[phase] = self.states["increment"]
             else:

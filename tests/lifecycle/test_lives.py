@@ -59,6 +59,14 @@ def test_nothing_new_writes_nothing(lives: Lives) -> None:
     assert lives.states["nothing new"] == lives.states["increment"]
 
 
+def test_a_run_for_new_records_alone_leaves_every_other_model(lives: Lives) -> None:
+    """And it sees on real tables that theirs are there."""
+    said = lives.after("left as they are").said["left as they are"]
+    assert {name: said[name] for name in merged(lives)} == dict.fromkeys(merged(lives), "no new records, left as it is")
+    assert not [name for name in merged(lives) if lives.statements["left as they are"][0][name]]
+    assert lives.commits["left as they are"] == lives.commits["increment"]
+
+
 def test_a_restored_base_table_mends_itself_and_records_that_come_again_change_nothing(lives: Lives) -> None:
     """Law 2: the base tables were set back to the first run, and every record was delivered once more."""
     before, after = lives.after("restored").states["increment"][0], lives.states["restored"][0]

@@ -23,6 +23,7 @@ import test_generations
 import test_monitoring_views
 import test_names
 import test_parity_refusals
+import test_restore
 import test_retry_of_quarantine
 import test_snapshot_refusals
 import test_source_columns
@@ -1848,7 +1849,8 @@ def provoked() -> list[Refusal]:
     ]
     elsewhere = (
         test_added_columns, test_as_of, test_catalogs, test_changed_columns, test_databricks, test_generations,
-        test_names, test_parity_refusals, test_retry_of_quarantine, test_snapshot_refusals, test_source_columns,
+        test_names, test_parity_refusals, test_restore, test_retry_of_quarantine, test_snapshot_refusals,
+        test_source_columns,
     )  # fmt: skip
     return [*here, *(refusal for module in elsewhere for refusal in module.REFUSED)]
 
