@@ -43,7 +43,7 @@ def purged(shape: Any, batch: int) -> Callable[[], Life]:
         life = built(shape, {"batch": 2})()
         life._purge()
         life.warehouse.has("lake.orders_kept", reconcile__base_snapshot=str(batch))
-        life.warehouse.purges = {life.shape.object: batch}
+        life.warehouse.purges, life.warehouse.base_batch = {life.shape.object: batch}, batch
         life.warehouse.column_types["orders_kept"] = life.warehouse.column_types["orders_kept"] | {
             "_row_id": "string", "_change_transaction": "string", "_change_is_insert": "boolean",
             "_change_contenders": "array<struct<address:string,sequence:string,time:timestamp,batch:bigint>>",
