@@ -82,8 +82,8 @@ VARIABLES = {
     "with `none`, the name of the model's own schema followed by `_as_of`",
     "retry_quarantine": "`true`: `dbt run` also applies quarantined records that the corrected declarations can read. "
     "See [Records in quarantine](../operations/troubleshooting.md#apply-them-after-a-correction)",
-    "restore": "a batch, as `{batch: 17}`. `dbt run` puts the models back to this batch of their staging table, and the "
-    "next run goes on from there. See [Put a model back to a batch]"
+    "restore": "a batch, as `{batch: 17}`. `dbt run` puts the models back to this batch of their staging table, and "
+    "the next run goes on from there. See [Put a model back to a batch]"
     "(../materializations.md#put-a-model-back-to-a-batch)",
     "only_new_records": "`true`: `dbt run` leaves models without new records as they are, and asks none of their "
     "tables. See [Many models](../materializations.md#many-models)",
