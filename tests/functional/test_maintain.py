@@ -227,6 +227,37 @@ def test_a_base_table_that_was_restored_counts_as_what_it_was_set_back_to(shop: 
 
 
 @pytest.mark.soak
+def test_a_model_that_was_put_back_to_a_batch_keeps_the_purge_back_and_goes_on_from_there(shop: Shop) -> None:
+    shop.append(k1="one", k2="two")
+    shop.append(k1="uno")
+    shop.append(k2=None, k3="three")
+    for project in shop.projects:
+        shop.run(project)
+    rows = {name: shop.rows("shop", name) for name in ("things", "past")}
+    variables = shop.projects["shop"].variables
+    variables["restore"] = {"batch": 2}
+    shop.run("shop")
+    assert shop.live("shop") == [(1, "uno"), (2, "two")]
+    variables.pop("restore")
+    assert {(one.why, one.batch) for one in shop.purge().kept_back} == {("behind at 2", 2)}
+    assert shop.staged()["shop.things"] == [3]
+    shop.run("shop")
+    assert {name: shop.rows("shop", name) for name in rows} == rows
+    # The copy that the purge has made holds the rows of batch 2, and nothing earlier can be built.
+    variables["restore"] = {"batch": 1}
+    with pytest.raises(CompilerError, match=r"restore is batch 1, .* gives rows from batch 2 on"):
+        shop.run("shop", "things")
+    variables["restore"] = {"batch": 2}
+    shop.run("shop")
+    assert shop.live("shop") == [(1, "uno"), (2, "two")]
+    variables.pop("restore")
+    shop.run("shop")
+    assert {name: shop.rows("shop", name) for name in rows} == rows
+    for name in rows:
+        assert shop.warehouse.sql(shop.projects["shop"].test("ledger_balances", name)).collect() == []
+
+
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["things", "past"])
 def test_a_full_refresh_beside_a_purge_is_refused_and_the_next_one_is_right(shop: Shop, name: str) -> None:
     shop.append(k1="one", k2="two")
