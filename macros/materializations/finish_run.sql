@@ -6,8 +6,19 @@
 {%- macro finish_run(run, counts, messages, has_keyless_deletes) -%}
   {%- set settings, relations = run.settings, run.relations -%}
   {%- set others = [relations.base, relations.changes, relations.quarantine] -%}
-  {%- do others.append(relations[settings.form.keyless.kind]) if has_keyless_deletes -%}
+  {%- if has_keyless_deletes -%}
+    {%- do others.append(relations[settings.form.keyless.kind]) -%}
+    {%- do reconcile.run_statements(reconcile.get_note_deletes_statements(relations, settings, run.range)) -%}
+  {%- endif -%}
   {{ return(reconcile.finish_model(
       relations.live, reconcile.summary(settings.as_of, settings.form.unique_key, run.range, counts, messages),
       others, [] if settings.as_of else post_hooks)) }}
+{%- endmacro %}
+
+{#- The table of keyless deletes is made when the first one comes. So its absence would look like that of a table which
+    was never needed, and records that come late would bring deleted rows back. The base table says that it was made. -#}
+{%- macro get_note_deletes_statements(relations, settings, range) -%}
+  {%- set is_noted = settings.built.kept_deletes and range.kind != 'rebuild' -%}
+  {{ return([] if is_noted or settings.as_of or flags.EMPTY
+      else [reconcile._set_property(relations.base, {'reconcile.kept_deletes': settings.form.keyless.kind})]) }}
 {%- endmacro %}

@@ -24,7 +24,7 @@
     {%- set added = reconcile.added_columns(relations, settings) -%}
     {%- set retry = reconcile.retry_of_quarantine(relations, settings, added) -%}
     {%- do reconcile._refuse_changed_declaration(relations, settings, added) if not retry or not retry.declares -%}
-    {%- do reconcile._refuse_missing_quarantine(relations, settings.built) -%}
+    {%- do reconcile._refuse_missing_tables(relations, settings.form.keyless, settings.built) -%}
     {%- set applied = reconcile.applied_batches(relations) -%}
     {%- set known_batches = [applied.base_batch, applied.ledger_batch] -%}
     {%- do reconcile._refuse_reset_staging(relations, settings.inputs, last, known_batches | max) -%}
@@ -173,12 +173,16 @@
 {%- endif -%}
 {%- endmacro %}
 
-{#- Without the quarantine, its records would be missing silently: they are not delivered again. `built`: what exists of
-    the model, by the names of its relations. -#}
-{%- macro _refuse_missing_quarantine(relations, built) -%}
+{#- Without the quarantine, its records would be missing silently, and without the keyless deletes, records that come late
+    would bring rows back: they are not delivered again. `built`: what exists of the model, by the names of its
+    relations. -#}
+{%- macro _refuse_missing_tables(relations, keyless, built) -%}
   {%- if built.quarantine is none -%}
     {%- do reconcile.raise_complaints([
           'the table ' ~ reconcile.ledger_name(relations.quarantine) ~ ' does not exist, so the records that could not be applied are lost; rebuild the model with `' ~ reconcile._rebuild_command() ~ '`']) -%}
+  {%- elif keyless and built.kept_deletes and built[keyless.kind] is none -%}
+    {%- do reconcile.raise_complaints([
+          'the table ' ~ reconcile.ledger_name(relations[keyless.kind]) ~ ' does not exist, so the deletes without a key are lost, and a record that comes late would bring its row back; rebuild the model with `' ~ reconcile._rebuild_command() ~ '`']) -%}
   {%- endif -%}
 {%- endmacro %}
 

@@ -39,6 +39,7 @@ from shapes import (
     ORACLE,
     OWN_SELECT,
     POSTGRESQL,
+    SHAPES,
     SNAPSHOTS,
     SPANNER,
     STAGING,
@@ -936,10 +937,15 @@ def purged_meanwhile(**said: Any) -> Callable[[], Life]:
     return living
 
 
-def without_quarantine(shape: Shape) -> Callable[[], Life]:
+def without(end: str, shape: Shape) -> Callable[[], Life]:
+    """Return a model of which somebody has dropped a table; it had deletes without keys, if its source writes them."""
+
     def living() -> Life:
-        life = built(shape, staged=4, ledger=(3, 3), base_batch=3)()
-        del life.warehouse.relations["demo.orders__quarantine"]
+        life = Life(shape)
+        life.statements("first run")
+        life.statements("increment")
+        life.warehouse.delivered, life.warehouse.ledger, life.warehouse.base_batch = 0, (5, 5), 5
+        del life.warehouse.relations[f"demo.orders{end}"]
         return life
 
     return living
@@ -1104,11 +1110,22 @@ STAGED: dict[str, Refusal] = {
     ),
     **{
         f"and the quarantine of a {materialized} is dropped": Refusal(
-            run(without_quarantine(thing(materialized=materialized))),
+            run(without("__quarantine", thing(materialized=materialized))),
             ["the table demo.orders__quarantine does not exist, so the records that could not be applied are lost; "
              "rebuild the model with `dbt run --full-refresh --select orders`"],
         )
         for materialized in ("current_state", "history")
+    },
+    **{
+        f"and the {kind} of {name} are dropped": Refusal(
+            run(without(f"__{kind}", SHAPES[name])),
+            [f"the table demo.orders__{kind} does not exist, so the deletes without a key are lost, and a record that "
+             "comes late would bring its row back; rebuild the model with `dbt run --full-refresh --select orders`"],
+        )
+        for name, kind in (
+            ("oracle", "row_deletes"), ("oracle_history", "row_deletes"), ("iceberg_oracle", "row_deletes"),
+            ("bigtable", "range_deletes"),
+        )
     },
     # No record shows which numbers were given; of new records under numbers of before nothing would be applied.
     "made anew after a purge": Refusal(
@@ -1616,8 +1633,23 @@ def test_a_format_or_a_session_that_cannot_be_is_refused_before_anything_runs(na
     FORMATS[name].check()
 
 
-def test_a_model_without_its_quarantine_is_rebuilt() -> None:
-    without_quarantine(thing())().project.run("orders", full_refresh=True)
+@pytest.mark.parametrize(("end", "name"), [("quarantine", "mysql_composite_key"), ("row_deletes", "oracle")])
+def test_a_model_without_one_of_its_tables_is_rebuilt(end: str, name: str) -> None:
+    life = without(f"__{end}", SHAPES[name])()
+    life.project.run("orders", full_refresh=True)
+    life.project.run("orders")
+
+
+@pytest.mark.parametrize("name", ["oracle", "oracle_history", "iceberg_oracle", "bigtable"])
+def test_that_deletes_without_keys_are_kept_is_noted_once_and_after_a_rebuild_once_more(name: str) -> None:
+    life, noted = Life(SHAPES[name]), []
+    for phase in ("first run", "increment", "increment"):
+        noted.append(any("'reconcile.kept_deletes' = 'r" in sql for sql in life.statements(phase)))
+    life.project.begin("run", ["orders"], full_refresh=True)
+    life.warehouse.statements.clear()
+    life.project.materialize(life.project.node("orders"))
+    noted.append(any("'reconcile.kept_deletes' = 'r" in sql for sql in life.warehouse.statements))
+    assert noted == [False, True, False, True]
 
 
 def test_settings_at_their_defaults_are_no_other_sql() -> None:

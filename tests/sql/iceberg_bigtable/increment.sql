@@ -428,4 +428,8 @@ where
         where keyless._range.row_key = base.row_key and keyless._range.family = base.family and (keyless._range.qualifier is null or keyless._range.qualifier = base.qualifier) and keyless._range.start_time <= base.cell_time and (keyless._range.end_time is null or base.cell_time < keyless._range.end_time) and keyless._change_sequence > base._change_sequence
     );
 
+alter table `demo`.`orders__base` set tblproperties (
+    'reconcile.kept_deletes' = 'range_deletes'
+);
+
 -- APPLY batches 4-5: 7 of 200 applied, 1 quarantined

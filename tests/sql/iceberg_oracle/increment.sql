@@ -741,4 +741,8 @@ where
         where keyless._row_id = base._row_id and keyless._change_sequence > base._change_sequence
     );
 
+alter table `demo`.`orders__base` set tblproperties (
+    'reconcile.kept_deletes' = 'row_deletes'
+);
+
 -- APPLY batches 4-5: 7 of 200 applied, 1 quarantined

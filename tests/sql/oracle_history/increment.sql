@@ -516,4 +516,8 @@ drop view if exists reconcile_fold_da2f7fd25744;
 
 drop view if exists reconcile_changes_da2f7fd25744;
 
+alter table `demo`.`orders__base` set tblproperties (
+    'reconcile.kept_deletes' = 'row_deletes'
+);
+
 -- APPLY batches 4-5: 7 of 200 applied, 1 quarantined
