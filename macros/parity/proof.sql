@@ -7,7 +7,7 @@
     `question`: models, rows, verdicts or records. `requests`: one for each model, all with its `unique_id`: see the
     macro of the question. -#}
 {%- macro answer_proof(question, requests) -%}
-  {%- do graph.update({'reconcile_listed': {}, 'reconcile_settings_of_catalogs': {}}) -%}
+  {%- do graph.update({'reconcile_listed': {}, 'reconcile_found': {}, 'reconcile_settings_of_catalogs': {}}) -%}
   {%- set file_format = reconcile.file_format_of_own_tables() -%}
   {%- do reconcile.run_statements(reconcile.get_create_parity_statements(file_format) if question == 'records' else reconcile.get_session_statements()) -%}
   {%- set answers = [] -%}

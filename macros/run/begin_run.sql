@@ -3,7 +3,7 @@
     models of this run stop, and registers the models with these tables. It also makes the tables of results, which tests
     in several threads would otherwise make at the same time. -#}
 {%- macro begin_run() -%}
-  {%- do graph.update({'reconcile_listed': {}, 'reconcile_settings_of_catalogs': {}, 'reconcile_formats_of_catalogs': {}}) if execute -%}
+  {%- do graph.update({'reconcile_listed': {}, 'reconcile_found': {}, 'reconcile_settings_of_catalogs': {}, 'reconcile_formats_of_catalogs': {}}) if execute -%}
   {%- if execute and flags.WHICH in ['test', 'build'] and reconcile.has_parity_tests() -%}
     {%- do reconcile.run_statements(reconcile.get_create_parity_statements(reconcile.file_format_of_own_tables())) -%}
   {%- endif -%}

@@ -14,10 +14,10 @@
   {%- set known, models = {}, {} -%}
   {%- for node in reconcile.reconciled_nodes() if node.unique_id in selected_resources and reconcile._applies_batches(node, cuts) -%}
     {%- set relation = reconcile.relation_of(node) -%}
-    {%- do models.update({reconcile.ledger_name(relation): {'inputs': reconcile.model_inputs(node), 'relation': relation, 'base': reconcile.model_relations(relation).base}}) -%}
+    {%- do models.update({reconcile.ledger_name(relation): {'inputs': reconcile.model_inputs(node), 'relations': reconcile.model_relations(relation)}}) -%}
   {%- endfor -%}
   {%- if models -%}
-    {%- for row in run_query(reconcile._accounts(models | list, by_name=true)) if row[0] in models and reconcile._has_tables(models[row[0]].relation) -%}
+    {%- for row in run_query(reconcile._accounts(models | list, by_name=true)) if row[0] in models and reconcile._are_listed(models[row[0]].relations) -%}
       {%- do known.update({row[0]: {'ledger_batch': row[1], 'ledger_base_batch': row[2], 'entry': row[3], 'last_appended_at': row[4], 'first': row[1] + 1, 'last': cuts[reconcile.ledger_name(models[row[0]].inputs.relations[0])], 'delivered': 0}}) -%}
     {%- endfor -%}
   {%- endif -%}
@@ -66,8 +66,7 @@
   {{ return(continues and inputs.objects and inputs.relations | length == 1 and cuts.get(reconcile.ledger_name(inputs.relations[0])) is not none) }}
 {%- endmacro %}
 
-{%- macro _has_tables(relation) -%}
-  {%- set relations = reconcile.model_relations(relation) -%}
+{%- macro _are_listed(relations) -%}
   {{ return(reconcile.is_listed(relations.base) and reconcile.is_listed(relations.quarantine) and reconcile.is_listed(relations.live) and reconcile.is_listed(relations.changes)) }}
 {%- endmacro %}
 
@@ -101,7 +100,7 @@ group by read.relation
     after a restore. The condition lets files of earlier batches be skipped. -#}
 {%- macro _largest_batches(models, known) -%}
 {%- for name, model in models.items() %}
-select {{ reconcile.literal(name) }} as relation, coalesce(max(_change_batch), 0) as base_batch from {{ reconcile.qualified(model.base) }} where _change_batch >= {{ known[name].ledger_base_batch }}
+select {{ reconcile.literal(name) }} as relation, coalesce(max(_change_batch), 0) as base_batch from {{ reconcile.qualified(model.relations.base) }} where _change_batch >= {{ known[name].ledger_base_batch }}
 {{ 'union all' if not loop.last }}
 {%- endfor -%}
 {%- endmacro %}

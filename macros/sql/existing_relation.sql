@@ -1,9 +1,16 @@
-{#- The relation of this name with its type, or none if there is none. dbt-spark finds no relation whose schema has a
-    catalog: for a table that Spark lists in `lake.raw`, its cache has the schema `raw`. So this macro asks Spark: once
-    for each schema in a run, as dbt does. -#}
+{#- The relation of this name with its type, or none if there is none. dbt walks through all relations that it knows, so a
+    run asks it once for a relation that exists. dbt-spark finds no relation whose schema has a catalog: for a table that
+    Spark lists in `lake.raw`, its cache has the schema `raw`. So this macro asks Spark: once for each schema in a run, as
+    dbt does. -#}
 {%- macro existing_relation(relation) -%}
   {%- if reconcile.catalog_of(relation) is none or reconcile.catalog_is_database(relation) -%}
-    {{ return(load_relation(relation)) }}
+    {%- set found, found_name = graph.setdefault('reconcile_found', {}), reconcile.ledger_name(relation) -%}
+    {%- if found_name not in found -%}
+      {%- set existing = load_relation(relation) -%}
+      {%- do found.update({found_name: existing}) if existing -%}
+      {{ return(existing) }}
+    {%- endif -%}
+    {{ return(found[found_name]) }}
   {%- elif not execute -%}
     {{ return(none) }}
   {%- endif -%}

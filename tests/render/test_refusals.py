@@ -1359,6 +1359,7 @@ def test_pending_rows_of_a_view_begin_with_the_copy_that_the_job_keeps() -> None
     pending = life.project.macros.pending_rows_of(life.project.node("orders"))
     assert "`demo`.`orders__snapshot`" in pending
     del life.warehouse.relations["demo.orders__snapshot"]
+    life.project.begin("run")
     assert "`demo`.`orders__snapshot`" not in life.project.macros.pending_rows_of(life.project.node("orders"))
 
 
