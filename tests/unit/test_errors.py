@@ -57,7 +57,8 @@ def test_a_package_that_sparks_processes_lack_is_named_as_it_is_installed(module
 )  # fmt: skip
 def test_the_extra_that_brings_a_package_is_named(module: str, extra: str):
     lacking = f"No module named '{module}'"
-    assert f": install {extra} there, or" in str(explained(ModuleNotFoundError(lacking, name=module)))
+    told = str(explained(ModuleNotFoundError(lacking, name=module)))
+    assert "run `pip install " in told and f"there (the wheel brings it with {extra}), or" in told
     assert f"a Python with {extra}, on the" in str(explained(Exception(f"x\nModuleNotFoundError: {lacking}")))
 
 

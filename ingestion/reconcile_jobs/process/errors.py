@@ -195,9 +195,10 @@ def _without_module(name: str, in_this_process: bool) -> UsageError:
         package, extra = "google-cloud-bigtable", "bigtable"
     it = f"dbt-reconcile[{extra}]" if extra else "this package's requirements"
     if in_this_process:
+        # The package first: no registry has dbt-reconcile, and who installed by the quickstart has no wheel.
         return UsageError(
-            f"The job's own Python, {sys.executable}, does not have the package {package}: install {it} there, or set "
-            "PYSPARK_PYTHON to a Python that has it."
+            f"The job's own Python, {sys.executable}, does not have the package {package}: run `pip install {package}` "
+            f"there (the wheel brings it with {it}), or set PYSPARK_PYTHON to a Python that has it."
         )
     return UsageError(
         f"Spark's Python processes do not have the package {package}: set PYSPARK_PYTHON to a Python with {it}, on the "
