@@ -68,6 +68,11 @@ def test_a_table_that_hives_metastore_does_not_take_is_told_by_its_type_and_not_
     assert type(told) is UsageError and "with a variant: declare string" in str(told)
 
 
+def test_a_java_that_did_not_start_has_said_why_itself():
+    told = explained(Exception("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number."))
+    assert type(told) is Fault and str(told).startswith("Spark's Java did not start, and the lines above say why")
+
+
 def test_a_view_in_the_place_of_a_table_is_one_sentence():
     """As Spark says it where somebody has made staging a view over a copy."""
     cause = "[EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE] 'DESCRIBE DETAIL' expects a table but `c`.`s t`.`ch` is a view."

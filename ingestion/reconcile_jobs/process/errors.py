@@ -112,6 +112,12 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
         "leave the column out. Nothing was appended.",
     ),
     (
+        r"JAVA_GATEWAY_EXITED",
+        Fault,
+        "Spark's Java did not start, and the lines above say why (another process may hold the metastore, or there is "
+        "no Java 17): when that is mended, run the same command again.",
+    ),
+    (
         r"XSDB6|Another instance of Derby",
         Fault,
         "Another process uses the metastore, and Derby allows only one at a time: wait until the other job, dbt or "
