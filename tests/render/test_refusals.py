@@ -516,6 +516,23 @@ def test_a_model_that_reads_what_it_cannot_says_what_to_read(name: str) -> None:
     READS[name].check()
 
 
+@pytest.mark.parametrize("source", [MYSQL, SPANNER, BIGTABLE, SNAPSHOTS, APPEND_TABLE])
+def test_a_source_macro_that_is_given_no_relation_says_what_to_write(source: str) -> None:
+    """A text, and a name that nothing has defined."""
+    way_out = "; write source('lake', 'shop_changes'), with the names of the staging table that a YAML file declares"
+    for given, what in (("'lake.shop_changes'", "the text 'lake.shop_changes', which is not a relation"),
+                        ("shop_changes", "nothing that is a relation")):  # fmt: skip
+        shape = thing(source)
+        sql = shape.sql.replace("source('lake', 'shop_changes')", given)
+
+        def life(shape: Shape = shape, sql: str = sql) -> Life:
+            living = Life(shape)
+            living.project.model("orders", sql, {}, config={})
+            return living
+
+        Refusal(run(life), [f"its source macro reads {what}{way_out}"]).check()
+
+
 @pytest.mark.parametrize("flags", [{}, {"full_refresh": True}, {"empty": True}])
 def test_before_the_first_append_every_run_says_that_there_is_no_staging_table(flags: dict[str, bool]) -> None:
     Refusal(run(without_staging(thing()), **flags), NO_STAGING).check()
