@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import datetime  # as a whole: an older Python has no UTC in it, and is to hear what reconcile_jobs says of that
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 from reconcile_jobs.monitoring import facts, metrics
@@ -58,7 +58,7 @@ def main(words: list[str], console: Console) -> None:
             html, text = page.html(state, str(view)), metrics.text(state)
     except JobError as failure:
         # A page of before would go on saying what it said.
-        at = datetime.now(UTC)
+        at = datetime.datetime.now(datetime.UTC)
         _write(options.html, page.unknown(str(view), str(failure), at), options.metrics, metrics.unknown(at))
         raise
     _write(options.html, html, options.metrics, text)

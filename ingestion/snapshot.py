@@ -113,7 +113,8 @@ or the time of this command.
 
 
 COLUMNS = (
-    "the columns to read, separated by commas, each with a type if wanted: 'id, total decimal(38,10)' (default: all)"
+    "the columns to read, separated by commas, each with a type if wanted: 'id, total decimal(38,10)', or all with "
+    "'*, total decimal(38,10)' (default: all)"
 )
 
 _INTO = "the table to create or replace; also CATALOG.SCHEMA.TABLE"

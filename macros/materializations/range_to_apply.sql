@@ -86,10 +86,17 @@
   {{ return(run_query('select max(_change_batch) from (' ~ sql ~ '\n)')[0][0] | int(0)) }}
 {%- endmacro %}
 
-{#- `inputs`: {relations, objects}, as returned by model_inputs; in the macros below too. -#}
+{#- `inputs`: {relations, objects}, as returned by model_inputs; in the macros below too. Of a table that exists,
+    `begin_run` has asked whether it has the columns of a staging table. -#}
 {%- macro refuse_missing_staging(inputs) -%}
-  {%- for relation in inputs.relations if inputs.objects and not reconcile.existing_relation(relation) -%}
-    {%- do reconcile.raise_complaints(['the staging table ' ~ reconcile.ledger_name(relation) ~ ' does not exist; create it with ingestion/append.py first']) -%}
+  {%- set cuts = graph.get('reconcile_cuts', {}) -%}
+  {%- for relation in inputs.relations if inputs.objects -%}
+    {%- set name = reconcile.ledger_name(relation) -%}
+    {%- if not reconcile.existing_relation(relation) -%}
+      {%- do reconcile.raise_complaints(['the staging table ' ~ name ~ ' does not exist; create it with ingestion/append.py first']) -%}
+    {%- elif name in cuts and cuts[name] is none -%}
+      {%- do reconcile.raise_complaints([name ~ " is not a staging table, since it has no columns `batch` and `record`; name the table that append.py fills, as source('lake', 'shop_changes')"]) -%}
+    {%- endif -%}
   {%- endfor -%}
 {%- endmacro %}
 

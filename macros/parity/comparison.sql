@@ -128,7 +128,8 @@
     {%- if side is string -%}
       {%- do complaints.append('a test with `where` does not prove the whole table; remove `where`, and name the `columns` to compare, or compare another relation') -%}
     {%- elif not reconcile.existing_relation(side) -%}
-      {%- do complaints.append(reconcile.ledger_name(side) ~ ' does not exist; build it first') -%}
+      {%- set cure = 'build it with `dbt run`' if loop.first else 'take the snapshot first, with `snapshot.py ... --into ' ~ reconcile.ledger_name(side) ~ '`; or build it, if it is a model' -%}
+      {%- do complaints.append(reconcile.ledger_name(side) ~ ' does not exist; ' ~ cure) -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(complaints) }}

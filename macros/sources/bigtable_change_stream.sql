@@ -15,7 +15,7 @@
 {%- set coordinates = ['commit_timestamp', 'tiebreaker'] -%}
 {#- This runs while dbt parses, so that the objects of every model are known, whichever models run (see
     `model_inputs`). -#}
-{%- do reconcile.note_objects({object: {'coordinates': coordinates, 'carries': 'entries', 'range_deletes': true, 'garbage_collection': garbage_collection}}) -%}
+{%- do reconcile.note_objects(relation, {object: {'coordinates': coordinates, 'carries': 'entries', 'range_deletes': true, 'garbage_collection': garbage_collection}}) -%}
 {%- if not reconcile.needs_select() -%}{{ return('select 1') }}{%- endif -%}
 {%- set columns = reconcile.columns_of_source(columns) -%}
 {%- do reconcile.raise_complaints(reconcile._complaints_of_cells(columns, garbage_collection)) -%}

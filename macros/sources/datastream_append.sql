@@ -12,7 +12,7 @@
     The SELECT has no window function, no join and no aggregate, and has generators as barriers, as for Datastream's
     events (see `datastream_change_records`). -#}
 {%- macro datastream_append(relation, object, generations=[], columns=none) -%}
-{%- do reconcile.note_objects({object: {'coordinates': ['change_sequence_number'], 'generations': generations, 'carries': 'appended rows'}}) -%}
+{%- do reconcile.note_objects(relation, {object: {'coordinates': ['change_sequence_number'], 'generations': generations, 'carries': 'appended rows'}}) -%}
 {%- if not reconcile.needs_select() -%}{{ return('select 1') }}{%- endif -%}
 {%- do reconcile.validate_generations(generations, {}) -%}
 {%- set columns = reconcile.columns_of_source(columns) -%}

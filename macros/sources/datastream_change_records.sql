@@ -16,7 +16,7 @@
 {%- if source_columns is mapping -%}{%- do order.update({'source_columns': source_columns}) -%}{%- endif -%}
 {%- set routes = reconcile.routes_of(object, table, source_columns) -%}
 {%- set objects = reconcile.objects_of_routes(routes, order) -%}
-{%- do reconcile.note_objects(objects) -%}
+{%- do reconcile.note_objects(relation, objects) -%}
 {%- if not reconcile.needs_select() -%}{{ return('select 1') }}{%- endif -%}
 {%- do reconcile.validate_generations(generations, positions) -%}
 {%- set declared = reconcile.datastream_columns(reconcile.columns_of_source(columns), encoding) -%}

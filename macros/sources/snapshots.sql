@@ -7,7 +7,7 @@
     An insert or update sets the whole row; a delete is a key that the snapshot lacks and the one before it had.
     No window function, no join, no aggregate, and a generator as barrier: as for Datastream's events. -#}
 {%- macro snapshots(relation, object, columns=none) -%}
-{%- do reconcile.note_objects({object: {'coordinates': ['taken_at'], 'carries': 'differences'}}) -%}
+{%- do reconcile.note_objects(relation, {object: {'coordinates': ['taken_at'], 'carries': 'differences'}}) -%}
 {%- if not reconcile.needs_select() -%}{{ return('select 1') }}{%- endif -%}
 {%- set columns = reconcile.columns_of_source(columns) -%}
 {%- do reconcile.refuse_options_of_datastream(columns, 'append.py snapshot') -%}

@@ -13,7 +13,7 @@
 {%- set coordinates = ['commit_timestamp', 'server_transaction_id', 'record_sequence'] -%}
 {#- This runs while dbt parses, so that the objects of every model are known, whichever models run (see
     `model_inputs`). -#}
-{%- do reconcile.note_objects({object: {'coordinates': coordinates, 'carries': 'mods', 'partial_records': true}}) -%}
+{%- do reconcile.note_objects(relation, {object: {'coordinates': coordinates, 'carries': 'mods', 'partial_records': true}}) -%}
 {%- if not reconcile.needs_select() -%}{{ return('select 1') }}{%- endif -%}
 {%- set columns = reconcile.columns_of_source(columns) -%}
 {%- do reconcile.refuse_options_of_datastream(columns, 'Spanner') -%}

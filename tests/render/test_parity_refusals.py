@@ -68,7 +68,9 @@ OF_LISTS: dict[str, tuple[Callable[[], object], list[str]]] = {
         )],
     ),
     "nothing to compare with": (
-        asked(compare_to=Relation("lake", "nothing")), ["lake.nothing does not exist; build it first"],
+        asked(compare_to=Relation("lake", "nothing")),
+        ["lake.nothing does not exist; take the snapshot first, with `snapshot.py ... --into lake.nothing`; or build "
+         "it, if it is a model"],
     ),
     "values in clear": (
         asked(MASKED),

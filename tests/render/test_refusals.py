@@ -459,6 +459,28 @@ def selecting(shape: Shape, *left_out: str) -> Callable[[], Life]:
     return living
 
 
+def given(shape: Shape, relation: str) -> Callable[[], Life]:
+    """Return a model whose source macro is given something else than a source."""
+
+    def living() -> Life:
+        life = Life(shape)
+        life.project.model("orders", shape.sql.replace("source('lake', 'shop_changes')", relation), {}, config={})
+        return life
+
+    return living
+
+
+def of_another_table(shape: Shape) -> Callable[[], Life]:
+    """Return a model whose source macro is given a table that exists, and that append.py did not make."""
+
+    def living() -> Life:
+        life = Life(shape)
+        life.warehouse.column_types["`shop_changes` where false"] = {"id": "bigint"}
+        return life
+
+    return living
+
+
 NO_STAGING = [f"the staging table {STAGING} does not exist; create it with ingestion/append.py first"]
 READS: dict[str, Refusal] = {
     **{
@@ -466,6 +488,24 @@ READS: dict[str, Refusal] = {
             run(without_staging(thing(materialized=materialized))), NO_STAGING
         )
         for materialized in ("current_state", "current_view", "history")
+    },
+    **{
+        f"a {materialized} of a table that is no staging table": Refusal(
+            run(of_another_table(thing(materialized=materialized))),
+            [f"{STAGING} is not a staging table, since it has no columns `batch` and `record`; name the table that "
+             "append.py fills, as source('lake', 'shop_changes')"],
+        )
+        for materialized in ("current_state", "current_view", "history")
+    },
+    **{
+        f"{relation} in place of a source, of {source}": Refusal(
+            run(given(thing(source), relation)),
+            [f"its source macro reads {what}; write source('lake', 'shop_changes'), with the names of the staging "
+             "table that a YAML file declares"],
+        )
+        for source in (MYSQL, SPANNER, BIGTABLE, SNAPSHOTS, APPEND_TABLE)
+        for relation, what in (("'lake.shop_changes'", "the text 'lake.shop_changes', which is not a relation"),
+                               ("shop_changes", "nothing that is a relation"))
     },
     "a source macro beside another table": Refusal(
         run(of_two(thing())),

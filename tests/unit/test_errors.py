@@ -57,7 +57,8 @@ def test_a_package_that_sparks_processes_lack_is_named_as_it_is_installed(module
 )  # fmt: skip
 def test_the_extra_that_brings_a_package_is_named(module: str, extra: str):
     lacking = f"No module named '{module}'"
-    assert f": install {extra} there, or" in str(explained(ModuleNotFoundError(lacking, name=module)))
+    told = str(explained(ModuleNotFoundError(lacking, name=module)))
+    assert "run `pip install " in told and f"there (the wheel brings it with {extra}), or" in told
     assert f"a Python with {extra}, on the" in str(explained(Exception(f"x\nModuleNotFoundError: {lacking}")))
 
 
@@ -65,6 +66,11 @@ def test_a_table_that_hives_metastore_does_not_take_is_told_by_its_type_and_not_
     cause = "Invalid Hive object for lake.t\nCaused by: InvalidObjectException(message:Invalid column type: unknown)"
     told = explained(Exception(cause))
     assert type(told) is UsageError and "with a variant: declare string" in str(told)
+
+
+def test_a_java_that_did_not_start_has_said_why_itself():
+    told = explained(Exception("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number."))
+    assert type(told) is Fault and str(told).startswith("Spark's Java did not start, and the lines above say why")
 
 
 def test_a_view_in_the_place_of_a_table_is_one_sentence():

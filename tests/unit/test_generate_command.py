@@ -94,6 +94,15 @@ def test_check_ends_with_1_where_models_no_longer_fit_and_names_them(run: Run) -
     )
     code, _, _, err = run(records=wider)
     assert code == 0 and "declare decimal(20,0)" in err, "said, and nothing is widened"
+    dated = [*RECORDS, change(payload={"id": 1, "status": "0000-00-00"})]
+    yaml = Path("models/shop/orders.yml")
+    text = yaml.read_text()
+    for declared, misfits in (("date", 1), ("date\n        config: {meta: {zero_date: 'null'}}", 0)):
+        yaml.write_text(text.replace("data_type: string", f"data_type: {declared}"))
+        code, result, _, err = run("--check", records=dated)
+        assert (code, result["misfits"]) == (misfits, misfits), err
+        assert ("orders: status is declared date, and zero dates came, which go to quarantine; add `" in err) == misfits
+    yaml.write_text(text)
     other = [*RECORDS, change("orders", key=["id", "status"], uuid="u2")]
     code, _, _, err = run("--check", records=other)
     assert code == 1 and "its unique_key is id, and the newest records of shop.orders name id, status" in err

@@ -26,6 +26,7 @@ from reconcile_jobs.generation.keys_file import read_keys
 from reconcile_jobs.generation.observations import Observations
 from reconcile_jobs.generation.tables import Answer, tables_of
 from reconcile_jobs.generation.witnesses import of_headers
+from reconcile_jobs.generation.yaml_text import column_lines
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.process.session import ship_by_value
 
@@ -245,6 +246,9 @@ def test_of_each_schema_of_an_object_the_newest_file_is_read() -> None:
     ])  # fmt: skip
 
 
+MOMENT = ({"type": "long", "logicalType": "timestamp-micros"}, 0)
+
+
 def declared(records: list[Any], headers: Sequence[Header] = (), **options: Any) -> dict[str, str]:
     (table,), refusals = tables_of(observed(records), [of_headers(headers)], **options)
     assert refusals == []
@@ -273,6 +277,31 @@ def test_what_the_append_job_noted_tells_the_type_where_no_header_does() -> None
         "id": "bigint", "a": "binary", "b": "string json", "c": "string microseconds", "d": "timestamp",
         "e": "array<string>", "f": "string json", "g": "bigint",
     }  # fmt: skip
+
+
+def test_zero_dates_that_came_are_declared_and_a_key_of_them_is_a_string(tmp_path: Path) -> None:
+    header = header_of(avro_file({"id": ("int", 1), "born": MOMENT, "seen": MOMENT, "day": MOMENT, "paid": MOMENT}))
+    assert header is not None
+    none = {"born": "0000-00-00", "seen": "0000-00-00 00:00:00", "day": "0000-00-00T00:00:00.000000Z"}
+    records = [change(payload={"id": 1, **none, "paid": None}, key=["id", "day"])]
+    (table,), _ = tables_of(observed(records), [of_headers([header])])
+    found = {c.name: (c.declaration.data_type, c.declaration.zero_dates_are_null) for c in table.columns}
+    assert found == {
+        "id": ("int", False), "born": ("timestamp", True), "seen": ("timestamp", True), "day": ("string", False),
+        "paid": ("timestamp", False),
+    }  # fmt: skip
+    (born,) = [column for column in table.columns if column.name == "born"]
+    assert "config: {meta: {zero_date: 'null'}}" in column_lines(born)
+    assert column_lines(born)[1].endswith("; zero dates came: they become NULL")
+    merged = Observations.from_rows([*observed(records).rows(), *observed(records).rows()])
+    assert merged.tables[None, "shop", "orders"].columns["born"].zero_dates == 2  # type: ignore[index]
+
+
+def test_json_that_the_catalog_calls_a_text_is_declared_as_json() -> None:
+    header = header_of(avro_file({"id": ("int", 1), "doc": ("string", "x"), "note": ("string", "x")}))
+    assert header is not None
+    records = [change(payload={"id": 1, "doc": {"a": 1}, "note": "x"}), change(payload={"id": 2, "doc": "new"})]
+    assert declared(records, headers=[header]) == {"id": "int", "doc": "string json", "note": "string"}
 
 
 # --- keys, sources, encodings ----------------------------------------------------------------------------------------

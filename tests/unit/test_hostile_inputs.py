@@ -10,6 +10,7 @@ import bz2
 import json
 import lzma
 import os
+import re
 import signal
 import tracemalloc
 from collections.abc import Iterator
@@ -414,6 +415,16 @@ def said(*words: str) -> str:
 def test_a_sentence_about_the_command_shows_no_value(words: tuple[str, ...]) -> None:
     assert "s3cret" not in said(*words) and said(*words).endswith("see `x.py --help`.")
     assert said("-x", "--Other=s3cret") == "unrecognized arguments: -x, --Other; see `x.py --help`."
+
+
+def test_a_misspelt_option_is_told_with_the_one_that_was_meant() -> None:
+    assert said("--maks", "s3cret") == "unrecognized arguments: --maks; for --maks write --masks; see `x.py --help`."
+    parser = Parser(prog="x.py")
+    command = parser.add_subparsers(dest="command").add_parser("one")
+    command.add_argument("--staging", required=True)
+    for word, meant in (("--stagging", "; for --stagging write --staging"), ("--other", "")):
+        with pytest.raises(UsageError, match=re.escape(f"are required: --staging{meant}; see `x.py one --help`.")):
+            parser.parse_args(["one", word, "s3cret"])
 
 
 def test_a_length_of_time_beyond_a_century_is_refused() -> None:

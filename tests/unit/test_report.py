@@ -535,4 +535,4 @@ def test_a_python_without_jinja_is_named(monkeypatch: pytest.MonkeyPatch, capsys
     console = report.Console("report")
     assert console.exit_code(lambda: report.main(["--status", "a.b", "--html", "x"], console)) == 2
     said = capsys.readouterr().err
-    assert "does not have the package jinja2: install dbt-reconcile[dbt] there" in said, said
+    assert "does not have the package jinja2: run `pip install jinja2` there" in said, said

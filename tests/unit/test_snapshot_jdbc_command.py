@@ -24,7 +24,14 @@ from reconcile_jobs.jdbc.postgresql import PostgreSQL
 from reconcile_jobs.process.errors import DataError, Fault, UsageError
 from reconcile_jobs.snapshots import snapshot_jdbc
 from reconcile_jobs.snapshots.snapshot_jdbc import _NULLS as NULLS
-from reconcile_jobs.snapshots.snapshot_jdbc import Partitions, Target, named_columns, predicates, typed_rows
+from reconcile_jobs.snapshots.snapshot_jdbc import (
+    Partitions,
+    Target,
+    named_columns,
+    predicates,
+    typed_rows,
+    with_the_rest,
+)
 from reconcile_jobs.snapshots.snapshot_jdbc import _one_position as told_position
 from reconcile_jobs.staging import TableName
 
@@ -273,6 +280,18 @@ def test_named_columns():
         ("x y", None),
         ("z", "timestamp_ntz"),
     ]
+
+
+def test_a_star_is_all_columns_some_with_types():
+    known = ["id", "Born", "total"]
+    assert with_the_rest(named_columns("*"), known) == [("id", None), ("Born", None), ("total", None)]
+    asked = named_columns("*, born date zero_date_is_null, totl string")
+    assert with_the_rest(asked, known) == [
+        ("id", None), ("born", "date zero_date_is_null"), ("total", None), ("totl", "string"),
+    ]  # fmt: skip
+    twice = with_the_rest(named_columns("*, id string, id int"), known)
+    assert twice[:2] == [("id", "string"), ("id", "int")], "which is refused, and not decided"
+    assert with_the_rest(named_columns("total, *"), known) == [("total", None), ("*", None)]
 
 
 @pytest.mark.parametrize("text", ["", ",", "a,", "a b c", "a decimal(38", '"a', "a,,b", "a struct<b:int>"])

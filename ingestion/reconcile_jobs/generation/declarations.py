@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-__all__ = ["TEXT", "Declaration", "Number", "Values", "declaration_of_values", "holds", "joined", "of_kind"]
+__all__ = [
+    "TEXT",
+    "Declaration",
+    "Number",
+    "Values",
+    "declaration_of_values",
+    "holds",
+    "is_moment",
+    "joined",
+    "of_kind",
+]
 
 _BOUNDS = {name: 2 ** (bits - 1) for name, bits in {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}.items()}
 _INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # decimal digits
@@ -16,11 +26,15 @@ _DIGITS = 38  # of the longest decimal
 
 @dataclass(frozen=True)
 class Declaration:
-    """A type as a model declares it, with the option `encoding`, and in `witness` what shows the type."""
+    """A type as a model declares it, with options, and in `witness` what shows the type.
+
+    `zero_dates_are_null`: whether MySQL's zero dates become NULL.
+    """
 
     data_type: str
     encoding: str | None = None
     witness: str = ""
+    zero_dates_are_null: bool = False
 
 
 TEXT = Declaration("string")
@@ -43,6 +57,7 @@ class Values:
     `forms`: how many values of each form there were: null, whole number, number, boolean, text, json.
     `kinds`: how many of the values that are not null had which note of the append job about their Avro type.
     `least`, `greatest`: of the numbers, as decimal texts. `places`: decimal places without trailing zeros at most.
+    `zero_dates`: how many texts were MySQL's zero date, alone or with a time of day.
     """
 
     forms: dict[str, int] = field(default_factory=dict)
@@ -50,6 +65,7 @@ class Values:
     least: Decimal | None = None
     greatest: Decimal | None = None
     places: int = 0
+    zero_dates: int = 0
 
     def add(self, value: Any, kind: str | None) -> None:
         """Take note of a value as `json.loads` has it, numbers as the text `Number`."""
@@ -60,6 +76,8 @@ class Values:
             self.kinds[kind] = self.kinds.get(kind, 0) + 1
         if isinstance(value, Number):
             self._add_number(value)
+        elif form == "text" and value.startswith("0000-00-00"):
+            self.zero_dates += 1
 
     def _add_number(self, text: str) -> None:
         try:
@@ -81,6 +99,7 @@ class Values:
         highs = [value for value in (self.greatest, other.greatest) if value is not None]
         self.least, self.greatest = min(lows, default=None), max(highs, default=None)
         self.places = max(self.places, other.places)
+        self.zero_dates += other.zero_dates
 
     @property
     def without_kind(self) -> int:
@@ -95,13 +114,14 @@ class Values:
     def to_json(self) -> dict[str, Any]:
         """Return it for `from_json`, in another process."""
         bounds = [None if value is None else str(value) for value in (self.least, self.greatest)]
-        return {"forms": self.forms, "kinds": self.kinds, "bounds": bounds, "places": self.places}
+        numbers = {"bounds": bounds, "places": self.places, "zero_dates": self.zero_dates}
+        return {"forms": self.forms, "kinds": self.kinds, **numbers}
 
     @classmethod
     def from_json(cls, read: dict[str, Any]) -> Values:
         """Return what `to_json` wrote."""
         least, greatest = (None if text is None else Decimal(text) for text in read["bounds"])
-        return cls(read["forms"], read["kinds"], least, greatest, read["places"])
+        return cls(read["forms"], read["kinds"], least, greatest, read["places"], read["zero_dates"])
 
 
 def _places(number: Decimal) -> int:
@@ -175,11 +195,16 @@ def holds(declared: Declaration, values: Values) -> bool:
         return forms <= {"whole number", "boolean", "text"} and _fits(values, Decimal(2), 0, least=0)
     if data_type in ("float", "real", "double"):
         return forms <= {"whole number", "number", "text"}
-    if data_type in ("date", "timestamp", "timestamp_ltz", "timestamp_ntz"):
+    if is_moment(data_type):
         return forms <= {"text", "json"}
     if data_type == "binary":
         return forms <= {"text"}
     return True
+
+
+def is_moment(data_type: str) -> bool:
+    """Whether a type is a date or a time, which has no place for MySQL's zero date."""
+    return data_type.strip().lower() in ("date", "timestamp", "timestamp_ltz", "timestamp_ntz")
 
 
 def _fits(values: Values, bound: Decimal, places: int, least: int | None = None) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from reconcile_jobs.generation.declarations import Declaration, holds
+from reconcile_jobs.generation.declarations import Declaration, holds, is_moment
 from reconcile_jobs.generation.escaping import in_cell, jinja_literal, jinja_value
 from reconcile_jobs.generation.names import Pattern, SnapshotPattern, colliding, is_reserved
 from reconcile_jobs.generation.project import MACROS, Call, Model, Project
@@ -197,12 +197,22 @@ def _find_misfits(
             continue
         if not holds(Declaration(there.data_type), column.values):
             plan.misfits.append(_misfit(model, there, column))
+        elif table.source == "mysql" and _has_lost_zero_dates(there, column):
+            plan.misfits.append(
+                f"{model.name}: {column.name} is declared {there.data_type}, and zero dates came, which go to "
+                "quarantine; add `config: {meta: {zero_date: 'null'}}`, which makes them NULL, or declare string."
+            )
     is_of_columns = key and table.named_key and key[0] not in ("_change_id", "_row_id")
     if key and is_of_columns and {name.lower() for name in key} != {name.lower() for name in table.named_key}:
         plan.misfits.append(
             f"{model.name}: its unique_key is {', '.join(key)}, and the newest records of {table.label} name "
             f"{', '.join(table.named_key)}; declare this key, and rebuild the model with --full-refresh."
         )
+
+
+def _has_lost_zero_dates(there: Declared, column: Column) -> bool:
+    is_asked = there.data_type is not None and is_moment(there.data_type) and there.meta.get("zero_date") != "null"
+    return is_asked and column.values.zero_dates > 0
 
 
 def _misfit(model: Model, there: Declared, column: Column) -> str:

@@ -13,6 +13,7 @@ from reconcile_jobs.generation.declarations import (
     Values,
     declaration_of_values,
     holds,
+    is_moment,
     joined,
     of_kind,
 )
@@ -193,6 +194,7 @@ def _table(
             settled.append(column)
     of_witness = next((witness.key for witness in witnesses if witness.key), ())
     key = answer.key or of_witness or tuple(observed.key or ())
+    settled = [_with_options(column, source, {name.lower() for name in key}) for column in settled]
     return Table(
         label=label,
         source=source,
@@ -206,6 +208,20 @@ def _table(
         unsettled=tuple(unsettled),
         named_key=tuple(observed.key or ()),
     )
+
+
+def _with_options(column: Column, source: str, key: set[str]) -> Column:
+    """Return a column with the options that its values need, beside the type that a witness tells."""
+    declared, values = column.declaration, column.values
+    if source == "mysql" and values.zero_dates and is_moment(declared.data_type):
+        if column.name.lower() in key:  # two rows could then have the key NULL
+            return replace(column, declaration=Declaration("string", witness=f"{declared.witness}; zero dates came"))
+        witness = f"{declared.witness}; zero dates came: they become NULL"
+        return replace(column, declaration=replace(declared, witness=witness, zero_dates_are_null=True))
+    if declared.data_type == "string" and not declared.encoding and "json" in {*values.shown, *values.kinds}:
+        # The catalog of MariaDB calls its JSON a text.
+        return replace(column, declaration=replace(declared, encoding="json"))
+    return column
 
 
 def _refusal(table: Table, observed: Observed, answer: Answer) -> Refusal | None:
@@ -287,12 +303,14 @@ def _refusal_of_source(label: str, sources: set[str]) -> Refusal:
 
 def _refusal_of_key(table: Table, is_known: bool) -> Refusal:
     why = "The table has no primary key." if is_known else "Its records name no primary key."
+    names = [column.name for column in table.columns]
+    columns = ", ".join(names[:8]) + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
     other = " `[_row_id]` makes the row's address the key." if table.source == "oracle" else ""
     return Refusal(
         table.label,
         "no key",
-        f"{why} Give a file with `--keys`: `{table.label}: [id]`. `{table.label}: [_change_id]` makes each event a "
-        f"row.{other}",
+        f"{why} Give a file with `--keys`: `{table.label}: [...]`, with the columns that together identify a row "
+        f"(of {columns}), or `{table.label}: [_change_id]`, which makes each event a row.{other}",
     )
 
 

@@ -33,8 +33,10 @@ def column_in_braces(column: Column) -> str:
 
 def _config_of(column: Column) -> list[str]:
     """Return the options of a column in one line; no line if it has none."""
-    encoding = [f"encoding: {column.declaration.encoding}"] if column.declaration.encoding else []
-    options = ", ".join([*encoding, *(["added: true"] if column.added else [])])
+    declaration = column.declaration
+    encoding = [f"encoding: {declaration.encoding}"] if declaration.encoding else []
+    zero_date = ["zero_date: 'null'"] if declaration.zero_dates_are_null else []
+    options = ", ".join([*encoding, *zero_date, *(["added: true"] if column.added else [])])
     return [f"config: {{meta: {{{options}}}}}"] if options else []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from reconcile_jobs.process.errors import UsageError
@@ -20,8 +21,17 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **given: Any) -> None:
         # Longer texts keep their lines.
         super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter} | given)
+        self._words: list[str] = []
         for name in (None, "store"):
             self.register("action", name, _Once)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse here what this parser does not know: the parser of all commands does not know the options of one."""
+        self._words = [str(word) for word in args or []]
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown and self._subparsers is None:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
 
     def error(self, message: str) -> NoReturn:
         """Refuse, and name unknown arguments without their values."""
@@ -29,9 +39,21 @@ class Parser(argparse.ArgumentParser):
         if colon:
             names = [word.partition("=")[0] for word in unknown.split() if re.match(r"--[A-Za-z]|-[A-Za-z]\Z", word)]
             message = f"{what}{colon}{', '.join(names) or 'values without a name'}"
+        # Of a misspelt option that is required, argparse says only that the right one is missing.
+        if (colon or "arguments are required" in message) and (meant := self._meant()):
+            message = f"{message}; {meant}"
         message = re.sub(r"(ambiguous option: [^\s=]+)=.* could match", r"\1 could match", message, flags=re.DOTALL)
         message = re.sub(r"ignored explicit argument .*", "it takes no value", message, flags=re.DOTALL)
         raise UsageError(f"{message}; see `{self.prog} --help`.")
+
+    def _meant(self) -> str:
+        """Return which options were probably meant by those that do not exist, or nothing."""
+        actions = self._option_string_actions.items()
+        options = [name for name, how in actions if name.startswith("--") and how.help != argparse.SUPPRESS]
+        given = [word.partition("=")[0] for word in self._words if re.match(r"--[A-Za-z]", word)]
+        unknown = [word for word in given if not any(name.startswith(word) for name in options)]
+        close = {word: get_close_matches(word, options, n=1, cutoff=0.8) for word in unknown}
+        return ", ".join(f"for {word} write {names[0]}" for word, names in close.items() if names)
 
 
 class _Once(argparse._StoreAction):

@@ -112,6 +112,12 @@ _KNOWN: list[tuple[str, type[JobError], str]] = [
         "leave the column out. Nothing was appended.",
     ),
     (
+        r"JAVA_GATEWAY_EXITED",
+        Fault,
+        "Spark's Java did not start, and the lines above say why (another process may hold the metastore, or there is "
+        "no Java 17): when that is mended, run the same command again.",
+    ),
+    (
         r"XSDB6|Another instance of Derby",
         Fault,
         "Another process uses the metastore, and Derby allows only one at a time: wait until the other job, dbt or "
@@ -195,9 +201,10 @@ def _without_module(name: str, in_this_process: bool) -> UsageError:
         package, extra = "google-cloud-bigtable", "bigtable"
     it = f"dbt-reconcile[{extra}]" if extra else "this package's requirements"
     if in_this_process:
+        # The package first: no registry has dbt-reconcile, and who installed by the quickstart has no wheel.
         return UsageError(
-            f"The job's own Python, {sys.executable}, does not have the package {package}: install {it} there, or set "
-            "PYSPARK_PYTHON to a Python that has it."
+            f"The job's own Python, {sys.executable}, does not have the package {package}: run `pip install {package}` "
+            f"there (the wheel brings it with {it}), or set PYSPARK_PYTHON to a Python that has it."
         )
     return UsageError(
         f"Spark's Python processes do not have the package {package}: set PYSPARK_PYTHON to a Python with {it}, on the "

@@ -202,7 +202,7 @@ def load_jdbc(
 def named_columns(text: str) -> list[tuple[str, str | None]]:
     """Read columns like 'id, total decimal(38,10), "Odd, name" string': names, and types where they stand.
 
-    Raises UsageError.
+    A `*` is a column of this name: `with_the_rest` puts the others in its place. Raises UsageError.
     """
     name = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`|\[[^\]]+\]|[^\s,()"`\[\]]+'
     scalar = r"\w+(?:\s*\([\d\s,]+\))?"
@@ -221,6 +221,16 @@ def named_columns(text: str) -> list[tuple[str, str | None]]:
             bare = bare[1:-1].replace(closing * 2, closing)
         found.append((bare, match["kind"]))
     return found
+
+
+def with_the_rest(asked: Sequence[tuple[str, str | None]], known: Iterable[str]) -> list[tuple[str, str | None]]:
+    """Return the columns asked for; where `*` is the first, all that are known, with the types of those asked for."""
+    if asked[0] != ("*", None):
+        return [*asked]
+    found: list[tuple[str, str | None]] = []
+    for name in known:
+        found += [column for column in asked[1:] if column[0].lower() == name.lower()] or [(name, None)]
+    return [*found, *(column for column in asked[1:] if column not in found)]  # which are then refused
 
 
 def predicates(column: str, least: int, greatest: int, count: int) -> list[str]:
@@ -322,12 +332,13 @@ def _targets(
         return next(iter(exact or close), None)
 
     targets: list[Target] = []
-    for name, declared in named_columns(asked) if asked is not None else [(column.name, None) for column in known]:
+    named = named_columns("*" if asked is None else asked)
+    for name, declared in with_the_rest(named, [column.name for column in known]):
         column = find(name, "--columns")
         if column is None:
             continue
         same = next((target.name for target in targets if target.name.lower() == name.lower()), None)
-        if same is not None and asked is None:
+        if same is not None and declared is None and named == [("*", None)]:
             complaints.append(
                 f"{shown} has two columns {same} and {name}, whose names differ in case only, and Spark ignores case: "
                 "name the columns to read in --columns"

@@ -14,7 +14,7 @@ from reconcile_jobs.exact_text import ExactText, NotExact
 from reconcile_jobs.process import session
 from reconcile_jobs.process.errors import JobError, Undecided, UsageError, explained
 from reconcile_jobs.snapshots import snapshot_table
-from reconcile_jobs.snapshots.snapshot_jdbc import Snapshot, named_columns, not_exact, reader_of_type
+from reconcile_jobs.snapshots.snapshot_jdbc import Snapshot, named_columns, not_exact, reader_of_type, with_the_rest
 from reconcile_jobs.spanner.backfill import Column, Table, rows_of, shares_of
 from reconcile_jobs.spanner.column_types import SPARK_TYPES
 from reconcile_jobs.spanner.queries import Client, DatabaseName
@@ -96,7 +96,9 @@ def load_spanner(
         snapshot_table.prepare(spark, into)
         with Client(database) as client:
             moment = _moment(client, at)
-            asked = named_columns(columns) if columns is not None else _all_columns(client, table_name)
+            asked = named_columns("*" if columns is None else columns)
+            if asked[0][0] == "*":
+                asked = with_the_rest(asked, [name for name, _ in _all_columns(client, table_name)])
             table = Table(table_name, tuple(Column(name, place, False) for place, (name, _) in enumerate(asked, 1)))
             fields = _fields(client, table, [declared for _, declared in asked])
             shares = shares_of(client, [table], moment)
