@@ -3,7 +3,8 @@
     what of the columns has changed since the base table was built, see `changed_columns`; empty if the table does not
     say. Also `built`: what the model's relations were built from, by their names in `model_relations`, none if there is
     no such relation yet; it also has other properties of the base table, `columns` (see `built_columns`), `tables`,
-    `snapshot` and `retried`, and of the quarantine, `retried_quarantine`. And `snapshot`, the newest snapshot beside
+    `snapshot`, `retried` and `declared_in`, and of the quarantine, `retried_quarantine`; `current_snapshot`: the one that
+    Iceberg says the base table has. And `snapshot`, the newest snapshot beside
     the log, see `snapshot_of_log`. The run adds `fields`, the columns of the model's SELECT, and `tables`, see
     `refuse_ambiguous_objects`. -#}
 {%- macro model_settings() -%}
@@ -234,7 +235,8 @@
     {%- do built.update({name: properties.get(property)}) -%}
     {%- if name == 'base' -%}{%- do built.update({
           'columns': reconcile.built_columns(properties, reconcile.keys_of(model)), 'tables': properties.get('reconcile.tables'),
-          'snapshot': properties.get('reconcile.snapshot_applied'), 'retried': properties.get('reconcile.retried')}) -%}{%- endif -%}
+          'snapshot': properties.get('reconcile.snapshot_applied'), 'retried': properties.get('reconcile.retried'),
+          'declared_in': properties.get('reconcile.declared_in'), 'current_snapshot': properties.get('current-snapshot-id')}) -%}{%- endif -%}
     {%- if name == 'quarantine' -%}{%- do built.update({'retried_quarantine': properties.get('reconcile.retried')}) -%}{%- endif -%}
     {%- set built_as_of = properties.get('reconcile.as_of') -%}
     {%- if existing and reconcile.as_of() and not built_as_of -%}
@@ -266,7 +268,8 @@
     {%- set base = reconcile.properties_of_base(relations.base, is_rendered=true) -%}
     {%- if base['reconcile.declaration'] and not base['reconcile.as_of'] -%}
       {%- set built = {'live': live, 'base': base['reconcile.declaration'], 'columns': reconcile.built_columns(base, reconcile.keys_of(model)), 'changes': changes, 'quarantine': 'true', 'tables': base['reconcile.tables'],
-            'snapshot': base.get('reconcile.snapshot_applied'), 'retried': base.get('reconcile.retried')} -%}
+            'snapshot': base.get('reconcile.snapshot_applied'), 'retried': base.get('reconcile.retried'),
+            'declared_in': base.get('reconcile.declared_in'), 'current_snapshot': base.get('current-snapshot-id')} -%}
       {%- if keyless -%}{%- do built.update({keyless.kind: 'true' if reconcile.existing_relation(relations[keyless.kind]) else none}) -%}{%- endif -%}
       {{ return(built) }}
     {%- endif -%}
