@@ -18,11 +18,11 @@
 {%- endmacro %}
 
 {#- `applied`: see `applied_batches`. Of a model without news, whose base table has the batches that the ledger says,
-    Iceberg is not asked. -#}
+    Iceberg is asked only if the run is to retry the quarantine. -#}
 {%- macro refuse_set_back(relations, settings, applied) -%}
   {%- set declared_in, snapshot = settings.built.declared_in, settings.built.current_snapshot -%}
   {%- set is_asked = declared_in and declared_in != snapshot and not flags.EMPTY
-        and not (reconcile.is_idle(relations.live) and applied.base_batch == applied.ledger_base_batch) -%}
+        and not (reconcile.is_idle(relations.live) and applied.base_batch == applied.ledger_base_batch and not reconcile.is_retry_asked()) -%}
   {%- set found = run_query(
         'select bool_or(is_current_ancestor) from ' ~ reconcile.qualified_metadata(relations.base, 'history')
         ~ ' where snapshot_id = ' ~ declared_in | int(0)) if is_asked else [] -%}
