@@ -109,7 +109,7 @@ def test_then_the_declaration_is_that_of_the_base_table() -> None:
 
 
 def set_back(columns: Columns = LONGER, ancestor: bool | None = False) -> Callable[[], Life]:
-    """Return a model on Iceberg after a retry; whether the snapshot of its declaration is an ancestor of the present."""
+    """Return a model on Iceberg after a retry; whether the snapshot of its declaration is an ancestor."""
 
     def living() -> Life:
         life = corrected(columns, file_format="iceberg")()

@@ -745,7 +745,11 @@ def test_a_catalog_that_the_session_lacks_is_no_error(tables: Any):
         (["base", "quarantine"], "orders, lines", "its base table was built from the records of orders, lines"),
         (["moved", "quarantine"], "orders", "its base table was built from another staging table"),
         (["retried", "quarantine"], "orders", "a retry of its quarantine has not ended; run the model"),
-        (["set back", "quarantine"], "orders", "its base table was set back to before it took its declaration; rebuild it"),
+        (
+            ["set back", "quarantine"],
+            "orders",
+            "its base table was set back to before it took its declaration; rebuild it",
+        ),
         (["base", "quarantine"], "orders", None),
     ],
 )
