@@ -24,9 +24,9 @@
   {%- set is_asked = declared_in and declared_in != snapshot and not flags.EMPTY
         and not (reconcile.is_idle(relations.live) and applied.base_batch == applied.ledger_base_batch and not reconcile.is_retry_asked()) -%}
   {%- set found = run_query(
-        'select bool_or(is_current_ancestor) from ' ~ reconcile.qualified_metadata(relations.base, 'history')
+        'select count(*) as snapshots, count_if(is_current_ancestor) as ancestors from ' ~ reconcile.qualified_metadata(relations.base, 'history')
         ~ ' where snapshot_id = ' ~ declared_in | int(0)) if is_asked else [] -%}
-  {%- if found and found[0][0] is false -%}
+  {%- if found and found[0][0] | int and not found[0][1] | int -%}
     {%- do reconcile.raise_complaints([
           reconcile.ledger_name(relations.base) ~ ' was set back to before it was built with its present declaration, or to before a retry of its quarantine; restore its newest version, or rebuild it with `'
           ~ reconcile._rebuild_command() ~ '`']) -%}

@@ -108,13 +108,13 @@ def test_then_the_declaration_is_that_of_the_base_table() -> None:
         assert properties(life)[f"reconcile.{name}"] == properties(first)[f"reconcile.{name}"]
 
 
-def set_back(columns: Columns = LONGER, ancestor: bool | None = False) -> Callable[[], Life]:
-    """Return a model on Iceberg after a retry; whether the snapshot of its declaration is an ancestor."""
+def set_back(columns: Columns = LONGER, snapshots: int = 1, ancestors: int = 0) -> Callable[[], Life]:
+    """Return a model on Iceberg after a retry; whether the snapshot of its declaration is there, and an ancestor."""
 
     def living() -> Life:
         life = corrected(columns, file_format="iceberg")()
         ran(life)
-        life.warehouse.answers["bool_or(is_current_ancestor)"] = {"is_ancestor": ancestor}
+        life.warehouse.answers["as ancestors from"] = {"snapshots": snapshots, "ancestors": ancestors}
         ask(life, False)
         return life
 
@@ -124,8 +124,8 @@ def set_back(columns: Columns = LONGER, ancestor: bool | None = False) -> Callab
 @pytest.mark.parametrize("columns", [LONGER, OTHER], ids=["replayed", "rebuilt"])
 def test_a_table_of_iceberg_notes_the_snapshot_of_its_declaration(columns: Columns) -> None:
     """Iceberg sets back rows, and leaves the properties that say what was applied to them."""
-    for ancestor in (True, None):  # None: that snapshot has expired
-        life = set_back(columns, ancestor)()
+    for found in ((1, 1), (0, 0)):  # where it is not found, it has expired
+        life = set_back(columns, *found)()
         assert properties(life)["reconcile.declared_in"] == "41"
         ran(life)
     ran(life, full_refresh=True)
