@@ -68,6 +68,10 @@ class TableFormat(Protocol):
         """
         ...
 
+    def was_set_back_before(self, spark: SparkSession, table: str, snapshot: int) -> bool:
+        """Return whether the snapshot is there, and the table does not follow from it; of Delta never asked."""
+        ...
+
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
         """Return the rows that were appended after a position, or all rows if it is None. Raises NotFollowed."""
         ...
@@ -113,6 +117,10 @@ class Delta:
     def was_set_back(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
         """Return whether Delta's log knows a later append than the table's properties, which a RESTORE sets back."""
         return self.has_appended(spark, table, query_id, epoch + 1)
+
+    def was_set_back_before(self, spark: SparkSession, table: str, snapshot: int) -> bool:
+        """Return False: a RESTORE sets back the properties too, in which a snapshot could be noted."""
+        return False
 
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
         """Return the rows of the files that were added since a version, as Delta's own streams read them."""
@@ -271,12 +279,16 @@ class Iceberg:
 
     def was_set_back(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
         """Return whether the snapshot that was published last is there, and the table does not follow from it."""
+        published = int(self.properties(spark, table).get(_published(query_id)[1]) or 0)
+        return self.was_set_back_before(spark, table, published)
+
+    def was_set_back_before(self, spark: SparkSession, table: str, snapshot: int) -> bool:
+        """Return whether the snapshot is there, and the table does not follow from it."""
         found = _iceberg_table(spark, table)
-        published = int(found.properties().get(_published(query_id)[1]) or 0)
-        if not published or found.snapshot(published) is None:  # of an earlier version of this package, or expired
+        if not snapshot or found.snapshot(snapshot) is None:  # of an earlier version of this package, or expired
             return False
         ancestors = spark._jvm.org.apache.iceberg.util.SnapshotUtil.currentAncestorIds(found)  # type: ignore[union-attr]
-        return published not in set(ancestors)
+        return snapshot not in set(ancestors)
 
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
         """Return the rows that later snapshots have added: Iceberg skips what is no append, and does not say so."""

@@ -58,6 +58,13 @@ from {{ reconcile.stored_rows(relations.base, settings.form) }}
   {{ return(settings.changes and 'columns' in reconcile.changed_aspects(settings.built.base, settings.declaration)) }}
 {%- endmacro %}
 
+{#- Whether the statements write rows of the base table, and not its columns and properties alone. -#}
+{%- macro rewrites_base(settings) -%}
+  {%- set changes, form = settings.changes, settings.form -%}
+  {{ return(true if reconcile._has_changed_columns(settings) and (changes.removed and form.materialized == 'history'
+      or reconcile.is_rewritten(reconcile.columns_to_widen(changes, form.file_format), form.file_format)) else false) }}
+{%- endmacro %}
+
 {#- What the run says before it follows a changed declaration: a list of sentences. -#}
 {%- macro column_messages(relations, settings) -%}
   {%- set changes, base, messages = settings.changes, reconcile.ledger_name(relations.base), [] -%}

@@ -7,5 +7,6 @@
         else reconcile.get_apply_statements(relations, settings, range, counts, written)) -%}
   {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts)) if not settings.as_of -%}
   {%- do reconcile.run_statements(reconcile.get_end_retry_statements(relations, range.retry)) -%}
+  {%- do reconcile.note_declared_in(relations, settings) if reconcile.takes_declaration(settings, range) -%}
   {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
 {%- endmacro %}

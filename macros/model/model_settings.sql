@@ -3,8 +3,9 @@
     what of the columns has changed since the base table was built, see `changed_columns`; empty if the table does not
     say. Also `built`: what the model's relations were built from, by their names in `model_relations`, none if there is
     no such relation yet; it also has other properties of the base table, `columns` (see `built_columns`), `tables`,
-    `snapshot`, `retried` and `kept_deletes`, and of the quarantine, `retried_quarantine`. And `snapshot`, the newest
-    snapshot beside the log, see `snapshot_of_log`. The run adds `fields`, the columns of the model's SELECT, and `tables`, see
+    `snapshot`, `retried`, `kept_deletes` and `declared_in`, and of the quarantine, `retried_quarantine`;
+    `current_snapshot`: the one that Iceberg says the base table has. And `snapshot`, the newest snapshot beside the log,
+    see `snapshot_of_log`. The run adds `fields`, the columns of the model's SELECT, and `tables`, see
     `refuse_ambiguous_objects`. -#}
 {%- macro model_settings() -%}
   {%- set form = reconcile.form_of_node(model) -%}
@@ -232,9 +233,7 @@
     {%- set properties = {} if not existing else reconcile.properties_of_base(relations.base, is_rendered=true) if name == 'base'
           else reconcile.table_properties(relations[name]) -%}
     {%- do built.update({name: properties.get(property)}) -%}
-    {%- if name == 'base' -%}{%- do built.update({
-          'columns': reconcile.built_columns(properties, reconcile.keys_of(model)), 'tables': properties.get('reconcile.tables'),
-          'snapshot': properties.get('reconcile.snapshot_applied'), 'retried': properties.get('reconcile.retried'), 'kept_deletes': properties.get('reconcile.kept_deletes')}) -%}{%- endif -%}
+    {%- do built.update(reconcile._built_of_base(properties)) if name == 'base' -%}
     {%- if name == 'quarantine' -%}{%- do built.update({'retried_quarantine': properties.get('reconcile.retried')}) -%}{%- endif -%}
     {%- set built_as_of = properties.get('reconcile.as_of') -%}
     {%- if existing and reconcile.as_of() and not built_as_of -%}
@@ -265,10 +264,18 @@
   {%- if live and changes -%}
     {%- set base = reconcile.properties_of_base(relations.base, is_rendered=true) -%}
     {%- if base['reconcile.declaration'] and not base['reconcile.as_of'] -%}
-      {%- set built = {'live': live, 'base': base['reconcile.declaration'], 'columns': reconcile.built_columns(base, reconcile.keys_of(model)), 'changes': changes, 'quarantine': 'true', 'tables': base['reconcile.tables'],
-            'snapshot': base.get('reconcile.snapshot_applied'), 'retried': base.get('reconcile.retried'), 'kept_deletes': base.get('reconcile.kept_deletes')} -%}
+      {%- set built = dict(reconcile._built_of_base(base), live=live, base=base['reconcile.declaration'], changes=changes, quarantine='true') -%}
       {%- if keyless -%}{%- do built.update({keyless.kind: 'true' if reconcile.existing_relation(relations[keyless.kind]) else none}) -%}{%- endif -%}
       {{ return(built) }}
     {%- endif -%}
   {%- endif -%}
+{%- endmacro %}
+
+{#- What a base table says of itself beside its declaration. `properties`: those of the table. -#}
+{%- macro _built_of_base(properties) -%}
+  {{ return({
+      'columns': reconcile.built_columns(properties, reconcile.keys_of(model)), 'tables': properties.get('reconcile.tables'),
+      'snapshot': properties.get('reconcile.snapshot_applied'), 'retried': properties.get('reconcile.retried'),
+      'kept_deletes': properties.get('reconcile.kept_deletes'), 'declared_in': properties.get('reconcile.declared_in'),
+      'current_snapshot': properties.get('current-snapshot-id')}) }}
 {%- endmacro %}

@@ -73,16 +73,24 @@
   {{ return('delta') }}
 {%- endmacro %}
 
-{#- Settings by which the same statement reads literals, names, types or times in another way. The name
-    without a dot is a parameter of Databricks' SQL warehouses, in any case. -#}
+{#- Settings by which the same statement reads literals, names, types or times in another way, by which a table of Delta
+    gets other values than were written to it, or by which a scan leaves rows out. The name without a dot is a parameter
+    of Databricks' SQL warehouses, in any case. -#}
 {%- macro _refuse_sql_settings() -%}
+  {%- set meaning = "which changes the meaning of this package's SQL" -%}
   {%- set other = {
-      'spark.sql.parser.escapedStringLiterals': 'true', 'spark.sql.parser.quotedRegexColumnNames': 'true', 'spark.sql.caseSensitive': 'true',
-      'spark.sql.timestampType': 'timestamp_ntz', 'spark.sql.legacy.timeParserPolicy': 'legacy',
-      'legacy_time_parser_policy': 'legacy'} -%}
-  {%- for row in run_query('set') if other.get(row[0], other.get(row[0] | lower)) == row[1] | lower -%}
-    {{ exceptions.raise_compiler_error(
-        'This Spark session has ' ~ row[0] ~ ' set to ' ~ row[1] ~ ", which changes the meaning of this package's SQL: remove the setting where the session "
-        ~ 'gets its configuration, and run again.') }}
+      'spark.sql.parser.escapedStringLiterals': ['true', meaning], 'spark.sql.parser.quotedRegexColumnNames': ['true', meaning], 'spark.sql.caseSensitive': ['true', meaning],
+      'spark.sql.timestampType': ['timestamp_ntz', meaning], 'spark.sql.legacy.timeParserPolicy': ['legacy', meaning],
+      'legacy_time_parser_policy': ['legacy', meaning],
+      'spark.sql.parquet.outputTimestampType': ['timestamp_millis', 'which cuts the microseconds of timestamps'],
+      'spark.sql.files.ignoreMissingFiles': ['true', 'which leaves out the rows of files that are missing'],
+      'spark.sql.files.ignoreCorruptFiles': ['true', 'which leaves out the rows of files that cannot be read']} -%}
+  {%- for row in run_query('set') -%}
+    {%- set value, effect = other.get(row[0], other.get(row[0] | lower, [none, none])) -%}
+    {%- if row[1] | lower == value -%}
+      {{ exceptions.raise_compiler_error(
+          'This Spark session has ' ~ row[0] ~ ' set to ' ~ row[1] ~ ', ' ~ effect ~ ': remove the setting where the session '
+          ~ 'gets its configuration, and run again.') }}
+    {%- endif -%}
   {%- endfor -%}
 {%- endmacro %}

@@ -1622,12 +1622,16 @@ def in_another_session(file_format: str) -> Callable[[], Life]:
     return living
 
 
+MEANING = "changes the meaning of this package's SQL"
 OTHER_SQL = {
-    "spark.sql.parser.escapedStringLiterals": "true",
-    "spark.sql.parser.quotedRegexColumnNames": "TRUE",
-    "spark.sql.caseSensitive": "true",
-    "spark.sql.timestampType": "TIMESTAMP_NTZ",
-    "spark.sql.legacy.timeParserPolicy": "LEGACY",
+    "spark.sql.parser.escapedStringLiterals": ("true", MEANING),
+    "spark.sql.parser.quotedRegexColumnNames": ("TRUE", MEANING),
+    "spark.sql.caseSensitive": ("true", MEANING),
+    "spark.sql.timestampType": ("TIMESTAMP_NTZ", MEANING),
+    "spark.sql.legacy.timeParserPolicy": ("LEGACY", MEANING),
+    "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MILLIS", "cuts the microseconds of timestamps"),
+    "spark.sql.files.ignoreMissingFiles": ("true", "leaves out the rows of files that are missing"),
+    "spark.sql.files.ignoreCorruptFiles": ("true", "leaves out the rows of files that cannot be read"),
 }
 
 
@@ -1648,11 +1652,11 @@ FORMATS: dict[str, Refusal] = {
     **{
         f"{name} is {value}": Refusal(
             run(in_a_session_with(name, value)),
-            [f"This Spark session has {name} set to {value}, which changes the meaning of this package's SQL: remove "
-             "the setting where the session gets its configuration, and run again."],
+            [f"This Spark session has {name} set to {value}, which {effect}: remove the setting where the session gets "
+             "its configuration, and run again."],
             SENTENCE,
         )
-        for name, value in OTHER_SQL.items()
+        for name, (value, effect) in OTHER_SQL.items()
     },
     "a format that is none": Refusal(
         run(of_formats("orc", "delta")),

@@ -674,8 +674,9 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Tables, Asked
     def made(**there: dict[str, str] | None) -> tuple[Tables, Asked]:
         asked: Any = Asked(**there)
         known: Any = SimpleNamespace(
-            name="delta", staging_properties={}, properties=lambda spark, name: asked.there[name.replace("`", "")]
-        )
+            name="delta", staging_properties={}, properties=lambda spark, name: asked.there[name.replace("`", "")],
+            was_set_back_before=lambda spark, name, snapshot: snapshot == 41,
+        )  # fmt: skip
         monkeypatch.setattr("reconcile_jobs.retention.tables.format_of", lambda spark, catalog: known)
         opened = Tables.__new__(Tables)
         opened._spark, opened._staging = asked, STAGING
@@ -744,6 +745,11 @@ def test_a_catalog_that_the_session_lacks_is_no_error(tables: Any):
         (["base", "quarantine"], "orders, lines", "its base table was built from the records of orders, lines"),
         (["moved", "quarantine"], "orders", "its base table was built from another staging table"),
         (["retried", "quarantine"], "orders", "a retry of its quarantine has not ended; run the model"),
+        (
+            ["set back", "quarantine"],
+            "orders",
+            "its base table was set back to before it took its declaration; rebuild it",
+        ),
         (["base", "quarantine"], "orders", None),
     ],
 )
@@ -754,6 +760,8 @@ def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
              for name, of in (("base", "lake.changes"), ("moved", "lake.others"))}  # fmt: skip
     built["base"]["reconcile.retried"] = "2"
     built["retried"] = built["base"] | {"reconcile.retried": "2 17"}
+    built["set back"] = built["base"] | {"reconcile.declared_in": "41"}
+    built["base"]["reconcile.declared_in"] = "42"
     found = {f"shop__of__orders__{'quarantine' if name == 'quarantine' else 'base'}": built.get(name, {})
              for name in there}  # fmt: skip
     opened, _ = tables(**{"shop__of__reconcile_ledger": {}}, **found)

@@ -12,7 +12,15 @@ from reconcile_jobs.process.errors import UsageError, explained
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SKIP_NO_FILE", "configured_format", "list_in_few_tasks", "settings", "ship_by_value", "start"]
+__all__ = [
+    "SKIP_NO_FILE",
+    "configured_format",
+    "list_in_few_tasks",
+    "read_and_write_alike",
+    "settings",
+    "ship_by_value",
+    "start",
+]
 
 
 def start(name: str, has_context: Callable[[], None] = lambda: None) -> SparkSession:
@@ -33,11 +41,21 @@ def start(name: str, has_context: Callable[[], None] = lambda: None) -> SparkSes
         spark = SparkSession.builder.appName(name).getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
         list_in_few_tasks(spark)
+        read_and_write_alike(spark)
         if configured_format(spark.conf.get) is None:
             raise UsageError(_NO_FORMAT)
     except Exception as problem:
         raise explained(problem) from problem
     return spark
+
+
+def read_and_write_alike(spark: SparkSession) -> None:
+    """Let SQL, files and timestamps mean in this session what they mean by Spark's defaults, whatever a cluster's are.
+
+    dbt's sessions are not the package's: macros/table_formats/check_session.sql refuses them with these settings.
+    """
+    for name, value in _ALIKE.items():
+        spark.conf.set(name, value)
 
 
 def list_in_few_tasks(spark: SparkSession) -> None:
@@ -78,6 +96,17 @@ def ship_by_value() -> None:
 
 # A cluster's defaults may skip files that are gone or cannot be read; their rows would be missing in silence.
 SKIP_NO_FILE = {"spark.sql.files.ignoreCorruptFiles": "false", "spark.sql.files.ignoreMissingFiles": "false"}
+
+# With milliseconds, Delta's tables would lose what is behind them in silence.
+_ALIKE = {
+    **SKIP_NO_FILE,
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+}
 
 
 @contextmanager

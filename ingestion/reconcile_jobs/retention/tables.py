@@ -29,6 +29,8 @@ _BASE_SNAPSHOT = "reconcile.base_snapshot"
 _DECLARATION = "reconcile.declaration"
 # Of a base table: see macros/materializations/retry_of_quarantine.sql (`_begun_retry`).
 _RETRIED = "reconcile.retried"
+# Of a base table of Iceberg: see macros/materializations/declared_in.sql.
+_DECLARED_IN = "reconcile.declared_in"
 
 # Records in batches that runs read. No run reads the others; they stay, and reconcile.ledger_balances reports them.
 _IN_BATCHES = "batch BETWEEN 1 AND {}"
@@ -236,9 +238,13 @@ class Tables:
         Or a retry of its quarantine has begun and not ended, and its base table lacks what is no longer quarantined.
         `objects`: those of its last row in the ledger. The next run of such a model is refused until it is rebuilt.
         """
-        of_base = format_of(self._spark, base.catalog).properties(self._spark, base.sql)
+        table_format = format_of(self._spark, base.catalog)
+        of_base = table_format.properties(self._spark, base.sql)
         if " " in (of_base.get(_RETRIED) or ""):
             return ["a retry of its quarantine has not ended; run the model"]
+        declared_in = of_base.get(_DECLARED_IN) or ""
+        if declared_in.isdecimal() and table_format.was_set_back_before(self._spark, base.sql, int(declared_in)):
+            return ["its base table was set back to before it took its declaration; rebuild it"]
         declaration = of_base.get(_DECLARATION)
         staging = json.loads(declaration).get("staging") if declaration else None
         if staging is not None and reader.objects and staging != declared_staging(reader.staging):

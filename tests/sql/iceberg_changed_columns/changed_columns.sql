@@ -48,6 +48,12 @@ from (
     from (select `order_id`, `line`, `article` as `product`, `quantity`, `price`, _change_sequence, _change_time, _change_batch, `_change_deleted` as _deleted from `demo`.`orders__base`)
 );
 
+select snapshot_id from `demo`.`orders__base`.refs where name = 'main';
+
+alter table `demo`.`orders__base` set tblproperties (
+    'reconcile.declared_in' = '41'
+);
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;

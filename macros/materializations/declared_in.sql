@@ -1,0 +1,34 @@
+{#- A rollback of Iceberg sets back the rows of a table and leaves its properties. So a base table that was set back to
+    before it took its declaration, or to before a retry of the quarantine, says that it has both, and its largest batch
+    may be the same. Nothing else shows what its rows lack. Therefore the property `reconcile.declared_in` has the
+    snapshot of Iceberg in which the table last became what its properties say. A restore of Delta sets back both. -#}
+{%- macro note_declared_in(relations, settings) -%}
+  {%- if settings.form.file_format == 'iceberg' and not settings.as_of -%}
+    {%- do reconcile.run_statements([reconcile._set_property(relations.base, {
+          'reconcile.declared_in': reconcile.table_version(relations.base, 'iceberg') or ''})]) -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- Whether a range that was written has made the base table what its properties say: see `note_declared_in`. The
+    snapshots before a rebuild are no ancestors of it, so a rebuild replaces the note of an earlier one. -#}
+{%- macro takes_declaration(settings, range) -%}
+  {%- set built = settings.built -%}
+  {{ return(true if range.retry or range.kind == 'rebuild' and built.base
+      and (built.declared_in or reconcile.changed_aspects(built.base, settings.declaration)) else false) }}
+{%- endmacro %}
+
+{#- `applied`: see `applied_batches`. Of a model without news, whose base table has the batches that the ledger says,
+    Iceberg is asked only if the run is to retry the quarantine. -#}
+{%- macro refuse_set_back(relations, settings, applied) -%}
+  {%- set declared_in, snapshot = settings.built.declared_in, settings.built.current_snapshot -%}
+  {%- set is_asked = declared_in and declared_in != snapshot and not flags.EMPTY
+        and not (reconcile.is_idle(relations.live) and applied.base_batch == applied.ledger_base_batch and not reconcile.is_retry_asked()) -%}
+  {%- set found = run_query(
+        'select count(*) as snapshots, count_if(is_current_ancestor) as ancestors from ' ~ reconcile.qualified_metadata(relations.base, 'history')
+        ~ ' where snapshot_id = ' ~ declared_in | int(0)) if is_asked else [] -%}
+  {%- if found and found[0][0] | int and not found[0][1] | int -%}
+    {%- do reconcile.raise_complaints([
+          reconcile.ledger_name(relations.base) ~ ' was set back to before it was built with its present declaration, or to before a retry of its quarantine; restore its newest version, or rebuild it with `'
+          ~ reconcile._rebuild_command() ~ '`']) -%}
+  {%- endif -%}
+{%- endmacro %}
