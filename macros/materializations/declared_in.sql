@@ -22,7 +22,7 @@
 {%- macro refuse_set_back(relations, settings, applied) -%}
   {%- set declared_in, snapshot = settings.built.declared_in, settings.built.current_snapshot -%}
   {%- set is_asked = declared_in and declared_in != snapshot and not flags.EMPTY
-        and not (reconcile.is_idle(relations.live) and applied.base_batch == applied.ledger_base_batch and not reconcile.is_retry_asked()) -%}
+        and not (reconcile.is_idle(relations.live) and applied.base_batch == applied.ledger_base_batch and not reconcile.is_asked('retry_quarantine')) -%}
   {%- set found = run_query(
         'select count(*) as snapshots, count_if(is_current_ancestor) as ancestors from ' ~ reconcile.qualified_metadata(relations.base, 'history')
         ~ ' where snapshot_id = ' ~ declared_in | int(0)) if is_asked else [] -%}
