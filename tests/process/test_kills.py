@@ -1,6 +1,6 @@
 """kill -9 of the append and of dbt, again and again, each followed by the same command: nothing is lost or doubled.
 
-A round is a command that is killed, and the same command once more, which finishes. `test_deaths.py` has the rounds in
+A round is a command that is killed, and the same command once more, which finishes. `test_dying_appends.py` has the rounds in
 the tests' own process, at every place where something is written.
 """
 
