@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from memory import Memory
 from plain_dbt import Rows
+from rounds import note_rounds
 
 # What leaves nothing behind when the process is dead: everything else is a place to die before, whatever it is.
 _READS = re.compile(
@@ -17,7 +17,6 @@ _READS = re.compile(
     r"(global )?temporary view)\b",
     re.IGNORECASE,
 )
-ACCOUNT = Path(__file__).resolve().parents[1] / "target" / "deaths-of-runs.txt"
 
 
 class KilledError(Exception):
@@ -64,8 +63,7 @@ class MortalMemory(Memory):
                 break
             self.dies(None, command)
             check()
-        with ACCOUNT.open("a") as file:
-            file.write("\n  ".join([f"{name}: {number} rounds", *map(_in_short, self.written)]) + "\n")
+        note_rounds(name, number, map(_in_short, self.written))
         return number
 
     def _kept(self) -> Any:

@@ -22,9 +22,8 @@ from fake_spanner import FakeSpanner
 from file_formats import file_format
 from process.landings import Landing, avro
 from process.mortal_files import Mortal
-from projects import PACKAGE
 from pyspark.sql import SparkSession
-from reconcile_jobs import append_table, snapshot_differences, snapshot_job
+from reconcile_jobs import append_table, snapshot_differences, snapshot_job, staging
 from reconcile_jobs.bigtable import job as bigtable
 from reconcile_jobs.process import failpoints
 from reconcile_jobs.snapshots import snapshot_table
@@ -32,9 +31,16 @@ from reconcile_jobs.snapshots.snapshot_files import load_table
 from reconcile_jobs.spanner import job as spanner
 from reconcile_jobs.staging import RAW_ROWS, Staging, TableName
 from reconcile_jobs.timestamps import as_text
+from rounds import note_rounds
 
 pytestmark = pytest.mark.matrix
 _numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _nobody_else_makes_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An append that finds a table half made waits for the other job that may be making it."""
+    monkeypatch.setattr(staging, "_PATIENCE", 0)
 
 
 class Append:
@@ -239,39 +245,18 @@ class Bigtable(Append):
         return base64.b64decode(record["row_key"]).decode() if "row_key" in record else None
 
 
-def rounds(dies: Callable[[int, Callable[[], Any]], bool], place: Callable[[int], Append], account: Account) -> None:
+def die_at_each_place(mortal: Mortal | PlainMortal, name: str, place: Callable[[], Append]) -> None:
     """Let an append die at its first place, at its second and so on, each time followed by one that lives."""
     for number in itertools.count():
-        append = place(number)
+        append = place()
         append.deliver()
-        if not dies(number, append.append):
+        if not mortal.dies(number, append.append):
             append.check()
             break
         append.append()
         append.check()
-        account.count()
-    assert account.rounds >= 5, "this killed next to nothing"
-
-
-class Account:
-    """How many rounds there were, kept under target/."""
-
-    def __init__(self, name: str) -> None:
-        self.file = PACKAGE / "target" / f"deaths-{file_format()}.txt"
-        self.name, self.rounds = name, 0
-
-    def count(self) -> None:
-        self.rounds += 1
-
-    def keep(self, *said: str) -> None:
-        self.file.parent.mkdir(exist_ok=True)
-        with self.file.open("a") as file:
-            file.write("\n  ".join([f"{self.name}: {self.rounds} rounds", *said]) + "\n")
-
-
-@pytest.fixture
-def account(request: pytest.FixtureRequest) -> Account:
-    return Account(request.node.name)
+    note_rounds(f"{append.__doc__} {name}", number, mortal.places)
+    assert number >= 5, "this killed next to nothing"
 
 
 @pytest.fixture(scope="module")
@@ -285,22 +270,16 @@ ON_SPARK = (Datastream, AppendTable, SnapshotDifferences, SnapshotBesideLog)
 
 
 @pytest.mark.parametrize("kind", ON_SPARK)
-def test_a_first_append_dies_wherever_it_writes(
-    mortal: Mortal, tmp_path: Path, kind: type[Append], account: Account
-) -> None:
-    rounds(mortal.dies, lambda number: kind(mortal.spark, tmp_path), account)
-    account.keep(*mortal.places)
+def test_a_first_append_dies_wherever_it_writes(mortal: Mortal, tmp_path: Path, kind: type[Append]) -> None:
+    die_at_each_place(mortal, "First append.", lambda: kind(mortal.spark, tmp_path))
 
 
 @pytest.mark.parametrize("kind", ON_SPARK)
-def test_a_later_append_dies_wherever_it_writes(
-    mortal: Mortal, tmp_path: Path, kind: type[Append], account: Account
-) -> None:
+def test_a_later_append_dies_wherever_it_writes(mortal: Mortal, tmp_path: Path, kind: type[Append]) -> None:
     append = kind(mortal.spark, tmp_path)
     append.deliver()
     append.append()
-    rounds(mortal.dies, lambda number: append, account)
-    account.keep(*mortal.places)
+    die_at_each_place(mortal, "Later append.", lambda: append)
 
 
 class PlainMortal:
@@ -360,12 +339,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[type[Append], Any]]
 @pytest.mark.skipif(file_format() == "iceberg", reason="these tables are in memory")
 @pytest.mark.parametrize("kind", [Spanner, Bigtable])
 def test_the_readers_of_change_streams_die_wherever_they_write(
-    served: dict[type[Append], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Append],
-    account: Account,
-) -> None:  # fmt: skip
+    served: dict[type[Append], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Append]
+) -> None:
     plain_spark.stage_in_plain_python(monkeypatch)
     session = plain_spark.Session()
     append = kind(session, tmp_path, served[kind])
-    mortal = PlainMortal(monkeypatch)
-    rounds(mortal.dies, lambda number: append, account)
-    account.keep(*mortal.places)
+    die_at_each_place(PlainMortal(monkeypatch), "First append, then later ones.", lambda: append)

@@ -1,7 +1,7 @@
 """kill -9 of the append and of dbt, again and again, each followed by the same command: nothing is lost or doubled.
 
-A round is a command that is killed, and the same command once more, which finishes. `test_dying_appends.py` has the rounds in
-the tests' own process, at every place where something is written.
+A round is a command that is killed, and the same command once more, which finishes. `test_dying_appends.py` has the
+rounds in the tests' own process, at every place where something is written.
 """
 
 from __future__ import annotations
@@ -28,13 +28,24 @@ from pyspark.sql import SparkSession
 from tables import stored
 
 COUNTS = ["applied", "superseded", "duplicate", "quarantined", "pending"]
-SECONDS = 600
+SECONDS = 1800
 # How many rounds of each command a part of the matrix has.
 ROUNDS = 16
-# RECONCILE_KILLS_SEED repeats the moments of a run that printed its seed, as far as a machine is as quick again.
+# RECONCILE_KILLS_SEED repeats the moments of a run that printed its seed. They are moments of the processor's time,
+# which depend little on what else the machine does.
 SEED = "RECONCILE_KILLS_SEED"
 # What a part's model is; its second one has the versions of each row.
 MATERIALIZED = {"first": "current_state", "second": "history"}
+
+
+def processor_seconds(session: int) -> float:
+    """Return how long the processes of a session have run on a processor, of all their threads."""
+    ticks = 0
+    for process in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            said = process.read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, said[11:15])) if int(said[3]) == session else 0
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 class Shop:
@@ -59,6 +70,7 @@ class Shop:
         self.waiting = [[*lines[k::deliveries], json.dumps(bad | {"uuid": f"bad {k}"})] for k in range(deliveries)]
         self.delivered: list[str] = []
         self.is_history = materialized == "history"
+        self.spent = 0.0  # by the last command, in seconds of a processor
 
     def deliver(self) -> None:
         """The next delivery appears, whole."""
@@ -69,13 +81,13 @@ class Shop:
         self.delivered += records
 
     def append(self, failpoint: str | None = None, after: float | None = None) -> bool:
-        """Run the job; return whether it was killed, at the failpoint or after so many seconds."""
+        """Run the job; return whether it was killed, at the failpoint or after so many seconds of a processor."""
         job = ["spark-submit", str(PACKAGE / "ingestion" / "append.py"), "datastream"]
         job += ["--path", str(self.landing), "--staging", "lake.changes"]
         return self._run(job, {"RECONCILE_FAILPOINT": failpoint} if failpoint else {}, after)
 
     def merge(self, place: str | None = None, after: float | None = None) -> bool:
-        """Run dbt; return whether it was killed, at the place or after so many seconds."""
+        """Run dbt; return whether it was killed, at the place or after so many seconds of a processor."""
         killed = [str(Path(__file__).with_name("killed_dbt.py")), place] if place else ["-m", "dbt.cli.main"]
         run = [sys.executable, *killed, "--quiet", "run", "--profiles-dir", "."]
         return self._run(run, {}, after)
@@ -84,25 +96,29 @@ class Shop:
         environment = os.environ | more
         environment.pop("PYSPARK_GATEWAY_PORT", None)
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-        started = subprocess.Popen(
-            command,
-            cwd=self.project.root,
-            env=environment,
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        try:
-            output, _ = started.communicate(timeout=after or SECONDS)
-        except subprocess.TimeoutExpired:
-            assert after, f"{command} did not end in {SECONDS} seconds"
-            output = ""
+        with (self.project.root / "said.txt").open("w+") as said:
+            started = subprocess.Popen(
+                command,
+                cwd=self.project.root,
+                env=environment,
+                start_new_session=True,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            )
+            began = time.monotonic()
+            while started.poll() is None:
+                time.sleep(0.05)
+                self.spent = max(processor_seconds(started.pid), 0.1)
+                if after and self.spent >= after:
+                    break
+                assert time.monotonic() - began < SECONDS, f"{command} did not end in {SECONDS} seconds"
+            # What the killed process started dies with it; a lock that it held would last otherwise.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.pid, signal.SIGKILL)
+            started.wait()
+            said.seek(0)
+            output = said.read()
         meant_to_die = bool(after or more or "killed_dbt" in " ".join(command))
-        # What the killed process started dies with it; a lock that it held would last otherwise.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(started.pid, signal.SIGKILL)
-        started.wait()
         killed = started.returncode == -signal.SIGKILL
         assert killed if meant_to_die and not after else started.returncode == 0 or (killed and after), output
         return killed
@@ -163,17 +179,18 @@ class Rounds:
 
     def round(self) -> None:
         """Kill the command at a moment of the time that it last took, and run it again; count it if it was killed."""
-        fraction = self.chance.random()
+        fraction, seconds = self.chance.random(), self.seconds
         before = self.shop.written(self.schema)
-        killed = self.run(after=1 + fraction * (self.seconds - 1))
+        killed = self.run(after=1 + fraction * (seconds - 1))
         done = self.shop.written(self.schema) - before
-        began = time.monotonic()
+        if not killed:
+            self.seconds = self.shop.spent
         assert not self.run()
         if killed and done == 0:
-            self.seconds = time.monotonic() - began
+            self.seconds = self.shop.spent
         self.kills += killed
         rest = self.shop.written(self.schema) - before - done
-        line = f"{self.command} {'killed' if killed else 'was done'} at {fraction:.3f} of {self.seconds:.1f} s"
+        line = f"{self.command} {'killed' if killed else 'was done'} at {fraction:.3f} of {seconds:.1f} s"
         with self.account.open("a") as file:
             file.write(f"{line}; commits before: {done}, after: {rest}\n")
 
@@ -190,7 +207,7 @@ def test_kills_at_random_moments_lose_and_double_nothing(
     account.write_text(f"{SEED}={seed}\n")
     shop, chance = Shop(tmp_path, 3 * ROUNDS, MATERIALIZED[part]), random.Random(seed)
     # The first of each, which make the tables, are rounds too; so how long they take is a guess.
-    appends, merges = (Rounds(shop, command, 10, chance, account) for command in ("append", "dbt"))
+    appends, merges = (Rounds(shop, command, 20, chance, account) for command in ("append", "dbt"))
     while min(appends.kills, merges.kills) < ROUNDS:
         shop.deliver()
         appends.round()
