@@ -136,8 +136,8 @@ class AppendTable(Append):
         return record["datastream_metadata"]["uuid"] if "datastream_metadata" in record else None
 
 
-class SnapshotDifferences(Append):
-    """A snapshot of a table, and its differences from the one before: each has a row more, and one with a new name."""
+class SnapshotTable(Append):
+    """A snapshot of a table, whose rows are taken whole: each has a row more, and one with a new name."""
 
     def prepare(self) -> None:
         self.view, self.copy = (TableName(("mortal", f"{name}_{self.number}")) for name in ("rows", "copy"))
@@ -152,9 +152,26 @@ class SnapshotDifferences(Append):
 
     def append(self) -> Any:
         at = f"2026-05-01T{self.deliveries // 60:02}:{self.deliveries % 60:02}:00.000000000Z"
-        load_table(self.spark, self.view, self.copy, at)
+        return load_table(self.spark, self.view, self.copy, at)
+
+    def check(self) -> None:
+        taken, there = (sorted(map(tuple, self.spark.table(of.sql).collect())) for of in (self.copy, self.view))
+        assert taken == there
+
+
+class SnapshotDifferences(SnapshotTable):
+    """Such a snapshot, staged as its differences from the one before."""
+
+    def deliver(self) -> None:
+        super().deliver()
+        super().append()
+
+    def append(self) -> Any:
         job = snapshot_differences.Job(table=self.copy, staging=self.staging, key=("id",), object="things")
         return snapshot_differences.run(self.spark, job)
+
+    def check(self) -> None:
+        Append.check(self)
 
     def expected(self) -> Counter[Any]:
         inserted = [("insert", str(k), str(k) if k else "1") for k in range(self.deliveries + 1)]
@@ -171,7 +188,7 @@ class SnapshotBesideLog(Append):
         self.copy = TableName(("mortal", f"copy_{self.number}"))
         log = Staging(self.spark, self.staging, "datastream files")
         record = event("postgresql", {"id": 0, "name": "0"}, metadata={"lsn": "0/1", "tx_id": "1"})
-        rows = self.spark.createDataFrame([(record, "things", "a file")], RAW_ROWS)
+        rows = self.spark.createDataFrame([(record, "shop_things", "a file")], RAW_ROWS)
         log.append(rows, "datastream", "log", "place", 0, ["1"])
 
     def deliver(self) -> None:
@@ -269,7 +286,7 @@ def mortal(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mor
     return mortal
 
 
-ON_SPARK = (Datastream, AppendTable, SnapshotDifferences, SnapshotBesideLog)
+ON_SPARK = (Datastream, AppendTable, SnapshotTable, SnapshotDifferences, SnapshotBesideLog)
 
 
 @pytest.mark.parametrize("kind", ON_SPARK)
