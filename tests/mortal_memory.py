@@ -9,6 +9,7 @@ from typing import Any
 
 from memory import Memory
 from plain_dbt import Rows
+from pyspark.sql import SparkSession
 from rounds import note_rounds
 
 # What leaves nothing behind when the process is dead: everything else is a place to die before, whatever it is.
@@ -26,9 +27,11 @@ class KilledError(Exception):
 class MortalMemory(Memory):
     """Refuses every statement that writes, once a run has sent so many."""
 
-    lives: int | None = None
-    dead = False
-    written: list[str]
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__(spark)
+        self.lives: int | None = None
+        self.dead = False
+        self.written: list[str] = []
 
     def query(self, sql: str) -> Rows:
         if not _READS.match(sql.strip()):

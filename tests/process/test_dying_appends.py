@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,6 +36,8 @@ from rounds import note_rounds
 
 pytestmark = pytest.mark.matrix
 _numbers = itertools.count()
+# The number of the place to begin with, to repeat a round that failed.
+FROM = "RECONCILE_DEATHS_FROM"
 
 
 @pytest.fixture(autouse=True)
@@ -267,14 +270,18 @@ class Bigtable(Append):
 
 def die_at_each_place(mortal: Mortal | PlainMortal, name: str, place: Callable[[], Append]) -> None:
     """Let an append die at its first place, at its second and so on, each time followed by one that lives."""
-    for number in itertools.count():
+    for number in itertools.count(int(os.environ.get(FROM, 0))):
         append = place()
         append.deliver()
-        if not mortal.dies(number, append.append):
+        try:
+            if not mortal.dies(number, append.append):
+                append.check()
+                break
+            append.append()
             append.check()
-            break
-        append.append()
-        append.check()
+        except Exception as problem:
+            problem.add_note(f"{FROM}={number} begins with this round, in which it died after {mortal.places[-1:]}")
+            raise
     note_rounds(f"{append.__doc__} {name}", number, mortal.places)
     assert number >= 4, "this killed next to nothing"
 
