@@ -247,6 +247,8 @@ class Spanner(Append):
 class Bigtable(Append):
     """A change stream of Bigtable."""
 
+    backfill = False
+
     def prepare(self) -> None:
         self.start = self.server.now()
 
@@ -257,15 +259,36 @@ class Bigtable(Append):
 
     def append(self) -> Any:
         job = bigtable.Job(
-            "p", "i", "t", "single", self.staging, start=as_text(self.start * 1000), heartbeat=0.02, round_seconds=5.0
-        )
+            "p", "i", "t", "single", self.staging, start=as_text(self.start * 1000), heartbeat=0.02, round_seconds=5.0,
+            backfill=self.backfill,
+        )  # fmt: skip
         return bigtable.run(self.spark, job)
 
     def expected(self) -> Counter[Any]:
         return Counter(f"{key} {self.number} {n}" for n in range(1, self.deliveries + 1) for key in "az")
 
     def told(self, record: dict[str, Any]) -> Any:
-        return base64.b64decode(record["row_key"]).decode() if "row_key" in record else None
+        if "row_key" not in record:
+            return None
+        key = base64.b64decode(record["row_key"]).decode()
+        if record["type"] == "backfill":  # of the whole table, and so of other rounds
+            return f"{key}, backfilled" if key.split()[1] == str(self.number) else None
+        return key
+
+
+class BigtableWithBackfill(Bigtable):
+    """A change stream of Bigtable, with the cells that were there before it."""
+
+    backfill = True
+
+    def prepare(self) -> None:
+        self.server.commit(f"before {self.number} 0".encode(), set_cell("f", b"q", 1000, b"v"))
+        super().prepare()
+
+    def expected(self) -> Counter[Any]:
+        there = [f"{key} {self.number}" for key in ("before", "a", "z")]
+        backfilled = Counter(f"{key} {int(not key.startswith('before'))}, backfilled" for key in there)
+        return super().expected() + backfilled
 
 
 def die_at_each_place(mortal: Mortal | PlainMortal, name: str, place: Callable[[], Append]) -> None:
@@ -362,11 +385,11 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[type[Append], Any]]
         spanner.now = FakeSpanner.START + 60 * 10**9
         monkeypatch.setenv("SPANNER_EMULATOR_HOST", spanner.address)
         monkeypatch.setenv("BIGTABLE_EMULATOR_HOST", bigtable.address)
-        yield {Spanner: spanner, Bigtable: bigtable}
+        yield {Spanner: spanner, Bigtable: bigtable, BigtableWithBackfill: bigtable}
 
 
 @pytest.mark.skipif(file_format() == "iceberg", reason="these tables are in memory")
-@pytest.mark.parametrize("kind", [Spanner, Bigtable])
+@pytest.mark.parametrize("kind", [Spanner, Bigtable, BigtableWithBackfill])
 def test_the_readers_of_change_streams_die_wherever_they_write(
     served: dict[type[Append], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Append]
 ) -> None:
