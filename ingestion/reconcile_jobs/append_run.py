@@ -87,18 +87,19 @@ class AppendRun(ABC, Generic[_Totals]):
                 raise
             self.batches += 1
 
+        # The query asks for the setting once its own thread runs.
         with settings(self.spark, _BEGUN):
             query = writer.foreachBatch(guarded).option("checkpointLocation", checkpoint).start()
-        self.query_id = str(query.id)
-        known.set()
-        try:
-            while not query.awaitTermination(_POLL):  # type: ignore[arg-type]
-                self.show()
-                if ends(query):
-                    break
-        except Exception as problem:
-            raise self.failure or problem from None
-        finally:
-            query.stop()
+            self.query_id = str(query.id)
+            known.set()
+            try:
+                while not query.awaitTermination(_POLL):  # type: ignore[arg-type]
+                    self.show()
+                    if ends(query):
+                        break
+            except Exception as problem:
+                raise self.failure or problem from None
+            finally:
+                query.stop()
         failpoints.reach("after_checkpoint")
         return query
