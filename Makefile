@@ -107,7 +107,7 @@ soak-iceberg: setup target/classes.jsa
 	$(PYTEST) -m "not soak and not matrix" --file-format iceberg tests/process/test_append_datastream.py -k "killed_at_each_place or purged or second_writer or append_of_nothing"
 	$(PYTEST) -m "not soak and not matrix" --file-format iceberg tests/functional/test_maintain.py
 
-matrix: setup target/classes.jsa  ## run one part of the longest tests, as PART=kills, or other versions, as PART=lanes; without PART, list the parts and when each passed
+matrix: setup target/classes.jsa  ## run one part of the longest tests, as PART=kills-delta-first, or other versions, as PART=lanes; without PART, list the parts and when each passed
 	@python tests/matrix.py $(PART)
 
 wheel: setup  ## build the wheel of the jobs: see docs/operations/versions.md

@@ -65,11 +65,12 @@ def accept_goldens(request: pytest.FixtureRequest) -> bool:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all tests of a worker; its lakehouse/ lies in a temporary directory."""
     # Tests without Spark do not wait for its import.
+    from process import mortal_files
     from pyspark.sql import SparkSession
 
     # The JVM keeps the directory in which it was started.
     with contextlib.chdir(tmp_path_factory.mktemp("session")), pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_SUBMIT_OPTS", LONG_LIVED)
-        session = SparkSession.builder.getOrCreate()
+        session = SparkSession.builder.config(map=mortal_files.SETTINGS).getOrCreate()
     yield session
     session.stop()

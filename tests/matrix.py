@@ -24,18 +24,28 @@ import lanes
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "matrix.md"
 ICEBERG = ["--file-format", "iceberg"]
+FORMATS = {"delta": [], "iceberg": ICEBERG}
 # What pytest is given for each part; all run on two workers.
 READERS = ["tests/process/test_append_spanner.py", "tests/process/test_append_bigtable.py"]
+KILLS, DEATHS = "tests/process/test_kills.py", "tests/process/test_dying_appends.py"
 PARITY = "tests/process/test_spanner_parity.py"
 CAPTURES = ["tests/fold/test_capture.py", "tests/fold/test_capture_histories.py"]
 PARTS: dict[str, list[str]] = {
-    "histories": ["-m", "matrix", "tests/fold", "-k", "not real_files and not test_capture"],
+    "histories": ["-m", "matrix", "tests/fold", "-k", "not real_files and not test_capture and not _dies_"],
     **{
         f"captures-{source}": ["-m", "matrix", *CAPTURES, "-k", source]
         for source in ("oracle", "mysql", "postgresql", "sqlserver")
     },
     "real-files": ["tests/fold/test_real_files.py"],
-    "kills": ["-m", "matrix", "tests/process", "-k", "kill and not spanner and not bigtable"],
+    **{
+        f"kills-{name}-{part}": [*of, "-m", "matrix", KILLS, "-k", f"random_moments and {part}"]
+        for name, of in FORMATS.items()
+        for part in ("first", "second")
+    },
+    "deaths-of-runs": ["-m", "matrix", "tests/fold", "-k", "_dies_"],
+    "deaths-of-runs-on-tables": ["-m", "soak or matrix", "tests/process/test_killed_runs.py"],
+    **{f"deaths-of-appends-{name}": [*of, DEATHS] for name, of in FORMATS.items()},
+    **{f"kills-{name}-places": [*of, "-m", "matrix", KILLS, "-k", "named_place"] for name, of in FORMATS.items()},
     "spanner": ["-m", "matrix", READERS[0], PARITY, "-k", "not 1500 and not cut_of_each and not is_killed"],
     "spanner-captures": ["-m", "matrix", PARITY, "-k", "1500"],
     "spanner-cuts": ["-m", "matrix", PARITY, "-k", "cut_of_each"],
@@ -45,7 +55,6 @@ PARTS: dict[str, list[str]] = {
     "datastream-iceberg": [
         *ICEBERG,
         "tests/process/test_killed_runs.py",
-        "tests/process/test_kills.py",
         "tests/process/test_parity_command.py",
     ],
     "lifecycle": ["-m", "matrix", "tests/lifecycle"],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from reconcile_jobs.process import failpoints
 from reconcile_jobs.process.caller import Caller
-from reconcile_jobs.process.session import ship_by_value
+from reconcile_jobs.process.session import settings, ship_by_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +20,10 @@ __all__ = ["AppendRun"]
 
 # Seconds between two looks at a query.
 _POLL = 0.2
+
+# Spark would refuse a checkpoint for ever in which a run was killed while it wrote the plan of the first micro-batch.
+# Whose checkpoint it is, staging asks itself.
+_BEGUN = {"spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false"}
 
 
 class _Counts(Protocol):  # what the totals of each job have
@@ -83,17 +87,19 @@ class AppendRun(ABC, Generic[_Totals]):
                 raise
             self.batches += 1
 
-        query = writer.foreachBatch(guarded).option("checkpointLocation", checkpoint).start()
-        self.query_id = str(query.id)
-        known.set()
-        try:
-            while not query.awaitTermination(_POLL):  # type: ignore[arg-type]
-                self.show()
-                if ends(query):
-                    break
-        except Exception as problem:
-            raise self.failure or problem from None
-        finally:
-            query.stop()
+        # The query asks for the setting once its own thread runs.
+        with settings(self.spark, _BEGUN):
+            query = writer.foreachBatch(guarded).option("checkpointLocation", checkpoint).start()
+            self.query_id = str(query.id)
+            known.set()
+            try:
+                while not query.awaitTermination(_POLL):  # type: ignore[arg-type]
+                    self.show()
+                    if ends(query):
+                        break
+            except Exception as problem:
+                raise self.failure or problem from None
+            finally:
+                query.stop()
         failpoints.reach("after_checkpoint")
         return query

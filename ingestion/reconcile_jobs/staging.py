@@ -447,23 +447,30 @@ class Staging:
             **({} if self._beside else {_JOB: self._job}),
             _LAST_BATCH: "0",
         }
+        create = (
+            f"CREATE TABLE IF NOT EXISTS {self.name.sql} ({columns}) USING {self._format.name} PARTITIONED BY (object) "
+            f"COMMENT 'Change records as delivered; one writing job' TBLPROPERTIES ({_pairs(properties)})"
+        )
         try:
-            self._spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {self.name.sql} ({columns}) USING {self._format.name} "
-                "PARTITIONED BY (object) "
-                f"COMMENT 'Change records as delivered; one writing job' TBLPROPERTIES ({_pairs(properties)})"
-            )
+            self._spark.sql(create)
         except Exception as problem:
             if not _MADE_BY_ANOTHER.search(str(problem)):
                 raise
-            self._wait_until_made(problem)
+            self._wait_until_made(problem, create)
 
-    def _wait_until_made(self, problem: Exception) -> None:
-        """Wait until another job has made the table that both began; the table shows who may append. Raises Fault."""
+    def _wait_until_made(self, problem: Exception, create: str) -> None:
+        """Wait until another job has made the table that both began; the table shows who may append. Raises Fault.
+
+        If that job was killed while it did so, and left nothing but what a table begins with, make it anew.
+        """
         for _ in range(_PATIENCE):
             if self._spark.catalog.tableExists(self.name.sql):
                 return
             time.sleep(1)
+        # Of another catalog it is not known where its tables lie.
+        if self.name.catalog is None and self._format.go_on_making(self._spark, self.name.sql, *self.name.parts):
+            self._spark.sql(create)
+            return
         raise Fault(
             f"Another job is creating the staging table {self.name}, or was killed while it did so: run the "
             "same command again. If it says this again and no other job runs, look at the table's directory: delete "

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from reconcile_jobs.hadoop_files import hadoop_path
 from reconcile_jobs.process import failpoints
 from reconcile_jobs.process.errors import Fault, UsageError, causes
 from reconcile_jobs.process.session import configured_format
@@ -74,6 +75,14 @@ class TableFormat(Protocol):
 
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
         """Return the rows that were appended after a position, or all rows if it is None. Raises NotFollowed."""
+        ...
+
+    def go_on_making(self, spark: SparkSession, table: str, schema: str, name: str) -> bool:
+        """Let a table be made of which a job that was killed while it made it has left a part, and no rows.
+
+        Return whether its CREATE TABLE IF NOT EXISTS goes through now. What has rows, or more than one commit, or files
+        of somebody else, stays as it is.
+        """
         ...
 
     def appends(self, spark: SparkSession, table: str) -> int:
@@ -160,9 +169,43 @@ class Delta:
         rows = log.createDataFrame(snapshot, files, False, jvm.scala.Option.empty())
         return AppendedSince(Frame(rows, spark), str(version), table_id)
 
+    def go_on_making(self, spark: SparkSession, table: str, schema: str, name: str) -> bool:
+        """Remove a log without a commit, or give a log whose only commit made the table back to the catalog.
+
+        Delta makes no table of the catalog's where anything lies.
+        """
+        jvm: Any = spark._jvm
+        of = jvm.org.apache.spark.sql.catalyst.TableIdentifier(name, jvm.scala.Option.apply(schema))
+        place = hadoop_path(spark, spark._jsparkSession.sessionState().catalog().defaultTablePath(of).toString())
+        files = place.getFileSystem(spark._jsc.hadoopConfiguration())
+        log = hadoop_path(spark, place.toString(), "_delta_log")
+        try:
+            if [found.getPath().getName() for found in files.listStatus(place)] != ["_delta_log"]:
+                return False
+            begun = list(files.listStatus(log))
+            commits = [entry for entry in begun if not _is_before_a_commit(entry)]
+            if {str(entry.getPath().getName()) for entry in commits} - _FIRST_COMMIT:
+                return False
+            if commits:
+                spark.catalog.createTable(table, path=place.toString(), source="delta")
+                return True
+            # No directory with anything in it: a job that is slow, and not dead, may have made its commit by now.
+            return all(files.delete(path, False) for path in (*(entry.getPath() for entry in begun), log, place))
+        except Exception:
+            return False
+
     def appends(self, spark: SparkSession, table: str) -> int:
         """Return how many micro-batches all queries have appended, each of which was given one number at most."""
         return sum(last + 1 for last in _transactions(spark, table).values())
+
+
+_FIRST_COMMIT = {f"{0:020}.json", f"{0:020}.crc"}
+
+
+def _is_before_a_commit(status: Any) -> bool:
+    """Return whether Delta writes an entry of its log before a commit has its name. `status`: Hadoop's FileStatus."""
+    name = str(status.getPath().getName())
+    return name == "_staged_commits" if status.isDirectory() else name.startswith(".")
 
 
 # What Delta says where versions of its log are gone.
@@ -320,6 +363,10 @@ class Iceberg:
             return AppendedSince(None, newest, table_id)
         rows = spark.read.option("start-snapshot-id", position).option("end-snapshot-id", newest).table(table)
         return AppendedSince(rows, newest, table_id)
+
+    def go_on_making(self, spark: SparkSession, table: str, schema: str, name: str) -> bool:
+        """Return False: Iceberg makes a table wherever the catalog has none."""
+        return False
 
     def appends(self, spark: SparkSession, table: str) -> int:
         """Return 0: the properties, which know the last number, are not set back with the rows."""

@@ -14,6 +14,7 @@ import pytest
 from histories import COLUMNS, VALUE_COLUMNS, Record, generate
 from laws import Lakehouse, LawBroken, StagedHistories, check_same, demand
 from memory import Memory, MemoryProject
+from mortal_memory import MortalMemory
 from plain_dbt import CompilerError
 from pyspark.sql import SparkSession
 from version_laws import Histories
@@ -119,6 +120,32 @@ def test_a_column_that_is_declared_later_has_the_values_of_a_rebuild(
         lakehouse.run(4, full_refresh=True)
         for source in lakehouse.sources:
             check_same(before[source], lakehouse.base(source), source)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("models", [Lakehouse, Histories])
+def test_a_run_that_adds_a_column_dies_before_each_statement_and_the_next_one_makes_it_good(
+    spark: SparkSession, models: type[Lakehouse]
+) -> None:
+    with MortalMemory(spark) as memory:
+        records = {"mysql": records_of("mysql", 12)}
+        lakehouse = models("added", StagedHistories(memory, "added_records", records, delivery=0))
+        declare(lakehouse, BEFORE)
+        lakehouse.run(1)
+
+        def command() -> None:
+            declare(lakehouse, ADDED)
+            lakehouse.deliver(2)
+            lakehouse.project.run(*lakehouse.sources)
+
+        def check() -> None:
+            lakehouse.check_state()
+            lakehouse.check_quarantine()
+            assert isinstance(lakehouse.project, MemoryProject)
+            assert lakehouse.project.failing("ledger_balances", "mysql") == []
+
+        rounds = memory.die_before_each(f"added column, {models.materialized}", command, check)
+        assert rounds >= 4, memory.written
 
 
 class Bug(NamedTuple):

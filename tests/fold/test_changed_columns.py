@@ -19,6 +19,7 @@ from histories import COLUMNS, KEY, Record, fold, generate
 from lakes import stored
 from laws import Lakehouse, LawBroken, StagedHistories, demand, some
 from memory import Memory, MemoryProject
+from mortal_memory import MortalMemory
 from plain_dbt import CompilerError
 from pyspark.sql import SparkSession
 from version_laws import Histories
@@ -223,6 +224,36 @@ def test_changed_columns_have_the_rows_of_a_rebuild(
     with Memory(spark) as memory:
         staged, extras = delivery(memory, "changed_records", histories, STEPS[steps])
         live_through(models("changed", staged), STEPS[steps], extras)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("models", [Lakehouse, Histories])
+def test_a_run_that_changes_columns_dies_before_each_statement_and_the_next_one_makes_it_good(
+    spark: SparkSession, models: type[Lakehouse]
+) -> None:
+    with MortalMemory(spark) as memory:
+        steps = STEPS["at once"]
+        staged, extras = delivery(memory, "changed_records", {"mysql": 12}, steps)
+        lakehouse = models("changed", staged)
+        declare(lakehouse, steps[1])
+        lakehouse.run(1)
+
+        def command() -> None:
+            declare(lakehouse, steps[2])
+            lakehouse.deliver(2)
+            lakehouse.project.run(*lakehouse.sources)
+
+        def check() -> None:
+            if lakehouse.materialized == "history":
+                check_versions(lakehouse, "mysql")
+            else:
+                check_rows(lakehouse, "mysql", extras)
+            lakehouse.check_quarantine()
+            assert isinstance(lakehouse.project, MemoryProject)
+            assert lakehouse.project.failing("ledger_balances", "mysql") == []
+
+        rounds = memory.die_before_each(f"changed columns, {models.materialized}", command, check)
+        assert rounds >= 4, memory.written
 
 
 class Bug(NamedTuple):

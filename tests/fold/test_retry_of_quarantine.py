@@ -16,6 +16,7 @@ import pytest
 from histories import COLUMNS, Record, generate
 from laws import Lakehouse, LawBroken, StagedHistories, _account, check_same, demand, without_batches
 from memory import Memory, MemoryProject
+from mortal_memory import MortalMemory
 from plain_dbt import CompilerError, Rows
 from pyspark.sql import SparkSession
 from version_laws import Histories
@@ -254,6 +255,31 @@ def test_what_fits_now_is_applied_as_a_rebuild_applies_it(
         rebuilt.declare(ALL)
         rebuilt.run(4, full_refresh=True)
         same(lakehouse, before, kept(rebuilt), whole=True)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("models", [Corrected, CorrectedHistories])
+@pytest.mark.parametrize("stage", [MORE, ALL])
+def test_a_retry_dies_before_each_statement_and_the_next_one_makes_it_good(
+    spark: SparkSession, models: type[Corrected], stage: str
+) -> None:
+    with MortalMemory(spark) as memory:
+        stream = Stream(memory, "retry_records", {"postgresql": 12})
+        lakehouse = models("retry", stream)
+        lakehouse.declare(STRICT)
+        lakehouse.run(1)
+        lakehouse.run(3)
+
+        def command() -> None:
+            lakehouse.declare(stage)
+            lakehouse.retry(4)
+
+        def check() -> None:
+            lakehouse.check_state()
+            lakehouse.check_quarantine()
+            lakehouse.check_balance()
+
+        assert memory.die_before_each(f"retry, {models.materialized}, {stage}", command, check) >= 4, memory.written
 
 
 def untied(lakehouse: Lakehouse, source: str) -> dict[Any, Any]:

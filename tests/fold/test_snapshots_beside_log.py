@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from datastream import READ_METHODS, Staged, event
 from memory import Memory
+from mortal_memory import MortalMemory
 from plain_dbt import CompilerError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -190,6 +191,21 @@ def test_a_gap_is_repaired_deletes_included_and_late_changes_of_before_change_no
     things.run()
     assert things.rows() == after
     assert things.account("replay")["delivered"] == 15
+
+
+@pytest.mark.matrix
+def test_a_repair_dies_before_each_statement_and_the_next_one_makes_it_good(spark: SparkSession) -> None:
+    with MortalMemory(spark) as memory:
+        things = Things(memory, "dies")
+        things.append(change(1, "a", 1, 1), change(2, "b", 2, 1), change(5, "e", 4, 9), hours=-0.5)
+        things.run()
+        things.append(*things.snapshot({1: "a", 2: "B", 4: "d", 5: "old"}, "9:12:9"))
+
+        def check() -> None:
+            assert [things.rows(model) for model in MODELS] == [{1: "a", 2: "B", 4: "d", 5: "e"}] * 3
+            assert things.balances()
+
+        assert memory.die_before_each("snapshot beside a log", things.run, check) >= 4, memory.written
 
 
 def test_a_snapshot_that_is_equal_writes_nothing(memory: Memory) -> None:

@@ -24,6 +24,7 @@ from reconcile_jobs.retention.files import TableFiles
 from reconcile_jobs.retention.purge import Purge, Result
 from reconcile_jobs.retention.tables import Tables
 from reconcile_jobs.staging import Staging, TableName, was_set_back
+from rounds import note_rounds
 from tables import commits, restore, versions
 
 CALL = "reconcile.datastream_postgresql(source('lake', 'changes'), object='shop.things')"
@@ -396,6 +397,7 @@ def test_killed_at_each_statement_the_same_command_ends_the_purge(shop: Shop) ->
         if ended:
             break
     assert ended and number > 10, "this killed nothing"
+    note_rounds("a purge, before and after each statement", number - 1)
     models = [(project, name) for project, names in shop.models.items() for name in names]
     rows = [shop.rows(*model) for model in models]
     for project in shop.projects:
@@ -647,6 +649,7 @@ def test_killed_after_each_statement_the_same_command_ends_the_compaction(shop: 
         except Killed:
             pass
     assert number > 3, "this killed nothing"
+    note_rounds("a compaction, after each statement", number - 1)
     assert shop.compact().failures == {}
     rows = shop.rows("shop", "things")
     assert shop.warehouse.sql(shop.projects["shop"].test("ledger_balances", "things")).collect() == []

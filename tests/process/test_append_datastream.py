@@ -468,6 +468,13 @@ def test_killed_anywhere_and_started_again_each_record_is_there_once(landing: La
     }
 
 
+def test_a_run_that_was_killed_while_it_planned_the_first_batch_is_gone_on_with(landing: Landing):
+    (landing.checkpoint / "offsets").mkdir(parents=True)
+    (landing.checkpoint / "offsets" / ".0.8aec9484-3b11-4309-bbb7-8beb6dee27ff.tmp").write_text("v1\n")
+    landing.put("a.json", [A, A])
+    assert landing.append().records == len(landing.rows()) == 2
+
+
 class Purged:
     """A landing area with the name of a pattern, rows that are purged, and a checkpoint that is set back, then lost."""
 

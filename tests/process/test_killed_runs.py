@@ -19,6 +19,7 @@ from memory import Memory
 from plain_dbt import PlainProject, Rows
 from process.spark_warehouse import SparkWarehouse
 from pyspark.sql import DataFrame, SparkSession
+from rounds import note_rounds
 
 STAGING = "killed_staging"
 # What remains when the process is dead; a cache or a temporary view does not.
@@ -95,6 +96,8 @@ def stage(warehouse: Any, staging: str, *batches: int) -> None:
 class Run:
     """A project of one model; `run` runs it, and it dies before the n-th statement that writes."""
 
+    deaths = 0  # of all projects
+
     def __init__(self, warehouse: Any, schema: str, staging: str, materialized: str) -> None:
         self.warehouse, self.schema, self.staging, self.materialized = warehouse, schema, staging, materialized
         self.project = PlainProject(warehouse, schema, file_format=warehouse.file_format)
@@ -114,6 +117,7 @@ class Run:
         try:
             self.project.run("things")
         except KilledError:
+            Run.deaths += 1
             return True
         finally:
             self.warehouse.lives = None
@@ -148,6 +152,13 @@ class Run:
     def check_the_balance(self) -> None:
         """Run the package's own test of the ledger."""
         assert self.warehouse.sql(self.project.test("ledger_balances", "things")).collect() == []
+
+
+@pytest.fixture(autouse=True)
+def _noted(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = Run.deaths
+    yield
+    note_rounds(request.node.name, Run.deaths - before)
 
 
 @pytest.fixture(scope="module")

@@ -13,17 +13,30 @@ from reconcile_jobs.staging import Staging, TableName
 RACE = "[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] The associated location is not empty. SQLSTATE: 42601"
 
 
-def table(problem: Exception, there: list[bool], monkeypatch: pytest.MonkeyPatch) -> Staging:
-    """Return a staging table whose making fails; `there`: whether it is there when it is looked for again."""
+def table(
+    problem: Exception, there: list[bool], monkeypatch: pytest.MonkeyPatch, made: list[str] | None = None
+) -> Staging:
+    """Return a staging table whose making fails; `there`: whether it is there when it is looked for again.
+
+    `made`: gets the statement that makes it once what a killed job left is gone; None: that stays.
+    """
+    cleared: list[Any] = []
+
+    def clear(spark: Any, *name: str) -> bool:
+        cleared.append(name)
+        return made is not None
 
     def refuse(statement: str) -> None:
         if statement.startswith("CREATE TABLE"):
-            raise problem
+            if not cleared:
+                raise problem
+            assert made is not None
+            made.append(statement)
 
     catalog = SimpleNamespace(databaseExists=lambda name: True, tableExists=lambda name: there.pop(0))
     opened = Staging.__new__(Staging)
     spark: Any = SimpleNamespace(sql=refuse, catalog=catalog)
-    form: Any = SimpleNamespace(name="delta", staging_properties={}, append_properties={})
+    form: Any = SimpleNamespace(name="delta", staging_properties={}, append_properties={}, go_on_making=clear)
     opened._spark, opened._format, opened._job, opened.name = spark, form, "a job", TableName.parse("lake.changes")
     monkeypatch.setattr(staging, "time", SimpleNamespace(sleep=lambda seconds: None))
     return opened
@@ -37,6 +50,12 @@ def test_what_another_job_makes_at_the_same_moment_is_waited_for(said: str, monk
 def test_a_table_that_never_comes_is_a_fault_with_what_to_do(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(Fault, match=r"creating the staging table lake.changes, or was killed.*run the same"):
         table(RuntimeError(RACE), [False] * staging._PATIENCE, monkeypatch)._create()
+
+
+def test_what_a_job_left_that_was_killed_while_it_made_the_table_is_made_anew(monkeypatch: pytest.MonkeyPatch):
+    made: list[str] = []
+    table(RuntimeError(RACE), [False] * staging._PATIENCE, monkeypatch, made)._create()
+    assert len(made) == 1 and made[0].startswith("CREATE TABLE IF NOT EXISTS `lake`.`changes`")
 
 
 def test_what_else_spark_refuses_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):

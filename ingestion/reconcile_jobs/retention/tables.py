@@ -332,9 +332,14 @@ class Tables:
         table_format = format_of(self._spark, table.catalog)
         version = table_format.staging_properties.get("format-version")
         properties = f" TBLPROPERTIES ('format-version' = '{version}')" if version else ""
-        self._execute(
-            f"CREATE TABLE IF NOT EXISTS {table.sql} ({', '.join(_READERS)}) USING {table_format.name}{properties}"
-        )
+        create = f"CREATE TABLE IF NOT EXISTS {table.sql} ({', '.join(_READERS)}) USING {table_format.name}{properties}"
+        try:
+            self._execute(create)
+        except Exception:
+            # A run before this one may have been killed while it made the table.
+            if table.catalog is not None or not table_format.go_on_making(self._spark, table.sql, *table.parts):
+                raise
+            self._execute(create)
 
     def keep(self, texts: dict[str, str]) -> None:
         """Keep texts with the staging table, all of them in one commit. Raises Fault."""
