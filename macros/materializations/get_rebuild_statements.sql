@@ -1,6 +1,8 @@
 {#- `rows`: a SELECT of all rows of the base table. If staging was purged, the quarantine keeps its rows for the purged
-    records. Both tables get the mark of `number_of_rebuild`. Until the ledger has the row of a retry, the next run
-    replays all batches. -#}
+    records. Both tables get the mark of `number_of_rebuild`. The base table that is there gets it first, as of a retry
+    that is under way: if the run dies before the table is replaced, the quarantine lacks what only the new declaration
+    reads, and a run without news, which asks the base table alone, has to see that. Until the ledger has the row of a
+    retry, the next run replays all batches. -#}
 {%- macro get_rebuild_statements(relations, settings, range, rows) -%}
   {%- set number = reconcile.number_of_rebuild(settings, range.retry) -%}
   {%- set of_quarantine = {'reconcile.retried': number ~ ' 1'} if number else {} -%}
@@ -12,6 +14,8 @@
     {%- do statements.insert(0, reconcile._set_property(relations.quarantine, of_quarantine))
           if number > reconcile._number_of_retry(settings.built.retried_quarantine) -%}
   {%- endif -%}
+  {%- do statements.insert(0, reconcile._set_property(relations.base, {'reconcile.retried': number ~ ' 1'}))
+        if settings.built.base and not settings.as_of and number > reconcile._number_of_retry(settings.built.retried) -%}
   {{ return(statements + [reconcile.create_base(relations, settings, rows, of_base)]) }}
 {%- endmacro %}
 

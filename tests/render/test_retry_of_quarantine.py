@@ -372,7 +372,10 @@ def test_a_table_that_was_restored_to_before_a_rebuild_from_a_base_snapshot_is_b
     life.warehouse.base_batch = 2
     ran(life, full_refresh=True)
     marks = [sql for sql in written(life) if "'reconcile.retried' = '1 1'" in sql]
-    assert [sql.split("\n")[0] for sql in marks] == ["alter table `demo`.`orders__quarantine` set tblproperties ("]
+    assert [sql.split("\n")[0] for sql in marks] == [
+        "alter table `demo`.`orders__base` set tblproperties (",
+        "alter table `demo`.`orders__quarantine` set tblproperties (",
+    ]
     ran(life, full_refresh=True)
     assert not [sql for sql in written(life) if "'reconcile.retried' = '1 1'" in sql]
 
@@ -460,9 +463,12 @@ def test_what_is_written_is_what_a_full_refresh_writes(name: str) -> None:
     assert said.startswith("REBUILD batches 1-") and said.endswith("; quarantine retried with all records in staging")
     ran(other, full_refresh=True)
     statements = written(one)
-    of_quarantine, made = (sql for sql in statements if "'reconcile.retried' = '1 1'" in sql)
+    begun, of_quarantine, made = (sql for sql in statements if "'reconcile.retried' = '1 1'" in sql)
     (ended,) = (sql for sql in statements if sql.startswith("alter table") and "'reconcile.retried' = '1'\n" in sql)
     statements.remove(ended)
+    # A run without news asks the base table alone whether an earlier run has died amid a retry.
+    assert begun.startswith("alter table `demo`.`orders__base`")
+    assert statements.index(begun) < statements.index(of_quarantine)
     assert of_quarantine.startswith("create or replace table `demo`.`orders__quarantine`")
     assert made.startswith("create or replace table `demo`.`orders__base`")
     # A full refresh is no retry that the next run would end.
@@ -474,7 +480,7 @@ def test_a_retry_of_all_records_that_dies_before_its_ledger_row_is_ended_by_the_
     """The base table is that of a rebuild then; without a row of its own in the ledger nothing would balance."""
     life = corrected(OTHER)()
     life.project.begin("run", ["orders"])
-    mortal(life, 2)
+    mortal(life, 3)
     with pytest.raises(KilledError, match="reconcile_ledger"):
         life.project.materialize(life.project.node("orders"))
     mortal(life, None)

@@ -40,7 +40,9 @@ class Query:
 
 class Run(AppendRun[Totals]):
     def __init__(self, **given: Any) -> None:
-        super().__init__(None, Caller(**given), Totals())  # type: ignore[arg-type]
+        self.settings: dict[str, str] = {}
+        conf = SimpleNamespace(get=self.settings.get, set=self.settings.__setitem__, unset=self.settings.pop)
+        super().__init__(SimpleNamespace(conf=conf), Caller(**given), Totals())  # type: ignore[arg-type]
         self.shown = 0
 
     def show(self) -> None:
@@ -65,6 +67,13 @@ def test_each_batch_is_appended_by_the_query_s_id_and_passes_the_places_of_a_kil
     assert (run.shown, query.stopped) == (2, 1)
     run.over(Query(1), lambda rows, epoch: None)  # the batches of the query before were appended too
     assert reached[4:] == ["after_checkpoint", "before_checkpoint", "after_checkpoint"]
+
+
+def test_spark_takes_the_checkpoint_of_a_run_that_was_killed_early_and_only_while_the_query_runs(reached: list[str]):
+    run, seen = Run(), []
+    run.over(Query(1), lambda rows, epoch: seen.append(dict(run.settings)))
+    assert seen == [{"spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false"}]
+    assert run.settings == {}
 
 
 def test_a_query_that_is_to_end_is_stopped(reached: list[str]):

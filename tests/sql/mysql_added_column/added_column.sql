@@ -250,6 +250,10 @@ from (
     from reconcile_fold_da2f7fd25744
 );
 
+alter table `demo`.`orders__base` set tblproperties (
+    'reconcile.retried' = '1 1'
+);
+
 create or replace table `demo`.`orders__quarantine`
 using delta
 tblproperties (
