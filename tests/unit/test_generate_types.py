@@ -304,6 +304,16 @@ def test_json_that_the_catalog_calls_a_text_is_declared_as_json() -> None:
     assert declared(records, headers=[header]) == {"id": "int", "doc": "string json", "note": "string"}
 
 
+def test_a_text_of_oracle_that_came_with_its_length_stays_a_text() -> None:
+    told = avro_file({"id": ("int", 1), "city": ({"type": "string", "logicalType": "varchar"}, "x")})
+    header = header_of(told)
+    assert header is not None
+    record = change(payload={"id": 1, "city": {"length": 30, "value": "Bern"}}) | {"read_method": "oracle-backfill"}
+    (place,) = observed([record]).tables
+    types = declared([record], headers=[header._replace(place=place)])
+    assert types == {"id": "int", "city": "string"}
+
+
 # --- keys, sources, encodings ----------------------------------------------------------------------------------------
 
 

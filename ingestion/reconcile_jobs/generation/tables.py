@@ -218,8 +218,9 @@ def _with_options(column: Column, source: str, key: set[str]) -> Column:
             return replace(column, declaration=Declaration("string", witness=f"{declared.witness}; zero dates came"))
         witness = f"{declared.witness}; zero dates came: they become NULL"
         return replace(column, declaration=replace(declared, witness=witness, zero_dates_are_null=True))
-    if declared.data_type == "string" and not declared.encoding and "json" in {*values.shown, *values.kinds}:
-        # The catalog of MariaDB calls its JSON a text.
+    is_text = declared.data_type == "string" and not declared.encoding
+    if source == "mysql" and is_text and "json" in {*values.shown, *values.kinds}:
+        # The catalog of MariaDB calls its JSON a text. Of Oracle, the preview of 2020 has texts as {length, value}.
         return replace(column, declaration=replace(declared, encoding="json"))
     return column
 
