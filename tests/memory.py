@@ -143,10 +143,10 @@ class Memory:
             return Rows(("key", "value"), self._properties.get(asked.split(" ")[-1].replace("`", ""), {}).items())
         if asked == "show schemas":
             return Rows(("namespace",), sorted({(name.split(".")[0],) for name in (*self._tables, *self._views)}))
-        listed = re.fullmatch(r"show tables in `([^`]+)`", asked)
+        listed = re.fullmatch(r"show tables in `([^`]+)`(?: like '([^']+)')?", asked)
         if listed:
             names = [name.split(".", 1) for name in (*self._tables, *self._views)]
-            of_schema = [(*name, False) for name in names if name[0] == listed[1]]
+            of_schema = [(*name, False) for name in names if name[0] == listed[1] and name[1] == (listed[2] or name[1])]
             return Rows(("namespace", "name", "isTemporary"), of_schema)
         if asked.startswith("describe history"):
             return Rows(("version",), [(self.version(_plain(asked.split(" ")[2])),)])
@@ -188,10 +188,10 @@ class Memory:
 
         return re.sub(rf"{_NAME}(?: version as of (\d+))?", here, sql)
 
-    def _empty(self, ddl: str) -> DataFrame:
-        """Return a table without rows, which Java makes without a job."""
+    def _empty(self, query: str) -> DataFrame:
+        """Return a table with the columns of a SELECT and without rows, which Java makes without a job."""
         jvm: Any = self.spark._jvm
-        schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
+        schema = self.sql(query)._jdf.schema()
         return DataFrame(self.spark._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), schema), self.spark)
 
     # --- statements that write ---
@@ -207,10 +207,8 @@ class Memory:
         self._properties[name] = properties_of(sql)
         if kind == "view":
             self._views[name] = query
-        elif query is None:
-            ddl = re.search(r"\((.*)\) using ", sql, re.S)
-            assert ddl is not None, sql
-            self._hold(name, self._empty(ddl[1]))
+        elif query.endswith("\nwhere false"):
+            self._hold(name, self._empty(query))
         else:
             assert "or replace" in sql[:40] or name not in self._tables, f"{name} exists"
             self.keep(name, self.sql(query))

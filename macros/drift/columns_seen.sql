@@ -6,17 +6,19 @@
 {%- endmacro %}
 
 {%- macro get_create_columns_seen_statement(file_format) -%}
-create table if not exists {{ reconcile.qualified(reconcile.columns_seen()) }} (
-    relation string comment 'schema.name of the model',
-    batch bigint,
-    kind string comment 'column: a field of the payload; key: the key columns that a record names; schema: its schema_key',
-    name string comment 'for a column, its name in lower case; for a key, its columns as a JSON list',
-    spelled string comment 'the column as the records spell it; NULL if they lack it',
-    form string comment 'the form of the values: text, whole number, number, boolean, json, null; any, if the declaration accepts any form; missing, if records lack a declared column',
-    is_declared boolean,
-    records bigint comment 'the number of records in the batch; for missing, of records that set a whole row'
-) using {{ file_format }}
-partitioned by (relation{{ ', batch' if file_format == 'iceberg' }}){{ reconcile.format_properties_clause(file_format) }}
+{{ reconcile.create_table_statement(
+      reconcile.columns_seen(), reconcile._columns_of_columns_seen(), file_format, ['relation'] + (['batch'] if file_format == 'iceberg' else [])) }}
+{%- endmacro %}
+
+{%- macro _columns_of_columns_seen() %}
+relation string comment 'schema.name of the model',
+batch bigint,
+kind string comment 'column: a field of the payload; key: the key columns that a record names; schema: its schema_key',
+name string comment 'for a column, its name in lower case; for a key, its columns as a JSON list',
+spelled string comment 'the column as the records spell it; NULL if they lack it',
+form string comment 'the form of the values: text, whole number, number, boolean, json, null; any, if the declaration accepts any form; missing, if records lack a declared column',
+is_declared boolean,
+records bigint comment 'the number of records in the batch; for missing, of records that set a whole row'
 {%- endmacro %}
 
 {#- Compares the range's records with the records before them, and returns {statements, messages}: the statements that

@@ -3,13 +3,17 @@
     run has the same range again. Their table is made when the first one comes. `keyless_count`: how many keyless
     deletes the range holds. -#}
 {%- macro get_keyless_delete_statements(relations, settings, range, keyless_count) -%}
+  {%- set form, as_of = settings.form, settings.as_of -%}
   {%- set statements = ['drop view if exists ' ~ relations.rows_cache] -%}
   {%- if range.kind == 'rebuild' and not range.known_keyless_deletes -%}
-    {%- do statements.append(reconcile._create_keyless_deletes(relations, settings.form, settings.as_of, replace=true)) -%}
-  {%- elif keyless_count and settings.built[settings.form.keyless.kind] -%}
-    {%- do statements.append(reconcile._merge_keyless_deletes(relations, settings.form)) -%}
+    {%- do statements.append(reconcile._create_keyless_deletes('create or replace table ' ~ reconcile.qualified(relations[form.keyless.kind]), relations, form, as_of)) -%}
   {%- elif keyless_count -%}
-    {%- do statements.append(reconcile._create_keyless_deletes(relations, settings.form, settings.as_of, replace=false)) -%}
+    {%- set table = relations[form.keyless.kind] -%}
+    {%- if not settings.built[form.keyless.kind] and reconcile.is_missing(table) -%}
+      {#- Another run may create the table at the same moment. So it is created without rows, and both runs add theirs. -#}
+      {%- do statements.append(reconcile._create_keyless_deletes(reconcile.create_table_clause(table, form.file_format), relations, form, as_of) ~ '\nwhere false') -%}
+    {%- endif -%}
+    {%- do statements.append(reconcile._merge_keyless_deletes(relations, form)) -%}
   {%- endif -%}
   {{ return(statements) }}
 {%- endmacro %}
@@ -36,10 +40,10 @@
   ]) }}
 {%- endmacro %}
 
-{#- `replace`: whether the table may be there already, as in a rebuild. -#}
-{%- macro _create_keyless_deletes(relations, form, as_of, replace) -%}
+{#- `clause`: the beginning of the statement, with the name of the table. -#}
+{%- macro _create_keyless_deletes(clause, relations, form, as_of) -%}
 {%- set kind = form.keyless.kind -%}
-create {{ 'or replace ' if replace }}table {{ reconcile.qualified(relations[kind]) }}
+{{ clause }}
 using {{ form.file_format }}
 {{ reconcile.properties_clause(reconcile.properties_of(
       form.file_format, as_of, {'reconcile.' ~ kind: reconcile.ledger_name(relations.live)})) }}

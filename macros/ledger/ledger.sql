@@ -6,35 +6,36 @@
     and one for each purged object (kind purge); see docs/design.md. Counts are of change records. In kind snapshot,
     `applied` and `deleted` also count the rows that the snapshot lacks, of which there is no record. -#}
 {%- macro get_create_ledger_statement(file_format) -%}
-create table if not exists {{ reconcile.qualified(reconcile.ledger()) }} (
-    relation string comment 'schema.name of the model',
-    object string comment 'the object, or several objects separated by commas',
-    kind string comment 'apply: new batches; replay: batches applied again; rebuild: all batches, from nothing or a base snapshot; snapshot: rows of a snapshot beside the log; purge: records of these batches were deleted from the staging table in relation',
-    first_batch bigint,
-    last_batch bigint,
-    delivered bigint comment 'records of the object in these batches, counted in staging only',
-    applied bigint comment 'records that set their row: inserted + updated + deleted + tombstoned',
-    superseded bigint comment 'records that lost to a newer record of their row',
-    duplicate bigint comment 'additional copies of a record',
-    quarantined bigint comment 'records that could not be applied; see the quarantine table',
-    pending bigint comment 'records that wait for other records of their row',
-    inserted bigint,
-    updated bigint,
-    deleted bigint,
-    tombstoned bigint comment 'deletes of rows that did not exist',
-    base_batch bigint comment 'the largest _change_batch of the base table after the run',
-    cut_time timestamp comment 'for Spanner: all commits up to this time are in the batches up to last_batch',
-    watermark timestamp comment 'for Bigtable, an estimate: the lowest low watermark of all partitions after last_batch; changes from before this time may still arrive',
-    seconds double,
-    invocation_id string,
-    recorded_at timestamp,
-    entry bigint comment 'the number of this row among the rows of its relation, which orders them; NULL for rows of earlier versions without this column',
-    last_appended_at timestamp comment 'when last_batch was appended: identifies the batch if staging is restored or created again under the same numbers',
-    zero_dates bigint comment 'the number of zero dates that became NULL, as their columns declare; NULL for rows of earlier versions without this column',
-    quarantine_reasons {{ reconcile._type_of_reasons() }} comment 'why records are in quarantine, one entry for each reason, with its records in each batch; NULL if none is, and for rows of earlier versions without this column',
-    stored_rows bigint comment 'the rows of the base table after the run, with deleted and pending rows; NULL for kind snapshot, and for rows of earlier versions without this column'
-) using {{ file_format }}
-partitioned by (relation){{ reconcile.format_properties_clause(file_format) }}
+{{ reconcile.create_table_statement(reconcile.ledger(), reconcile._columns_of_ledger(), file_format, ['relation']) }}
+{%- endmacro %}
+
+{%- macro _columns_of_ledger() %}
+relation string comment 'schema.name of the model',
+object string comment 'the object, or several objects separated by commas',
+kind string comment 'apply: new batches; replay: batches applied again; rebuild: all batches, from nothing or a base snapshot; snapshot: rows of a snapshot beside the log; purge: records of these batches were deleted from the staging table in relation',
+first_batch bigint,
+last_batch bigint,
+delivered bigint comment 'records of the object in these batches, counted in staging only',
+applied bigint comment 'records that set their row: inserted + updated + deleted + tombstoned',
+superseded bigint comment 'records that lost to a newer record of their row',
+duplicate bigint comment 'additional copies of a record',
+quarantined bigint comment 'records that could not be applied; see the quarantine table',
+pending bigint comment 'records that wait for other records of their row',
+inserted bigint,
+updated bigint,
+deleted bigint,
+tombstoned bigint comment 'deletes of rows that did not exist',
+base_batch bigint comment 'the largest _change_batch of the base table after the run',
+cut_time timestamp comment 'for Spanner: all commits up to this time are in the batches up to last_batch',
+watermark timestamp comment 'for Bigtable, an estimate: the lowest low watermark of all partitions after last_batch; changes from before this time may still arrive',
+seconds double,
+invocation_id string,
+recorded_at timestamp,
+entry bigint comment 'the number of this row among the rows of its relation, which orders them; NULL for rows of earlier versions without this column',
+last_appended_at timestamp comment 'when last_batch was appended: identifies the batch if staging is restored or created again under the same numbers',
+zero_dates bigint comment 'the number of zero dates that became NULL, as their columns declare; NULL for rows of earlier versions without this column',
+quarantine_reasons {{ reconcile._type_of_reasons() }} comment 'why records are in quarantine, one entry for each reason, with its records in each batch; NULL if none is, and for rows of earlier versions without this column',
+stored_rows bigint comment 'the rows of the base table after the run, with deleted and pending rows; NULL for kind snapshot, and for rows of earlier versions without this column'
 {%- endmacro %}
 
 {#- Adds the columns that a ledger of an earlier version of this package lacks. -#}

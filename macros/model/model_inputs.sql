@@ -61,7 +61,7 @@
   {%- set nodes = [] -%}
   {%- for node in reconcile.reconciled_nodes() -%}
     {%- set quarantine = reconcile.model_relations(reconcile.relation_of(node)).quarantine -%}
-    {%- set is_built = reconcile.existing_relation(quarantine) or (node.unique_id in graph.get('reconcile_ranges', {}) and run_query(reconcile._tables_of_name(quarantine))) -%}
+    {%- set is_built = reconcile.existing_relation(quarantine) or (node.unique_id in graph.get('reconcile_ranges', {}) and run_query(reconcile.tables_of_name(quarantine))) -%}
     {%- do nodes.append(node) if is_built -%}
   {%- endfor -%}
   {{ return(nodes) }}
@@ -70,10 +70,6 @@
 {#- The nodes of models that are declared and not built. -#}
 {%- macro missing_nodes(built, declared) -%}
   {{ return(declared | rejectattr('unique_id', 'in', built | map(attribute='unique_id') | list) | list) }}
-{%- endmacro %}
-
-{%- macro _tables_of_name(relation) -%}
-show tables in {{ reconcile.qualified_schema(relation) }} like {{ reconcile.literal(relation.identifier) }}
 {%- endmacro %}
 
 {#- The node whose relation this is. -#}

@@ -9,7 +9,11 @@
 {%- macro answer_proof(question, requests) -%}
   {%- do graph.update({'reconcile_listed': {}, 'reconcile_found': {}, 'reconcile_settings_of_catalogs': {}}) -%}
   {%- set file_format = reconcile.file_format_of_own_tables() -%}
-  {%- do reconcile.run_statements(reconcile.get_create_parity_statements(file_format) if question == 'records' else reconcile.get_session_statements()) -%}
+  {%- if question == 'records' -%}
+    {%- do reconcile.create_parity_tables(file_format) -%}
+  {%- else -%}
+    {%- do reconcile.run_statements(reconcile.get_session_statements()) -%}
+  {%- endif -%}
   {%- set answers = [] -%}
   {%- for request in requests -%}
     {%- if question == 'models' -%}

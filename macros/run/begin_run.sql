@@ -5,15 +5,15 @@
 {%- macro begin_run() -%}
   {%- do graph.update({'reconcile_listed': {}, 'reconcile_found': {}, 'reconcile_settings_of_catalogs': {}, 'reconcile_formats_of_catalogs': {}}) if execute -%}
   {%- if execute and flags.WHICH in ['test', 'build'] and reconcile.has_parity_tests() -%}
-    {%- do reconcile.run_statements(reconcile.get_create_parity_statements(reconcile.file_format_of_own_tables())) -%}
+    {%- do reconcile.create_parity_tables(reconcile.file_format_of_own_tables()) -%}
   {%- endif -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and reconcile.reconciled_nodes() -%}
     {%- do reconcile.check_session(reconcile._formats_of_tables()) -%}
     {%- set file_format = reconcile.file_format_of_own_tables() -%}
     {%- do run_query('create schema if not exists ' ~ reconcile.qualified_schema(reconcile.ledger())) -%}
-    {%- do run_query(reconcile.get_create_ledger_statement(file_format)) -%}
+    {%- do reconcile.create_if_missing(reconcile.ledger(), reconcile.get_create_ledger_statement(file_format)) -%}
     {%- do reconcile.run_statements(reconcile.get_alter_ledger_statements()) -%}
-    {%- do run_query(reconcile.get_create_columns_seen_statement(file_format)) -%}
+    {%- do reconcile.create_if_missing(reconcile.columns_seen(), reconcile.get_create_columns_seen_statement(file_format)) -%}
     {%- set cuts = {} -%}
     {%- for node in reconcile.reconciled_nodes() -%}
       {%- for relation in reconcile.model_inputs(node).relations if reconcile.ledger_name(relation) not in cuts -%}

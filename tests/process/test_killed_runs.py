@@ -10,6 +10,7 @@ import json
 import re
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -241,3 +242,61 @@ def test_a_later_run_that_dies_before_any_one_statement_is_made_good_by_the_same
     assert run.rows() == undisturbed(memory, staging, materialized)
     run.check_the_account(number + 2)
     run.check_the_balance()
+
+
+# What a killed run may have left in the directory of a table that the metastore does not have.
+LEFT = ("a directory", "a commit that has not ended", "a log")
+
+
+def left_behind(spark: SparkSession, name: str, left: str) -> None:
+    """Drop a table, and let its directory have what a run leaves that is killed while it creates the table."""
+    (place,) = spark.sql(f"describe extended {name}").where("col_name = 'Location'").collect()
+    log = Path(place.data_type.removeprefix("file:")) / ("_delta_log" if file_format() == "delta" else "metadata")
+    commits = {file.name: file.read_bytes() for file in log.glob("0*.json")} if left == "a log" else {}
+    spark.sql(f"drop table {name}")
+    log.mkdir(parents=True, exist_ok=True)
+    files = {".0.json.tmp": b'{"commitInfo"'} if left == "a commit that has not ended" else commits
+    for file, content in files.items():
+        (log / file).write_bytes(content)
+
+
+@pytest.mark.parametrize("left", LEFT)
+def test_a_table_of_the_package_that_a_killed_run_has_half_created_is_created(spark: SparkSession, left: str) -> None:
+    warehouse, schema = MortalSpark(spark), f"half_{left.split()[1]}_{len(left)}"
+    macros = PlainProject(warehouse, schema, file_format=warehouse.file_format).macros
+    warehouse.written = []
+    spark.sql(f"create schema {schema}")
+    tables = {
+        macros.ledger: macros.get_create_ledger_statement,
+        macros.columns_seen: macros.get_create_columns_seen_statement,
+        macros.parity_runs: macros.get_create_parity_statement,
+        macros.parity_differences: macros.get_create_parity_differences_statement,
+    }
+    for named, create in tables.items():
+        name = f"{schema}.{named().identifier}"
+        macros.create_if_missing(named(), create(file_format()))
+        described = spark.sql(f"describe {name}").collect()
+        left_behind(spark, name, left)
+        for _ in range(2):  # the second time it is there, with a row
+            macros.create_if_missing(named(), create(file_format()))
+            spark.sql(f"insert into {name} (relation) values ('shop.orders')")
+        assert spark.table(name).count() == 2
+        assert spark.sql(f"describe {name}").collect() == described
+        assert any(row.comment for row in described)
+
+
+def test_a_table_of_deletes_that_a_killed_run_has_half_created_is_created(
+    spark: SparkSession, memory: MortalMemory
+) -> None:
+    warehouse, staging = MortalSpark(spark), "half_deletes"
+    warehouse.stage(f"{STAGING}.{staging}", records(1)[:1])
+    run = Run(warehouse, staging, staging, "current_state")
+    assert not run.run()
+    assert not warehouse.has(f"{staging}.things__row_deletes")
+    spark.sql(f"create table {staging}.things__row_deletes (id bigint) using {file_format()}")
+    left_behind(spark, f"{staging}.things__row_deletes", "a log")
+    stage(warehouse, staging, 2)
+    assert not run.run()
+    run.check_the_balance()
+    memory.stage(f"{STAGING}.{staging}", [records(1)[0], *records(2)])
+    assert run.rows() == undisturbed(memory, staging, "current_state")

@@ -62,7 +62,8 @@ def _written(statements: Sequence[str]) -> Iterator[str]:
 
     Before every run the package's own tables are made, and the models are registered as readers of staging.
     """
-    before = r"create schema if not exists |create table if not exists (`\w+`\.)?`demo`\.`reconcile_"
+    made = r"create (?:or replace table|table if not exists) (`\w+`\.)?`demo`\.`reconcile_"
+    before = rf"create schema if not exists |{made}"
     readers = r"insert into (`\w+`\.)?`\w+`\.`\w+__readers`"
     caches = "cache |drop view if exists reconcile_"
     for sql in statements:

@@ -365,7 +365,7 @@ def test_the_tables_of_the_package_have_the_format_of_their_catalog(target: str,
     life.project.node("orders")["schema"] = "demo" if of_models == "delta" else "ice.demo"
     life.project.run("orders")
     made = [sql for sql in life.warehouse.statements if re.search(r"^create .*table .*\n?", sql.strip())]
-    formats = {re.search(r"`(\w+)`(?= \(|\n)", sql)[1]: re.search(r"using (\w+)", sql)[1] for sql in made}  # type: ignore[index]
+    formats = {re.search(r"`(\w+)`(?= \(| using|\n)", sql)[1]: re.search(r"using (\w+)", sql)[1] for sql in made}  # type: ignore[index]
     assert formats == {
         "reconcile_ledger": of_ledger, "reconcile_columns_seen": of_ledger, "orders__base": of_models,
         "orders__quarantine": of_models,

@@ -225,7 +225,7 @@ def test_a_run_begins_and_ends_with_what_databricks_takes(which: str) -> None:
         accepted(sql)
     assert "set" in begun and "set spark.sql.extensions" not in begun
     assert "create schema if not exists `main`.`demo`" in begun
-    (ledger,) = (sql for sql in begun if "not exists `main`.`demo`.`reconcile_ledger`" in sql)
+    (ledger,) = (sql for sql in begun if "create or replace table `main`.`demo`.`reconcile_ledger`" in sql)
     assert "partitioned by (relation)\ntblproperties (\n    'delta.isolationLevel' = 'Serializable'\n)" in ledger
 
 

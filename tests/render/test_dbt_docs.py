@@ -24,8 +24,12 @@ TABLES = {
 def statements() -> list[str]:
     """What makes the tables that a project has once."""
     macros = PlainProject(Recorder(), "demo").macros
-    once = [macros.get_create_ledger_statement("delta"), macros.get_create_columns_seen_statement("delta")]
-    return [*once, *macros.get_create_parity_statements("delta")[1:]]
+    return [
+        create("iceberg") for create in (
+            macros.get_create_ledger_statement, macros.get_create_columns_seen_statement,
+            macros.get_create_parity_statement, macros.get_create_parity_differences_statement,
+        )
+    ]  # fmt: skip
 
 
 def test_the_tables_of_a_project_are_described_column_by_column_as_they_describe_themselves() -> None:

@@ -196,7 +196,7 @@ def test_a_proof_writes_what_a_comparison_writes_and_why_nothing_is_proven() -> 
     assert tables == ["`demo`.`reconcile_parity_differences`"] * 2 + ["`demo`.`reconcile_parity`"]
     assert "'it\\'s a \u20ac' as reason" in inserted[1] and "'prove' as test" in inserted[2]
     assert "'1:2' as model_digest" in inserted[2] and "'confirmed' as verdict" in inserted[2]
-    assert [sql for sql in life.warehouse.statements if sql.startswith("create table if not exists")]
+    assert [sql for sql in life.warehouse.statements if sql.startswith("create or replace table")]
 
 
 def test_a_model_with_masks_is_not_proven() -> None:

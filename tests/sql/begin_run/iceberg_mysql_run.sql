@@ -4,6 +4,8 @@ set spark.sql.catalog.spark_catalog;
 
 create schema if not exists `demo`;
 
+show tables in `demo` like 'reconcile_ledger';
+
 create table if not exists `demo`.`reconcile_ledger` (
     relation string comment 'schema.name of the model',
     object string comment 'the object, or several objects separated by commas',
@@ -39,6 +41,8 @@ tblproperties (
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read'
 );
+
+show tables in `demo` like 'reconcile_columns_seen';
 
 create table if not exists `demo`.`reconcile_columns_seen` (
     relation string comment 'schema.name of the model',

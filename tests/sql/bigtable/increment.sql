@@ -260,9 +260,11 @@ cross join (
     )
 ) as keyless;
 
+show tables in `demo` like 'orders__range_deletes';
+
 drop view if exists reconcile_rows_da2f7fd25744;
 
-create table `demo`.`orders__range_deletes`
+create or replace table `demo`.`orders__range_deletes`
 using delta
 tblproperties (
     'reconcile.range_deletes' = 'demo.orders'
@@ -282,7 +284,30 @@ from (
         where (_change_error is null and `row_key` is null)
         group by _range, _change_sequence
     )
-);
+)
+where false;
+
+merge into `demo`.`orders__range_deletes` as known
+using (
+    select _range, _change_sequence, _change_time, _change_id, _change_batch
+    from (
+        select _range, _change_sequence, first._change_time, first._change_id, _change_batch, records as _change_records
+        from (
+            select
+                _range,
+                _change_sequence,
+                min(struct(_change_time, _change_id)) as first,
+                min(_change_batch) as _change_batch,
+                count(*) as records
+            from reconcile_changes_da2f7fd25744
+            where (_change_error is null and `row_key` is null)
+            group by _range, _change_sequence
+        )
+    )
+) as incoming
+on incoming._range = known._range and incoming._change_sequence = known._change_sequence
+when matched and struct(incoming._change_time, incoming._change_id) < struct(known._change_time, known._change_id) then update set _change_time = incoming._change_time, _change_id = incoming._change_id
+when not matched then insert *;
 
 insert into `demo`.`orders__quarantine`
 replace where _change_batch between 4 and 5

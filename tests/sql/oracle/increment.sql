@@ -563,9 +563,11 @@ cross join (
     )
 ) as keyless;
 
+show tables in `demo` like 'orders__row_deletes';
+
 drop view if exists reconcile_rows_da2f7fd25744;
 
-create table `demo`.`orders__row_deletes`
+create or replace table `demo`.`orders__row_deletes`
 using delta
 tblproperties (
     'reconcile.row_deletes' = 'demo.orders'
@@ -586,7 +588,32 @@ from (
         where (_change_error is null and `id` is null)
         group by _row_id, _change_sequence
     )
-);
+)
+where false;
+
+merge into `demo`.`orders__row_deletes` as known
+using (
+    select _row_id, _change_sequence, _change_time, _change_id, _change_batch, _change_transaction
+    from (
+        select _row_id, _change_sequence, first._change_time, first._change_id, _change_batch, _change_transaction, records as _change_records
+        from (
+            select
+                _row_id,
+                _change_sequence,
+                min(struct(_change_time, _change_id)) as first,
+                min(_change_batch) as _change_batch,
+                min(_change_transaction) as _change_transaction,
+                count(*) as records
+            from reconcile_changes_da2f7fd25744
+            where (_change_error is null and `id` is null)
+            group by _row_id, _change_sequence
+        )
+    )
+) as incoming
+on incoming._row_id = known._row_id and incoming._change_sequence = known._change_sequence
+when matched and struct(incoming._change_time, incoming._change_id) < struct(known._change_time, known._change_id) then update set _change_time = incoming._change_time, _change_id = incoming._change_id
+when matched and known._change_transaction is null and incoming._change_transaction is not null then update set _change_transaction = incoming._change_transaction
+when not matched then insert *;
 
 insert into `demo`.`orders__quarantine`
 replace where _change_batch between 4 and 5

@@ -1,5 +1,7 @@
 create schema if not exists `demo`;
 
+show tables in `demo` like 'reconcile_parity';
+
 create table if not exists `demo`.`reconcile_parity` (
     run_id string comment 'invocation_id of the dbt run',
     test string comment 'name of the test',
@@ -37,6 +39,8 @@ tblproperties (
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read'
 );
+
+show tables in `demo` like 'reconcile_parity_differences';
 
 create table if not exists `demo`.`reconcile_parity_differences` (
     run_id string,
