@@ -486,15 +486,10 @@ class Staging:
     def _refuse_others(self) -> None:
         columns = {f.name: f.dataType.simpleString() for f in self._spark.table(self.name.sql).schema.fields}
         if columns != _COLUMNS:
-            other = sorted(dict(columns.items() ^ _COLUMNS.items()))
             advice = "name another with --staging, and it will be created"
             if self._properties.get(_JOB):
                 advice = "make its columns what they were before somebody changed them"
-            form = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
-            raise UsageError(
-                f"The table {self.name} is not a staging table, by its columns {', '.join(other)}: {advice}. Staging "
-                f"has {form}."
-            )
+            raise UsageError(f"The table {self.name} is not a staging table. It {_differences(columns)}: {advice}.")
         owner = self._properties.get(_JOB)
         if self._beside:
             return
@@ -618,3 +613,18 @@ def _set_properties(spark: SparkSession, table: TableName, properties: dict[str,
 
 def _pairs(properties: dict[str, str]) -> str:
     return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
+
+
+def _differences(columns: dict[str, str]) -> str:
+    """Return how the columns of a table differ from those of a staging table."""
+    lacking = [f"{name} {kind}" for name, kind in _COLUMNS.items() if name not in columns]
+    other = [
+        f"{name} as {columns[name]} in place of {kind}"
+        for name, kind in _COLUMNS.items() if columns.get(name, kind) != kind
+    ]  # fmt: skip
+    more = [name for name in columns if name not in _COLUMNS]
+    shown = ", ".join(more[:8]) + (f" and {len(more) - 8:,} more" if len(more) > 8 else "")
+    said = [f"lacks {', '.join(lacking)}"] if lacking else []
+    said += [f"has {', '.join(other)}"] if other else []
+    said += [f"has columns that no staging table has ({shown})"] if more else []
+    return "; it ".join(said)

@@ -138,6 +138,13 @@
       {%- do reconcile.raise_complaints(['no record of ' ~ reconcile.ledger_name(staging) ~ ' has the object ' ~ nearest ~ ', and no model reads ' ~ row[0] ~ ", which has records; write the name exactly as the records have it"]) -%}
     {%- endif -%}
   {%- endfor -%}
+  {#- The source may have two tables of nearly one name, of which one has no records yet. So this is no error. -#}
+  {%- set names = staged | map(attribute=0) | unique | list -%}
+  {%- for object in objects -%}
+    {%- set nearest = reconcile.nearest_name(object, names) -%}
+    {%- do log(model.name ~ ': no record of ' ~ reconcile.ledger_name(staging) ~ ' has the object ' ~ object
+          ~ ('; ' ~ nearest ~ ' has records, and another model reads them' if nearest), info=true) -%}
+  {%- endfor -%}
 {%- endmacro %}
 
 {#- The base table was built with one declaration, and the model now has another. `added`: see `added_columns`; the base

@@ -782,7 +782,11 @@ def test_a_table_filled_by_hand_is_taken_over_and_its_numbers_are_not_used_again
 @pytest.mark.parametrize(
     ("columns", "form", "sentence"),
     [
-        ("id bigint", file_format(), r"is not a staging table, by its columns .*, id, .*: name another"),
+        (
+            "id bigint",
+            file_format(),
+            r"is not a staging table. It lacks record string, .*; it has columns that .* \(id\): name another",
+        ),
         (
             "record string, source string, object string, origin string, batch bigint, appended_at timestamp",
             "parquet",

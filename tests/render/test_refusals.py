@@ -1359,7 +1359,13 @@ def test_increments_go_on_where_nothing_is_lost(living: Callable[[], Life]) -> N
 
 def test_a_table_without_a_record_yet_is_no_mistake() -> None:
     """Neither what another model reads, nor what is another name, is meant."""
-    spelled("shop.order", "shop.lines", "orders")().project.run("orders")
+    life = spelled("shop.order", "shop.lines", "orders")()
+    life.project.run("orders")
+    (said,) = (line for line in life.project.logged if "no record of" in line)
+    assert said == (
+        "orders: no record of lake.shop_changes has the object shop.orders; shop.order has records, and another model "
+        "reads them"
+    )
 
 
 @pytest.mark.parametrize("materialized", ["current_state", "history", "current_view"])

@@ -85,3 +85,15 @@ def test_properties_as_jobs_write_them_are_taken():
         "reconcile.job": "anything", "owner": "shop",
     }  # fmt: skip
     opened._refuse_unknown_properties()
+
+
+def test_a_table_that_is_no_staging_table_is_told_what_it_lacks_and_what_it_has() -> None:
+    form = dict(staging._COLUMNS)
+    assert staging._differences({"id": "bigint", **{f"c{n}": "string" for n in range(9)}, "batch": "bigint"}) == (
+        "lacks record string, source string, object string, origin string, appended_at timestamp; it has columns that "
+        "no staging table has (id, c0, c1, c2, c3, c4, c5, c6 and 2 more)"
+    )
+    changed = staging._differences(form | {"appended_at": "timestamp_ntz"})
+    assert changed == "has appended_at as timestamp_ntz in place of timestamp"
+    del form["origin"]
+    assert staging._differences(form) == "lacks origin string"
