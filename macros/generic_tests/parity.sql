@@ -7,7 +7,7 @@
 {%- if flags.WHICH in ['test', 'build'] -%}
   {%- do reconcile.compare(reconcile.comparison(model, compare_to, key, columns, as_of, allowance, uncertainty, tolerances, recheck, store_values, allow_empty)) -%}
 {%- endif -%}
-select {{ reconcile.key_columns([key] if key is string else key) }}, verdict, difference, reason, columns
+select key_columns.*, verdict, difference, reason, columns
 from {{ reconcile.comparison_cache('verdicts', model) }}
 where verdict <> 'match'
 {%- endif -%}

@@ -56,5 +56,5 @@ parity of {{ reconcile.ledger_name(comparison.model) }} with {{ comparison.compa
 {{- ' as of ' ~ comparison.position.label if comparison.position }}: {{ counts.matched }} of {{ counts.compared }} rows match
 {%- for verdict in ['confirmed', 'in_flight', 'unprovable'] if counts[verdict] %}, {{ counts[verdict] }} {{ verdict }}{% endfor -%}
 {%- for column, number in (fromjson(counts.tolerated) or {}).items() if number %}, {{ number }} by a tolerance of {{ column }}{% endfor -%}
-{{ '; ' ~ delivered.reason if delivered.reason }}
+{{ '; ' ~ delivered.reason if delivered.reason and counts.matched != counts.compared }}
 {%- endmacro %}

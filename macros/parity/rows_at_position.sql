@@ -168,7 +168,7 @@ left semi join {{ comparison.recent_cache }} as touched
     position that is, and how many of their records are in quarantine. -#}
 {%- macro _touched_rows(comparison) -%}
 {%- set keys = comparison.form.unique_key -%}
-select {{ reconcile.key_columns(keys) }}, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
+select {{ reconcile.key_columns(keys) }}, bool_or(_change_side = 'uncertain') as _change_is_uncertain, count_if(_change_error is not null) as _change_quarantined
 from {{ comparison.recent_cache }}
 where {{ reconcile._has_key(keys) }}
 group by {{ reconcile.key_columns(keys) }}
@@ -234,12 +234,12 @@ from {{ reconcile.stored_keyless_deletes(
 {%- set no_versions = 'cast(null as array<' ~ reconcile._version_type(form.columns) ~ '>)' -%}
 select
     {{ key }},
-    bool_or(is_uncertain) as is_uncertain,
-    sum(quarantined) as quarantined,
-    bool_or(is_pending) as is_pending,
-    flatten(collect_list(versions)) as versions
+    bool_or(_change_is_uncertain) as _change_is_uncertain,
+    sum(_change_quarantined) as _change_quarantined,
+    bool_or(_change_is_pending) as _change_is_pending,
+    flatten(collect_list(_change_versions)) as _change_versions
 from (
-    select {{ key }}, is_uncertain, quarantined, false as is_pending, {{ no_versions }} as versions
+    select {{ key }}, _change_is_uncertain, _change_quarantined, false as _change_is_pending, {{ no_versions }} as _change_versions
     from (
         {{ reconcile._touched_rows(comparison) | indent(8) }}
     )

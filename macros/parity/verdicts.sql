@@ -1,6 +1,7 @@
 {#- The verdict of each row, with all rows that match in one row. The columns are verdict, difference, reason, `key` as
-    JSON, the key's columns, `columns` that differ, and `rows`. Further columns, to be added up, are the digests of both
-    sides and the number of values that are equal only by a tolerance. -#}
+    JSON, `key_columns`, a struct of the key's columns, `columns` that differ, and `rows`. Further columns, to be added
+    up, are the digests of both sides and the number of values that are equal only by a tolerance. A column of the
+    model's may have any of these names: so the key is in a struct. -#}
 {%- macro cache_verdicts(comparison, versions, staged, delivered, scope) -%}
 {{ reconcile.cached(comparison.verdicts_cache, reconcile._incomparable(comparison) if comparison.incomparable else reconcile._verdicts(comparison, versions, staged, delivered, scope)) }}
 {%- endmacro %}
@@ -11,9 +12,7 @@ select
     cast(null as string) as difference,
     {{ reconcile.literal(comparison.incomparable | join('; ')) }} as reason,
     cast(null as string) as key,
-    {%- for key in comparison.key %}
-    cast(null as string) as {{ reconcile.identifier(key) }},
-    {%- endfor %}
+    named_struct({% for key in comparison.key %}{{ reconcile.literal(key) }}, cast(null as string){{ ', ' if not loop.last }}{% endfor %}) as key_columns,
     cast(null as array<struct<column: string, model: string, source: string>>) as columns,
     1L as rows,
     cast(0 as decimal(38, 0)) as model_digest,
@@ -30,10 +29,8 @@ select
     verdict,
     any_value(if(verdict = 'match', null, difference)) as difference,
     any_value(reason) as reason,
-    if(verdict = 'match', null, {{ reconcile._key_text(columns, keys) }}) as key,
-    {%- for key in keys %}
-    if(verdict = 'match', null, {{ reconcile.identifier(key) }}) as {{ reconcile.identifier(key) }},
-    {%- endfor %}
+    if(verdict = 'match', null, {{ reconcile._key_text(columns, keys, 'key_columns') }}) as key,
+    if(verdict = 'match', null, key_columns) as key_columns,
     any_value(if(verdict = 'match', null, columns)) as columns,
     count(*) as rows,
     coalesce(sum(cast(model_hash as decimal(38, 0))), 0) as model_digest,
@@ -74,7 +71,7 @@ from (
         {{ reconcile._compared_rows(comparison, model_rows, versions, staged, scope) | indent(8) }}
     )
 )
-group by verdict, if(verdict = 'match', null, copy), {{ 'if(verdict = \'match\', null, ' ~ reconcile._key_text(columns, keys) ~ ')' }}{% for key in keys %}, if(verdict = 'match', null, {{ reconcile.identifier(key) }}){% endfor %}
+group by verdict, if(verdict = 'match', null, copy), if(verdict = 'match', null, {{ reconcile._key_text(columns, keys, 'key_columns') }}), if(verdict = 'match', null, key_columns)
 {%- endmacro %}
 
 {#- Each row beside the row of the same key on the other side, if there is one. -#}
@@ -82,9 +79,7 @@ group by verdict, if(verdict = 'match', null, copy), {{ 'if(verdict = \'match\',
 {%- set keys = comparison.key -%}
 {%- set others = comparison.columns | rejectattr('name', 'in', keys) | list -%}
 select
-    {%- for key in keys %}
-    coalesce(model_rows.{{ reconcile.identifier(key) }}, source_rows.{{ reconcile.identifier(key) }}) as {{ reconcile.identifier(key) }},
-    {%- endfor %}
+    named_struct({% for key in keys %}{{ reconcile.literal(key) }}, coalesce(model_rows.{{ reconcile.identifier(key) }}, source_rows.{{ reconcile.identifier(key) }}){{ ', ' if not loop.last }}{% endfor %}) as key_columns,
     coalesce(model_rows._change_copy, source_rows._change_copy) as copy,
     model_rows._change_copy is not null as in_model,
     source_rows._change_copy is not null as in_source,
@@ -96,15 +91,15 @@ select
     and {{ reconcile.same_value(reconcile._of_side('model', column), reconcile._of_side('source', column), column) }}
     {%- endfor %} as is_equal,
     {%- if comparison.position %}
-    coalesce(exists(doubts.versions, version -> case
+    coalesce(exists(doubts._change_versions, version -> case
         when source_rows._change_copy is null then version._deleted
         when source_rows._change_copy = 1 then not version._deleted{% for column in others %} and {{ reconcile.same_value('version.' ~ reconcile.identifier(column.name), reconcile._of_side('source', column), column) }}{% endfor %}
         else false
     end), false) as is_version,
-    coalesce(doubts.is_uncertain, false) as is_uncertain,
-    coalesce(doubts.quarantined, 0) as quarantined,
-    coalesce(doubts.is_pending, false) as is_pending,
-    doubts.is_uncertain is not null as is_touched,
+    coalesce(doubts._change_is_uncertain, false) as is_uncertain,
+    coalesce(doubts._change_quarantined, 0) as quarantined,
+    coalesce(doubts._change_is_pending, false) as is_pending,
+    doubts._change_is_uncertain is not null as is_touched,
     {%- endif %}
     array({% for column in others if column.tolerances %}model_rows._change_copy is not null and source_rows._change_copy is not null and {{ reconcile.same_value(reconcile._of_side('model', column), reconcile._of_side('source', column), column) }} and not {{ reconcile.same_value(reconcile._of_side('model', column), reconcile._of_side('source', column), dict(column, tolerances=[])) }}{{ ', ' if not loop.last }}{% endfor %}) as tolerated,
     if(model_rows._change_copy is null or source_rows._change_copy is null, null, filter(
@@ -150,9 +145,10 @@ where {{ reconcile._key_text(comparison.columns, comparison.key) }} in ({{ scope
 {%- endif %}
 {%- endmacro %}
 
-{#- A key as JSON, with its values as texts that people read. -#}
-{%- macro _key_text(columns, keys) -%}
-to_json(named_struct({% for column in columns if column.name in keys %}{{ reconcile.literal(column.name) }}, {{ reconcile.shown_value(reconcile.identifier(column.name), column.type) }}{{ ', ' if not loop.last }}{% endfor %}))
+{#- A key as JSON, with its values as texts that people read. `struct`: the column that has those of the key, if they are
+    in one. -#}
+{%- macro _key_text(columns, keys, struct=none) -%}
+to_json(named_struct({% for column in columns if column.name in keys %}{{ reconcile.literal(column.name) }}, {{ reconcile.shown_value((struct ~ '.' if struct else '') ~ reconcile.identifier(column.name), column.type) }}{{ ', ' if not loop.last }}{% endfor %}))
 {%- endmacro %}
 
 {#- A column of one side, as SQL. `side`: model or source. -#}

@@ -293,6 +293,22 @@ def test_a_snapshot_that_did_not_come_to_its_end_has_no_position(spark, mariadb,
     assert position_of(spark, "lake.of_mariadb") == "", "that of the load before is forgotten"
 
 
+def test_a_text_that_is_declared_as_json_has_the_form_of_a_model(spark, mariadb, load):
+    mariadb.query("CREATE TABLE shop.documents (id int, doc json, plain json)")
+    documents = ['{"b": 1.50, "a": [1, 2]}', '"text"', "7", None]
+    rows = ", ".join(f"({n}, {literal(one)}, {literal(one)})" for n, one in enumerate(documents))
+    mariadb.query(f"INSERT INTO shop.documents VALUES {rows}")
+    load("shop.documents", columns="id, doc string is_json, plain")
+    found = sorted(spark.table("lake.of_mariadb").collect())
+    assert [row.doc for row in found] == ['{"a":[1,2],"b":1.5}', '"text"', "7", None]
+    assert [row.plain for row in found] == documents
+
+
+def literal(text):
+    """Return a literal of MySQL."""
+    return "NULL" if text is None else "'" + text.replace("'", "''") + "'"
+
+
 def test_refusals(spark, mariadb, load):
     mariadb.query("CREATE TABLE shop.old (id int) ENGINE = MyISAM; CREATE TABLE shop.zero (d date)")
     mariadb.query("SET sql_mode = ''; INSERT INTO shop.zero VALUES ('0000-00-00')")

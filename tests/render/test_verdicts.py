@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from plain_dbt import PlainProject
+from plain_dbt import PlainProject, Relation
 from recorder import Recorder
 
 WORST_FIRST = ("confirmed", "unprovable", "in_flight")
@@ -17,3 +17,18 @@ def test_a_comparison_has_the_worst_verdict_of_its_rows(numbers: tuple[int, ...]
     expected = next((name for name in WORST_FIRST if counts[name]), "match")
     macros = PlainProject(Recorder(), "demo").macros
     assert macros._verdict_of({**counts, "compared": sum(numbers)}) == expected
+
+
+def test_what_was_not_delivered_is_said_where_rows_differ() -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    compared = {
+        "model": Relation("shop", "orders"),
+        "compared_to": "lake.orders_source",
+        "position": {"label": "LSN 7"},
+    }
+    counts = {"compared": 3, "matched": 3, "confirmed": 0, "in_flight": 0, "unprovable": 0, "tolerated": "{}"}
+    late = {"reason": "less time than the allowance has passed; test again later"}
+    said = macros.summary_of_comparison(compared, late, counts).strip()
+    assert said == "parity of shop.orders with lake.orders_source as of LSN 7: 3 of 3 rows match"
+    said = macros.summary_of_comparison(compared, late, counts | {"matched": 2, "in_flight": 1}).strip()
+    assert said.endswith("2 of 3 rows match, 1 in_flight; less time than the allowance has passed; test again later")

@@ -29,6 +29,7 @@ from reconcile_jobs.snapshots.snapshot_jdbc import (
     Target,
     named_columns,
     predicates,
+    target_of,
     typed_rows,
     with_the_rest,
 )
@@ -261,7 +262,7 @@ def test_usage(arguments, complaint):
 def test_named_columns_of_arrays_and_of_moments_that_may_be_infinite():
     asked = (
         "a array<int>, b ARRAY < array<decimal(4, 2)> >, c timestamp infinity_is_null, infinity_is_null, "
-        "d date zero_date_is_null"
+        "d date zero_date_is_null, e string is_json"
     )
     assert named_columns(asked) == [
         ("a", "array<int>"),
@@ -269,6 +270,7 @@ def test_named_columns_of_arrays_and_of_moments_that_may_be_infinite():
         ("c", "timestamp infinity_is_null"),
         ("infinity_is_null", None),
         ("d", "date zero_date_is_null"),
+        ("e", "string is_json"),
     ]
 
 
@@ -475,6 +477,13 @@ def test_infinities_and_zero_dates_are_null_where_that_is_declared(declared, tex
     for other in ["2026-00-00", "0000-00-00 00:00:01", "infinity "]:
         with pytest.raises(DataError, match=f'"{other}" .* for example string[.]$'):
             list(typed_rows([pa.record_batch([[other]], names=["c0"])], targets[:1]))
+
+
+def test_only_a_text_is_declared_as_json():
+    text, number = Column("doc", "longtext", "{}"), Column("n", "bigint", "{}", spark_type="bigint")
+    complaint = "is_json applies only to a text that becomes string or variant: leave out is_json"
+    assert target_of("doc", text, "date is_json") == f"the column doc is longtext, and {complaint}"
+    assert target_of("n", number, "string is_json") == f"the column n is bigint, and {complaint}"
 
 
 def test_a_position_that_came_with_the_rows():

@@ -52,6 +52,9 @@ _NULLS = {
         ("date", "timestamp", "timestamp_ntz"),
     ),
 }
+# Behind a type: the text is JSON, though the database does not say so, as MariaDB does not.
+_IS_JSON = "is_json"
+_CLAUSE = "|".join((*_NULLS, _IS_JSON))
 
 # Whether JSON lost digits as a variant: see _may_have_rounded in macros/values/datastream_texts.sql.
 _NUMBERS = r"(?:^|[:\\[,])\\s*(-?[0-9](?:[0-9.]*+[eE][-+0-9]+|[0-9.]{{38,}}))(?=\\s*(?:[,\\]}}\\\\]|$))"
@@ -206,7 +209,7 @@ def named_columns(text: str) -> list[tuple[str, str | None]]:
     """
     name = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`|\[[^\]]+\]|[^\s,()"`\[\]]+'
     scalar = r"\w+(?:\s*\([\d\s,]+\))?"
-    kind = rf"(?:(?i:array)\s*<\s*)*{scalar}(?:\s*>)*(?:\s+(?:{'|'.join(_NULLS)}))?"
+    kind = rf"(?:(?i:array)\s*<\s*)*{scalar}(?:\s*>)*(?:\s+(?:{_CLAUSE}))?"
     column = rf"\s*(?P<name>{name})(?:\s+(?P<kind>{kind}))?\s*"
     if not re.fullmatch(rf"(?:{column},)*{column}".replace("?P<name>", "?:").replace("?P<kind>", "?:"), text):
         raise UsageError(
@@ -403,9 +406,16 @@ def _masked_target(target: Target, masks: RowMasks, declared: str | None) -> Tar
 
 def target_of(name: str, column: Column, declared: str | None) -> Target | str:
     """Return how a column is read as the type that is declared, or why it cannot be and what to do."""
-    kind, *nulls_clause = re.split(rf"\s+({'|'.join(_NULLS)})$", declared or column.spark_type)
-    nulls, nullable_types = _NULLS[nulls_clause[0]] if nulls_clause else (None, ())
+    kind, *found_clause = re.split(rf"\s+({_CLAUSE})$", declared or column.spark_type)
+    clause = found_clause[0] if found_clause else None
+    nulls, nullable_types = _NULLS.get(clause or "", (None, ()))
     subject = f"the column {column.name} is {column.source_type}"
+    if clause == _IS_JSON:
+        if column.spark_type != "string" or kind.lower() not in ("string", "variant"):
+            return (
+                f"{subject}, and {_IS_JSON} applies only to a text that becomes string or variant: leave out {_IS_JSON}"
+            )
+        column = replace(column, form="json")
     found = re.fullmatch(r"((?:array\s*<\s*)*)(.*?)((?:\s*>)*)", kind, re.IGNORECASE)
     assert found is not None
     dimensions = found[1].lower().count("array")
@@ -436,8 +446,8 @@ def target_of(name: str, column: Column, declared: str | None) -> Target | str:
         return f"{subject}, and databases write its digits as text in different ways: declare {column.spark_type}"
     if nulls and (dimensions or text.type_name not in nullable_types):
         return (
-            f"{nulls_clause[0]} applies only to {' and '.join(nullable_types)}, and the column {column.name} is {kind}"
-            f": leave out {nulls_clause[0]}"
+            f"{clause} applies only to {' and '.join(nullable_types)}, and the column {column.name} is {kind}: leave "
+            f"out {clause}"
         )
     return Target(name, column, text, _form(column, text), dimensions, nulls)
 

@@ -91,8 +91,8 @@ select
     verdict,
     any_value(if(verdict = 'match', null, difference)) as difference,
     any_value(reason) as reason,
-    if(verdict = 'match', null, to_json(named_struct('id', cast(`id` as string)))) as key,
-    if(verdict = 'match', null, `id`) as `id`,
+    if(verdict = 'match', null, to_json(named_struct('id', cast(key_columns.`id` as string)))) as key,
+    if(verdict = 'match', null, key_columns) as key_columns,
     any_value(if(verdict = 'match', null, columns)) as columns,
     count(*) as rows,
     coalesce(sum(cast(model_hash as decimal(38, 0))), 0) as model_digest,
@@ -109,7 +109,7 @@ from (
         cast(null as string) as reason
     from (
         select
-            coalesce(model_rows.`id`, source_rows.`id`) as `id`,
+            named_struct('id', coalesce(model_rows.`id`, source_rows.`id`)) as key_columns,
             coalesce(model_rows._change_copy, source_rows._change_copy) as copy,
             model_rows._change_copy is not null as in_model,
             source_rows._change_copy is not null as in_source,
@@ -161,7 +161,7 @@ from (
             on model_rows.`id` <=> source_rows.`id` and model_rows._change_copy = source_rows._change_copy
     )
 )
-group by verdict, if(verdict = 'match', null, copy), if(verdict = 'match', null, to_json(named_struct('id', cast(`id` as string)))), if(verdict = 'match', null, `id`)
+group by verdict, if(verdict = 'match', null, copy), if(verdict = 'match', null, to_json(named_struct('id', cast(key_columns.`id` as string)))), if(verdict = 'match', null, key_columns)
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_verdicts_dc53585fb42f' is not null;
 
@@ -225,6 +225,6 @@ select
     <seconds> as seconds,
     current_timestamp() as recorded_at;
 
-select `id`, verdict, difference, reason, columns
+select key_columns.*, verdict, difference, reason, columns
 from reconcile_verdicts_dc53585fb42f
 where verdict <> 'match'

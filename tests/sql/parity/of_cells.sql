@@ -91,11 +91,8 @@ select
     verdict,
     any_value(if(verdict = 'match', null, difference)) as difference,
     any_value(reason) as reason,
-    if(verdict = 'match', null, to_json(named_struct('row_key', hex(`row_key`), 'family', cast(`family` as string), 'qualifier', hex(`qualifier`), 'cell_time', cast(`cell_time` as string)))) as key,
-    if(verdict = 'match', null, `row_key`) as `row_key`,
-    if(verdict = 'match', null, `family`) as `family`,
-    if(verdict = 'match', null, `qualifier`) as `qualifier`,
-    if(verdict = 'match', null, `cell_time`) as `cell_time`,
+    if(verdict = 'match', null, to_json(named_struct('row_key', hex(key_columns.`row_key`), 'family', cast(key_columns.`family` as string), 'qualifier', hex(key_columns.`qualifier`), 'cell_time', cast(key_columns.`cell_time` as string)))) as key,
+    if(verdict = 'match', null, key_columns) as key_columns,
     any_value(if(verdict = 'match', null, columns)) as columns,
     count(*) as rows,
     coalesce(sum(cast(model_hash as decimal(38, 0))), 0) as model_digest,
@@ -112,10 +109,7 @@ from (
         cast(null as string) as reason
     from (
         select
-            coalesce(model_rows.`row_key`, source_rows.`row_key`) as `row_key`,
-            coalesce(model_rows.`family`, source_rows.`family`) as `family`,
-            coalesce(model_rows.`qualifier`, source_rows.`qualifier`) as `qualifier`,
-            coalesce(model_rows.`cell_time`, source_rows.`cell_time`) as `cell_time`,
+            named_struct('row_key', coalesce(model_rows.`row_key`, source_rows.`row_key`), 'family', coalesce(model_rows.`family`, source_rows.`family`), 'qualifier', coalesce(model_rows.`qualifier`, source_rows.`qualifier`), 'cell_time', coalesce(model_rows.`cell_time`, source_rows.`cell_time`)) as key_columns,
             coalesce(model_rows._change_copy, source_rows._change_copy) as copy,
             model_rows._change_copy is not null as in_model,
             source_rows._change_copy is not null as in_source,
@@ -161,7 +155,7 @@ from (
             on model_rows.`row_key` <=> source_rows.`row_key` and model_rows.`family` <=> source_rows.`family` and model_rows.`qualifier` <=> source_rows.`qualifier` and model_rows.`cell_time` <=> source_rows.`cell_time` and model_rows._change_copy = source_rows._change_copy
     )
 )
-group by verdict, if(verdict = 'match', null, copy), if(verdict = 'match', null, to_json(named_struct('row_key', hex(`row_key`), 'family', cast(`family` as string), 'qualifier', hex(`qualifier`), 'cell_time', cast(`cell_time` as string)))), if(verdict = 'match', null, `row_key`), if(verdict = 'match', null, `family`), if(verdict = 'match', null, `qualifier`), if(verdict = 'match', null, `cell_time`)
+group by verdict, if(verdict = 'match', null, copy), if(verdict = 'match', null, to_json(named_struct('row_key', hex(key_columns.`row_key`), 'family', cast(key_columns.`family` as string), 'qualifier', hex(key_columns.`qualifier`), 'cell_time', cast(key_columns.`cell_time` as string)))), if(verdict = 'match', null, key_columns)
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_verdicts_dc53585fb42f' is not null;
 
@@ -225,6 +219,6 @@ select
     <seconds> as seconds,
     current_timestamp() as recorded_at;
 
-select `row_key`, `family`, `qualifier`, `cell_time`, verdict, difference, reason, columns
+select key_columns.*, verdict, difference, reason, columns
 from reconcile_verdicts_dc53585fb42f
 where verdict <> 'match'

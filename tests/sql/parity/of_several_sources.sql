@@ -91,9 +91,8 @@ select
     verdict,
     any_value(if(verdict = 'match', null, difference)) as difference,
     any_value(reason) as reason,
-    if(verdict = 'match', null, to_json(named_struct('shard', cast(`shard` as string), 'id', cast(`id` as string)))) as key,
-    if(verdict = 'match', null, `shard`) as `shard`,
-    if(verdict = 'match', null, `id`) as `id`,
+    if(verdict = 'match', null, to_json(named_struct('shard', cast(key_columns.`shard` as string), 'id', cast(key_columns.`id` as string)))) as key,
+    if(verdict = 'match', null, key_columns) as key_columns,
     any_value(if(verdict = 'match', null, columns)) as columns,
     count(*) as rows,
     coalesce(sum(cast(model_hash as decimal(38, 0))), 0) as model_digest,
@@ -110,8 +109,7 @@ from (
         cast(null as string) as reason
     from (
         select
-            coalesce(model_rows.`shard`, source_rows.`shard`) as `shard`,
-            coalesce(model_rows.`id`, source_rows.`id`) as `id`,
+            named_struct('shard', coalesce(model_rows.`shard`, source_rows.`shard`), 'id', coalesce(model_rows.`id`, source_rows.`id`)) as key_columns,
             coalesce(model_rows._change_copy, source_rows._change_copy) as copy,
             model_rows._change_copy is not null as in_model,
             source_rows._change_copy is not null as in_source,
@@ -165,7 +163,7 @@ from (
             on model_rows.`shard` <=> source_rows.`shard` and model_rows.`id` <=> source_rows.`id` and model_rows._change_copy = source_rows._change_copy
     )
 )
-group by verdict, if(verdict = 'match', null, copy), if(verdict = 'match', null, to_json(named_struct('shard', cast(`shard` as string), 'id', cast(`id` as string)))), if(verdict = 'match', null, `shard`), if(verdict = 'match', null, `id`)
+group by verdict, if(verdict = 'match', null, copy), if(verdict = 'match', null, to_json(named_struct('shard', cast(key_columns.`shard` as string), 'id', cast(key_columns.`id` as string)))), if(verdict = 'match', null, key_columns)
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_verdicts_dc53585fb42f' is not null;
 
@@ -229,6 +227,6 @@ select
     <seconds> as seconds,
     current_timestamp() as recorded_at;
 
-select `shard`, `id`, verdict, difference, reason, columns
+select key_columns.*, verdict, difference, reason, columns
 from reconcile_verdicts_dc53585fb42f
 where verdict <> 'match'

@@ -267,8 +267,8 @@ select
     verdict,
     any_value(if(verdict = 'match', null, difference)) as difference,
     any_value(reason) as reason,
-    if(verdict = 'match', null, to_json(named_struct('id', cast(`id` as string)))) as key,
-    if(verdict = 'match', null, `id`) as `id`,
+    if(verdict = 'match', null, to_json(named_struct('id', cast(key_columns.`id` as string)))) as key,
+    if(verdict = 'match', null, key_columns) as key_columns,
     any_value(if(verdict = 'match', null, columns)) as columns,
     count(*) as rows,
     coalesce(sum(cast(model_hash as decimal(38, 0))), 0) as model_digest,
@@ -293,7 +293,7 @@ from (
         end as reason
     from (
         select
-            coalesce(model_rows.`id`, source_rows.`id`) as `id`,
+            named_struct('id', coalesce(model_rows.`id`, source_rows.`id`)) as key_columns,
             coalesce(model_rows._change_copy, source_rows._change_copy) as copy,
             model_rows._change_copy is not null as in_model,
             source_rows._change_copy is not null as in_source,
@@ -304,15 +304,15 @@ from (
             and (model_rows.`amount` <=> source_rows.`amount`)
             and (model_rows.`ratio` <=> source_rows.`ratio` and cast(model_rows.`ratio` as string) <=> cast(source_rows.`ratio` as string))
             and (model_rows.`at` <=> source_rows.`at`) as is_equal,
-            coalesce(exists(doubts.versions, version -> case
+            coalesce(exists(doubts._change_versions, version -> case
                 when source_rows._change_copy is null then version._deleted
                 when source_rows._change_copy = 1 then not version._deleted and (version.`name` <=> source_rows.`name`) and (version.`amount` <=> source_rows.`amount`) and (version.`ratio` <=> source_rows.`ratio` and cast(version.`ratio` as string) <=> cast(source_rows.`ratio` as string)) and (version.`at` <=> source_rows.`at`)
                 else false
             end), false) as is_version,
-            coalesce(doubts.is_uncertain, false) as is_uncertain,
-            coalesce(doubts.quarantined, 0) as quarantined,
-            coalesce(doubts.is_pending, false) as is_pending,
-            doubts.is_uncertain is not null as is_touched,
+            coalesce(doubts._change_is_uncertain, false) as is_uncertain,
+            coalesce(doubts._change_quarantined, 0) as quarantined,
+            coalesce(doubts._change_is_pending, false) as is_pending,
+            doubts._change_is_uncertain is not null as is_touched,
             array() as tolerated,
             if(model_rows._change_copy is null or source_rows._change_copy is null, null, filter(
                 array(
@@ -346,7 +346,7 @@ from (
                     select /*+ broadcast(touched) */ `id`, `name`, `amount`, `ratio`, `at`, _change_sequence, _deleted
                     from `demo`.`orders__base` version as of 7 as known
                     left anti join (
-                        select `id`, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
+                        select `id`, bool_or(_change_side = 'uncertain') as _change_is_uncertain, count_if(_change_error is not null) as _change_quarantined
                         from reconcile_recent_dc53585fb42f
                         where `id` is not null
                         group by `id`
@@ -408,14 +408,14 @@ from (
         left join (
             select
                 `id`,
-                bool_or(is_uncertain) as is_uncertain,
-                sum(quarantined) as quarantined,
-                bool_or(is_pending) as is_pending,
-                flatten(collect_list(versions)) as versions
+                bool_or(_change_is_uncertain) as _change_is_uncertain,
+                sum(_change_quarantined) as _change_quarantined,
+                bool_or(_change_is_pending) as _change_is_pending,
+                flatten(collect_list(_change_versions)) as _change_versions
             from (
-                select `id`, is_uncertain, quarantined, false as is_pending, cast(null as array<struct<_deleted: boolean, `id`: bigint, `name`: string, `amount`: decimal(12,2), `ratio`: double, `at`: timestamp>>) as versions
+                select `id`, _change_is_uncertain, _change_quarantined, false as _change_is_pending, cast(null as array<struct<_deleted: boolean, `id`: bigint, `name`: string, `amount`: decimal(12,2), `ratio`: double, `at`: timestamp>>) as _change_versions
                 from (
-                    select `id`, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
+                    select `id`, bool_or(_change_side = 'uncertain') as _change_is_uncertain, count_if(_change_error is not null) as _change_quarantined
                     from reconcile_recent_dc53585fb42f
                     where `id` is not null
                     group by `id`
@@ -430,7 +430,7 @@ from (
             on doubts.`id` = coalesce(model_rows.`id`, source_rows.`id`)
     )
 )
-group by verdict, if(verdict = 'match', null, copy), if(verdict = 'match', null, to_json(named_struct('id', cast(`id` as string)))), if(verdict = 'match', null, `id`)
+group by verdict, if(verdict = 'match', null, copy), if(verdict = 'match', null, to_json(named_struct('id', cast(key_columns.`id` as string)))), if(verdict = 'match', null, key_columns)
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_verdicts_dc53585fb42f' is not null;
 
@@ -480,6 +480,6 @@ select
     <seconds> as seconds,
     current_timestamp() as recorded_at;
 
-select `id`, verdict, difference, reason, columns
+select key_columns.*, verdict, difference, reason, columns
 from reconcile_verdicts_dc53585fb42f
 where verdict <> 'match'

@@ -326,7 +326,7 @@ from (
     select /*+ broadcast(touched) */ `id`, `name`, `amount`, `ratio`, `at`, _change_sequence, _deleted, _row_id
     from `demo`.`orders__base` version as of 7 as known
     left anti join (
-        select `id`, bool_or(_change_side = 'uncertain') as is_uncertain, count_if(_change_error is not null) as quarantined
+        select `id`, bool_or(_change_side = 'uncertain') as _change_is_uncertain, count_if(_change_error is not null) as _change_quarantined
         from reconcile_recent_04eccc2d616f
         where `id` is not null
         group by `id`
