@@ -28,7 +28,7 @@ from reconcile_jobs.bigtable.partitions import (
     requests,
     to_json,
 )
-from reconcile_jobs.bigtable.rows import parts_of, read_rows
+from reconcile_jobs.bigtable.rows import has_rows, parts_of, read_rows
 from reconcile_jobs.google_service import Retries
 from reconcile_jobs.process import errors
 
@@ -527,6 +527,22 @@ def test_a_large_row_comes_in_parts(server: FakeBigtable, client: Client):
     records = backfilled(client, 1)
     assert len(records) == 3
     assert cells_of(records) == expected_cells(server)
+
+
+def test_whether_there_is_a_row_is_asked_without_reading_one(
+    server: FakeBigtable, client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    assert not has_rows(client)
+    for key in "ab":
+        for qualifier in (b"p", b"q"):
+            server.commit(key.encode(), set_cell("f", qualifier, 1000, b"a long value"))
+    told: list[Any] = []
+    answered = client.rows
+    monkeypatch.setattr(client, "rows", lambda *asked: told.extend(answered(*asked)) or told)
+    server.faults.append(Fault("ReadRows", 0, grpc.StatusCode.UNAVAILABLE))
+    assert has_rows(client)
+    assert not server.faults
+    assert [chunk.value for message in told for chunk in message.chunks if not chunk.reset_row] == [b""]
 
 
 def test_moved_says_nothing_where_nothing_came(server: FakeBigtable, client: Client, reader: Reader):

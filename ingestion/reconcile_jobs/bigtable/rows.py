@@ -1,4 +1,4 @@
-"""The rows of a Bigtable table as they are now, whole and in ranges of keys: what a backfill reads.
+"""The rows of a Bigtable table as they are now, whole and in ranges of keys: what a backfill and a snapshot read.
 
 A row is known when its last chunk has come, so a task holds one row at a time, however many rows its range has.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Cell", "Row", "RowDecoder", "TornRow", "frame_of_rows", "parts_of", "read_rows"]
+__all__ = ["Cell", "Row", "RowDecoder", "TornRow", "frame_of_rows", "has_rows", "parts_of", "read_rows"]
 
 # Seconds without a message after which a read is taken for dead.
 _PATIENCE = 120
@@ -105,6 +105,15 @@ def parts_of(client: Client, count: int) -> list[RowRange]:
     every = max(1, -(-(len(keys) + 1) // count))
     edges = [b"", *keys[every - 1 :: every], b""]
     return [RowRange(start, end) for start, end in pairwise(edges)]
+
+
+def has_rows(client: Client) -> bool:
+    """Return whether the table has a row, of which one cell is asked for, without its value. Raises JobError."""
+    request = types.ReadRowsRequest.pb()(rows_limit=1)
+    request.filter.chain.filters.add(cells_per_row_limit_filter=1)
+    request.filter.chain.filters.add(strip_value_transformer=True)
+    messages = client.rows("ReadRows", request, types.ReadRowsResponse)
+    return any(chunk.commit_row for message in messages for chunk in message.chunks)
 
 
 def read_rows(client: Client, rows: RowRange) -> Iterator[Row]:
