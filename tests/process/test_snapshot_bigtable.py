@@ -377,14 +377,12 @@ def test_a_snapshot_equals_the_model_of_its_cells(
     staged: set[int] = set()
     job = Job("p", "i", "t", "single", TableName.parse("lake.changes"), backfill=True, heartbeat=0.02)
 
-    def append_and_run() -> None:
+    def append_and_run(at: str = "current_timestamp()") -> None:
         run(plain, job)
         rows = [row for row in plain.table("lake.changes").collect() if row.batch not in staged]
         staged.update(row.batch for row in rows)
-        memory.stage(
-            f"{lake}.events_changes",
-            [Staged(row.record, row.object, row.batch, row.origin, row.source) for row in rows],
-        )
+        told = [Staged(row.record, row.object, row.batch, row.origin, row.source) for row in rows]
+        memory.stage(f"{lake}.events_changes", told, at)
         project.run("events_cells")
 
     def take() -> snapshot_bigtable.Loaded:
@@ -403,7 +401,7 @@ def test_a_snapshot_equals_the_model_of_its_cells(
         config = f"materialized='current_state', unique_key={KEY}"
         stream = "{{ reconcile.bigtable_change_stream(source('lake', 'events_changes'), object='t') }}"
         project.model("events_cells", f"{{{{ config({config}) }}}}\n{stream}", COLUMNS)
-        append_and_run()
+        append_and_run(at="current_timestamp() - interval 1 hour")
         assert memory.table(f"{schema}.events_cells").count() == len(server.cells()) > 100
         assert take().rows == len(server.cells())
         assert differing() == set()
