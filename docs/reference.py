@@ -373,7 +373,7 @@ def _commands() -> str:
     ]
     for module, kinds in [
         ("append", ["datastream", "spanner", "bigtable", "table", "snapshot"]),
-        ("snapshot", ["csv", "jdbc", "spanner", "table", "files"]),
+        ("snapshot", ["csv", "jdbc", "spanner", "bigtable", "table", "files"]),
         ("generate", ["datastream", "spanner", "bigtable"]),
         ("parity", []),
         ("prove", []),

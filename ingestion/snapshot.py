@@ -1,6 +1,6 @@
 """Load a source's own rows into a snapshot table: `spark-submit snapshot.py csv --help`.
 
-The other kinds: jdbc, spanner, table, files.
+The other kinds: jdbc, spanner, bigtable, table, files.
 """
 
 from __future__ import annotations
@@ -98,6 +98,19 @@ column as a string. The job uses Google's application default credentials, and n
 SPANNER_EMULATOR_HOST.
 """
 
+BIGTABLE_HELP = r"""
+The snapshot has a row for each cell, all versions of each column: row_key, family, qualifier, cell_time, value, as a
+model of cells declares them. The job asks for ranges of row keys at the same time, and reads each row once, whatever
+fails meanwhile.
+
+The rows have no position: Bigtable reads as of no moment. A cell that is written while the job reads is in the snapshot
+or not. The snapshot table records when the job began to read (reconcile.snapshot.taken_at), and the job prints it as
+taken_at. Give the app profile of append.py bigtable, so that both read the same cluster.
+
+The job needs the right to read the table, as the role Bigtable Reader has it. It uses Google's application default
+credentials, and none for a server at BIGTABLE_EMULATOR_HOST.
+"""
+
 TABLE_HELP = r"""
 The snapshot has the columns and types of the table or view. Use a view to leave columns out, or to change their types.
 The rows have no position in a log. The snapshot table records when they were taken: --at, or the time of this command.
@@ -183,6 +196,15 @@ def main(arguments: list[str], console: Console) -> None:
         help="now (default), or a time, for example 2026-05-01T09:00:00.123456789Z",
     )
     spanner.add_argument("--columns", metavar="LIST", help=COLUMNS)
+    bigtable = kinds.add_parser("bigtable", help="the cells of a table of Bigtable", epilog=BIGTABLE_HELP)
+    bigtable.add_argument("--project", required=True, help="the Google Cloud project of the instance")
+    bigtable.add_argument("--instance", required=True, help="the Bigtable instance")
+    bigtable.add_argument("--table", required=True, help="the table; it need not have a change stream")
+    bigtable.add_argument("--app-profile", default="default", help="the app profile to read with (default: default)")
+    bigtable.add_argument("--into", required=True, metavar="SCHEMA.TABLE", help=_INTO)
+    bigtable.add_argument(
+        "--allow-empty", action="store_true", help="accept a table without rows; the snapshot is then empty"
+    )
     table = kinds.add_parser("table", help="a table or view of the session", epilog=TABLE_HELP)
     table.add_argument(
         "--table", required=True, metavar="SCHEMA.TABLE", help="the table or view to copy; also CATALOG.SCHEMA.TABLE"
@@ -196,14 +218,17 @@ def main(arguments: list[str], console: Console) -> None:
     _add_moment(files)
     for kind_of in (csv, jdbc, table, files):
         _add_masks(kind_of)
-    for name in ("--masks", "--mask-key-file", "--mask-object"):
-        # There only to be refused: whoever gives it must not believe that values are masked.
-        spanner.add_argument(name, help=argparse.SUPPRESS)
+    for unmasked in (spanner, bigtable):
+        for name in ("--masks", "--mask-key-file", "--mask-object"):
+            # There only to be refused: whoever gives it must not believe that values are masked.
+            unmasked.add_argument(name, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.kind == "jdbc":
         _jdbc(options, console, started)
     elif options.kind == "spanner":
         _spanner(options, console, started)
+    elif options.kind == "bigtable":
+        _bigtable(options, console, started)
     elif options.kind in ("table", "files"):
         _copy(options, console, started)
     else:
@@ -327,10 +352,7 @@ def _jdbc(options: argparse.Namespace, console: Console, started: float) -> None
 
 
 def _spanner(options: argparse.Namespace, console: Console, started: float) -> None:
-    if options.masks or options.mask_key_file or options.mask_object:
-        raise UsageError(
-            "--masks is not for Spanner: its values cannot be masked yet. Leave the columns out with --columns."
-        )
+    _refuse_masks(options, "Spanner: its values cannot be masked yet. Leave the columns out with --columns.")
     from reconcile_jobs.snapshots.snapshot_spanner import load_spanner
     from reconcile_jobs.spanner.queries import DatabaseName
 
@@ -341,6 +363,26 @@ def _spanner(options: argparse.Namespace, console: Console, started: float) -> N
     console.say(f"{options.table} of Spanner is being read into {into}")
     snapshot = load_spanner(spark, database, options.table, into, options.at, options.columns)
     _tell(snapshot, into, console, started)
+
+
+def _bigtable(options: argparse.Namespace, console: Console, started: float) -> None:
+    _refuse_masks(options, "Bigtable: its cells cannot be masked yet.")
+    from reconcile_jobs.bigtable.calls import SourceTable
+    from reconcile_jobs.snapshots.snapshot_bigtable import load_bigtable
+
+    source = SourceTable.from_environment(options.project, options.instance, options.table, options.app_profile)
+    into = TableName.parse(options.into, "--into")
+
+    spark = session.start(f"snapshot {into}")
+    console.say(f"{options.table} of Bigtable is being read into {into}")
+    loaded = load_bigtable(spark, source, into, options.allow_empty)
+    seconds = round(time.monotonic() - started, 1)
+    console.result({"rows": loaded.rows, "into": str(into), "taken_at": loaded.taken_at, "seconds": seconds})
+
+
+def _refuse_masks(options: argparse.Namespace, why: str) -> None:
+    if options.masks or options.mask_key_file or options.mask_object:
+        raise UsageError(f"--masks is not for {why}")
 
 
 def _tell(snapshot: Snapshot, into: TableName, console: Console, started: float) -> None:

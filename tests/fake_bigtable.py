@@ -188,7 +188,7 @@ class FakeBigtable:
     value_chunk: int = 10**9  # bytes of a value in one message
     entries_per_message: int = 10**9
     enabled: bool = True
-    profiles: dict[str, bool] = field(default_factory=lambda: {"single": True, "everywhere": False})
+    profiles: dict[str, bool] = field(default_factory=lambda: {"single": True, "everywhere": False, "default": False})
     samples: list[bytes] = field(default_factory=list)
     seed: int = 0
     workers: int = 64
@@ -557,7 +557,10 @@ class FakeBigtable:
             yield chunk
 
     def _rows(self, request: Any, context: Any) -> Iterator[Any]:
-        """ReadRows, of all versions: a message holds a few chunks, and a row may begin anew."""
+        """ReadRows, of all versions: a message holds a few chunks, and a row may begin anew.
+
+        Of filters it knows a chain of the two by which one cell of a row is asked for, without its value.
+        """
         if any(
             rows.end_key_open and rows.end_key_open in (rows.start_key_open + b"\0", rows.start_key_closed)
             for rows in request.rows.row_ranges
@@ -567,10 +570,17 @@ class FakeBigtable:
             cells = sorted(self.cells().items(), key=lambda item: (*item[0][:3], -item[0][3]))
             log_random = random.Random(self._random.random())
         chunk_type, response = T.ReadRowsResponse.CellChunk.pb(), T.ReadRowsResponse.pb()
-        wanted = [item for item in cells if any(_asks_for(rows, item[0][0]) for rows in request.rows.row_ranges)]
+        ranges, filters = request.rows.row_ranges, request.filter.chain.filters
+        wanted = [item for item in cells if not ranges or any(_asks_for(rows, item[0][0]) for rows in ranges)]
+        per_row = max((one.cells_per_row_limit_filter for one in filters), default=0)
         rows: dict[bytes, list[Any]] = {}
-        for (row, family, qualifier, micros), value in wanted:
+        for (row, family, qualifier, micros), stored in wanted:
+            value = b"" if any(one.strip_value_transformer for one in filters) else stored
+            if request.rows_limit and row not in rows and len(rows) == request.rows_limit:
+                break
             chunks = rows.setdefault(row, [])
+            if per_row and len(chunks) == per_row:
+                continue
             size = min(self.value_chunk, 10**9)
             pieces = [value[offset : offset + size] for offset in range(0, len(value), size)] or [b""]
             for number, piece in enumerate(pieces):

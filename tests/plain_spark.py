@@ -66,8 +66,10 @@ def _select(rows: Rows, what: str, where: str = "true") -> Rows:
 class Frame:
     """A data frame: rows that are read when they are asked for, and read once where it is persisted."""
 
-    def __init__(self, session: Session, read: Callable[[], Rows], columns: tuple[str, ...] = ()) -> None:
-        self.sparkSession, self._read, self._columns = session, read, columns
+    def __init__(
+        self, session: Session, read: Callable[[], Rows], columns: tuple[str, ...] = (), dtypes: tuple[Any, ...] = ()
+    ) -> None:
+        self.sparkSession, self._read, self._columns, self.dtypes = session, read, columns, [*dtypes]
         self.is_cached = False
         self._kept: Rows | None = None
 
@@ -139,7 +141,11 @@ class Frame:
             with ThreadPoolExecutor(max(1, len(numbers))) as tasks:
                 return list(itertools.chain.from_iterable(tasks.map(task, numbers)))
 
-        return Frame(self.sparkSession, read, ("record", "object", "origin"))
+        types = [tuple(column.split()) for column in schema.split(", ")]
+        return Frame(self.sparkSession, read, tuple(name for name, _ in types), tuple(types))
+
+    def writeTo(self, name: str) -> _TableWriter:
+        return _TableWriter(self, name)
 
     @property
     def write(self) -> _Writer:
@@ -188,6 +194,26 @@ class _Writer:
             if table.transactions.get(application, -1) < version:
                 table.transactions[application] = version
                 table.add([*table.rows, *rows])
+
+
+class _TableWriter:
+    """What makes a table anew, in one commit, with the rows of a frame: of all of them, or of none."""
+
+    def __init__(self, frame: Frame, name: str) -> None:
+        self._frame, self._name, self._properties = frame, name, dict[str, str]()
+
+    def using(self, name: str) -> _TableWriter:
+        assert name == "delta"
+        return self
+
+    def tableProperty(self, key: str, value: str) -> _TableWriter:
+        self._properties[key] = value
+        return self
+
+    def createOrReplace(self) -> None:
+        rows = [dict(row) for row in self._frame.all()]
+        table = self._frame.sparkSession.tables[_plain(self._name)] = _Table(self._properties)
+        table.add(rows)
 
 
 class _Table:
@@ -286,7 +312,9 @@ class Session:
         return frame
 
     def sql(self, text: str) -> Any:
-        """Run one of the statements that staging consists of."""
+        """Run one of the statements that staging and snapshots consist of."""
+        if text.startswith("CREATE SCHEMA"):
+            return Frame(self, list)
         found = _NAME.search(text)
         assert found, text
         name = _plain(found[0])
@@ -299,6 +327,9 @@ class Session:
         elif verb == "DESCRIBE DETAIL":
             detail = {"format": "delta", "properties": dict(self.tables[name].properties)}
             return Frame(self, lambda: [detail])
+        elif verb == "SHOW TBLPROPERTIES":
+            properties = dict(self.tables[name].properties)
+            return Frame(self, lambda: [{"key": key, "value": value} for key, value in properties.items()])
         elif verb == "DELETE FROM":
             self.tables[name].add([])
         elif verb == "RESTORE TABLE":
@@ -311,7 +342,7 @@ class Session:
         elif verb == "DROP TABLE":
             self.tables.pop(name, None)
         else:
-            raise AssertionError(f"no statement of staging: {text}")
+            raise AssertionError(f"no statement of staging or of a snapshot: {text}")
         return Frame(self, list)
 
     def range(self, start: int, end: int, step: int, partitions: int) -> Frame:

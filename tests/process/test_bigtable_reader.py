@@ -15,7 +15,7 @@ from bigtable_workload import advanced
 from clocks import MovedClock
 from fake_bigtable import FakeBigtable, Fault, delete_column, delete_family, delete_row, set_cell
 from google.cloud.bigtable_v2 import types as T
-from reconcile_jobs.bigtable.backfill import parts_of, read_rows
+from reconcile_jobs.bigtable.backfill import records_of
 from reconcile_jobs.bigtable.calls import Client, SourceTable
 from reconcile_jobs.bigtable.partition_reader import Finished, Limits, read_partition, read_partitions
 from reconcile_jobs.bigtable.partitions import (
@@ -28,6 +28,7 @@ from reconcile_jobs.bigtable.partitions import (
     requests,
     to_json,
 )
+from reconcile_jobs.bigtable.rows import has_rows, parts_of, read_rows
 from reconcile_jobs.google_service import Retries
 from reconcile_jobs.process import errors
 
@@ -453,7 +454,8 @@ def backfilled(client: Client, count: int, moment: int = 1_790_000_000_123_456_0
     parts = parts_of(client, count)
     assert parts[0].start == b"" and parts[-1].end == b""
     assert all(left.end == right.start for left, right in itertools.pairwise(parts))
-    return [json.loads(record) for rows in parts for record in read_rows(client, rows, moment)]
+    rows = [row for part in parts for row in read_rows(client, part)]
+    return [json.loads(record) for row in rows for record in records_of(row, moment)]
 
 
 def cells_of(records: list[dict[str, Any]]) -> Counter[tuple[bytes, str, str, int, str]]:
@@ -514,8 +516,8 @@ def test_a_read_that_fails_behind_its_last_row_is_at_its_end(server: FakeBigtabl
     put(server, "a")
     server.faults.append(Fault("ReadRows", 1, grpc.StatusCode.UNAVAILABLE))
     put(server, "a\x00")
-    (record,) = read_rows(client, RowRange(b"", b"a\x00"), 10**18)
-    assert _key(json.loads(record)) == b"a"
+    (row,) = read_rows(client, RowRange(b"", b"a\x00"))
+    assert row.key == b"a"
     assert not server.faults
 
 
@@ -525,6 +527,22 @@ def test_a_large_row_comes_in_parts(server: FakeBigtable, client: Client):
     records = backfilled(client, 1)
     assert len(records) == 3
     assert cells_of(records) == expected_cells(server)
+
+
+def test_whether_there_is_a_row_is_asked_without_reading_one(
+    server: FakeBigtable, client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    assert not has_rows(client)
+    for key in "ab":
+        for qualifier in (b"p", b"q"):
+            server.commit(key.encode(), set_cell("f", qualifier, 1000, b"a long value"))
+    told: list[Any] = []
+    answered = client.rows
+    monkeypatch.setattr(client, "rows", lambda *asked: told.extend(answered(*asked)) or told)
+    server.faults.append(Fault("ReadRows", 0, grpc.StatusCode.UNAVAILABLE))
+    assert has_rows(client)
+    assert not server.faults
+    assert [chunk.value for message in told for chunk in message.chunks if not chunk.reset_row] == [b""]
 
 
 def test_moved_says_nothing_where_nothing_came(server: FakeBigtable, client: Client, reader: Reader):

@@ -124,8 +124,9 @@ class Client(GoogleService):
             )
         if code == grpc.StatusCode.PERMISSION_DENIED:
             return UsageError(
-                f"Permission denied on {source} ({details}): grant the job's account the right to read the table and "
-                "its change stream, for example with the role Bigtable Administrator."
+                f"Permission denied on {source} ({details}): grant the job's account the right to read the table, for "
+                "example with the role Bigtable Reader, and for append.py also its change stream, for example with the "
+                "role Bigtable Administrator."
             )
         for pattern, sentence in _KNOWN:
             if re.search(pattern, details, re.IGNORECASE):
