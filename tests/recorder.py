@@ -105,7 +105,7 @@ class Recorder:
                 return [Column(name, type) for name, type in types.items()]
         if sql.startswith("select * from") and "`reconcile_ledger` where false" in sql:
             return [Column(name, type) for name, type in LEDGER_COLUMNS.items()]
-        return [Column(name, "string") for name in STAGING_COLUMNS]
+        return [Column(name, "bigint" if name == "batch" else "string") for name in STAGING_COLUMNS]
 
     def relation_type(self, schema: str, identifier: str) -> str | None:
         return self.relations.get(f"{schema}.{identifier}")
@@ -223,6 +223,8 @@ class Recorder:
             r" as (fitting_macro|tables|zero_dates|unmasked_batch)\nfrom ", asked
         ):
             return self._facts(asked)
+        if asked.startswith("select _change_difference.column,"):
+            return Rows(("column", "rows"), [])
         if asked.startswith("select relation, reason, records,"):
             columns = ("relation", "reason", "records", "first_batch", "last_batch", "example_key", "reasons")
             return Rows(columns, self.reasons)

@@ -9,12 +9,11 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- Whether a range that was written has made the base table what its properties say: see `note_declared_in`. The
-    snapshots before a rebuild are no ancestors of it, so a rebuild replaces the note of an earlier one. -#}
+{#- Whether a range that was written has made the base table what its properties say: see `note_declared_in`. So does
+    each rebuild of a table that was there, also with the declaration of before: columns may get other names in the
+    table. The snapshots before a rebuild are no ancestors of it, so a rebuild replaces the note of an earlier one. -#}
 {%- macro takes_declaration(settings, range) -%}
-  {%- set built = settings.built -%}
-  {{ return(true if range.retry or range.kind == 'rebuild' and built.base
-      and (built.declared_in or reconcile.changed_aspects(built.base, settings.declaration)) else false) }}
+  {{ return(true if range.retry or range.kind == 'rebuild' and settings.built.base else false) }}
 {%- endmacro %}
 
 {#- `applied`: see `applied_batches`. Of a model without news, whose base table has the batches that the ledger says,

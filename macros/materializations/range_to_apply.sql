@@ -96,7 +96,7 @@
     {%- if not reconcile.existing_relation(relation) -%}
       {%- do reconcile.raise_complaints(['the staging table ' ~ name ~ ' does not exist; create it with ingestion/append.py first']) -%}
     {%- elif name in cuts and cuts[name] is none -%}
-      {%- do reconcile.raise_complaints([name ~ " is not a staging table, since it has no columns `batch` and `record`; name the table that append.py fills, as source('lake', 'shop_changes')"]) -%}
+      {%- do reconcile.raise_complaints([name ~ " is not a staging table, since it has no columns `batch`, a bigint, and `record`; name the table that append.py fills, as source('lake', 'shop_changes')"]) -%}
     {%- endif -%}
   {%- endfor -%}
 {%- endmacro %}

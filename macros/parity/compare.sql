@@ -26,7 +26,8 @@
     {%- set counts = reconcile.one_row(reconcile.count_verdicts(comparison)) -%}
   {%- endif -%}
   {%- do reconcile.run_statements(reconcile.get_parity_statements(comparison, versions, delivered, scope, counts, reconcile._verdict_of(counts), started)) -%}
-  {%- do log(reconcile.summary_of_comparison(comparison, delivered, counts), info=true) -%}
+  {%- set differing = run_query(reconcile._columns_that_differ(comparison)) if counts.different else [] -%}
+  {%- do log(reconcile.summary_of_comparison(comparison, delivered, counts, differing), info=true) -%}
 {%- endmacro %}
 
 {#- The verdict of a comparison is the worst that a row has. -#}
@@ -51,10 +52,22 @@
           compared_to, reconcile.file_format_of_catalog(reconcile.catalog_of(compared_to))) if is_snapshot else none}) }}
 {%- endmacro %}
 
-{%- macro summary_of_comparison(comparison, delivered, counts) -%}
+{%- macro summary_of_comparison(comparison, delivered, counts, differing) -%}
 parity of {{ reconcile.ledger_name(comparison.model) }} with {{ comparison.compared_to }}
 {{- ' as of ' ~ comparison.position.label if comparison.position }}: {{ counts.matched }} of {{ counts.compared }} rows match
 {%- for verdict in ['confirmed', 'in_flight', 'unprovable'] if counts[verdict] %}, {{ counts[verdict] }} {{ verdict }}{% endfor -%}
+{%- for column, rows in differing %}{{ '; rows that differ, by column: ' if loop.first else ', ' }}{{ rows }} in {{ column }}{% endfor -%}
 {%- for column, number in (fromjson(counts.tolerated) or {}).items() if number %}, {{ number }} by a tolerance of {{ column }}{% endfor -%}
 {{ '; ' ~ delivered.reason if delivered.reason and counts.matched != counts.compared }}
+{%- endmacro %}
+
+{#- In which columns most rows differ. -#}
+{%- macro _columns_that_differ(comparison) -%}
+select _change_difference.column, count(*) as rows
+from {{ comparison.verdicts_cache }}
+lateral view explode(columns) as _change_difference
+where difference = 'different'
+group by _change_difference.column
+order by rows desc, _change_difference.column
+limit 5
 {%- endmacro %}

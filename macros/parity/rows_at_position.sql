@@ -112,17 +112,21 @@ select
 
 {#- The records because of which a row of the base table may not be the row at the position. They are not before the
     position, not in the base table, or not applied at all. Where keys may shift, keyless deletes that are not in the
-    base table may undo inserts of rows that are: the keys of such rows count too. -#}
+    base table may undo inserts of rows that are: the keys of such rows count too.
+
+    `explode` keeps the filter out of the parsing of the records: where all columns of a model are texts, Spark 4.1 would
+    push the filter there, and lose a column that the filter needs (INTERNAL_ERROR_ATTRIBUTE_NOT_FOUND). -#}
 {%- macro cache_recent_records(comparison, staged, version) -%}
 {%- set form = comparison.form -%}
 {%- set key, by_address = reconcile.key_columns(form.unique_key), reconcile.keys_may_shift(form.keyless) -%}
 {%- set recent = reconcile._placed_records(comparison, staged.first, staged.last, staged.quarantined) -%}
-{%- set is_recent = "_change_side <> 'before' or _change_batch > " ~ staged.base_batch ~ ' or _change_error is not null' -%}
+{%- set is_recent = "_change_side <> 'before' or _change_batch > " ~ staged.base_batch ~ ' or _change_has_error' -%}
 {%- set query -%}
 select {{ key }},{{ ' _row_id,' if form.row_ids }}{{ ' _change_transaction, _change_batch,' if by_address }} _change_sequence, _change_error, _change_side
 from (
     {{ recent | indent(4) }}
 )
+lateral view explode(array(_change_error is not null)) as _change_has_error
 where {{ is_recent }}
 {%- if by_address and staged.has_base %}
 union all

@@ -91,11 +91,12 @@
 {%- endmacro %}
 
 {#- The last batch of a staging table; none if there is no such table or it is not a staging table. A model may also
-    read tables that users write themselves. -#}
+    read tables that users write themselves. Batches that are texts would be compared as texts: 9 after 10. -#}
 {%- macro _last_batch(relation) -%}
   {%- set table = reconcile.existing_relation(relation) -%}
   {%- if not table -%}{{ return(none) }}{%- endif -%}
-  {%- set names = adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(relation) ~ ' where false') | map(attribute='name') | list -%}
-  {%- if 'batch' not in names or 'record' not in names -%}{{ return(none) }}{%- endif -%}
+  {%- set types = {} -%}
+  {%- for column in adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(relation) ~ ' where false') -%}{%- do types.update({column.name: column.dtype | lower}) -%}{%- endfor -%}
+  {%- if 'record' not in types or modules.re.match('string|varchar|char', types.get('batch', 'string')) -%}{{ return(none) }}{%- endif -%}
   {{ return(run_query('select max(batch) from ' ~ reconcile.qualified(relation))[0][0] | int(0)) }}
 {%- endmacro %}

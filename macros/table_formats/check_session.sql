@@ -74,8 +74,9 @@
 {%- endmacro %}
 
 {#- Settings by which the same statement reads literals, names, types or times in another way, by which a table of Delta
-    gets other values than were written to it, or by which a scan leaves rows out. The name without a dot is a parameter
-    of Databricks' SQL warehouses, in any case. -#}
+    gets other values than were written to it, by which a scan leaves rows out, or by which Iceberg writes rows that
+    nobody reads. The name without a dot is a parameter of Databricks' SQL warehouses, in any case. Of a setting without
+    a value here, each value is refused. -#}
 {%- macro _refuse_sql_settings() -%}
   {%- set meaning = "which changes the meaning of this package's SQL" -%}
   {%- set other = {
@@ -84,10 +85,12 @@
       'legacy_time_parser_policy': ['legacy', meaning],
       'spark.sql.parquet.outputTimestampType': ['timestamp_millis', 'which cuts the microseconds of timestamps'],
       'spark.sql.files.ignoreMissingFiles': ['true', 'which leaves out the rows of files that are missing'],
-      'spark.sql.files.ignoreCorruptFiles': ['true', 'which leaves out the rows of files that cannot be read']} -%}
+      'spark.sql.files.ignoreCorruptFiles': ['true', 'which leaves out the rows of files that cannot be read'],
+      'spark.wap.id': [none, 'with which Iceberg writes rows that nobody reads until they are published'],
+      'spark.wap.branch': [none, 'with which Iceberg writes to a branch']} -%}
   {%- for row in run_query('set') -%}
     {%- set value, effect = other.get(row[0], other.get(row[0] | lower, [none, none])) -%}
-    {%- if row[1] | lower == value -%}
+    {%- if effect and row[1] and row[1] | lower == value | default(row[1] | lower, true) -%}
       {{ exceptions.raise_compiler_error(
           'This Spark session has ' ~ row[0] ~ ' set to ' ~ row[1] ~ ', ' ~ effect ~ ': remove the setting where the session '
           ~ 'gets its configuration, and run again.') }}

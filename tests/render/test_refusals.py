@@ -492,8 +492,8 @@ READS: dict[str, Refusal] = {
     **{
         f"a {materialized} of a table that is no staging table": Refusal(
             run(of_another_table(thing(materialized=materialized))),
-            [f"{STAGING} is not a staging table, since it has no columns `batch` and `record`; name the table that "
-             "append.py fills, as source('lake', 'shop_changes')"],
+            [f"{STAGING} is not a staging table, since it has no columns `batch`, a bigint, and `record`; name the "
+             "table that append.py fills, as source('lake', 'shop_changes')"],
         )
         for materialized in ("current_state", "current_view", "history")
     },
@@ -1628,16 +1628,18 @@ def in_another_session(file_format: str) -> Callable[[], Life]:
     return living
 
 
-MEANING = "changes the meaning of this package's SQL"
+MEANING = "which changes the meaning of this package's SQL"
 OTHER_SQL = {
     "spark.sql.parser.escapedStringLiterals": ("true", MEANING),
     "spark.sql.parser.quotedRegexColumnNames": ("TRUE", MEANING),
     "spark.sql.caseSensitive": ("true", MEANING),
     "spark.sql.timestampType": ("TIMESTAMP_NTZ", MEANING),
     "spark.sql.legacy.timeParserPolicy": ("LEGACY", MEANING),
-    "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MILLIS", "cuts the microseconds of timestamps"),
-    "spark.sql.files.ignoreMissingFiles": ("true", "leaves out the rows of files that are missing"),
-    "spark.sql.files.ignoreCorruptFiles": ("true", "leaves out the rows of files that cannot be read"),
+    "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MILLIS", "which cuts the microseconds of timestamps"),
+    "spark.sql.files.ignoreMissingFiles": ("true", "which leaves out the rows of files that are missing"),
+    "spark.sql.files.ignoreCorruptFiles": ("true", "which leaves out the rows of files that cannot be read"),
+    "spark.wap.id": ("audit", "with which Iceberg writes rows that nobody reads until they are published"),
+    "spark.wap.branch": ("audit", "with which Iceberg writes to a branch"),
 }
 
 
@@ -1658,8 +1660,8 @@ FORMATS: dict[str, Refusal] = {
     **{
         f"{name} is {value}": Refusal(
             run(in_a_session_with(name, value)),
-            [f"This Spark session has {name} set to {value}, which {effect}: remove the setting where the session gets "
-             "its configuration, and run again."],
+            [f"This Spark session has {name} set to {value}, {effect}: remove the setting where the session gets its "
+             "configuration, and run again."],
             SENTENCE,
         )
         for name, (value, effect) in OTHER_SQL.items()

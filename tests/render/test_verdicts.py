@@ -28,7 +28,11 @@ def test_what_was_not_delivered_is_said_where_rows_differ() -> None:
     }
     counts = {"compared": 3, "matched": 3, "confirmed": 0, "in_flight": 0, "unprovable": 0, "tolerated": "{}"}
     late = {"reason": "less time than the allowance has passed; test again later"}
-    said = macros.summary_of_comparison(compared, late, counts).strip()
+    said = macros.summary_of_comparison(compared, late, counts, []).strip()
     assert said == "parity of shop.orders with lake.orders_source as of LSN 7: 3 of 3 rows match"
-    said = macros.summary_of_comparison(compared, late, counts | {"matched": 2, "in_flight": 1}).strip()
-    assert said.endswith("2 of 3 rows match, 1 in_flight; less time than the allowance has passed; test again later")
+    differing = [("total", 1), ("doc", 1)]
+    said = macros.summary_of_comparison(compared, late, counts | {"matched": 2, "in_flight": 1}, differing).strip()
+    assert said.endswith(
+        "2 of 3 rows match, 1 in_flight; rows that differ, by column: 1 in total, 1 in doc; less time than the "
+        "allowance has passed; test again later"
+    )

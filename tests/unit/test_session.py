@@ -15,7 +15,10 @@ CHECK = Path(__file__).resolve().parents[2] / "macros" / "table_formats" / "chec
 def test_the_settings_that_a_run_of_dbt_refuses_are_set_otherwise_in_a_job() -> None:
     refused = dict(re.findall(r"'(spark\.sql\.[\w.]+)': \['(\w+)'", CHECK.read_text()))
     assert {"spark.sql.caseSensitive", "spark.sql.parquet.outputTimestampType"} <= set(refused)
-    conf = dict(refused)
-    session: Any = SimpleNamespace(conf=SimpleNamespace(set=conf.__setitem__))
+    unset = re.findall(r"'(spark\.[\w.]+)': \[none, ", CHECK.read_text())
+    assert unset == ["spark.wap.id", "spark.wap.branch"]
+    conf = refused | dict.fromkeys(unset, "x")
+    session: Any = SimpleNamespace(conf=SimpleNamespace(set=conf.__setitem__, unset=conf.__delitem__))
     read_and_write_alike(session)
     assert not [name for name, value in refused.items() if conf[name].lower() == value]
+    assert not set(unset) & set(conf)

@@ -56,6 +56,8 @@ def read_and_write_alike(spark: SparkSession) -> None:
     """
     for name, value in _ALIKE.items():
         spark.conf.set(name, value)
+    for name in _OF_NO_JOB:
+        spark.conf.unset(name)
 
 
 def list_in_few_tasks(spark: SparkSession) -> None:
@@ -107,6 +109,8 @@ _ALIKE = {
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
 }
+# With these, Iceberg writes rows that nobody reads. An append gives its own id, for the time that it takes.
+_OF_NO_JOB = ("spark.wap.branch", "spark.wap.id")
 
 
 @contextmanager

@@ -617,6 +617,12 @@ on known.relation = 'demo.orders' and known.invocation_id = incoming.invocation_
 when matched then update set seconds = incoming.seconds
 when not matched then insert *;
 
+select snapshot_id from `demo`.`orders__base`.refs where name = 'main';
+
+alter table `demo`.`orders__base` set tblproperties (
+    'reconcile.declared_in' = '41'
+);
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;

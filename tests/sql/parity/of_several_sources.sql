@@ -227,6 +227,14 @@ select
     <seconds> as seconds,
     current_timestamp() as recorded_at;
 
+select _change_difference.column, count(*) as rows
+from reconcile_verdicts_dc53585fb42f
+lateral view explode(columns) as _change_difference
+where difference = 'different'
+group by _change_difference.column
+order by rows desc, _change_difference.column
+limit 5;
+
 select key_columns.*, verdict, difference, reason, columns
 from reconcile_verdicts_dc53585fb42f
 where verdict <> 'match'

@@ -171,7 +171,8 @@ from (
         where _change_batch between 1 and 3
     )
 )
-where _change_side <> 'before' or _change_batch > 0 or _change_error is not null
+lateral view explode(array(_change_error is not null)) as _change_has_error
+where _change_side <> 'before' or _change_batch > 0 or _change_has_error
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_recent_dc53585fb42f' is not null;
 
@@ -465,6 +466,14 @@ select
     '1' as source_digest,
     <seconds> as seconds,
     current_timestamp() as recorded_at;
+
+select _change_difference.column, count(*) as rows
+from reconcile_verdicts_dc53585fb42f
+lateral view explode(columns) as _change_difference
+where difference = 'different'
+group by _change_difference.column
+order by rows desc, _change_difference.column
+limit 5;
 
 select key_columns.*, verdict, difference, reason, columns
 from reconcile_verdicts_dc53585fb42f

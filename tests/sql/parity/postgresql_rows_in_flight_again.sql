@@ -183,7 +183,8 @@ from (
         where _change_batch between 1 and 3
     )
 )
-where _change_side <> 'before' or _change_batch > 0 or _change_error is not null
+lateral view explode(array(_change_error is not null)) as _change_has_error
+where _change_side <> 'before' or _change_batch > 0 or _change_has_error
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_recent_dc53585fb42f' is not null;
 

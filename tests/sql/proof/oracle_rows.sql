@@ -81,7 +81,8 @@ from (
         where _change_batch between 1 and 3
     )
 )
-where _change_side <> 'before' or _change_batch > 0 or _change_error is not null
+lateral view explode(array(_change_error is not null)) as _change_has_error
+where _change_side <> 'before' or _change_batch > 0 or _change_has_error
 union all
 select `id`, null, null, null, null, null, 'before'
 from (
