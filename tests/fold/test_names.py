@@ -85,46 +85,34 @@ def test_columns_and_keys_of_any_name_hold_their_values(memory: Memory) -> None:
     assert [column.column for column in found["columns"]] == [name for name in names if name not in keys]
 
 
-def aliases(files: str = "*") -> list[str]:
-    """Return what the SQL of the package calls tables and columns, beside which columns of a model stand."""
-    code = "".join(file.read_text() for file in sorted((PACKAGE / "macros").rglob(f"{files}.sql")))
-    return sorted(set(re.findall(r"\bas ([a-z][a-z0-9_]*)\b", re.sub(r"\{#.*?#\}", "", code, flags=re.DOTALL))))
+def names_of_a_comparison() -> list[str]:
+    """Return what the SQL of parity's verdicts calls its columns, beside which those of a key stand."""
+    code = (PACKAGE / "macros" / "parity" / "verdicts.sql").read_text()
+    return sorted(set(re.findall(r"\bas ([a-z][a-z_]*)\b", re.sub(r"\{#.*?#\}", "", code, flags=re.DOTALL))))
 
 
-# A comparison has the columns of the key beside its own. Spark does not plan one whose key has all these names.
-KEYS_OF_PARITY = ["id", *aliases("verdicts")]
-IN_SOAK = [pytest.param(kind, marks=pytest.mark.soak) for kind in ("history", "current_view")]
-
-
-@pytest.mark.parametrize("materialized", ["current_state", *IN_SOAK])
-def test_columns_may_have_the_names_that_the_sql_of_the_package_uses(memory: Memory, materialized: str) -> None:
-    names = ["id", *(name for name in aliases() if name != "id")]
-    project = project_of(memory, f"taken_{materialized}")
-    staging = f"taken_{materialized}"
-    keys = KEYS_OF_PARITY if materialized != "history" else ["id"]
-    sql = model(staging, "shop.taken", keys).replace("current_state", materialized)
-    project.model("taken", sql, dict.fromkeys(names, "string"))
-    first = {name: f"a {name}" for name in names}
-    second = {name: f"b {name}" for name in names}
-    memory.stage(f"{LAKE}.{staging}", [change("shop.taken", first), change("shop.taken", second)])
+def test_the_columns_of_a_key_may_have_the_names_that_a_comparison_uses(memory: Memory) -> None:
+    """At a position, and all columns are texts."""
+    keys = names_of_a_comparison()
+    assert {"key", "verdict", "difference", "rows", "quarantined"} <= set(keys)
+    names = [*keys, "note"]
+    project = project_of(memory, "keys")
+    project.model("taken", model("keys", "shop.taken", keys), dict.fromkeys(names, "string"))
+    first, second = ({name: f"{number} {name}" for name in names} for number in (1, 2))
+    memory.stage(f"{LAKE}.keys", [change("shop.taken", first), change("shop.taken", second)])
     project.run("taken")
-    changed = {name: value if name in keys else f"new {value}" for name, value in first.items()}
-    memory.stage(f"{LAKE}.{staging}", [change("shop.taken", changed, 2, "UPDATE")])
+    memory.stage(f"{LAKE}.keys", [change("shop.taken", {**first, "note": "new"}, 2, "UPDATE")])
     project.run("taken")
-    if materialized == "history":
-        assert len(memory.rows(f"names_taken_{materialized}.taken")) == 3
-        return
-    rows = {row.id: row.asDict() for row in memory.table(f"names_taken_{materialized}.taken").select(*names).collect()}
-    assert rows == {row["id"]: row for row in (changed, second)}
-    # At an earlier position, where one row differs in all columns but the key, and one is missing.
-    source = Relation(LAKE, f"{staging}_source")
-    there = {name: value if name in keys else "another" for name, value in first.items()}
+    rows = {row.note: row.asDict() for row in memory.table("names_keys.taken").select(*names).collect()}
+    assert rows == {"new": {**first, "note": "new"}, "2 note": second}
+    source = Relation(LAKE, "keys_source")
+    there = {**first, "note": "another"}
     schema = ", ".join(f"`{name}` string" for name in names)
     memory.keep(str(source), memory.spark.createDataFrame([tuple(there.values())], schema))
     found = project.failing("parity", "taken", compare_to=source, key=keys, as_of={"batch": 1})
     # The last columns are verdict, difference, reason and the columns that differ; some of the key have the same names.
-    assert sorted((row[-4], row[-3], len(row[-1] or [])) for row in found) == [
-        ("confirmed", "different", len(names) - len(keys)), ("confirmed", "unexpected", 0),
+    assert sorted((row[-4], row[-3], [one.column for one in row[-1] or []]) for row in found) == [
+        ("confirmed", "different", ["note"]), ("confirmed", "unexpected", []),
     ]  # fmt: skip
 
 
