@@ -90,7 +90,7 @@
       'spark.wap.branch': [none, 'with which Iceberg writes to a branch']} -%}
   {%- for row in run_query('set') -%}
     {%- set value, effect = other.get(row[0], other.get(row[0] | lower, [none, none])) -%}
-    {%- if effect and row[1] and row[1] | lower == value | default(row[1] | lower, true) -%}
+    {%- if effect and row[1] and value in [none, row[1] | lower] -%}
       {{ exceptions.raise_compiler_error(
           'This Spark session has ' ~ row[0] ~ ' set to ' ~ row[1] ~ ', ' ~ effect ~ ': remove the setting where the session '
           ~ 'gets its configuration, and run again.') }}
