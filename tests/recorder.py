@@ -148,8 +148,10 @@ class Recorder:
             return Rows(("key", "value"), self.properties.get(name, {}).items())
         if asked.endswith(".refs where name = 'main'"):
             return Rows(("snapshot_id",), [(41,)])
+        if asked.startswith("select concat_ws(' ', latest_snapshot_id, latest_sequence_number)"):
+            return Rows(("snapshot",), [("41 3",)])
         if asked.startswith("select count(*) as snapshots, count_if(is_current_ancestor)"):
-            return Rows(("snapshots", "ancestors"), [(1, 1)])
+            return Rows(("snapshots", "ancestors", "number"), [(1, 1, 3)])
         if asked == "set":
             return Rows(("key", "value"), self.settings.items())
         if asked == "set spark.sql.extensions":

@@ -69,8 +69,12 @@ class TableFormat(Protocol):
         """
         ...
 
-    def was_set_back_before(self, spark: SparkSession, table: str, snapshot: int) -> bool:
-        """Return whether the snapshot is there, and the table does not follow from it; of Delta never asked."""
+    def was_set_back_before(self, spark: SparkSession, table: str, noted: str) -> bool:
+        """Return whether the table does not follow from a snapshot of Iceberg; of Delta never asked.
+
+        `noted`: the snapshot and its number in the table's sequence, `<snapshot> <number>`. The number tells where the
+        snapshot has expired; a note of an earlier version of this package has none.
+        """
         ...
 
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
@@ -127,7 +131,7 @@ class Delta:
         """Return whether Delta's log knows a later append than the table's properties, which a RESTORE sets back."""
         return self.has_appended(spark, table, query_id, epoch + 1)
 
-    def was_set_back_before(self, spark: SparkSession, table: str, snapshot: int) -> bool:
+    def was_set_back_before(self, spark: SparkSession, table: str, noted: str) -> bool:
         """Return False: a RESTORE sets back the properties too, in which a snapshot could be noted."""
         return False
 
@@ -321,17 +325,21 @@ class Iceberg:
         return self.properties(spark, table).get(_published(query_id)[0]) == f"{query_id}/{epoch}"
 
     def was_set_back(self, spark: SparkSession, table: str, query_id: str, epoch: int) -> bool:
-        """Return whether the snapshot that was published last is there, and the table does not follow from it."""
-        published = int(self.properties(spark, table).get(_published(query_id)[1]) or 0)
+        """Return whether the table does not follow from the snapshot that was published last."""
+        published = self.properties(spark, table).get(_published(query_id)[1]) or ""
         return self.was_set_back_before(spark, table, published)
 
-    def was_set_back_before(self, spark: SparkSession, table: str, snapshot: int) -> bool:
-        """Return whether the snapshot is there, and the table does not follow from it."""
-        found = _iceberg_table(spark, table)
-        if not snapshot or found.snapshot(snapshot) is None:  # of an earlier version of this package, or expired
+    def was_set_back_before(self, spark: SparkSession, table: str, noted: str) -> bool:
+        """Return whether the table does not follow from the snapshot; see `_is_before` in declared_in.sql."""
+        snapshot, _, number = noted.partition(" ")
+        if not snapshot.isdecimal():
             return False
+        found = _iceberg_table(spark, table)
+        if found.snapshot(int(snapshot)) is None:
+            current = found.currentSnapshot()
+            return number.isdecimal() and current is not None and int(current.sequenceNumber()) < int(number)
         ancestors = spark._jvm.org.apache.iceberg.util.SnapshotUtil.currentAncestorIds(found)  # type: ignore[union-attr]
-        return snapshot not in set(ancestors)
+        return int(snapshot) not in set(ancestors)
 
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
         """Return the rows that later snapshots have added: Iceberg skips what is no append, and does not say so."""
@@ -409,7 +417,8 @@ def _publish(spark: SparkSession, table: str, staged: int | None, query_id: str,
                 "nothing of this batch was appended: run the same command again."
             )
         transaction.manageSnapshots().cherrypick(staged).commit()
-        published[last_snapshot] = str(transaction.table().currentSnapshot().snapshotId())
+        snapshot = transaction.table().currentSnapshot()
+        published[last_snapshot] = f"{snapshot.snapshotId()} {snapshot.sequenceNumber()}"
         published[_PUBLISHED_BATCH] = str(batch)
     properties = transaction.updateProperties()
     for name, value in published.items():

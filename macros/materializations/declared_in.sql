@@ -5,7 +5,7 @@
 {%- macro note_declared_in(relations, settings) -%}
   {%- if settings.form.file_format == 'iceberg' and not settings.as_of -%}
     {%- do reconcile.run_statements([reconcile._set_property(relations.base, {
-          'reconcile.declared_in': reconcile.table_version(relations.base, 'iceberg') or ''})]) -%}
+          'reconcile.declared_in': reconcile.snapshot_in_sequence(relations.base)})]) -%}
   {%- endif -%}
 {%- endmacro %}
 
@@ -19,15 +19,22 @@
 {#- `applied`: see `applied_batches`. Of a model without news, whose base table has the batches that the ledger says,
     Iceberg is asked only if the run is to retry the quarantine. -#}
 {%- macro refuse_set_back(relations, settings, applied) -%}
-  {%- set declared_in, snapshot = settings.built.declared_in, settings.built.current_snapshot -%}
-  {%- set is_asked = declared_in and declared_in != snapshot and not flags.EMPTY
+  {%- set noted = (settings.built.declared_in or '').split(' ') -%}
+  {%- set is_asked = noted[0] and noted[0] != settings.built.current_snapshot and not flags.EMPTY
         and not (reconcile.is_idle(relations.live) and applied.base_batch == applied.ledger_base_batch and not reconcile.is_asked('retry_quarantine')) -%}
-  {%- set found = run_query(
-        'select count(*) as snapshots, count_if(is_current_ancestor) as ancestors from ' ~ reconcile.qualified_metadata(relations.base, 'history')
-        ~ ' where snapshot_id = ' ~ declared_in | int(0)) if is_asked else [] -%}
-  {%- if found and found[0][0] | int and not found[0][1] | int -%}
+  {%- if is_asked and reconcile._is_before(relations.base, noted[0], noted[1]) -%}
     {%- do reconcile.raise_complaints([
           reconcile.ledger_name(relations.base) ~ ' was set back to before it was built with its present declaration, or to before a retry of its quarantine; restore its newest version, or rebuild it with `'
           ~ reconcile._rebuild_command() ~ '`']) -%}
   {%- endif -%}
+{%- endmacro %}
+
+{#- Whether a table of Iceberg does not follow from a snapshot. Of one that has expired its number in the table's sequence
+    tells; a note of an earlier version of this package has none. -#}
+{%- macro _is_before(relation, snapshot, number) -%}
+  {%- set found = run_query(
+        'select count(*) as snapshots, count_if(is_current_ancestor) as ancestors,'
+        ~ ' (select max_by(latest_sequence_number, timestamp) from ' ~ reconcile.qualified_metadata(relation, 'metadata_log_entries') ~ ') as number'
+        ~ ' from ' ~ reconcile.qualified_metadata(relation, 'history') ~ ' where snapshot_id = ' ~ snapshot | int(0))[0] -%}
+  {{ return(not found[1] | int if found[0] | int else found[2] is not none and found[2] | int < number | int(0)) }}
 {%- endmacro %}

@@ -42,7 +42,7 @@ as
 
 {%- macro _base_properties(settings, retried) -%}
   {%- set properties = dict(
-        reconcile.base_format_properties(settings.form.file_format, settings.form.columns), **(config.get('tblproperties') or {})) -%}
+        reconcile.base_format_properties(settings.form), **(config.get('tblproperties') or {})) -%}
   {#- A table of Iceberg that is replaced keeps its properties: what no longer holds is set to nothing. -#}
   {%- for name, now, before in [('reconcile.retried', retried, none), ('reconcile.declared_in', none, settings.built.declared_in),
                                 ('reconcile.kept_deletes', none, settings.built.kept_deletes), ('reconcile.tables', settings.tables, settings.built.tables),

@@ -23,20 +23,24 @@
 
 {#- The properties of base tables. With deletion vectors, a merge marks rows and does not write their files again;
     version 3 of Iceberg always has deletion vectors. Column mapping is set only for names that Parquet cannot hold.
-    Delta accepts a timestamp_ntz only in a new table, or in a replaced table that declares the feature. Of a sequence,
+    Delta accepts a timestamp_ntz only in a new table, or in a replaced table that declares the feature. Delta's change
+    data feed has a column _change_type of its own, and a session may turn the feed on for all new tables. Of a sequence,
     Iceberg would keep 16 characters as the bounds of a file, which are no more than the generation. Full bounds let
-    files be skipped. `columns`: the columns in which the model keeps a row, [{name, type}]. -#}
-{%- macro base_format_properties(file_format, columns) -%}
-  {%- if file_format == 'iceberg' -%}
+    files be skipped. `form`: as returned by form_of_node; its `columns` are those in which the model keeps a row. -#}
+{%- macro base_format_properties(form) -%}
+  {%- if form.file_format == 'iceberg' -%}
     {%- set full = {'write.metadata.metrics.column._change_sequence': 'full'} -%}
     {{ return(dict(reconcile.format_properties('iceberg'), **full)) }}
   {%- endif -%}
   {%- set properties = {'delta.enableDeletionVectors': 'true'} -%}
-  {%- if modules.re.search('[ ,;{}()\n\t=]', columns | map(attribute='name') | join('')) -%}
+  {%- if modules.re.search('[ ,;{}()\n\t=]', form.columns | map(attribute='name') | join('')) -%}
     {%- do properties.update({'delta.columnMapping.mode': 'name'}) -%}
   {%- endif -%}
-  {%- if 'timestamp_ntz' in columns | map(attribute='type.ddl') | join(' ') -%}
+  {%- if 'timestamp_ntz' in form.columns | map(attribute='type.ddl') | join(' ') -%}
     {%- do properties.update({'delta.feature.timestampNtz': 'supported'}) -%}
+  {%- endif -%}
+  {%- if form.materialized == 'history' -%}
+    {%- do properties.update({'delta.enableChangeDataFeed': 'false'}) -%}
   {%- endif -%}
   {{ return(properties) }}
 {%- endmacro %}

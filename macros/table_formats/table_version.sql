@@ -8,6 +8,15 @@
   {{ return(versions[0][0] if versions else none) }}
 {%- endmacro %}
 
+{#- The snapshot that a table of Iceberg has now, and its number in the table's sequence, as `<snapshot> <number>`. A
+    later snapshot has a greater number, also once the earlier one has expired. -#}
+{%- macro snapshot_in_sequence(relation) -%}
+  {%- set snapshots = run_query(
+        "select concat_ws(' ', latest_snapshot_id, latest_sequence_number) as snapshot from " ~ reconcile.qualified_metadata(relation, 'metadata_log_entries')
+        ~ ' order by timestamp desc limit 1') -%}
+  {{ return(snapshots[0][0] if snapshots else '') }}
+{%- endmacro %}
+
 {#- A table as SQL, as it was at a version. -#}
 {%- macro at_version(relation, version) -%}
 {{ reconcile.qualified(relation) ~ (' version as of ' ~ version if version is not none else '') }}

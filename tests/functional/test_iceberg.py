@@ -174,6 +174,41 @@ def test_the_version_of_a_table_is_the_one_that_is_read_also_after_a_rollback(sp
     assert there == spark.table("iceberg_things.rolled_back").collect() == [(1,)]
 
 
+def test_a_rollback_is_noticed_also_when_the_newer_snapshots_have_expired(spark: SparkSession) -> None:
+    spark.sql("create schema if not exists iceberg_things")
+    spark.sql("create table iceberg_things.set_back (id bigint) using iceberg")
+    macros = PlainProject(SparkWarehouse(spark), "iceberg_things", file_format="iceberg").macros
+    relation = Relation("iceberg_things", "set_back")
+
+    def insert() -> str:
+        spark.sql("insert into iceberg_things.set_back values (1)")
+        return str(macros.snapshot_in_sequence(relation))
+
+    def expire() -> None:
+        spark.sql(
+            "call spark_catalog.system.expire_snapshots(table => 'iceberg_things.set_back', retain_last => 1, "
+            "older_than => timestamp '2100-01-01 00:00:00')"
+        )
+
+    def is_before(noted: str) -> bool:
+        told = format_of(spark).was_set_back_before(spark, "iceberg_things.set_back", noted)
+        assert told == macros._is_before(relation, *[*noted.split(" "), ""][:2])
+        return told
+
+    first, second = insert(), insert()
+    assert (is_before(first), is_before(second)) == (False, False)
+    expire()
+    assert not is_before(first), "it has expired, and the table follows from it"
+    third = insert()
+    spark.sql(f"call spark_catalog.system.rollback_to_snapshot('iceberg_things.set_back', {second.split(' ')[0]})")
+    assert (is_before(first), is_before(second), is_before(third)) == (False, False, True)
+    expire()
+    assert (is_before(second), is_before(third)) == (False, True)
+    assert not is_before(third.split(" ")[0]), "a note of an earlier version has no number"
+    insert()
+    assert not is_before(third), "the limit: a later commit of somebody else has a greater number"
+
+
 def test_a_snapshot_table_that_is_loaded_anew_has_nothing_of_the_load_before(spark: SparkSession) -> None:
     spark.sql("create schema if not exists iceberg_things")
     table = TableName(("iceberg_things", "loaded_twice"))

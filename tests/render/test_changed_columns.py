@@ -333,7 +333,7 @@ def test_iceberg_writes_a_table_anew_whose_decimals_get_more_digits_behind_the_p
     rewritten = written(life)[0]
     # Iceberg sets back rows without properties, so the table notes in which snapshot it took its declaration.
     assert [text.split()[1] for text in altered(life)] == ["tblproperties"]
-    assert life.warehouse.properties["demo.orders__base"]["reconcile.declared_in"] == "41"
+    assert life.warehouse.properties["demo.orders__base"]["reconcile.declared_in"] == "41 3"
     assert rewritten.startswith("create or replace table `demo`.`orders__base`\nusing iceberg")
     assert "'reconcile.columns'" in rewritten and "cast(`d` as decimal(12,4)) as `d`" in rewritten
     assert "`_change_deleted`" in rewritten

@@ -113,8 +113,15 @@ def test_tables_whose_names_differ_in_case_alone_are_two() -> None:
 def test_a_base_table_of_delta_keeps_names_that_parquet_has_not(character: str) -> None:
     macros = PlainProject(Recorder(), "demo").macros
     for name, mapped in ((f"a{character}b", True), ("a_b", False)):
-        columns = [{"name": name, "type": macros.column_type("string")}]
-        assert ("delta.columnMapping.mode" in macros.base_format_properties("delta", columns)) is mapped
+        form = {"file_format": "delta", "columns": [{"name": name, "type": macros.column_type("string")}]}
+        assert ("delta.columnMapping.mode" in macros.base_format_properties(form)) is mapped
+
+
+def test_a_history_on_delta_has_no_change_data_feed_since_the_feed_has_a_column_of_its_name() -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    for materialized, said in (("history", "false"), ("current_state", None)):
+        form = {"file_format": "delta", "columns": [], "materialized": materialized}
+        assert macros.base_format_properties(form).get("delta.enableChangeDataFeed") == said
 
 
 def test_what_is_printed_of_values_and_names_paints_nothing_on_a_terminal() -> None:

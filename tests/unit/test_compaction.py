@@ -236,17 +236,37 @@ def test_an_append_that_a_restore_took_back_keeps_the_versions(monkeypatch: pyte
 
     monkeypatch.setattr(table_formats.Iceberg, "properties", lambda *_: properties)
     monkeypatch.setattr(table_formats.Iceberg, "was_set_back", was_set_back)
-    why = of.needed_versions(STAGING)
+    why = of.needed_versions(STAGING, is_staging=True)
     assert why is not None and why.startswith("the table was restored to before its last append")
     assert ("query", 3) in asked
     properties[append] = "log/9/x"
-    assert of.needed_versions(STAGING) is None
+    assert of.needed_versions(STAGING, is_staging=True) is None
     session.rows["`refs`"] = [SimpleNamespace(name="audit"), SimpleNamespace(name="eod")]
-    assert of.needed_versions(STAGING) == "the table has tags or branches (audit, eod)"
+    assert of.needed_versions(STAGING, is_staging=True) == "the table has tags or branches (audit, eod)"
     # A table that no job has appended to.
     properties.clear()
     session.rows.clear()
-    assert of.needed_versions(STAGING) is None
+    assert of.needed_versions(STAGING, is_staging=True) is None
+
+
+@pytest.mark.parametrize("is_set_back", [True, False])
+def test_a_base_table_that_was_set_back_keeps_the_versions_that_show_it(
+    monkeypatch: pytest.MonkeyPatch, is_set_back: bool
+):
+    session, of = recorded("iceberg")
+    properties = {"reconcile.declared_in": "41 3"}
+    monkeypatch.setattr(table_formats.Iceberg, "properties", lambda *_: properties)
+    monkeypatch.setattr(
+        table_formats.Iceberg, "was_set_back_before", lambda self, spark, table, noted: is_set_back and noted == "41 3"
+    )
+    base = TableName(("shop", "orders__base"))
+    why = of.needed_versions(base, is_staging=False)
+    assert (why or "").startswith("the table was set back to before its declaration") is is_set_back
+    session.rows["`refs`"] = [SimpleNamespace(name="audit")]
+    if not is_set_back:
+        assert of.needed_versions(base, is_staging=False) == "the table has tags or branches (audit)"
+    properties.clear()  # a history, a ledger: nothing is noted, and nobody asks
+    assert of.needed_versions(base, is_staging=False) is None
 
 
 # --- the job ----------------------------------------------------------------------------------------------------------
@@ -288,8 +308,8 @@ class Lake:
         if f"{table} versions" in self.meets:
             raise self.meets[f"{table} versions"]
 
-    def needed_versions(self, table: TableName) -> str | None:
-        return self.needed
+    def needed_versions(self, table: TableName, is_staging: bool) -> str | None:
+        return self.needed if is_staging else None
 
     def run(self, dry_run: bool = False, **options: Any) -> CompactionResult:
         lake: Any = self
@@ -441,7 +461,9 @@ class Past:
 
     def was_set_back(self) -> bool:
         """As `Iceberg.was_set_back` in table_formats.py."""
-        return self.published in self.snapshots and self.published not in self.ancestors()
+        if self.published in self.snapshots:
+            return self.published not in self.ancestors()
+        return self.current is not None and self.current < self.published
 
     # What the compaction asks and does.
 
@@ -458,7 +480,7 @@ class Past:
         if self.current:
             self.commit(self.batches)
 
-    def needed_versions(self, table: TableName) -> str | None:
+    def needed_versions(self, table: TableName, is_staging: bool) -> str | None:
         return "it is needed" if self.was_set_back() or self.tags else None
 
     def remove_versions(self, table: TableName) -> None:
@@ -522,7 +544,7 @@ def _in_any_case(self: Compaction, table: TableName, result: CompactionResult) -
     self._files.remove_versions(table)
 
 
-def _but_tags(self: Past, table: TableName) -> str | None:
+def _but_tags(self: Past, table: TableName, is_staging: bool) -> str | None:
     return "it is needed" if self.was_set_back() else None
 
 
@@ -537,7 +559,7 @@ def _but_tags(self: Past, table: TableName) -> str | None:
         (check_it_gives_way, compaction, "is_conflict", lambda problem: False),
         (check_needed_versions_stay, Compaction, "_remove_versions", _in_any_case),
         (check_an_append_job_notices_a_restore, Compaction, "_remove_versions", _in_any_case),
-        (check_an_append_job_notices_a_restore, Past, "needed_versions", lambda self, table: None),
+        (check_an_append_job_notices_a_restore, Past, "needed_versions", lambda self, table, is_staging: None),
         (check_an_append_job_notices_a_restore, Past, "needed_versions", _but_tags),
     ],
 )

@@ -675,7 +675,7 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Tables, Asked
         asked: Any = Asked(**there)
         known: Any = SimpleNamespace(
             name="delta", staging_properties={}, properties=lambda spark, name: asked.there[name.replace("`", "")],
-            was_set_back_before=lambda spark, name, snapshot: snapshot == 41,
+            was_set_back_before=lambda spark, name, noted: noted == "41 3",
         )  # fmt: skip
         monkeypatch.setattr("reconcile_jobs.retention.tables.format_of", lambda spark, catalog: known)
         opened = Tables.__new__(Tables)
@@ -760,8 +760,8 @@ def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
              for name, of in (("base", "lake.changes"), ("moved", "lake.others"))}  # fmt: skip
     built["base"]["reconcile.retried"] = "2"
     built["retried"] = built["base"] | {"reconcile.retried": "2 17"}
-    built["set back"] = built["base"] | {"reconcile.declared_in": "41"}
-    built["base"]["reconcile.declared_in"] = "42"
+    built["set back"] = built["base"] | {"reconcile.declared_in": "41 3"}
+    built["base"]["reconcile.declared_in"] = "42 3"
     found = {f"shop__of__orders__{'quarantine' if name == 'quarantine' else 'base'}": built.get(name, {})
              for name in there}  # fmt: skip
     opened, _ = tables(**{"shop__of__reconcile_ledger": {}}, **found)

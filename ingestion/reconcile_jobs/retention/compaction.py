@@ -127,7 +127,7 @@ class Compaction:
         self._say(f"{table}: {files.number:,} files -> {now.number:,}")
 
     def _remove_versions(self, table: TableName, result: CompactionResult) -> None:
-        if table == self._staging and (why := self._files.needed_versions(table)):
+        if why := self._files.needed_versions(table, table == self._staging):
             self._leave(table, f"old versions stay, since {why}", result)
             return
         try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.process.session import SKIP_NO_FILE, settings
 from reconcile_jobs.retention.plan import Reader
-from reconcile_jobs.retention.tables import Tables, beside, named
+from reconcile_jobs.retention.tables import DECLARED_IN, Tables, beside, named
 from reconcile_jobs.staging import TableName, literal, quoted, was_set_back
 from reconcile_jobs.table_formats import format_of
 
@@ -142,15 +142,20 @@ class TableFiles:
         properties = table_format.properties(self._spark, table.sql)
         self._execute(removal(table_format.name, table, properties, datetime.now(UTC)))
 
-    def needed_versions(self, staging: TableName) -> str | None:
-        """Return why old versions of a staging table must stay; None if none need to.
+    def needed_versions(self, table: TableName, is_staging: bool) -> str | None:
+        """Return why old versions of a table must stay; None if none need to.
 
-        An append job notices by them that the table was restored: see `Iceberg.was_set_back` in table_formats.py.
+        By them an append job, or a model's next run, notices that the table was restored: see `Iceberg.was_set_back`
+        and `was_set_back_before` in table_formats.py.
         """
-        if was_set_back(self._spark, staging):
+        table_format = format_of(self._spark, table.catalog)
+        noted = "" if is_staging else table_format.properties(self._spark, table.sql).get(DECLARED_IN) or ""
+        if is_staging and was_set_back(self._spark, table):
             return "the table was restored to before its last append; the next append says what to do"
-        if self._format(staging) == "iceberg":
-            refs = self._spark.sql(f"SELECT name FROM {_metadata(staging, 'refs')} WHERE name <> 'main' ORDER BY name")
+        if table_format.was_set_back_before(self._spark, table.sql, noted):
+            return "the table was set back to before its declaration; the next run with news says what to do"
+        if table_format.name == "iceberg" and (is_staging or noted):
+            refs = self._spark.sql(f"SELECT name FROM {_metadata(table, 'refs')} WHERE name <> 'main' ORDER BY name")
             if names := [row.name for row in refs.collect()]:
                 # Of these a snapshot may stay of which the parents are gone. It would look like one of another past.
                 return f"the table has tags or branches ({', '.join(names)})"

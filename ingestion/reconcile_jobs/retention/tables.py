@@ -19,7 +19,7 @@ from reconcile_jobs.table_formats import format_of, properties_of_columns
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Tables", "accounts_sql", "beside", "is_conflict", "named", "objects_sql"]
+__all__ = ["DECLARED_IN", "Tables", "accounts_sql", "beside", "is_conflict", "named", "objects_sql"]
 
 # A property of the copy of a base table: the batch up to which everything had been applied to it; empty until the copy
 # is finished. macros/materializations/purged_staging.sql reads it.
@@ -30,7 +30,7 @@ _DECLARATION = "reconcile.declaration"
 # Of a base table: see macros/materializations/retry_of_quarantine.sql (`_begun_retry`).
 _RETRIED = "reconcile.retried"
 # Of a base table of Iceberg: see macros/materializations/declared_in.sql.
-_DECLARED_IN = "reconcile.declared_in"
+DECLARED_IN = "reconcile.declared_in"
 
 # Records in batches that runs read. No run reads the others; they stay, and reconcile.ledger_balances reports them.
 _IN_BATCHES = "batch BETWEEN 1 AND {}"
@@ -242,8 +242,7 @@ class Tables:
         of_base = table_format.properties(self._spark, base.sql)
         if " " in (of_base.get(_RETRIED) or ""):
             return ["a retry of its quarantine has not ended; run the model"]
-        declared_in = of_base.get(_DECLARED_IN) or ""
-        if declared_in.isdecimal() and table_format.was_set_back_before(self._spark, base.sql, int(declared_in)):
+        if table_format.was_set_back_before(self._spark, base.sql, of_base.get(DECLARED_IN) or ""):
             return ["its base table was set back to before it took its declaration; rebuild it"]
         declaration = of_base.get(_DECLARATION)
         staging = json.loads(declaration).get("staging") if declaration else None

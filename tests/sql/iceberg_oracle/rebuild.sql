@@ -617,10 +617,10 @@ on known.relation = 'demo.orders' and known.invocation_id = incoming.invocation_
 when matched then update set seconds = incoming.seconds
 when not matched then insert *;
 
-select snapshot_id from `demo`.`orders__base`.refs where name = 'main';
+select concat_ws(' ', latest_snapshot_id, latest_sequence_number) as snapshot from `demo`.`orders__base`.metadata_log_entries order by timestamp desc limit 1;
 
 alter table `demo`.`orders__base` set tblproperties (
-    'reconcile.declared_in' = '41'
+    'reconcile.declared_in' = '41 3'
 );
 
 drop view if exists reconcile_notes_da2f7fd25744;
