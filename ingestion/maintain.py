@@ -11,7 +11,7 @@ from typing import Any
 from reconcile_jobs.process import session
 from reconcile_jobs.process.command_line import Parser
 from reconcile_jobs.process.console import Console
-from reconcile_jobs.process.counted import counted
+from reconcile_jobs.process.counted import counted, first_of
 from reconcile_jobs.retention.compaction import Compaction, CompactionResult
 from reconcile_jobs.retention.files import TableFiles
 from reconcile_jobs.retention.plan import KeptBack
@@ -147,9 +147,8 @@ def sentences(staging: str, result: Result, dry_run: bool) -> list[str]:
         said.append(f"{counted(len(result.kept_back), 'model')} kept the purge back: {kept}.")
     for why, objects in result.kept_objects.items():
         records = counted(sum(of.records for of in objects), "old record")
-        names = ", ".join(of.name or "without an object" for of in objects[:5])
-        more = f" and {len(objects) - 5:,} more" if len(objects) > 5 else ""
-        said.append(f"{records} stay, since {why}: {names}{more}.")
+        names = first_of([of.name or "without an object" for of in objects], 5)
+        said.append(f"{records} stay, since {why}: {names}.")
     return said
 
 

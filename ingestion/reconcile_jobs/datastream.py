@@ -33,6 +33,7 @@ from reconcile_jobs.landing_area import (
 from reconcile_jobs.long_records import LONGEST, LongRecord
 from reconcile_jobs.masks import Masks, keep_masks
 from reconcile_jobs.process.caller import Caller
+from reconcile_jobs.process.counted import first_of
 from reconcile_jobs.process.errors import DataError, JobError, UsageError, explained, in_sentences
 from reconcile_jobs.process.session import SKIP_NO_FILE, settings
 from reconcile_jobs.staging import Appended, Staging, TableName
@@ -334,11 +335,10 @@ def _more_than_one(named: Collection[Any]) -> str:
 
 
 def _complaint(broken: dict[str, str]) -> str:
-    named = [f"{path} ({why})" for path, why in list(broken.items())[:_MOST_NAMED]]
-    more = f" and {len(broken) - _MOST_NAMED} more" if len(broken) > _MOST_NAMED else ""
+    named = first_of([f"{path} ({why})" for path, why in broken.items()], _MOST_NAMED)
     noun = "file" if len(broken) == 1 else f"{len(broken)} files"
     return (
-        f"Cannot read the {noun} {', '.join(named)}{more}, and nothing of this batch was appended: deliver again "
+        f"Cannot read the {noun} {named}, and nothing of this batch was appended: deliver again "
         "under the same path and run the same command again, or give --skip-corrupt-files to record the name and "
         "continue."
     )

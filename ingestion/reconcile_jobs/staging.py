@@ -16,6 +16,7 @@ from reconcile_jobs.checkpoints import checkpoint_damage, checkpoint_id, last_co
 from reconcile_jobs.hadoop_files import hadoop_path
 from reconcile_jobs.long_records import if_long
 from reconcile_jobs.process import failpoints
+from reconcile_jobs.process.counted import first_of
 from reconcile_jobs.process.errors import Fault, UsageError, explained
 from reconcile_jobs.table_formats import format_of
 
@@ -623,8 +624,7 @@ def _differences(columns: dict[str, str]) -> str:
         for name, kind in _COLUMNS.items() if columns.get(name, kind) != kind
     ]  # fmt: skip
     more = [name for name in columns if name not in _COLUMNS]
-    shown = ", ".join(more[:8]) + (f" and {len(more) - 8:,} more" if len(more) > 8 else "")
     said = [f"lacks {', '.join(lacking)}"] if lacking else []
     said += [f"has {', '.join(other)}"] if other else []
-    said += [f"has columns that no staging table has ({shown})"] if more else []
+    said += [f"has columns that no staging table has ({first_of(more, 8)})"] if more else []
     return "; it ".join(said)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,139 +11,18 @@ from typing import Any
 import pytest
 from datastream import Staged, event
 from file_formats import failpoints_of_an_append, file_format
-from plain_dbt import CompilerError, PlainProject, Rows
-from process.spark_warehouse import SparkWarehouse
+from functional.maintained_shop import CALL, COLUMNS, Dying, DyingFiles, Killed, Shop
+from plain_dbt import CompilerError
 from pyspark.sql import SparkSession
 from reconcile_jobs.process import failpoints
 from reconcile_jobs.process.errors import Fault, UsageError, explained
 from reconcile_jobs.retention import files
 from reconcile_jobs.retention.compaction import Compaction, CompactionResult, Left
 from reconcile_jobs.retention.files import TableFiles
-from reconcile_jobs.retention.purge import Purge, Result
 from reconcile_jobs.retention.tables import Tables
 from reconcile_jobs.staging import Staging, TableName, was_set_back
 from rounds import note_rounds
 from tables import commits, restore, versions
-
-CALL = "reconcile.datastream_postgresql(source('lake', 'changes'), object='shop.things')"
-COLUMNS = {"id": "bigint", "name": "string"}
-
-
-class Later:
-    """A clock of a time at which all that a test stages is old."""
-
-    def now(self) -> int:
-        return 4_000_000_000_000_000_000
-
-    def wait(self, *_: Any) -> bool:
-        return False
-
-
-class Watched(SparkWarehouse):
-    """Lets something happen before the first statement that begins with a text."""
-
-    meets: tuple[str, Callable[[], object]] | None = None
-    asked: list[str]
-
-    def query(self, sql: str) -> Rows:
-        self.asked.append(sql)
-        if self.meets and sql.strip().startswith(self.meets[0]):
-            (_, then), self.meets = self.meets, None
-            then()
-        return super().query(sql)
-
-
-class Shop:
-    """A staging table, and two projects of it: `shop` with a model and perhaps its history, `sales` with a model."""
-
-    def __init__(self, spark: SparkSession, name: str, has_history: bool = True) -> None:
-        self.spark, self.batch, self.place = spark, 0, 0
-        self.was_called = False  # whether the job has made the table in which models register
-        self.staging = TableName((f"{name}_lake", "changes"))
-        self.warehouse = Watched(spark)
-        self.warehouse.asked = []
-        self.projects = {part: self._project(f"{name}_{part}") for part in ("shop", "sales")}
-        self.models: dict[str, list[str]] = {part: [] for part in self.projects}
-        self._model("shop", "things", "current_state")
-        if has_history:
-            self._model("shop", "past", "history")
-        self._model("sales", "things", "current_state")
-
-    def _project(self, schema: str) -> PlainProject:
-        project = PlainProject(self.warehouse, schema, file_format=file_format())
-        project.source(self.staging.schema, "changes")
-        return project
-
-    def _model(self, project: str, name: str, materialized: str) -> None:
-        config = f"{{{{ config(materialized='{materialized}', unique_key='id') }}}}"
-        self.projects[project].model(name, f"{config}\n{{{{ {CALL} }}}}", COLUMNS)
-        self.models[project].append(name)
-
-    def append(self, **names: str | None) -> None:
-        """Stage a batch: a name for the key behind the first letter; none deletes. And a record that no model reads."""
-        self.batch += 1
-        staged = []
-        for key, name in names.items():
-            self.place += 1
-            text = event(
-                "postgresql", {"id": int(key[1:]), "name": name}, "UPDATE" if name else "DELETE",
-                metadata={"lsn": f"0/{self.place:X}"},
-            )  # fmt: skip
-            staged.append(Staged(text, "shop.things", self.batch))
-        staged += [Staged("{}", "shop.unread", self.batch), Staged("{}", "#cut", self.batch, source="spanner")]
-        self.warehouse.stage(f"{self.staging.schema}.changes", staged)
-
-    def run(self, project: str, *names: str, full_refresh: bool = False) -> None:
-        if not self.was_called:
-            Tables(self.spark, self.staging).make_readers()
-            self.was_called = True
-        self.projects[project].context["invocation_id"] = str(uuid.uuid4())
-        self.projects[project].run(*(names or self.models[project]), full_refresh=full_refresh)
-
-    def rows(self, project: str, name: str) -> list[tuple[Any, ...]]:
-        """Return all that a base table holds."""
-        base = self.spark.table(f"{self.projects[project].schema}.{name}__base")
-        return sorted(map(tuple, base.select(*sorted(base.columns)).collect()), key=str)
-
-    def live(self, project: str) -> list[tuple[Any, ...]]:
-        return sorted(map(tuple, self.spark.table(f"{self.projects[project].schema}.things").collect()))
-
-    def staged(self) -> dict[str, list[int]]:
-        """Return the batches that staging has of each object."""
-        found: dict[str, list[int]] = {}
-        for row in self.spark.table(self.staging.sql).select("object", "batch").distinct().orderBy("batch").collect():
-            found.setdefault(row.object, []).append(row.batch)
-        return found
-
-    def purged(self) -> dict[str, int]:
-        """Return what each ledger says of a purge of the models' object."""
-        found = {}
-        for name, project in self.projects.items():
-            rows = self.spark.table(f"{project.schema}.reconcile_ledger").where("kind = 'purge'")
-            found[name] = rows.where(f"relation = '{self.staging}' and object = 'shop.things'").selectExpr(
-                "max(last_batch)"
-            ).collect()[0][0]  # fmt: skip
-        return found
-
-    def purge(self, tables: Tables | None = None, dry_run: bool = False, with_quarantined: bool = False) -> Result:
-        said: list[str] = []
-        clock: Any = Later()
-        tables = tables or Tables(self.spark, self.staging)
-        keep = timedelta(days=30)
-        return Purge(tables, self.staging, keep, said.append, clock, with_quarantined).run(dry_run)
-
-    def statements_without_news(self, project: str) -> list[str]:
-        """Return the statements of a run that finds nothing new, without what differs between any two runs."""
-        self.warehouse.asked.clear()
-        self.run(project)
-        return [re.sub("[0-9a-f-]{36}|[0-9]{10,}", "", sql) for sql in self.warehouse.asked]
-
-    def compact(self, of: TableFiles | None = None, deletes_versions: bool = True) -> CompactionResult:
-        """Compact whatever gains a file."""
-        said: list[str] = []
-        tables = Tables(self.spark, self.staging)
-        of = of or TableFiles(self.spark, tables)
-        return Compaction(tables, of, self.staging, said.append, True, deletes_versions, worth=1).run()
 
 
 @pytest.fixture
@@ -347,36 +224,6 @@ def test_quarantined_records_stay_or_go_when_somebody_says_so(shop: Shop) -> Non
     assert (result.batch, result.records, result.kept_back) == (3, 1, [])
     assert result.quarantined == len(shop.models["shop"]) + len(shop.models["sales"])
     assert shop.purge().kept_back == [], "what is gone keeps nothing back"
-
-
-class Dying(Tables):
-    """Tables of a job that is killed before or after one of its statements that write."""
-
-    def __init__(self, spark: SparkSession, staging: TableName, place: float) -> None:
-        super().__init__(spark, staging)
-        self.place, self.written = place, 0
-
-    def dies(self, act: Callable[[], Any]) -> Any:
-        self.written += 1
-        if self.written == self.place:
-            raise Killed
-        done = act()
-        if self.written + 0.5 == self.place:
-            raise Killed
-        return done
-
-    def _execute(self, sql: str) -> None:
-        self.dies(lambda: super(Dying, self)._execute(sql))
-
-    def keep(self, texts: dict[str, str]) -> None:
-        self.dies(lambda: super(Dying, self).keep(texts))
-
-    def delete(self, objects: Any, batch: int) -> bool:
-        return bool(self.dies(lambda: super(Dying, self).delete(objects, batch)))
-
-
-class Killed(BaseException):
-    """The job was killed."""
 
 
 @pytest.mark.soak
@@ -622,19 +469,6 @@ def test_appends_merges_and_compactions_at_once(shop: Shop) -> None:
         assert shop.warehouse.sql(shop.projects["shop"].test("ledger_balances", name)).collect() == []
     shop.run("shop", full_refresh=True)
     assert [shop.rows("shop", name) for name in shop.models["shop"]] == rows
-
-
-class DyingFiles(TableFiles):
-    """Files of a job that is killed after one of its statements."""
-
-    place, written = 0, 0
-
-    def _execute(self, statements: Any) -> None:
-        for statement in statements:
-            super()._execute([statement])
-            type(self).written += 1
-            if type(self).written == type(self).place:
-                raise Killed
 
 
 @pytest.mark.soak

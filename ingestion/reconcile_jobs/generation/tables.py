@@ -19,6 +19,7 @@ from reconcile_jobs.generation.declarations import (
 )
 from reconcile_jobs.generation.observations import Observations, Observed, Place, is_half
 from reconcile_jobs.generation.witnesses import Testimony, Witness, types_of
+from reconcile_jobs.process.counted import first_of
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.staging import quoted
 
@@ -304,8 +305,7 @@ def _refusal_of_source(label: str, sources: set[str]) -> Refusal:
 
 def _refusal_of_key(table: Table, is_known: bool) -> Refusal:
     why = "The table has no primary key." if is_known else "Its records name no primary key."
-    names = [column.name for column in table.columns]
-    columns = ", ".join(names[:8]) + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
+    columns = first_of([column.name for column in table.columns], 8)
     other = " `[_row_id]` makes the row's address the key." if table.source == "oracle" else ""
     return Refusal(
         table.label,
