@@ -54,6 +54,11 @@
   {%- if kind == 'rebuild' and not delivered and not repair and first <= last and not settings.as_of -%}
     {%- do reconcile._refuse_without_records(settings.inputs) -%}
   {%- endif -%}
+  {#- Before the records are read: if staging is restored meanwhile, the ledger has the time of the batch that was there,
+      by which the next run notices it. -#}
+  {%- for batch in [last] + ([repair.snapshot.batch] if repair else []) if settings.inputs.objects and (delivered or repair) and not settings.as_of -%}
+    {%- do reconcile.appended_at(settings.inputs.relations[0], batch) -%}
+  {%- endfor -%}
   {#- For `summary_of_run`. -#}
   {%- if settings.inputs.objects -%}
     {%- do graph.setdefault('reconcile_ranges', {}).update({model.unique_id: {

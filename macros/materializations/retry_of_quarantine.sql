@@ -69,14 +69,13 @@
 {%- endmacro %}
 
 {#- The number in the marks of a base table and of its quarantine once both are made anew, see `_begun_retry`; 0 without a
-    mark. A rebuild with another declaration counts as a retry of all batches, since its quarantine lacks the records
-    that only this declaration reads. The table that was there before, if the run dies or if somebody restores it, may
-    go on with the declaration, and is then brought up to date. `retry`: see `retry_of_quarantine`. -#}
+    mark. A rebuild counts as a retry of all batches: it may read what was not staged before, or what only its
+    declaration reads, and its quarantine lacks those records. The table that was there before, if the run dies or if
+    somebody restores it, is then brought up to date. `retry`: see `retry_of_quarantine`. -#}
 {%- macro number_of_rebuild(settings, retry) -%}
   {%- set built = settings.built -%}
   {%- set last = [reconcile._number_of_retry(built.retried), reconcile._number_of_retry(built.retried_quarantine)] | max -%}
-  {%- set changed = reconcile.changed_aspects(built.base, settings.declaration) if built.base else [] -%}
-  {{ return(retry.number if retry else last + 1 if changed else last) }}
+  {{ return(retry.number if retry else last + 1 if built.base else last) }}
 {%- endmacro %}
 
 {#- The statements before a retry writes rows. The mark of the quarantine comes first: if the base table is restored

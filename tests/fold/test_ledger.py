@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from datastream import Staged, event
 from memory import Memory, MemoryProject
-from plain_dbt import CompilerError, Relation
+from plain_dbt import CompilerError, Relation, Rows
 from pyspark.sql import SparkSession
 
 LEDGER = "account.reconcile_ledger"
@@ -109,6 +109,66 @@ def test_staging_that_was_restored_is_noticed_for_good(project: MemoryProject) -
     # The accounts of the table before the rebuild counted other records.
     stage(memory, 2, 20)
     project.run("things", full_refresh=True)
+    assert project.failing("ledger_balances", "things") == []
+
+
+def meanwhile(project: MemoryProject, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Let something happen just before the next MERGE into the base table."""
+    query, waits = project.memory.query, [act]
+
+    def asked(sql: str) -> Rows:
+        if sql.startswith("merge into `account`.`things__base`") and waits:
+            waits.pop()()
+        return query(sql)
+
+    monkeypatch.setattr(project.memory, "query", asked)
+
+
+def test_a_base_table_that_is_restored_during_a_run_stops_the_run(
+    project: MemoryProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = project.memory
+    older = memory.version("account.things__base")
+    stage(memory, 4)
+    project.run("things")
+    stage(memory, 5)
+    meanwhile(project, monkeypatch, lambda: memory.restore("account.things__base", older))
+    with pytest.raises(Exception, match="another run of this model wrote at the same time, or the table was restored"):
+        project.run("things")
+    assert project.run("things")["things"].startswith("REPLAY batches 4-5")
+    assert ids(project) == list(range(2, 12))
+    assert project.failing("ledger_balances", "things") == []
+
+
+def test_staging_that_is_restored_during_a_run_is_noticed_when_its_numbers_come_again(
+    project: MemoryProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = project.memory
+    stage(memory, 4)
+    meanwhile(project, monkeypatch, lambda: memory.delete("account_lake.changes", "batch = 4"))
+    project.run("things")
+    stage(memory, 4, first=50)
+    with pytest.raises(CompilerError, match="now has another batch under this number"):
+        project.run("things")
+
+
+def test_a_base_table_that_is_restored_to_before_a_rebuild_gets_what_the_rebuild_had_read(
+    project: MemoryProject,
+) -> None:
+    memory = project.memory
+    whole = memory.version("account_lake.changes")
+    memory.delete("account_lake.changes", "batch = 2")
+    project.run("things", full_refresh=True)
+    assert ids(project) == [2, 3, 6, 7]
+    older = memory.version("account.things__base")
+    properties = dict(memory.relation_properties("account", "things__base"))
+    memory.restore("account_lake.changes", whole)
+    project.run("things", full_refresh=True)
+    memory.restore("account.things__base", older)
+    memory.keep("account.things__base", memory.table("account.things__base"), properties)  # as a RESTORE of Delta does
+    stage(memory, 4)
+    assert project.run("things")["things"].startswith("REPLAY batches 1-4")
+    assert ids(project) == list(range(2, 10))
     assert project.failing("ledger_balances", "things") == []
 
 

@@ -34,7 +34,7 @@ from reconcile_jobs.retention.plan import (
     quarantined,
 )
 from reconcile_jobs.retention.purge import Purge, Result
-from reconcile_jobs.retention.tables import Tables, accounts_sql, declared_staging, named
+from reconcile_jobs.retention.tables import Tables, _columns_of_copy, accounts_sql, declared_staging, named
 from reconcile_jobs.staging import TableName, is_purged
 from refusals import thing
 from shapes import Life
@@ -685,6 +685,19 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Tables, Asked
     return made
 
 
+def test_a_copy_has_the_columns_that_the_model_declares_under_their_names():
+    built = [
+        {"name": "id", "type": "bigint"}, {"name": "title", "type": "string", "stored": "name"},
+        {"name": "name", "type": "string", "stored": "other"}, {"name": "gone", "type": "string", "removed": True},
+        {"name": "title", "type": "string", "removed": True, "stored": "former"},
+    ]  # fmt: skip
+    stored = ["id", "name", "other", "gone", "former", "_change_batch"]
+    found = _columns_of_copy(stored, json.dumps(built).encode().hex())
+    assert found == {"id": "id", "name": "title", "other": "name", "_change_batch": "_change_batch"}
+    assert _columns_of_copy(stored, "") == dict(zip(stored, stored, strict=True))
+
+
+RETRIED = "a retry of its quarantine has not ended, or its base table was restored; run the model"
 BASE, COPY = TableName(("shop", "orders__base")), TableName(("shop", "orders__snapshot"))
 
 
@@ -744,7 +757,8 @@ def test_a_catalog_that_the_session_lacks_is_no_error(tables: Any):
         (["base"], "orders", "its quarantine table shop.orders__quarantine is not in this session"),
         (["base", "quarantine"], "orders, lines", "its base table was built from the records of orders, lines"),
         (["moved", "quarantine"], "orders", "its base table was built from another staging table"),
-        (["retried", "quarantine"], "orders", "a retry of its quarantine has not ended; run the model"),
+        (["retried", "quarantine"], "orders", RETRIED),
+        (["restored", "quarantine"], "orders", RETRIED),
         (
             ["set back", "quarantine"],
             "orders",
@@ -758,8 +772,10 @@ def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
 ):
     built = {name: {"reconcile.declaration": json.dumps({"staging": declared_staging(of)})}
              for name, of in (("base", "lake.changes"), ("moved", "lake.others"))}  # fmt: skip
-    built["base"]["reconcile.retried"] = "2"
+    built["base"]["reconcile.retried"] = built["moved"]["reconcile.retried"] = "2"
     built["retried"] = built["base"] | {"reconcile.retried": "2 17"}
+    built["restored"] = built["base"] | {"reconcile.retried": "1"}
+    built["quarantine"] = {"reconcile.retried": "2 5"}
     built["set back"] = built["base"] | {"reconcile.declared_in": "41 3"}
     built["base"]["reconcile.declared_in"] = "42 3"
     found = {f"shop__of__orders__{'quarantine' if name == 'quarantine' else 'base'}": built.get(name, {})

@@ -27,6 +27,8 @@ _BASE_SNAPSHOT = "reconcile.base_snapshot"
 
 # A property of a base table and of its copy: the declarations with which the rows were made, as digests.
 _DECLARATION = "reconcile.declaration"
+# Of a base table: with which columns it was built, see macros/model/columns_as_built.sql.
+_COLUMNS = "reconcile.columns"
 # Of a base table: see macros/materializations/retry_of_quarantine.sql (`_begun_retry`).
 _RETRIED = "reconcile.retried"
 # Of a base table of Iceberg: see macros/materializations/declared_in.sql.
@@ -235,13 +237,17 @@ class Tables:
     def _of_others(self, reader: Reader, base: TableName, objects: str | None) -> list[str]:
         """Return why a model has applied other records than those that it reads now: it was not rebuilt since.
 
-        Or a retry of its quarantine has begun and not ended, and its base table lacks what is no longer quarantined.
+        Or a retry of its quarantine, or a rebuild, has not ended, or the base table was restored to before it: the base
+        table lacks what is no longer quarantined. See `_begun_retry` in retry_of_quarantine.sql.
         `objects`: those of its last row in the ledger. The next run of such a model is refused until it is rebuilt.
         """
         table_format = format_of(self._spark, base.catalog)
         of_base = table_format.properties(self._spark, base.sql)
-        if " " in (of_base.get(_RETRIED) or ""):
-            return ["a retry of its quarantine has not ended; run the model"]
+        retried = of_base.get(_RETRIED) or ""
+        quarantine = beside(named(reader.relation), "quarantine")
+        of_quarantine = table_format.properties(self._spark, quarantine.sql)
+        if " " in retried or _number_of_retry(of_quarantine.get(_RETRIED) or "") > _number_of_retry(retried):
+            return ["a retry of its quarantine has not ended, or its base table was restored; run the model"]
         if table_format.was_set_back_before(self._spark, base.sql, of_base.get(DECLARED_IN) or ""):
             return ["its base table was set back to before it took its declaration; rebuild it"]
         declaration = of_base.get(_DECLARATION)
@@ -353,11 +359,15 @@ class Tables:
             properties[_DECLARATION] = declaration
         if version := table_format.staging_properties.get("format-version"):
             properties["format-version"] = version
-        properties |= properties_of_columns(table_format, schema.fieldNames(), [schema.simpleString()])
+        columns = _columns_of_copy(schema.fieldNames(), of_base.get(_COLUMNS) or "")
+        properties |= properties_of_columns(table_format, columns.values(), [schema.simpleString()])
         pairs = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
+        selected = ", ".join(
+            quoted(stored) + (f" AS {quoted(name)}" if name != stored else "") for stored, name in columns.items()
+        )
         self._execute(
             f"CREATE OR REPLACE TABLE {copy.sql} USING {table_format.name} TBLPROPERTIES ({pairs}) "
-            f"AS SELECT * FROM {base.sql}"
+            f"AS SELECT {selected} FROM {base.sql}"
         )
         return self._largest_batch(copy, 0)
 
@@ -446,6 +456,23 @@ def _of(objects: Sequence[str]) -> str:
 def _up_to(objects: Sequence[str], batch: int) -> str:
     """Return the condition for the records of objects up to a batch, as SQL."""
     return f"{_of(objects)} AND {_IN_BATCHES.format(batch)}"
+
+
+def _number_of_retry(retried: str) -> int:
+    """Return the number in a mark `3` or `3 17`, 0 without a mark."""
+    return int(retried.partition(" ")[0] or 0)
+
+
+def _columns_of_copy(stored: Sequence[str], built: str) -> dict[str, str]:
+    """Return the columns of a copy by those of its base table: under the names that the model declares.
+
+    The base table may hold a renamed column under its former name, and columns that the model no longer declares. A
+    rebuild takes columns of the copy by their names. `built`: the property reconcile.columns of the base table.
+    """
+    columns = json.loads(bytes.fromhex(built)) if built else []
+    names = {column["stored"]: column["name"] for column in columns if "stored" in column and not column.get("removed")}
+    removed = {column.get("stored", column["name"]) for column in columns if column.get("removed")} - names.keys()
+    return {name: names.get(name, name) for name in stored if name not in removed}
 
 
 def is_conflict(problem: Exception) -> bool:

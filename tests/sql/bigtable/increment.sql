@@ -8,6 +8,8 @@ show tblproperties `demo`.`orders__quarantine`;
 
 select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -320,7 +322,7 @@ using (
     select /*+ broadcast(record) */ *
     from reconcile_fold_da2f7fd25744 as record
     where (_change_base_sequence is null or _change_sequence > _change_base_sequence)
-    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
+    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0 and (select count(*) from `demo`.`orders__base` where _change_batch = 3) > 0, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
 ) as newest
 on newest.`row_key` = base.`row_key` and newest.`family` = base.`family` and newest.`qualifier` = base.`qualifier` and newest.`cell_time` = base.`cell_time`
 when matched and newest._change_sequence > base._change_sequence then update set
@@ -335,8 +337,6 @@ when matched and newest._change_sequence > base._change_sequence then update set
     _deleted = newest._deleted
 when not matched then insert (`row_key`, `family`, `qualifier`, `cell_time`, `value`, _change_sequence, _change_time, _change_batch, _deleted)
 values (newest.`row_key`, newest.`family`, newest.`qualifier`, newest.`cell_time`, newest.`value`, newest._change_sequence, newest._change_time, newest._change_batch, newest._deleted);
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
 
 insert into `demo`.`reconcile_ledger` by name
 select
@@ -412,7 +412,7 @@ from (
     )
     where rebuilt is null or place >= rebuilt
 ) as account
-where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'));
+where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'));
 
 drop view if exists reconcile_notes_da2f7fd25744;
 

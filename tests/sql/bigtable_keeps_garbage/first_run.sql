@@ -10,6 +10,8 @@ select coalesce(sum(case source
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 1 and 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -219,8 +221,6 @@ tblproperties (
 as
 select `row_key`, `family`, `qualifier`, `cell_time`, `value`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, valid_from, valid_to, _change_repeats, _change_valid_to
 from reconcile_fold_da2f7fd25744;
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
 
 insert into `demo`.`reconcile_ledger` by name
 select

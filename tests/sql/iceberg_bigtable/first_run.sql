@@ -10,6 +10,8 @@ select coalesce(sum(case source
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 1 and 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -176,8 +178,6 @@ from (
     select `row_key`, `family`, `qualifier`, `cell_time`, `value`, _change_sequence, _change_time, _change_batch, _deleted
     from reconcile_fold_da2f7fd25744
 );
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
 
 merge into `demo`.`reconcile_ledger` as known
 using (

@@ -8,6 +8,8 @@ show tblproperties `demo`.`orders__quarantine`;
 
 select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -328,7 +330,7 @@ using (
     select /*+ broadcast(record) */ *
     from reconcile_fold_da2f7fd25744 as record
     where (_change_base_sequence is null or _change_sequence > _change_base_sequence)
-    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
+    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0 and (select count(*) from `demo`.`orders__base` where _change_batch = 3) > 0, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
 ) as newest
 on newest.`row_key` = base.`row_key` and newest.`family` = base.`family` and newest.`qualifier` = base.`qualifier` and newest.`cell_time` = base.`cell_time`
 when matched and newest._change_sequence > base._change_sequence then update set
@@ -345,8 +347,6 @@ when not matched then insert (`row_key`, `family`, `qualifier`, `cell_time`, `va
 values (newest.`row_key`, newest.`family`, newest.`qualifier`, newest.`cell_time`, newest.`value`, newest._change_sequence, newest._change_time, newest._change_batch, newest._deleted);
 
 set spark.sql.autoBroadcastJoinThreshold = -1;
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
 
 merge into `demo`.`reconcile_ledger` as known
 using (
@@ -423,7 +423,7 @@ using (
         )
         where rebuilt is null or place >= rebuilt
     ) as account
-    where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
+    where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
 ) as incoming
 on known.relation = 'demo.orders' and known.invocation_id = incoming.invocation_id and known.recorded_at = incoming.recorded_at
 when matched then update set seconds = incoming.seconds

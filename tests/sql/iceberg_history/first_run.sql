@@ -7,6 +7,8 @@ show tblproperties `lake`.`shop_changes`;
 
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -285,8 +287,6 @@ tblproperties (
 as
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, valid_from, valid_to, _change_repeats, _change_valid_to
 from reconcile_fold_da2f7fd25744;
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
 
 merge into `demo`.`reconcile_ledger` as known
 using (

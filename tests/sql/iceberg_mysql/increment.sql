@@ -8,6 +8,8 @@ show tblproperties `demo`.`orders__quarantine`;
 
 select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -234,7 +236,7 @@ using (
     select /*+ broadcast(record) */ *
     from reconcile_fold_da2f7fd25744 as record
     where (_change_base_sequence is null or _change_sequence > _change_base_sequence)
-    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
+    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0 and (select count(*) from `demo`.`orders__base` where _change_batch = 3) > 0, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
 ) as newest
 on newest.`order_id` = base.`order_id` and newest.`line` = base.`line`
 when matched and newest._change_sequence > base._change_sequence then update set
@@ -250,8 +252,6 @@ when not matched then insert (`order_id`, `line`, `product`, `quantity`, _change
 values (newest.`order_id`, newest.`line`, newest.`product`, newest.`quantity`, newest._change_sequence, newest._change_time, newest._change_batch, newest._deleted);
 
 set spark.sql.autoBroadcastJoinThreshold = -1;
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
 
 merge into `demo`.`reconcile_ledger` as known
 using (
@@ -326,7 +326,7 @@ using (
         )
         where rebuilt is null or place >= rebuilt
     ) as account
-    where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
+    where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
 ) as incoming
 on known.relation = 'demo.orders' and known.invocation_id = incoming.invocation_id and known.recorded_at = incoming.recorded_at
 when matched then update set seconds = incoming.seconds

@@ -7,6 +7,8 @@ show tblproperties `lake`.`shop_changes`;
 
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -408,8 +410,6 @@ from (
     select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_is_insert, _change_contenders, _change_displaced
     from reconcile_fold_da2f7fd25744
 );
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
 
 merge into `demo`.`reconcile_ledger` as known
 using (

@@ -13,6 +13,8 @@ show tblproperties `lake`.`raw`.`shop_changes`;
 
 select count(*) from `lake`.`raw`.`shop_changes` where object = 'shop.orders' and batch between 1 and 3;
 
+select unix_micros(max(appended_at)) from `lake`.`raw`.`shop_changes` where batch = 3;
+
 drop view if exists reconcile_notes_fbcf77ffe001;
 
 drop view if exists reconcile_fold_fbcf77ffe001;
@@ -414,8 +416,6 @@ from (
     select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_is_insert, _change_contenders, _change_displaced
     from reconcile_fold_fbcf77ffe001
 );
-
-select unix_micros(max(appended_at)) from `lake`.`raw`.`shop_changes` where batch = 3;
 
 merge into `ice`.`demo`.`reconcile_ledger` as known
 using (

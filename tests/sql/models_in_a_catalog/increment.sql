@@ -8,6 +8,8 @@ show tblproperties `ice`.`demo`.`orders__quarantine`;
 
 select max(_change_batch) from `ice`.`demo`.`orders__base` where _change_batch >= 3;
 
+select unix_micros(max(appended_at)) from `lake`.`raw`.`shop_changes` where batch = 5;
+
 drop view if exists reconcile_notes_fbcf77ffe001;
 
 drop view if exists reconcile_fold_fbcf77ffe001;
@@ -634,7 +636,7 @@ using (
     select /*+ broadcast(record) */ *
     from reconcile_fold_fbcf77ffe001 as record
     where (_change_replaces_base or _change_is_noted)
-    and if((select count(*) from `ice`.`demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('ice.demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
+    and if((select count(*) from `ice`.`demo`.`orders__base` where _change_batch > 3) = 0 and (select count(*) from `ice`.`demo`.`orders__base` where _change_batch = 3) > 0, true, raise_error('ice.demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
 ) as newest
 on newest.`id` = base.`id`
 when matched and newest._change_replaces_base then update set
@@ -662,8 +664,6 @@ when not matched then insert (`id`, `status`, `total`, `placed_at`, `ratio`, _ch
 values (newest.`id`, newest.`status`, newest.`total`, newest.`placed_at`, newest.`ratio`, newest._change_sequence, newest._change_time, newest._change_batch, newest._deleted, newest._row_id, newest._change_transaction, newest._change_is_insert, newest._change_contenders, newest._change_displaced);
 
 set spark.sql.autoBroadcastJoinThreshold = -1;
-
-select unix_micros(max(appended_at)) from `lake`.`raw`.`shop_changes` where batch = 5;
 
 merge into `ice`.`demo`.`reconcile_ledger` as known
 using (
@@ -738,7 +738,7 @@ using (
         )
         where rebuilt is null or place >= rebuilt
     ) as account
-    where if(account.ledger_batch = 3, true, raise_error('ice.demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
+    where if(account.ledger_batch = 3, true, raise_error('ice.demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
 ) as incoming
 on known.relation = 'ice.demo.orders' and known.invocation_id = incoming.invocation_id and known.recorded_at = incoming.recorded_at
 when matched then update set seconds = incoming.seconds

@@ -25,6 +25,8 @@ limit 1;
 
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 3 and 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -293,8 +295,6 @@ left anti join reconcile_fold_da2f7fd25744 as newest
 union all
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted
 from touched;
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
 
 insert into `demo`.`reconcile_ledger` by name
 select

@@ -9,6 +9,8 @@ select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batc
 
 select count(*) from `lake`.`shop_changes` where object = '#snapshot of shop.orders' and source = 'snapshot' and batch = 5;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -478,8 +480,6 @@ as
 select `id`, `born`, `seen`, `closed`, _change_sequence, _change_time, _change_batch, _deleted
 from reconcile_fold_da2f7fd25744
 where _change_is_merged;
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
 
 insert into `demo`.`reconcile_ledger` by name
 select

@@ -19,6 +19,8 @@ group by object;
 
 show tblproperties `lake`.`shop_changes`;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -713,7 +715,7 @@ using (
     select /*+ broadcast(record) */ *
     from reconcile_fold_da2f7fd25744 as record
     where _change_is_merged
-    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
+    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0 and (select count(*) from `demo`.`orders__base` where _change_batch = 3) > 0, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
 ) as newest
 on newest.`id` = base.`id`
 when matched and newest._change_sequence > base._change_sequence then update set
@@ -727,8 +729,6 @@ when matched and newest._change_sequence > base._change_sequence then update set
     _deleted = newest._deleted
 when not matched then insert (`id`, `born`, `seen`, `closed`, _change_sequence, _change_time, _change_batch, _deleted)
 values (newest.`id`, newest.`born`, newest.`seen`, newest.`closed`, newest._change_sequence, newest._change_time, newest._change_batch, newest._deleted);
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
 
 insert into `demo`.`reconcile_ledger` by name
 select
@@ -802,7 +802,7 @@ from (
     )
     where rebuilt is null or place >= rebuilt
 ) as account
-where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
+where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
 union all
 select
     'demo.orders' as relation,
@@ -847,7 +847,7 @@ from (
     )
     where rebuilt is null or place >= rebuilt
 ) as account
-where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'));
+where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'));
 
 drop view if exists reconcile_notes_da2f7fd25744;
 

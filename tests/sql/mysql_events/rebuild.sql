@@ -15,6 +15,8 @@ show tblproperties `lake`.`shop_changes`;
 
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 5;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -224,10 +226,15 @@ from (
     from reconcile_fold_da2f7fd25744
 );
 
+alter table `demo`.`orders__base` set tblproperties (
+    'reconcile.retried' = '1 1'
+);
+
 create or replace table `demo`.`orders__quarantine`
 using delta
 tblproperties (
-    'reconcile.quarantine' = 'demo.orders'
+    'reconcile.quarantine' = 'demo.orders',
+    'reconcile.retried' = '1 1'
 )
 as
 select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
@@ -240,14 +247,13 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
+    'reconcile.retried' = '1',
     'reconcile.declaration' = '{"columns": "5effe070e7aab6837f0bb953d421109f", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "a409b4d20da3d19384069a61c2bdfcc3"}',
     'reconcile.columns' = '5b7b226e616d65223a20226964222c202274797065223a2022626967696e74227d2c207b226e616d65223a2022737461747573222c202274797065223a2022737472696e67227d2c207b226e616d65223a2022746f74616c222c202274797065223a2022646563696d616c2833382c313029227d2c207b226e616d65223a2022706c616365645f6174222c202274797065223a202274696d657374616d70227d2c207b226e616d65223a2022726174696f222c202274797065223a2022646f75626c65227d5d'
 )
 as
 select `_change_id`, `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted
 from reconcile_fold_da2f7fd25744;
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
 
 insert into `demo`.`reconcile_ledger` by name
 select

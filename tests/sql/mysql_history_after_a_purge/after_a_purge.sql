@@ -13,6 +13,8 @@ select max(_change_batch) from `lake`.`orders_kept`;
 
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 3 and 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -301,8 +303,6 @@ select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequ
 from `lake`.`orders_kept` as known
 left anti join reconcile_fold_da2f7fd25744 as touched
     on touched.`id` = known.`id`;
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
 
 insert into `demo`.`reconcile_ledger` by name
 select

@@ -8,6 +8,8 @@ show tblproperties `demo`.`orders__quarantine`;
 
 select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -626,7 +628,7 @@ using (
     select /*+ broadcast(record) */ *
     from reconcile_fold_da2f7fd25744 as record
     where (_change_replaces_base or _change_is_noted)
-    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
+    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0 and (select count(*) from `demo`.`orders__base` where _change_batch = 3) > 0, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
 ) as newest
 on newest.`id` = base.`id`
 when matched and newest._change_replaces_base then update set
@@ -652,8 +654,6 @@ when matched then update set
     _change_batch = newest._change_batch
 when not matched then insert (`id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted, _row_id, _change_transaction, _change_is_insert, _change_contenders, _change_displaced)
 values (newest.`id`, newest.`status`, newest.`total`, newest.`placed_at`, newest.`ratio`, newest._change_sequence, newest._change_time, newest._change_batch, newest._deleted, newest._row_id, newest._change_transaction, newest._change_is_insert, newest._change_contenders, newest._change_displaced);
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
 
 insert into `demo`.`reconcile_ledger` by name
 select
@@ -727,7 +727,7 @@ from (
     )
     where rebuilt is null or place >= rebuilt
 ) as account
-where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'));
+where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'));
 
 drop view if exists reconcile_notes_da2f7fd25744;
 

@@ -34,6 +34,8 @@ group by object;
 
 show tblproperties `lake`.`shop_changes`;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -766,8 +768,6 @@ select _change_record as record, _change_error, _change_id, _change_batch, _chan
 from reconcile_changes_da2f7fd25744
 where _change_error is not null;
 
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
-
 insert into `demo`.`reconcile_ledger` by name
 select
     'demo.orders' as relation,
@@ -840,7 +840,7 @@ from (
     )
     where rebuilt is null or place >= rebuilt
 ) as account
-where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
+where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
 union all
 select
     'demo.orders' as relation,
@@ -885,7 +885,7 @@ from (
     )
     where rebuilt is null or place >= rebuilt
 ) as account
-where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'));
+where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'));
 
 drop view if exists reconcile_notes_da2f7fd25744;
 

@@ -7,6 +7,8 @@ show tblproperties `lake`.`shop_changes`;
 
 select count(*) from `lake`.`shop_changes` where object in ('public_orders', 'public.orders') and (coalesce(struct(coalesce(nullif(regexp_replace(from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.schema, '^\\["|"\\]$', ''), ''), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.database), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.table) in (struct('public', 'orders')), false)) and batch between 1 and 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -281,8 +283,6 @@ tblproperties (
 as
 select `orders of`, `db`, `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, valid_from, valid_to, _change_repeats, _change_valid_to
 from reconcile_fold_da2f7fd25744;
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
 
 insert into `demo`.`reconcile_ledger` by name
 select

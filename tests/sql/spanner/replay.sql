@@ -23,6 +23,8 @@ from (
 )
 where rebuilt is null or place >= rebuilt;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -307,8 +309,6 @@ select _change_record as record, _change_error, _change_id, _change_batch, _chan
 from reconcile_changes_da2f7fd25744
 where _change_error is not null;
 
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
-
 insert into `demo`.`reconcile_ledger` by name
 select
     'demo.orders' as relation,
@@ -383,7 +383,7 @@ from (
     )
     where rebuilt is null or place >= rebuilt
 ) as account
-where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'));
+where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'));
 
 drop view if exists reconcile_notes_da2f7fd25744;
 

@@ -7,6 +7,8 @@ show tblproperties `lake`.`raw`.`shop_changes`;
 
 select count(*) from `lake`.`raw`.`shop_changes` where object = 'shop.orders' and batch between 1 and 3;
 
+select unix_micros(max(appended_at)) from `lake`.`raw`.`shop_changes` where batch = 3;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -237,8 +239,6 @@ tblproperties (
 as
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted
 from reconcile_fold_da2f7fd25744;
-
-select unix_micros(max(appended_at)) from `lake`.`raw`.`shop_changes` where batch = 3;
 
 insert into `demo`.`reconcile_ledger` by name
 select
