@@ -114,14 +114,14 @@ def test_staging_that_was_restored_is_noticed_for_good(project: MemoryProject) -
 
 def meanwhile(project: MemoryProject, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Let something happen just before the next MERGE into the base table."""
-    query, waits = project.memory.query, [act]
+    merge, waits = project.memory._merge, [act]
 
-    def asked(sql: str) -> Rows:
+    def merging(sql: str) -> Rows:
         if sql.startswith("merge into `account`.`things__base`") and waits:
             waits.pop()()
-        return query(sql)
+        return merge(sql)
 
-    monkeypatch.setattr(project.memory, "query", asked)
+    monkeypatch.setattr(project.memory, "_merge", merging)
 
 
 def test_a_base_table_that_is_restored_during_a_run_stops_the_run(
