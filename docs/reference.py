@@ -380,6 +380,7 @@ def _commands() -> str:
         ("status", []),
         ("report", []),
         ("maintain", []),
+        ("erase", []),
         ("metastore", []),
         ("run_dbt", []),
     ]:

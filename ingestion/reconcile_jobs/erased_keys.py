@@ -28,6 +28,7 @@ __all__ = [
     "UNREADABLE",
     "VARIABLE",
     "ErasedKeys",
+    "Key",
     "KeyColumn",
     "KeyOf",
     "Reading",
@@ -46,6 +47,7 @@ VARIABLE, KEY_FILE = "RECONCILE_ERASURE_SECRET", "--erasure-key-file"
 # The object and the source of what stands in staging for an erased record. No model reads them.
 NOTES, NOTES_SOURCE = "#erased", "erasure"
 
+# The values of a key, as texts in one form: see `KeyColumn.text`.
 Key = tuple[str, ...]
 
 
@@ -119,8 +121,8 @@ def reading(content: bytes, columns: Sequence[KeyColumn]) -> Reading:
         return UNREADABLE
     table = next((_table(value) for name, value in record if name == "source_metadata"), None)
     payloads = [value for name, value in record if name == "payload"]
-    if not payloads or table is None:
-        return UNREADABLE
+    if not payloads:
+        return Reading(None, table)
     if all(payload is None for payload in payloads):
         return Reading(frozenset(), table)
     keys: set[Key] = set()
