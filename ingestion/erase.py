@@ -175,10 +175,8 @@ def sentences(staging: str, result: Result) -> list[str]:
             "can read of which table they are."
         )
     if result.landing_files:
-        shown = ", ".join(result.landing_files[:_MOST_NAMED])
-        more = (
-            f" and {len(result.landing_files) - _MOST_NAMED:,} more" if len(result.landing_files) > _MOST_NAMED else ""
-        )
+        more = len(result.landing_files) - _MOST_NAMED
+        shown = ", ".join(result.landing_files[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
         said.append(
             f"The records came from {counted(len(result.landing_files), 'file')}, which this job does not touch: "
             f"{shown}. Delete them, or their records. Standard output has all names."
