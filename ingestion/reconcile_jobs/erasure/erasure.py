@@ -143,7 +143,9 @@ class Erasure:
         if self._tables.last_batch() != last:
             staged = self._staged(of, keys)
         result.unreadable, result.without_object = staged.unreadable, self._tables.unread_objects()
-        if begun is None and (staged.found or self._has_rows(models, columns, keys)):
+        is_new = begun is None and (staged.found or self._has_rows(models, columns, keys))
+        # As long as staging has all records, runs in between have counted them.
+        if is_new or (begun is not None and not self._tables.notes(of.objects, [id_])):
             accounts = self._tables.accounts([model.reader for model in models])
             begun = _Begun(id_, self._digest(erased, digests), tuple(accounts))
             self._tables.keep({_BEGUN: begun.text()})
