@@ -88,19 +88,12 @@ class Estate:
             "postgresql", payload, change, metadata={"lsn": f"0/{self.place:X}"}, object="shop.people",
         )  # fmt: skip
 
-    def step(self, what: str) -> None:
-        import sys
-        import time
-        print(time.strftime("%H:%M:%S"), what, file=sys.__stderr__, flush=True)
-
     def deliver(self, *records: str) -> Any:
-        self.step("deliver")
         self.files += 1
         self.landing.put(f"shop_people/file{self.files}.jsonl", "\n".join(records))
         return self.landing.append()
 
     def run(self, full_refresh: bool = False) -> None:
-        self.step("run")
         for project in self.projects.values():
             project.context["invocation_id"] = str(uuid.uuid4())
             names = [name for part, name in self.models if self.projects[part] is project]
@@ -114,14 +107,12 @@ class Estate:
         return {model: self.rows(*model) for model in self.models}
 
     def unbalanced(self) -> list[Any]:
-        self.step("unbalanced")
         found = []
         for part, name in self.models:
             found += self.warehouse.sql(self.projects[part].test("ledger_balances", name)).collect()
         return found
 
     def purge(self) -> None:
-        self.step("purge")
         clock: Any = Later()
         purge = Purge(Tables(self.spark, self.staging), self.staging, timedelta(days=30), self.said.append, clock, True)
         assert purge.run().batch
@@ -138,12 +129,10 @@ class Estate:
         erasure = Erasure(
             self.spark, staging, chosen, read_keys_file(str(file)), "TICKET-17", self.said.append, **options
         )
-        self.step("erase")
         erasure._tables = tables(erasure._tables)
         return erasure.run(now)
 
     def leaks(self) -> dict[Any, set[str]]:
-        self.step("leaks")
         found: dict[Any, set[str]] = dict(files_with(CANARIES, *self.directories))
         found |= files_with_numbers([PERSON], *self.directories)
         return {canary: files for canary, files in found.items() if files}
