@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import erase
 import pytest
+import reconcile_jobs
 from pyspark import cloudpickle
 from reconcile_jobs.erased_keys import (
     VARIABLE,
@@ -115,8 +117,20 @@ def test_an_erased_key_is_found_under_each_name_of_its_object_and_no_other():
         assert not keys.has(object_, record({"id": 8}))
     assert not keys.has("SHOP_ORDERS", record({"id": 7}))
     assert SECRET.decode() not in repr(keys)
-    # It goes to Spark's executors by value.
-    assert pickle.loads(cloudpickle.dumps(keys)).has("SHOP_PEOPLE", record({"id": 7}))
+
+
+def test_the_register_goes_to_an_executor_that_has_no_module_of_it():
+    """As `ship_by_value` sends it."""
+    keys = ErasedKeys(SECRET, (OF,), frozenset({ErasedKeys(SECRET).digest(OF, ("7",))}))
+    content = record({"id": 7})
+    cloudpickle.register_pickle_by_value(reconcile_jobs)
+    try:
+        sent = cloudpickle.dumps(lambda: keys.has("SHOP_PEOPLE", content))
+    finally:
+        cloudpickle.unregister_pickle_by_value(reconcile_jobs)
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer)())"
+    ran = subprocess.run([sys.executable, "-I", "-c", code], input=sent, capture_output=True, check=True)
+    assert ran.stdout == b"True\n"
 
 
 def test_a_digest_depends_on_secret_object_and_each_value():
