@@ -41,9 +41,9 @@ deletes them at once, and the tables cannot be restored or read as of an earlier
 or query use the tables meanwhile. The job does not touch files of the landing area; it lists them.
 
 Let no dbt run of these models be under way: it may write the rows again. If the job ends early, run the same command
-again. What is erased already stays as it is. Standard output is one line of JSON: staging, objects, keys, records (of
-staging), rows (of each other table), unreadable, without_object, landing_files, not_reached, old_versions_deleted and
-old_versions_left (tables).
+again. What is erased already stays as it is. Standard output ends with one line of JSON: staging, objects, keys,
+records (of staging), rows (of each other table), ledgers (rows of each whose examples were erased), unreadable,
+without_object, landing_files, not_reached, old_versions_deleted and old_versions_left (tables).
 
 Exit codes: 0 done; 2 the command or the configuration is wrong; 3 something may still hold the keys, and is named; 4 a
 fault that a retry may cure.
@@ -102,6 +102,7 @@ def main(words: list[str], console: Console) -> None:
             "keys": result.keys,
             "records": result.records,
             "rows": result.rows,
+            "ledgers": result.ledgers,
             "unreadable": result.unreadable,
             "without_object": result.without_object,
             "landing_files": result.landing_files,
@@ -161,6 +162,7 @@ def sentences(staging: str, result: Result) -> list[str]:
             "values stands in the place of each."
         )
         said += [f"{table}: {counted(rows, 'row')} erased" for table, rows in result.rows.items()]
+        said += [f"{ledger}: examples erased in {counted(rows, 'row')}" for ledger, rows in result.ledgers.items()]
     else:
         said.append(f"{staging}: nothing of {counted(result.keys, 'key')} was there any more.")
     if result.unreadable:

@@ -14,7 +14,7 @@ from typing import Any
 import erase
 import pytest
 from canaries import files_with, files_with_numbers
-from datastream import event
+from datastream import Staged, event
 from file_formats import file_format
 from plain_dbt import PlainProject
 from process.landings import Landing
@@ -214,3 +214,71 @@ def test_forty_values_of_a_person_are_in_no_file_and_do_not_come_back(estate: Es
     assert estate.all_rows() == rows
     assert estate.unbalanced() == []
     assert estate.leaks() == {}
+
+
+@pytest.mark.soak
+def test_a_key_of_several_columns_is_erased_in_all_projects_and_at_earlier_moments(estate: Estate) -> None:
+    """Records whose key cannot be read stay, until somebody says that they go too."""
+    call = "reconcile.datastream_postgresql(source('lake', 'codes'), object='shop.codes')"
+    config = "{{ config(materialized='current_state', unique_key=['region', 'id']) }}"
+    staging = TableName((estate.staging.schema, "codes"))
+    name = staging.schema.removesuffix("_lake")
+    projects = [PlainProject(estate.warehouse, f"{name}_{part}", file_format=file_format()) for part in "cd"]
+    for project in projects:
+        project.source(staging.schema, "codes")
+        project.model("codes", f"{config}\n{{{{ {call} }}}}", {"region": "string", "id": "int", "name": "string"})
+    keys = [("e'u", 7), ("us", 7), ("e'u", 8)]
+
+    def stage(batch: int, *payloads: dict[str, Any]) -> None:
+        records = [
+            event("postgresql", payload, "UPDATE", metadata={"lsn": f"0/{batch}{place:X}"}, object="shop.codes")
+            for place, payload in enumerate(payloads)
+        ]
+        estate.warehouse.stage(f"{staging.schema}.codes", [Staged(one, "shop.codes", batch) for one in records])
+
+    def run() -> None:
+        for project in projects:
+            project.context["invocation_id"] = str(uuid.uuid4())
+            project.run("codes")
+
+    def rows(table: str) -> list[tuple[str, int]]:
+        return [
+            tuple(row) for row in estate.spark.table(table).select("region", "id").orderBy("region", "id").collect()
+        ]
+
+    def erase_codes(**options: Any) -> Result:
+        file = estate.root / "codes.csv"
+        file.write_text("id,region\n7,e'u\n")
+        file.chmod(0o600)
+        _, chosen = erase.reader_of(estate.spark, f"{name}_c.codes", staging)
+        return Erasure(
+            estate.spark, staging, chosen, read_keys_file(str(file)), "T", estate.said.append, **options
+        ).run()
+
+    stage(1, *({"region": region, "id": id_, "name": "one"} for region, id_ in keys))
+    Tables(estate.spark, staging).make_readers()
+    run()
+    projects[0].variables |= {"as_of": {"batch": 1}, "as_of_schema": f"{name}_then"}
+    projects[0].run("codes")
+    for variable in ("as_of", "as_of_schema"):
+        projects[0].variables.pop(variable)
+    stage(2, {"region": "e'u", "id": "seven", "name": "two"}, {"region": "e'u", "name": "no id"})
+    run()
+    (then,) = [
+        row.namespace for row in estate.spark.sql("show schemas").collect() if row.namespace.startswith(f"{name}_then")
+    ]
+
+    result = erase_codes()
+    assert (result.records, result.unreadable) == (1, 4), "in staging and in two quarantines, those without an id"
+    assert len(result.rows) == 3
+    others = [("e'u", 8), ("us", 7)]
+    for schema in (f"{name}_c", f"{name}_d", then):
+        assert rows(f"{schema}.codes__base") == others, schema
+    result = erase_codes(with_unreadable=True)
+    assert (result.records, result.unreadable) == (2, 0)
+    for project in projects:
+        assert estate.spark.table(f"{project.schema}.codes__quarantine").count() == 0
+        assert estate.warehouse.sql(project.test("ledger_balances", "codes")).collect() == []
+        project.run("codes", full_refresh=True)
+        assert rows(f"{project.schema}.codes__base") == others
+        assert estate.warehouse.sql(project.test("ledger_balances", "codes")).collect() == []

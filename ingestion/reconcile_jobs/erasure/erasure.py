@@ -51,8 +51,8 @@ _BEGUN, _ERASED = "erasure", "erased"
 class Result:
     """What an erasure came to.
 
-    `records`: of staging, erased by this command or by the one that it ends. `rows`: of each other table. `unreadable`:
-    the records that stay since nobody can read their keys.
+    `records`: of staging, erased by this command or by the one that it ends. `rows`: of each other table. `ledgers`: of
+    how many rows of each the examples were erased. `unreadable`: the records that stay since nobody can read their keys.
     """
 
     keys: int
@@ -65,6 +65,7 @@ class Result:
     not_reached: list[NotReached] = field(default_factory=list)
     tables: list[TableName] = field(default_factory=list)
     versions_deleted: list[TableName] = field(default_factory=list)
+    ledgers: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -321,7 +322,7 @@ class Erasure:
                     result.rows[str(quarantine)] = len(found.found)
             if account is not None and model.quarantine is not None:
                 number = self._tables.correct_reasons(account, model.quarantine, self._matches(of.columns, keys))
-                result.rows |= {account.ledger: result.rows.get(account.ledger, 0) + number} if number else {}
+                result.ledgers |= {account.ledger: result.ledgers.get(account.ledger, 0) + number} if number else {}
             for table, base in ((model.base, model.of_base), *model.copies):
                 if number := self._tables.rows_of_keys(table, base, of.columns, keys):
                     self._tables.erase_rows(table, base, of.columns, keys)
