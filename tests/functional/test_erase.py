@@ -242,9 +242,8 @@ def test_a_key_of_several_columns_is_erased_in_all_projects_and_at_earlier_momen
             project.run("codes")
 
     def rows(table: str) -> list[tuple[str, int]]:
-        return [
-            tuple(row) for row in estate.spark.table(table).select("region", "id").orderBy("region", "id").collect()
-        ]
+        found = estate.spark.table(table).select("region", "id").orderBy("region", "id").collect()
+        return [tuple(row) for row in found]
 
     def erase_codes(**options: Any) -> Result:
         file = estate.root / "codes.csv"
@@ -269,15 +268,15 @@ def test_a_key_of_several_columns_is_erased_in_all_projects_and_at_earlier_momen
     ]
 
     result = erase_codes()
-    assert (result.records, result.unreadable) == (1, 4), "in staging and in two quarantines, those without an id"
+    assert (result.records, result.unreadable) == (1, 3), "in staging and in two quarantines, the one without an id"
     assert len(result.rows) == 3
     others = [("e'u", 8), ("us", 7)]
     for schema in (f"{name}_c", f"{name}_d", then):
         assert rows(f"{schema}.codes__base") == others, schema
     result = erase_codes(with_unreadable=True)
-    assert (result.records, result.unreadable) == (2, 0)
+    assert (result.records, result.unreadable) == (1, 0)
     for project in projects:
-        assert estate.spark.table(f"{project.schema}.codes__quarantine").count() == 0
+        assert estate.spark.table(f"{project.schema}.codes__quarantine").count() == 1, "its key is another one"
         assert estate.warehouse.sql(project.test("ledger_balances", "codes")).collect() == []
         project.run("codes", full_refresh=True)
         assert rows(f"{project.schema}.codes__base") == others

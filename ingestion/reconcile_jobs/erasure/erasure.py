@@ -52,7 +52,7 @@ class Result:
     """What an erasure came to.
 
     `records`: of staging, erased by this command or by the one that it ends. `rows`: of each other table. `ledgers`: of
-    how many rows of each the examples were erased. `unreadable`: the records that stay since nobody can read their keys.
+    how many rows of each the examples were erased. `unreadable`: records that stay, since nobody can read their keys.
     """
 
     keys: int
