@@ -394,7 +394,7 @@ class Erasure:
     def _delete_versions(self, result: Result) -> None:
         files = TableFiles(self._spark, self._tables.tables)
         for table in result.tables:
-            if table == self._staging and (why := files.needed_versions(table)):
+            if table == self._staging and (why := files.needed_versions(table, is_staging=True)):
                 result.not_reached.append(NotReached(str(table), f"keeps its old versions, since {why}"))
                 continue
             try:
