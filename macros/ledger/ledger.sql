@@ -12,7 +12,7 @@
 {%- macro _columns_of_ledger() %}
 relation string comment 'schema.name of the model',
 object string comment 'the object, or several objects separated by commas',
-kind string comment 'apply: new batches; replay: batches applied again; rebuild: all batches, from nothing or a base snapshot; snapshot: rows of a snapshot beside the log; purge: records of these batches were deleted from the staging table in relation',
+kind string comment 'apply: new batches; replay: batches applied again; rebuild: all batches, from nothing or a base snapshot; snapshot: rows of a snapshot beside the log; purge: records deleted from the staging table in relation; erasure: counted records that were erased',
 first_batch bigint,
 last_batch bigint,
 delivered bigint comment 'records of the object in these batches, counted in staging only',

@@ -102,7 +102,7 @@ from (
         relation = {{ reconcile.literal(reconcile.ledger_name(reconcile.relation_of(model))) }} as is_own,
         coalesce(min(if(last_batch >= {{ purged }}, base_batch, null)), max_by(base_batch, last_batch)) as base_batch
     from {{ reconcile.qualified(reconcile.ledger()) }}
-    where object = {{ reconcile.literal(objects | join(', ')) }} and kind not in ('purge', 'snapshot')
+    where object = {{ reconcile.literal(objects | join(', ')) }} and kind not in ('purge', 'snapshot', 'erasure')
     group by relation
 )
 order by is_own desc, base_batch

@@ -1388,7 +1388,7 @@ def test_the_copy_that_the_job_keeps_is_a_base_snapshot_without_a_word_in_the_mo
     life = with_kept_copy(thing(materialized=materialized), reconcile__base_snapshot="2")
     life.project.run("orders")
     assert any("from `demo`.`orders__snapshot`" in sql for sql in life.warehouse.statements if "create" in sql)
-    assert not any("kind not in ('purge', 'snapshot')" in sql for sql in life.warehouse.statements), "it says itself"
+    assert not any("kind not in ('purge', 'snap" in sql for sql in life.warehouse.statements), "it says itself"
 
 
 def test_a_base_snapshot_of_other_columns_is_taken_if_no_record_of_it_is_read_again() -> None:

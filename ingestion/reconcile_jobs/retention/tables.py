@@ -91,7 +91,7 @@ def objects_sql(ledger: TableName, relations: Sequence[str]) -> str:
     """Return the query for the objects of the last range that a ledger has of models, separated by commas."""
     return f"""select relation, max_by(object, struct(coalesce(entry, 0), recorded_at)) as object
 from {ledger.sql}
-where relation in ({", ".join(map(literal, relations))}) and kind not in ('purge', 'snapshot')
+where relation in ({", ".join(map(literal, relations))}) and kind not in ('purge', 'snapshot', 'erasure')
 group by relation"""
 
 

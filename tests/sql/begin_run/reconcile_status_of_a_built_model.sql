@@ -146,7 +146,7 @@ from (
         left join (
             select relation, max_by(last_batch, struct(coalesce(entry, 0) as entry, recorded_at)) as last_batch
             from `demo`.`reconcile_ledger`
-            where kind not in ('purge', 'snapshot')
+            where kind not in ('purge', 'snapshot', 'erasure')
             group by relation
         ) as account
             on account.relation = read.relation

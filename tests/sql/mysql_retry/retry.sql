@@ -32,16 +32,20 @@ from (
         from (
             select kind, first_batch, last_batch, delivered, struct(coalesce(entry, 0) as entry, recorded_at) as place
             from `demo`.`reconcile_ledger`
-            where relation = 'demo.orders' and kind <> 'snapshot'
+            where relation = 'demo.orders' and kind not in ('snapshot', 'erasure')
         )
     ) as account
     left join (
-        select batch, count(*) as records
+        select batch, count(*) as records, null as erased_at
         from `lake`.`shop_changes`
         where object = 'shop.orders'
         group by batch
+        union all
+        select first_batch, delivered, struct(coalesce(entry, 0) as entry, recorded_at)
+        from `demo`.`reconcile_ledger`
+        where relation = 'demo.orders' and kind = 'erasure'
     ) as staged
-        on staged.batch between account.first_batch and account.last_batch
+        on staged.batch between account.first_batch and account.last_batch and coalesce(staged.erased_at > account.place, true)
     where account.rebuilt is null or account.place >= account.rebuilt
     group by account.place, account.first_batch, account.last_batch, account.delivered
 )
