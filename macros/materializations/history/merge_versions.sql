@@ -1,5 +1,8 @@
 {#- The MERGE inserts new records and updates the validity of their neighbours; it never removes a version. It updates
-    every matched record, since all values that it sets follow from the set of records alone. -#}
+    every matched record, since all values that it sets follow from the set of records alone.
+
+    A MERGE that only inserts is an append, and on Iceberg an append conflicts with nothing: two runs at once would both
+    insert the same records. So the MERGE always has an update there. -#}
 {%- macro merge_versions(relations, form, range, counts) -%}
 {%- set columns = reconcile.history_columns(form) -%}
 {%- set values = reconcile.identifiers(form.columns | rejectattr('name', 'in', form.unique_key)) -%}
@@ -13,7 +16,7 @@ using (
     and {{ reconcile.base_is_unchanged(relations, range) }}
 ) as version
 on {{ reconcile.keys_match(form.unique_key, 'version', 'base', form.file_format) }} and version._change_sequence = base._change_sequence
-{%- if counts.merged > counts.new_keys %}
+{%- if counts.merged > counts.new_keys or form.file_format == 'iceberg' %}
 when matched then update set
     {%- for column in derived %}
     {{ reconcile.stored_column(column, form.file_format) }} = version.{{ column }}{{ ',' if not loop.last }}

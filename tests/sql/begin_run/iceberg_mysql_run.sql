@@ -39,7 +39,8 @@ tblproperties (
     'format-version' = '3',
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
-    'write.delete.mode' = 'merge-on-read'
+    'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable'
 );
 
 show tables in `demo` like 'reconcile_columns_seen';
@@ -59,7 +60,8 @@ tblproperties (
     'format-version' = '3',
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
-    'write.delete.mode' = 'merge-on-read'
+    'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable'
 );
 
 select max(batch) from `lake`.`shop_changes`;

@@ -143,6 +143,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'reconcile.quarantine' = 'demo.orders'
 )
 as
@@ -159,6 +160,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'write.metadata.metrics.column._change_sequence' = 'full',
     'reconcile.declaration' = '{"columns": "6dd5f7d8523bb887922b92faca4ce7bd", "range_deletes": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "da5bb7311bdc2b9d13ac1db61ad86b75", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "9a42ae1b144e1f3ab08bc208a0190a8c"}',
     'reconcile.columns' = '5b7b226e616d65223a2022726f775f6b6579222c202274797065223a202262696e617279227d2c207b226e616d65223a202266616d696c79222c202274797065223a2022737472696e67227d2c207b226e616d65223a20227175616c6966696572222c202274797065223a202262696e617279227d2c207b226e616d65223a202263656c6c5f74696d65222c202274797065223a202274696d657374616d70227d2c207b226e616d65223a202276616c7565222c202274797065223a202262696e617279227d5d'

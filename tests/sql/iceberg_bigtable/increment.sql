@@ -273,6 +273,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'reconcile.range_deletes' = 'demo.orders'
 )
 as

@@ -224,6 +224,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'reconcile.quarantine' = 'demo.orders'
 )
 as
@@ -240,6 +241,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'write.metadata.metrics.column._change_sequence' = 'full',
     'reconcile.declaration' = '{"columns": "01a0b3f342ab4c272a5badfee01810aa", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "b2f6a3b25d2b5c8ad1ce163558e81247"}',
     'reconcile.columns' = '5b7b226e616d65223a20226f726465725f6964222c202274797065223a2022626967696e74227d2c207b226e616d65223a20226c696e65222c202274797065223a2022696e74227d2c207b226e616d65223a202270726f64756374222c202274797065223a20227661726368617228323029227d2c207b226e616d65223a20227175616e74697479222c202274797065223a2022736d616c6c696e74227d5d'

@@ -236,6 +236,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'reconcile.quarantine' = 'demo.orders',
     'reconcile.retried' = '1 1'
 )
@@ -253,6 +254,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'write.metadata.metrics.column._change_sequence' = 'full',
     'reconcile.retried' = '1',
     'reconcile.declaration' = '{"columns": "01a0b3f342ab4c272a5badfee01810aa", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "b2f6a3b25d2b5c8ad1ce163558e81247"}',

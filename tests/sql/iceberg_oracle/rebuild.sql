@@ -497,6 +497,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'reconcile.row_deletes' = 'demo.orders'
 )
 as
@@ -529,6 +530,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'reconcile.quarantine' = 'demo.orders',
     'reconcile.retried' = '1 1'
 )
@@ -546,6 +548,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'write.metadata.metrics.column._change_sequence' = 'full',
     'reconcile.retried' = '1',
     'reconcile.kept_deletes' = '',

@@ -294,6 +294,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'reconcile.quarantine' = 'demo.orders'
 )
 as
@@ -310,6 +311,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'write.metadata.metrics.column._change_sequence' = 'full',
     'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "partial_records": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "3346acacd7203d5e3e9803e7acb94a42", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
     'reconcile.columns' = '5b7b226e616d65223a20226964222c202274797065223a2022626967696e74227d2c207b226e616d65223a2022737461747573222c202274797065223a2022737472696e67227d2c207b226e616d65223a2022746f74616c222c202274797065223a2022646563696d616c2833382c313029227d2c207b226e616d65223a2022706c616365645f6174222c202274797065223a202274696d657374616d70227d2c207b226e616d65223a2022726174696f222c202274797065223a2022646f75626c65227d5d'
