@@ -12,7 +12,7 @@ from reconcile_jobs.erasure.models import readers_called
 from reconcile_jobs.process import session
 from reconcile_jobs.process.command_line import Parser
 from reconcile_jobs.process.console import Console
-from reconcile_jobs.process.counted import counted
+from reconcile_jobs.process.counted import counted, first_of
 from reconcile_jobs.process.errors import Undecided, UsageError
 from reconcile_jobs.retention.plan import Reader
 from reconcile_jobs.retention.tables import Tables
@@ -177,11 +177,10 @@ def sentences(staging: str, result: Result) -> list[str]:
             "can read of which table they are."
         )
     if result.landing_files:
-        more = len(result.landing_files) - _MOST_NAMED
-        shown = ", ".join(result.landing_files[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
         said.append(
             f"The records came from {counted(len(result.landing_files), 'file')}, which this job does not touch: "
-            f"{shown}. Delete them, or their records. Standard output has all names."
+            f"{first_of(result.landing_files, _MOST_NAMED)}. Delete them, or their records. Standard output has all "
+            "names."
         )
     said += [f"{one.what} {one.why}." for one in result.not_reached]
     if result.versions_deleted:

@@ -16,7 +16,15 @@ from reconcile_jobs.process.session import configured_format
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["BESIDE", "AppendedSince", "NotFollowed", "TableFormat", "format_of", "properties_of_columns"]
+__all__ = [
+    "BESIDE",
+    "AppendedSince",
+    "NotFollowed",
+    "TableFormat",
+    "format_of",
+    "iceberg_table",
+    "properties_of_columns",
+]
 
 
 @dataclass(frozen=True)
@@ -286,7 +294,7 @@ class Iceberg:
 
     def properties(self, spark: SparkSession, table: str) -> dict[str, str]:
         """Return a table's properties."""
-        return dict(_iceberg_table(spark, table).properties())
+        return dict(iceberg_table(spark, table).properties())
 
     def append(self, spark: SparkSession, rows: DataFrame, table: str, query_id: str, epoch: int, batch: int) -> None:
         """Append rows: write them as a snapshot that nobody sees, and publish it together with a note that it was.
@@ -334,7 +342,7 @@ class Iceberg:
         snapshot, _, number = noted.partition(" ")
         if not snapshot.isdecimal():
             return False
-        found = _iceberg_table(spark, table)
+        found = iceberg_table(spark, table)
         if found.snapshot(int(snapshot)) is None:
             current = found.currentSnapshot()
             return number.isdecimal() and current is not None and int(current.sequenceNumber()) < int(number)
@@ -343,7 +351,7 @@ class Iceberg:
 
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
         """Return the rows that later snapshots have added: Iceberg skips what is no append, and does not say so."""
-        found = _iceberg_table(spark, table)
+        found = iceberg_table(spark, table)
         table_id, current = str(found.uuid()), found.currentSnapshot()
         if current is None:
             return AppendedSince(None, "", table_id)
@@ -405,7 +413,7 @@ def _publish(spark: SparkSession, table: str, staged: int | None, query_id: str,
     the later number, and would never read an earlier one. Iceberg's own transaction would put the commit on top of
     whatever has come meanwhile, and ask for nothing; so the commit is for the table as it was when that was asked.
     """
-    transaction: Any = _iceberg_table(spark, table).newTransaction()
+    transaction: Any = iceberg_table(spark, table).newTransaction()
     before = int(transaction.table().properties().get(_PUBLISHED_BATCH) or 0)
     last, last_snapshot = _published(query_id)
     published = {last: f"{query_id}/{epoch}"}
@@ -431,7 +439,8 @@ def _publish(spark: SparkSession, table: str, staged: int | None, query_id: str,
 _OF_APPEND = "reconcile.append"
 
 
-def _iceberg_table(spark: SparkSession, table: str) -> Any:
+def iceberg_table(spark: SparkSession, table: str) -> Any:
+    """Return a table of Iceberg as its own library has it, in its present state. Raises UsageError for another one."""
     from pyspark.errors import IllegalArgumentException
 
     jvm: Any = spark._jvm
@@ -462,7 +471,7 @@ def _staged(spark: SparkSession, table: str, append: str, batch: int) -> int | N
     Snapshots are in the order in which they were written. The previous append was published before this one was
     written, so the thousands of snapshots before it need not be looked at.
     """
-    for snapshot in reversed(_iceberg_table(spark, table).snapshots()):
+    for snapshot in reversed(iceberg_table(spark, table).snapshots()):
         summary = snapshot.summary()
         if (summary.get(_OF_APPEND), summary.get("wap.id")) == (append, f"batch {batch}"):
             identity: int = snapshot.snapshotId()

@@ -22,10 +22,10 @@ from reconcile_jobs.erased_keys import (
     Key,
     KeyColumn,
     KeyOf,
+    Register,
     key_of_values,
     name_of,
     property_of,
-    read_property,
 )
 from reconcile_jobs.erasure.keys_file import KeysFile, keys_of_file
 from reconcile_jobs.erasure.models import Base, NotReached, has_key, key_columns, models_of
@@ -279,19 +279,14 @@ class Erasure:
     def _register(self, of: KeyOf, erased: ErasedKeys, digests: Sequence[str], id_: str) -> None:
         """Write the keys into the register, and let the staging table say that there is one. Raises UsageError."""
         text = self._tables.tables.properties().get(_ERASED)
-        by, known = read_property(str(self._staging), text) if text else (name_of(erased.secret), ())
-        if by != name_of(erased.secret):
-            raise UsageError(
-                f"The erased keys of {self._staging} are known by the key {by}, and this run has the key "
-                f"{name_of(erased.secret)}: give the key of before, in {VARIABLE} or with {KEY_FILE}."
-            )
+        known, _ = Register(self._key_file).refuse_other_secret(str(self._staging), text) if text else ((), b"")
         there = self._tables.registered()
         new = [digest for digest in digests if digest not in there]
         if new:
             self._tables.add_to_register(new, id_, self._reason)
         if new or not text or of not in known:
             all_ = known if of in known else (*known, of)
-            self._tables.keep({_ERASED: property_of(by, all_, id_)})
+            self._tables.keep({_ERASED: property_of(name_of(erased.secret), all_, id_)})
         self._say(
             f"{self._staging}: {len(new):,} of {len(digests):,} keys were entered into {self._tables.register}, which "
             "has digests and no keys; append jobs drop later records of them."

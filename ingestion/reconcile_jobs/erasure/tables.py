@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,10 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.erased_keys import NOTES, NOTES_SOURCE, Key, KeyColumn, note, reading
 from reconcile_jobs.erasure.models import Base
-from reconcile_jobs.process.errors import Fault, UsageError
+from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.process.session import ship_by_value
+from reconcile_jobs.retention.files import TableFiles
 from reconcile_jobs.retention.plan import Reader
-from reconcile_jobs.retention.tables import Tables, accounts_sql, beside, is_conflict, named
+from reconcile_jobs.retention.tables import (
+    ROWS_OF_SNAPSHOT,
+    Tables,
+    accounts_sql,
+    beside,
+    create_table,
+    named,
+    of_objects,
+    patiently,
+)
 from reconcile_jobs.staging import TableName, keep_all, literal, quoted
 from reconcile_jobs.table_formats import format_of
 
@@ -30,8 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Account", "ErasureTables", "Found", "Staged", "corrected_reasons", "refuse_several_tables"]
 
-_ATTEMPTS = 5
-
 # The columns of the register; ingestion/reconcile_jobs/erased_keys.py has what a digest is.
 _REGISTER = (
     "digest string COMMENT 'HMAC-SHA256 of the objects and the key, in hex'",
@@ -39,8 +46,6 @@ _REGISTER = (
     "reason string COMMENT 'as --reason of erase.py has it'",
     "erased_at timestamp",
 )
-
-_ROWS_OF_SNAPSHOT = "#snapshot of "
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,7 @@ class ErasureTables:
         """Open the staging table. Raises UsageError if it is none."""
         self.spark, self.staging = spark, staging
         self.tables = Tables(spark, staging)
+        self._files = TableFiles(spark, self.tables)
         self.register = beside(staging, "erased")
         ship_by_value()
 
@@ -93,7 +99,7 @@ class ErasureTables:
 
     def has(self, table: TableName) -> bool:
         """Return whether this session has a table, and not a view."""
-        return self.tables.has(table) and self.spark.catalog.getTable(table.sql).tableType != "VIEW"
+        return self._files.exists(table)
 
     def base(self, table: TableName) -> Base | None:
         """Return what a base table says; None if there is none."""
@@ -105,8 +111,8 @@ class ErasureTables:
 
     def sources(self, objects: Sequence[str]) -> set[str]:
         """Return the sources of the records of objects; `snapshot` also if a snapshot of one stands beside the log."""
-        names = [*objects, *(f"{_ROWS_OF_SNAPSHOT}{of}" for of in objects)]
-        rows = self._rows(f"SELECT DISTINCT source FROM {self.staging.sql} WHERE {_of(names)}")
+        names = [*objects, *(f"{ROWS_OF_SNAPSHOT}{of}" for of in objects)]
+        rows = self._rows(f"SELECT DISTINCT source FROM {self.staging.sql} WHERE {of_objects(names)}")
         return {str(row.source) for row in rows}
 
     def accounts(self, readers: Sequence[Reader]) -> list[Account]:
@@ -139,7 +145,7 @@ class ErasureTables:
         from pyspark.sql import functions as f
 
         can = f.udf(lambda record: reading(bytes(record), columns).keys is not None, "boolean", useArrow=False)
-        some = self.spark.table(self.staging.sql).where(_of(objects)).limit(most)
+        some = self.spark.table(self.staging.sql).where(of_objects(objects)).limit(most)
         readable = some.select(can(f.expr("cast(record AS binary)")).alias("readable"))
         row = readable.selectExpr("count_if(readable) AS readable", "count(*) AS n").collect()[0]
         return int(row.readable), int(row.n)
@@ -148,7 +154,7 @@ class ErasureTables:
         self, objects: Sequence[str], columns: Sequence[KeyColumn], keys: Sequence[Key], with_unreadable: bool
     ) -> Staged:
         """Return what staging has of the keys."""
-        records = self.spark.table(self.staging.sql).where(_of(objects))
+        records = self.spark.table(self.staging.sql).where(of_objects(objects))
         return self._found(records.selectExpr("record", "object", "batch", "origin"), columns, keys, with_unreadable)
 
     def quarantined(
@@ -210,7 +216,7 @@ class ErasureTables:
             f"SELECT {part.format('erasure')} AS erasure, {part.format('object')} AS object, batch, origin, "
             f"appended_at FROM {self.staging.sql} WHERE object = '{NOTES}' AND source = '{NOTES_SOURCE}'"
         )
-        of = f"{_of(objects)} AND erasure IS NOT NULL"
+        of = f"{of_objects(objects)} AND erasure IS NOT NULL"
         if erasures is not None:
             of += f" AND erasure IN ({', '.join(map(literal, erasures)) or 'NULL'})"
         return self._rows(
@@ -280,7 +286,7 @@ class ErasureTables:
     def add_to_register(self, digests: Sequence[str], erasure: str, reason: str) -> None:
         """Write digests into the register, which is made if there is none."""
         if not self.has(self.register):
-            self._create(self.register, _REGISTER)
+            create_table(self.spark, self.register, _REGISTER, self.spark.sql)
         rows = [(digest, erasure, reason) for digest in digests]
         with self._view(rows, ("digest string", "erasure string", "reason string")) as view:
             self._execute(
@@ -387,19 +393,6 @@ class ErasureTables:
 
     # --- Spark ---
 
-    def _create(self, table: TableName, columns: Iterable[str]) -> None:
-        table_format = format_of(self.spark, table.catalog)
-        version = table_format.staging_properties.get("format-version")
-        properties = f" TBLPROPERTIES ('format-version' = '{version}')" if version else ""
-        create = f"CREATE TABLE IF NOT EXISTS {table.sql} ({', '.join(columns)}) USING {table_format.name}{properties}"
-        try:
-            self.spark.sql(create)
-        except Exception:
-            # A job before this one may have been killed while it made the table.
-            if table.catalog is not None or not table_format.go_on_making(self.spark, table.sql, *table.parts):
-                raise
-            self.spark.sql(create)
-
     @contextmanager
     def _keys(self, columns: Sequence[KeyColumn], keys: Sequence[Key]) -> Iterator[str]:
         with self._view(keys, [f"k{place} string" for place, _ in enumerate(columns)]) as view:
@@ -425,20 +418,11 @@ class ErasureTables:
         self._patiently(table, lambda: self.spark.sql(sql))
 
     def _patiently(self, table: TableName, act: Callable[[], object]) -> None:
-        """Do what can be done again, where other commits come in between. Raises Fault."""
-        for attempt in range(_ATTEMPTS):
-            try:
-                act()
-                return
-            except Exception as problem:
-                if not is_conflict(problem):
-                    raise
-                if attempt + 1 == _ATTEMPTS:
-                    raise Fault(
-                        f"Other processes wrote to {table} each time that the erasure did: when they have ended, run "
-                        "the same command again, which goes on from there."
-                    ) from problem
-                time.sleep(1 + attempt)
+        patiently(
+            act,
+            f"Other processes wrote to {table} each time that the erasure did: when they have ended, run the same "
+            "command again, which goes on from there.",
+        )
 
     def _rows(self, sql: str) -> list[Any]:
         return self.spark.sql(sql).collect()
@@ -499,10 +483,6 @@ def _without_values(reason: str) -> str:
 def _digest_of(table: str) -> str:
     """Return SQL by which a record is known in a statement without its text."""
     return f"sha2(cast({table}.record AS binary), 256)"
-
-
-def _of(objects: Sequence[str]) -> str:
-    return f"object IN ({', '.join(map(literal, objects))})"
 
 
 def _same(base: Base, columns: Sequence[KeyColumn]) -> str:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.hadoop_files import hadoop_path
 from reconcile_jobs.process.session import SKIP_NO_FILE, settings
-from reconcile_jobs.staging import TableName, literal, quoted
-from reconcile_jobs.table_formats import format_of
+from reconcile_jobs.retention.files import call
+from reconcile_jobs.staging import TableName, literal
+from reconcile_jobs.table_formats import format_of, iceberg_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,17 +78,13 @@ def is_of_earlier_version(name: str, version: int) -> bool:
 
 
 def _delete_iceberg(spark: SparkSession, table: TableName) -> None:
-    system = f"CALL {quoted(table.catalog or 'spark_catalog')}.system"
-    of = f"table => {literal(table.sql)}"
     # Rows that are deleted stay in their files, and the bounds of files that were rewritten in the manifests.
-    spark.sql(f"{system}.rewrite_data_files({of}, options => map('rewrite-all', 'true'))").collect()
-    spark.sql(f"{system}.rewrite_manifests({of})").collect()
+    spark.sql(call(table, "rewrite_data_files", "options => map('rewrite-all', 'true')")).collect()
+    spark.sql(call(table, "rewrite_manifests")).collect()
     now = datetime.now(UTC)
-    older = f"older_than => TIMESTAMP '{now:%Y-%m-%d %H:%M:%S.%f}Z', retain_last => 1"
-    spark.sql(f"{system}.expire_snapshots({of}, {older})").collect()
+    older = f"older_than => TIMESTAMP '{now:%Y-%m-%d %H:%M:%S.%f}Z'"
+    spark.sql(call(table, "expire_snapshots", older, "retain_last => 1")).collect()
     # The procedure refuses what is younger than a day.
     jvm: Any = spark._jvm
-    found = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table.sql)
-    found.refresh()
     actions = jvm.org.apache.iceberg.spark.actions.SparkActions.get(spark._jsparkSession)
-    actions.deleteOrphanFiles(found).olderThan(int(now.timestamp() * 1000)).execute()
+    actions.deleteOrphanFiles(iceberg_table(spark, table.sql)).olderThan(int(now.timestamp() * 1000)).execute()

@@ -19,7 +19,19 @@ from reconcile_jobs.table_formats import format_of, properties_of_columns
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DECLARED_IN", "Tables", "accounts_sql", "beside", "is_conflict", "named", "objects_sql"]
+__all__ = [
+    "DECLARED_IN",
+    "ROWS_OF_SNAPSHOT",
+    "Tables",
+    "accounts_sql",
+    "beside",
+    "create_table",
+    "is_conflict",
+    "named",
+    "objects_sql",
+    "of_objects",
+    "patiently",
+]
 
 # A property of the copy of a base table: the batch up to which everything had been applied to it; empty until the copy
 # is finished. macros/materializations/purged_staging.sql reads it.
@@ -53,7 +65,7 @@ _CONFLICT = re.compile(r"Concurrent|MetadataChanged|ProtocolChanged|CommitFailed
 _ATTEMPTS = 5
 
 # What follows this is the object of which a snapshot stands beside the log.
-_ROWS_OF_SNAPSHOT = "#snapshot of "
+ROWS_OF_SNAPSHOT = "#snapshot of "
 
 
 def named(relation: str) -> TableName:
@@ -147,13 +159,13 @@ class Tables:
         is_old = _IN_BATCHES.format(batch)
         rows = self._rows(
             f"SELECT object, source, count_if({is_old}) AS records, max(if({is_old}, batch, NULL)) AS last "
-            f"FROM {self._staging.sql} WHERE {is_old} OR object LIKE '{_ROWS_OF_SNAPSHOT}%' "
+            f"FROM {self._staging.sql} WHERE {is_old} OR object LIKE '{ROWS_OF_SNAPSHOT}%' "
             "GROUP BY object, source ORDER BY object"
         )
         beside_log = {
-            row.object.removeprefix(_ROWS_OF_SNAPSHOT)
+            row.object.removeprefix(ROWS_OF_SNAPSHOT)
             for row in rows
-            if row.source == "snapshot" and row.object is not None and row.object.startswith(_ROWS_OF_SNAPSHOT)
+            if row.source == "snapshot" and row.object is not None and row.object.startswith(ROWS_OF_SNAPSHOT)
         }
         objects: dict[str | None, StagedObject] = {}
         for row in rows:
@@ -269,8 +281,8 @@ class Tables:
         """
         rows = self._rows(
             f"SELECT _change_batch AS batch, count(*) AS records FROM {quarantine.sql} "
-            f"WHERE _change_batch IN (SELECT batch FROM {self._staging.sql} WHERE {_of(objects)} AND batch >= 1) "
-            "GROUP BY _change_batch ORDER BY _change_batch"
+            f"WHERE _change_batch IN (SELECT batch FROM {self._staging.sql} WHERE {of_objects(objects)} "
+            "AND batch >= 1) GROUP BY _change_batch ORDER BY _change_batch"
         )
         return tuple((int(row.batch), int(row.records)) for row in rows)
 
@@ -292,7 +304,7 @@ class Tables:
         rows = self._rows(
             " UNION ALL ".join(
                 f"SELECT {place} AS place, min(batch) AS batch FROM {self._staging.sql} "
-                f"WHERE {_of(reader.objects)} AND batch > {applied[reader]}"
+                f"WHERE {of_objects(reader.objects)} AND batch > {applied[reader]}"
                 for place, reader in enumerate(readers)
             )
         )
@@ -334,17 +346,7 @@ class Tables:
         table = beside(self._staging, "readers")
         if self.has(table):
             return
-        table_format = format_of(self._spark, table.catalog)
-        version = table_format.staging_properties.get("format-version")
-        properties = f" TBLPROPERTIES ('format-version' = '{version}')" if version else ""
-        create = f"CREATE TABLE IF NOT EXISTS {table.sql} ({', '.join(_READERS)}) USING {table_format.name}{properties}"
-        try:
-            self._execute(create)
-        except Exception:
-            # A run before this one may have been killed while it made the table.
-            if table.catalog is not None or not table_format.go_on_making(self._spark, table.sql, *table.parts):
-                raise
-            self._execute(create)
+        create_table(self._spark, table, _READERS, self._execute)
 
     def keep(self, texts: dict[str, str]) -> None:
         """Keep texts with the staging table, all of them in one commit. Raises Fault."""
@@ -411,20 +413,11 @@ class Tables:
         self._patiently(lambda: self._spark.sql(sql))
 
     def _patiently(self, act: Callable[[], object]) -> None:
-        """Do what can be done again, where other commits come in between. Raises Fault."""
-        for attempt in range(_ATTEMPTS):
-            try:
-                act()
-                return
-            except Exception as problem:
-                if not is_conflict(problem):
-                    raise
-                if attempt + 1 == _ATTEMPTS:
-                    raise Fault(
-                        f"Other processes changed a table each time that the purge of {self._staging} wrote to it: run "
-                        "the same command again, which goes on from there."
-                    ) from problem
-                time.sleep(1 + attempt)
+        patiently(
+            act,
+            f"Other processes changed a table each time that the purge of {self._staging} wrote to it: run the same "
+            "command again, which goes on from there.",
+        )
 
     def has(self, table: TableName) -> bool:
         """Return whether this session has a table, which from then on is read as it is now."""
@@ -449,13 +442,14 @@ def declared_staging(name: str) -> str:
     return hashlib.md5(json.dumps(name).encode(), usedforsecurity=False).hexdigest()
 
 
-def _of(objects: Sequence[str]) -> str:
+def of_objects(objects: Sequence[str]) -> str:
+    """Return the condition for the records of objects, as SQL."""
     return f"{quoted('object')} IN ({', '.join(map(literal, objects))})"
 
 
 def _up_to(objects: Sequence[str], batch: int) -> str:
     """Return the condition for the records of objects up to a batch, as SQL."""
-    return f"{_of(objects)} AND {_IN_BATCHES.format(batch)}"
+    return f"{of_objects(objects)} AND {_IN_BATCHES.format(batch)}"
 
 
 def _number_of_retry(retried: str) -> int:
@@ -473,6 +467,37 @@ def _columns_of_copy(stored: Sequence[str], built: str) -> dict[str, str]:
     names = {column["stored"]: column["name"] for column in columns if "stored" in column and not column.get("removed")}
     removed = {column.get("stored", column["name"]) for column in columns if column.get("removed")} - names.keys()
     return {name: names.get(name, name) for name in stored if name not in removed}
+
+
+def create_table(
+    spark: SparkSession, table: TableName, columns: Iterable[str], execute: Callable[[str], object]
+) -> None:
+    """Make a table of this package's own beside a staging table, if there is none. `execute`: sends a statement."""
+    table_format = format_of(spark, table.catalog)
+    version = table_format.staging_properties.get("format-version")
+    properties = f" TBLPROPERTIES ('format-version' = '{version}')" if version else ""
+    create = f"CREATE TABLE IF NOT EXISTS {table.sql} ({', '.join(columns)}) USING {table_format.name}{properties}"
+    try:
+        execute(create)
+    except Exception:
+        # A job before this one may have been killed while it made the table.
+        if table.catalog is not None or not table_format.go_on_making(spark, table.sql, *table.parts):
+            raise
+        execute(create)
+
+
+def patiently(act: Callable[[], object], sentence: str) -> None:
+    """Do what can be done again, where other commits come in between. Raises Fault with the sentence."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            act()
+            return
+        except Exception as problem:
+            if not is_conflict(problem):
+                raise
+            if attempt + 1 == _ATTEMPTS:
+                raise Fault(sentence) from problem
+            time.sleep(1 + attempt)
 
 
 def is_conflict(problem: Exception) -> bool:
