@@ -181,6 +181,7 @@ def of_others(rows: dict[tuple[str, str], list[tuple[Any, ...]]]) -> dict[tuple[
     return {model: [row for row in each if PERSON not in row] for model, each in rows.items()}
 
 
+@pytest.mark.soak
 def test_forty_values_of_a_person_are_in_no_file_and_do_not_come_back(estate: Estate) -> None:
     estate.fill()
     assert estate.unbalanced() == []
