@@ -11,9 +11,10 @@
 
 {#- Whether a range that was written has made the base table what its properties say: see `note_declared_in`. So does
     each rebuild of a table that was there, also with the declaration of before: columns may get other names in the
-    table. The snapshots before a rebuild are no ancestors of it, so a rebuild replaces the note of an earlier one. -#}
-{%- macro takes_declaration(settings, range) -%}
-  {{ return(true if range.retry or range.kind == 'rebuild' and settings.built.base else false) }}
+    table. The snapshots before a rebuild are no ancestors of it, so a rebuild replaces the note of an earlier one.
+    `marked`: see `marked_range`. -#}
+{%- macro takes_declaration(settings, range, marked) -%}
+  {{ return(true if marked or range.kind == 'rebuild' and settings.built.base else false) }}
 {%- endmacro %}
 
 {#- `applied`: see `applied_batches`. Of a model without news, whose base table has the batches that the ledger says,

@@ -78,6 +78,20 @@
   {{ return(retry.number if retry else last + 1 if built.base else last) }}
 {%- endmacro %}
 
+{#- What a range marks as a retry does; none if it marks nothing. Beside a retry this is a range that changes rows of the
+    base table and brings none of a later batch: in a history, a delete without a key ends versions of earlier batches.
+    The largest batch stays the same, so it does not show whether somebody restores the table to before the range. The
+    marks show it, if the range counts as a retry of its own batches. -#}
+{%- macro marked_range(settings, range, counts) -%}
+  {%- set built = settings.built -%}
+  {%- set leaves_no_batch = counts.merged and (counts.base_batch or 0) <= range.base_batch -%}
+  {%- if range.retry or range.kind == 'rebuild' or not leaves_no_batch -%}{{ return(range.retry) }}{%- endif -%}
+  {%- set last = [reconcile._number_of_retry(built.retried), reconcile._number_of_retry(built.retried_quarantine)] | max -%}
+  {{ return({
+      'whole': false, 'first': range.first, 'left': 0, 'declares': false, 'number': last + 1,
+      'least': reconcile._least_batch(range.first, built.retried_quarantine)}) }}
+{%- endmacro %}
+
 {#- The statements before a retry writes rows. The mark of the quarantine comes first: if the base table is restored
     later, the mark tells what it lacks. The base table takes the declaration and its mark in one commit. From then on,
     whoever runs the model next ends the retry, and a run with the earlier declaration is refused. Where all records are

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -9,6 +10,7 @@ from datastream import Staged, event
 from memory import Memory, MemoryProject
 from plain_dbt import CompilerError, Relation, Rows
 from pyspark.sql import SparkSession
+from row_deletes import COLUMNS, OBJECT, change
 
 LEDGER = "account.reconcile_ledger"
 GAP, UNKNOWN = (
@@ -164,12 +166,49 @@ def test_a_base_table_that_is_restored_to_before_a_rebuild_gets_what_the_rebuild
     properties = dict(memory.relation_properties("account", "things__base"))
     memory.restore("account_lake.changes", whole)
     project.run("things", full_refresh=True)
-    memory.restore("account.things__base", older)
-    memory.keep("account.things__base", memory.table("account.things__base"), properties)  # as a RESTORE of Delta does
+    memory.restore("account.things__base", older, properties)
     stage(memory, 4)
     assert project.run("things")["things"].startswith("REPLAY batches 1-4")
     assert ids(project) == list(range(2, 10))
     assert project.failing("ledger_balances", "things") == []
+
+
+@pytest.mark.parametrize("later", ["a delete without a key", "a copy with an earlier time"])
+def test_a_history_that_is_restored_to_any_version_has_all_versions_after_the_next_records(
+    spark: SparkSession, later: str
+) -> None:
+    """A batch that only ends versions, or changes since when they are valid, leaves no record of its own."""
+    staging, base = "set_back_lake.changes", "set_back.past__base"
+    updated = change(1, 2, "UPDATE", 11, "b", "z")
+    copied = json.dumps(json.loads(updated.text) | {"source_timestamp": "2026-01-01T00:00:00Z"})
+    told = [
+        [change(1, 1, "INSERT", 9, "a", "x").text, change(1, 2, "INSERT", 10, "b", "y").text, updated.text],
+        [change(1, None, "DELETE", 12, "a").text if later == "a delete without a key" else copied],
+        [change(1, None, "DELETE", 13, "b").text],
+    ]
+    with Memory(spark) as memory:
+        set_back, made_anew = memory.project("set_back"), memory.project("made_anew")
+        for project in (set_back, made_anew):
+            project.source("set_back_lake", "changes")
+            project.model(
+                "past",
+                "{{ config(materialized='history', unique_key=['history', 'id']) }}\n"
+                f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='{OBJECT}') }}}}",
+                COLUMNS,
+            )
+        kept = []
+        for batch, records in enumerate(told, start=1):
+            memory.stage(staging, [Staged(text, OBJECT, batch) for text in records])
+            set_back.run("past")
+            kept.append((memory.version(base), dict(memory.relation_properties("set_back", "past__base"))))
+        for batch, (version, properties) in enumerate(kept, start=len(told) + 1):
+            memory.restore(base, version, properties)
+            memory.stage(staging, [Staged(change(1, batch, "INSERT", 10 + batch, "c", "w").text, OBJECT, batch)])
+            set_back.run("past")
+            made_anew.run("past", full_refresh=True)
+            seen, right = (sorted(memory.table(name).toJSON().collect()) for name in (base, "made_anew.past__base"))
+            assert seen == right
+            assert set_back.failing("ledger_balances", "past") == []
 
 
 def test_a_quarantine_that_was_restored_is_noticed_until_it_is_whole(project: MemoryProject) -> None:

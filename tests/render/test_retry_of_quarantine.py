@@ -275,7 +275,8 @@ def test_a_retry_that_dies_is_ended_by_the_next_run_whoever_runs_it(columns: Col
             if not lives:
                 w.answers[MARK] = {"first_batch": 2, "purged_records": 0}
         if lives > ledger:
-            w.ledger, w.base_batch = (5, 5), 5
+            w.ledger, w.base_batch, w.staged = (5, 5), 5, 6
+            w.counts["base_batch"] = 6
         if not news:
             w.staged = w.ledger[0]
             life.project.begin("run", ["orders"])  # nothing new
@@ -305,6 +306,28 @@ def test_a_base_table_that_was_restored_to_before_a_retry_is_brought_back() -> N
             life.project.node("orders")["columns"]["name"]["data_type"] = "varchar(5)"
             ask(life, False)
         assert ran(life).endswith("; quarantine retried from batch 2 on")
+
+
+@pytest.mark.parametrize(
+    ("largest", "merged", "is_marked"), [(5, 7, False), (None, 7, True), (3, 7, True), (3, 0, False)]
+)
+def test_a_range_that_changes_rows_of_earlier_batches_alone_is_marked_as_a_retry_is(
+    largest: int | None, merged: int, is_marked: bool
+) -> None:
+    """Its largest batch does not show whether the base table was restored to before it."""
+    life = corrected(SHORT, materialized="history", retry=False)()
+    life.warehouse.counts |= {"base_batch": largest, "merged": merged}
+    assert ran(life).startswith("APPLY batches 4-5: ")
+    kinds = ["quarantine", "base", "merge", "ledger", "base"]
+    place = {
+        "alter table `demo`.`orders__quarantine` set tblproperties (\n    'reconcile.retried' = '1 4'": "quarantine",
+        "alter table `demo`.`orders__base` set tblproperties (\n    'reconcile.retried' = '1": "base",
+        "merge into `demo`.`orders__base`": "merge",
+        "insert into `demo`.`reconcile_ledger`": "ledger",
+    }
+    seen = [kind for sql in written(life) for begins, kind in place.items() if sql.startswith(begins)]
+    assert seen == (kinds if is_marked else [kind for kind in kinds[2:4] if merged or kind == "ledger"])
+    assert properties(life).get("reconcile.retried") == ("1" if is_marked else None)
 
 
 def test_a_rebuild_begins_without_a_retry() -> None:
