@@ -80,9 +80,13 @@ class TableFormat(Protocol):
     def was_set_back_before(self, spark: SparkSession, table: str, noted: str) -> bool:
         """Return whether the table does not follow from a snapshot of Iceberg; of Delta never asked.
 
-        `noted`: the snapshot and its number in the table's sequence, `<snapshot> <number>`. The number tells where the
-        snapshot has expired; a note of an earlier version of this package has none.
+        `noted`: as `present_snapshot` has returned it. The number tells where the snapshot has expired; a note of an
+        earlier version of this package has none.
         """
+        ...
+
+    def present_snapshot(self, spark: SparkSession, table: str) -> str:
+        """Return the snapshot of Iceberg and its number in the table's sequence, `<snapshot> <number>`; of Delta ''."""
         ...
 
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
@@ -142,6 +146,10 @@ class Delta:
     def was_set_back_before(self, spark: SparkSession, table: str, noted: str) -> bool:
         """Return False: a RESTORE sets back the properties too, in which a snapshot could be noted."""
         return False
+
+    def present_snapshot(self, spark: SparkSession, table: str) -> str:
+        """Return '': see `was_set_back_before`."""
+        return ""
 
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
         """Return the rows of the files that were added since a version, as Delta's own streams read them."""
@@ -338,7 +346,7 @@ class Iceberg:
         return self.was_set_back_before(spark, table, published)
 
     def was_set_back_before(self, spark: SparkSession, table: str, noted: str) -> bool:
-        """Return whether the table does not follow from the snapshot; see `_is_before` in declared_in.sql."""
+        """Return whether the table does not follow from the snapshot; see the macro of this name in declared_in.sql."""
         snapshot, _, number = noted.partition(" ")
         if not snapshot.isdecimal():
             return False
@@ -348,6 +356,10 @@ class Iceberg:
             return number.isdecimal() and current is not None and int(current.sequenceNumber()) < int(number)
         ancestors = spark._jvm.org.apache.iceberg.util.SnapshotUtil.currentAncestorIds(found)  # type: ignore[union-attr]
         return int(snapshot) not in set(ancestors)
+
+    def present_snapshot(self, spark: SparkSession, table: str) -> str:
+        """Return what a property of the table is to note, so that a rollback, which leaves properties, is noticed."""
+        return _in_sequence(iceberg_table(spark, table).currentSnapshot())
 
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
         """Return the rows that later snapshots have added: Iceberg skips what is no append, and does not say so."""
@@ -393,6 +405,10 @@ class Iceberg:
 BESIDE = "beside-"
 
 
+def _in_sequence(snapshot: Any) -> str:
+    return "" if snapshot is None else f"{snapshot.snapshotId()} {snapshot.sequenceNumber()}"
+
+
 def _published(query_id: str) -> tuple[str, str]:
     """Return the properties of Iceberg tables with the last append of a job, its micro-batch and its snapshot."""
     last = "reconcile.published_beside" if query_id.startswith(BESIDE) else "reconcile.published"
@@ -426,7 +442,7 @@ def _publish(spark: SparkSession, table: str, staged: int | None, query_id: str,
             )
         transaction.manageSnapshots().cherrypick(staged).commit()
         snapshot = transaction.table().currentSnapshot()
-        published[last_snapshot] = f"{snapshot.snapshotId()} {snapshot.sequenceNumber()}"
+        published[last_snapshot] = _in_sequence(snapshot)
         published[_PUBLISHED_BATCH] = str(batch)
     properties = transaction.updateProperties()
     for name, value in published.items():

@@ -20,19 +20,22 @@
 {#- `applied`: see `applied_batches`. Of a model without news, whose base table has the batches that the ledger says,
     Iceberg is asked only if the run is to retry the quarantine. -#}
 {%- macro refuse_set_back(relations, settings, applied) -%}
-  {%- set noted = (settings.built.declared_in or '').split(' ') -%}
-  {%- set is_asked = noted[0] and noted[0] != settings.built.current_snapshot and not flags.EMPTY
+  {%- set noted = settings.built.declared_in or '' -%}
+  {%- set is_asked = noted.split(' ')[0] != (settings.built.current_snapshot or '') and not flags.EMPTY
         and not (reconcile.is_idle(relations.live) and applied.base_batch == applied.ledger_base_batch and not reconcile.is_asked('retry_quarantine')) -%}
-  {%- if is_asked and reconcile._is_before(relations.base, noted[0], noted[1]) -%}
+  {%- if is_asked and reconcile.was_set_back(relations.base, noted) -%}
     {%- do reconcile.raise_complaints([
           reconcile.ledger_name(relations.base) ~ ' was set back to before it was built with its present declaration, or to before a retry of its quarantine; restore its newest version, or rebuild it with `'
           ~ reconcile._rebuild_command() ~ '`']) -%}
   {%- endif -%}
 {%- endmacro %}
 
-{#- Whether a table of Iceberg does not follow from a snapshot. Of one that has expired its number in the table's sequence
-    tells; a note of an earlier version of this package has none. -#}
-{%- macro _is_before(relation, snapshot, number) -%}
+{#- Whether a table of Iceberg does not follow from the snapshot that one of its properties notes, as
+    `snapshot_in_sequence` gives it; false without a note. Of a snapshot that has expired its number in the table's
+    sequence tells; a note of an earlier version of this package has none. -#}
+{%- macro was_set_back(relation, noted) -%}
+  {%- set snapshot, number = ((noted or '') ~ '  ').split(' ')[:2] -%}
+  {%- if not snapshot -%}{{ return(false) }}{%- endif -%}
   {%- set found = run_query(
         'select count(*) as snapshots, count_if(is_current_ancestor) as ancestors,'
         ~ ' (select max_by(latest_sequence_number, timestamp) from ' ~ reconcile.qualified_metadata(relation, 'metadata_log_entries') ~ ') as number'

@@ -81,6 +81,8 @@ the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcil
   {%- elif said is not none -%}
     {%- if said | int < purged -%}
       {%- do reconcile.raise_complaints(['its base snapshot ' ~ kept.name ~ ' is of batch ' ~ said ~ ', and ' ~ purge_sentence ~ '; ' ~ later_copy]) -%}
+    {%- elif reconcile.was_set_back(kept.relation, kept.properties.get('reconcile.declared_in')) -%}
+      {%- do reconcile.raise_complaints(['its base snapshot ' ~ kept.name ~ ' was set back to before it had batch ' ~ said ~ ', and ' ~ purge_sentence ~ '; restore its newest version']) -%}
     {%- endif -%}
   {%- else -%}
     {%- set found = run_query(reconcile._batch_when_applied(objects, purged)) if is_shown_by_ledger else [] -%}

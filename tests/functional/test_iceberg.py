@@ -225,7 +225,9 @@ def test_a_rollback_is_noticed_also_when_the_newer_snapshots_have_expired(spark:
 
     def insert() -> str:
         spark.sql("insert into iceberg_things.set_back values (1)")
-        return str(macros.snapshot_in_sequence(relation))
+        noted = str(macros.snapshot_in_sequence(relation))
+        assert noted == format_of(spark).present_snapshot(spark, "iceberg_things.set_back")
+        return noted
 
     def expire() -> None:
         spark.sql(
@@ -235,7 +237,7 @@ def test_a_rollback_is_noticed_also_when_the_newer_snapshots_have_expired(spark:
 
     def is_before(noted: str) -> bool:
         told = format_of(spark).was_set_back_before(spark, "iceberg_things.set_back", noted)
-        assert told == macros._is_before(relation, *[*noted.split(" "), ""][:2])
+        assert told == macros.was_set_back(relation, noted)
         return told
 
     first, second = insert(), insert()

@@ -958,6 +958,19 @@ def refreshed_addresses() -> Life:
 LATER_COPY = "name a later copy, or remove base_snapshot from its meta if ingestion/maintain.py has kept a copy"
 
 
+def rolled_back(ancestors: int) -> Callable[[], Life]:
+    """Return a model whose copy on Iceberg was set back, which leaves the property that says which batch it has."""
+
+    def living() -> Life:
+        columns = {"_deleted": None, "_change_deleted": "boolean"}
+        life = purged(with_snapshot(file_format="iceberg"), columns=columns, of_batch="2")()
+        life.warehouse.properties["lake.orders_kept"]["reconcile.declared_in"] = "41 3"
+        life.warehouse.answers["as ancestors,"] = {"snapshots": 1, "ancestors": ancestors, "number": 9}
+        return life
+
+    return living
+
+
 def purged_meanwhile(**said: Any) -> Callable[[], Life]:
     """Return a model whose records are purged up to batch 3 just before a run reads them."""
 
@@ -1241,6 +1254,10 @@ STAGED: dict[str, Refusal] = {
          f"{KEPT} has no column _change_sequence; name a copy of the whole base table",
          f"column _change_batch of {KEPT} has the type int, and the base table needs bigint; {AGAIN_WITH_TYPE}"],
     ),
+    "a base snapshot that was rolled back": Refusal(
+        run(rolled_back(ancestors=0)),
+        [f"{KEPT} was set back to before it had batch 2, and {PURGED}; restore its newest version"],
+    ),
     "a base snapshot of a history, of the rows alone": Refusal(
         run(purged(with_snapshot(materialized="history"), columns={"valid_from": None})),
         [f"{KEPT} has no column valid_from; name a copy of the whole base table"],
@@ -1425,6 +1442,12 @@ def test_the_copy_that_the_job_keeps_is_refused_where_it_is_of_before_the_purge(
     living = partial(with_kept_copy, thing(), reconcile__base_snapshot="1")
     says = f"its base snapshot demo.orders__snapshot is of batch 1, and {PURGED}; {LATER_COPY}"
     Refusal(run(living), [says]).check()
+
+
+def test_a_copy_of_iceberg_that_has_its_snapshot_is_taken() -> None:
+    life = rolled_back(ancestors=1)()
+    life.project.run("orders")
+    assert any("from `lake`.`orders_kept`" in sql for sql in life.warehouse.statements if "create" in sql)
 
 
 def test_a_purge_that_was_there_before_the_run_is_no_purge_meanwhile() -> None:

@@ -650,6 +650,7 @@ class Asked:
         self.said: list[str] = []
         self.catalog = self
         self.conf: dict[str, str] = {}
+        self.snapshot = ""  # that a table of Iceberg has now
 
     def tableExists(self, name: str) -> bool:
         assert name.count(".") < 2, "Spark refuses a catalog that it does not know"
@@ -676,6 +677,7 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Tables, Asked
         known: Any = SimpleNamespace(
             name="delta", staging_properties={}, properties=lambda spark, name: asked.there[name.replace("`", "")],
             was_set_back_before=lambda spark, name, noted: noted == "41 3",
+            present_snapshot=lambda spark, name: asked.snapshot,
         )  # fmt: skip
         monkeypatch.setattr("reconcile_jobs.retention.tables.format_of", lambda spark, catalog: known)
         opened = Tables.__new__(Tables)
@@ -711,8 +713,19 @@ def test_a_copy_counts_only_with_the_declarations_of_the_base_table(tables: Any)
     assert copied(base_snapshot="7", declaration="now") == 7
     assert copied(base_snapshot="7", declaration="before") == copied(base_snapshot="7") == 0
     assert copied(base_snapshot="", declaration="now") == 0
+    assert copied(base_snapshot="7", declaration="now", declared_in="42 3") == 7
+    assert copied(base_snapshot="7", declaration="now", declared_in="41 3") == 0, "set back"
     with pytest.raises(UsageError, match=r"shop\.orders__snapshot exists, and this job has not made it: rename it"):
         copied(declaration="now")
+
+
+def test_a_copy_on_iceberg_notes_its_snapshot_since_a_rollback_leaves_the_properties(tables: Any):
+    opened, asked = tables(shop__of__orders__snapshot={})
+    for asked.snapshot in ("", "42 3"):
+        opened.finish_copy(COPY, 7)
+    plain, noted = asked.said
+    assert plain == "ALTER TABLE `shop`.`orders__snapshot` SET TBLPROPERTIES ('reconcile.base_snapshot' = '7')"
+    assert noted == plain[:-1] + ", 'reconcile.declared_in' = '42 3')"
 
 
 def test_a_view_of_the_name_of_a_copy_is_named(tables: Any):

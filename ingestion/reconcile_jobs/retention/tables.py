@@ -319,13 +319,15 @@ class Tables:
     def copied_batch(self, base: TableName, copy: TableName) -> int | None:
         """Return the batch that a copy of a base table has; None if there is no such table.
 
-        It is 0 if the copy is not finished, or was made while the model had other declarations: another staging table
-        has other batch numbers. Raises UsageError for a table that is no copy of this job, and for a view.
+        It is 0 if the copy is not finished, was set back on Iceberg since, or was made while the model had other
+        declarations: another staging table has other batch numbers. Raises UsageError for a table that is no copy of
+        this job, and for a view.
         """
         if not self.has(copy):
             return None
         is_view = self._spark.catalog.getTable(copy.sql).tableType == "VIEW"
-        of_copy = {} if is_view else format_of(self._spark, copy.catalog).properties(self._spark, copy.sql)
+        table_format = format_of(self._spark, copy.catalog)
+        of_copy = {} if is_view else table_format.properties(self._spark, copy.sql)
         batch = of_copy.get(_BASE_SNAPSHOT)
         if batch is None:
             raise UsageError(
@@ -333,7 +335,13 @@ class Tables:
                 "can have this name. Nothing was purged."
             )
         of_base = format_of(self._spark, base.catalog).properties(self._spark, base.sql)
-        return int(batch or 0) if of_copy.get(_DECLARATION) == of_base.get(_DECLARATION) else 0
+        if of_copy.get(_DECLARATION) != of_base.get(_DECLARATION):
+            return 0
+        return (
+            0
+            if table_format.was_set_back_before(self._spark, copy.sql, of_copy.get(DECLARED_IN) or "")
+            else int(batch or 0)
+        )
 
     def has_keyless_deletes(self, base: TableName) -> bool:
         """Return whether deletes that name no key are kept beside a base table, and so not in a copy of it."""
@@ -374,8 +382,12 @@ class Tables:
         return self._largest_batch(copy, 0)
 
     def finish_copy(self, copy: TableName, batch: int) -> None:
-        """Let a copy say that everything up to a batch had been applied to it."""
-        self._execute(f"ALTER TABLE {copy.sql} SET TBLPROPERTIES ({literal(_BASE_SNAPSHOT)} = '{batch}')")
+        """Let a copy say that everything up to a batch had been applied to it, and on Iceberg in which snapshot."""
+        properties = {_BASE_SNAPSHOT: str(batch)}
+        if snapshot := format_of(self._spark, copy.catalog).present_snapshot(self._spark, copy.sql):
+            properties[DECLARED_IN] = snapshot
+        pairs = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
+        self._execute(f"ALTER TABLE {copy.sql} SET TBLPROPERTIES ({pairs})")
 
     def write_purge(self, ledger: TableName, staging: str, marks: Mapping[str, int], id_: str) -> None:
         """Write the purge into a ledger, as macros/ledger/purged_through.sql does for one object.
