@@ -21,6 +21,10 @@ LEDGER_COLUMNS = {
     "relation": "string", "entry": "bigint", "last_appended_at": "timestamp", "zero_dates": "bigint",
     "quarantine_reasons": "array", "stored_rows": "bigint",
 }  # fmt: skip
+QUARANTINE_COLUMNS = {
+    "record": "string", "_change_error": "string", "_change_id": "string", "_change_batch": "bigint",
+    "origin": "string",
+}  # fmt: skip
 STAGING_COLUMNS = ("record", "source", "object", "origin", "batch", "appended_at")
 
 
@@ -105,6 +109,8 @@ class Recorder:
                 return [Column(name, type) for name, type in types.items()]
         if sql.startswith("select * from") and "`reconcile_ledger` where false" in sql:
             return [Column(name, type) for name, type in LEDGER_COLUMNS.items()]
+        if sql.startswith("select * from") and "__quarantine` where false" in sql:
+            return [Column(name, type) for name, type in QUARANTINE_COLUMNS.items()]
         return [Column(name, "bigint" if name == "batch" else "string") for name in STAGING_COLUMNS]
 
     def relation_type(self, schema: str, identifier: str) -> str | None:

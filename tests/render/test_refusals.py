@@ -958,6 +958,18 @@ def refreshed_addresses() -> Life:
 LATER_COPY = "name a later copy, or remove base_snapshot from its meta if ingestion/maintain.py has kept a copy"
 
 
+def quarantine_of(**columns: str) -> Callable[[], Life]:
+    """Return a model with news, of which a record is quarantined, and whose quarantine has other columns."""
+
+    def living() -> Life:
+        life = built(thing())()
+        life._increment()
+        life.warehouse.column_types["__quarantine` where false"] = columns
+        return life
+
+    return living
+
+
 def rolled_back(ancestors: int) -> Callable[[], Life]:
     """Return a model whose copy on Iceberg was set back, which leaves the property that says which batch it has."""
 
@@ -1169,6 +1181,12 @@ STAGED: dict[str, Refusal] = {
         )
         for materialized in ("current_state", "history")
     },
+    "and the quarantine lacks a column": Refusal(
+        run(quarantine_of(record="string", _change_error="string", _change_batch="bigint", origin="string")),
+        ["the table demo.orders__quarantine has no column _change_id, so records that could not be applied cannot be "
+         "kept there; restore its newest version, or rebuild the model with "
+         "`dbt run --full-refresh --select orders`"],
+    ),
     **{
         f"and the {kind} of {name} are dropped": Refusal(
             run(without(f"__{kind}", SHAPES[name])),
@@ -1442,6 +1460,19 @@ def test_the_copy_that_the_job_keeps_is_refused_where_it_is_of_before_the_purge(
     living = partial(with_kept_copy, thing(), reconcile__base_snapshot="1")
     says = f"its base snapshot demo.orders__snapshot is of batch 1, and {PURGED}; {LATER_COPY}"
     Refusal(run(living), [says]).check()
+
+
+def test_a_quarantine_with_a_column_more_and_in_another_order_gets_each_value_in_its_column() -> None:
+    life = quarantine_of(
+        origin="string", RECORD="string", seen_by="int", _change_batch="bigint", _change_id="string",
+        _change_error="string",
+    )()  # fmt: skip
+    life.project.run("orders")
+    (sql,) = (sql for sql in life.warehouse.statements if sql.startswith("insert into `demo`.`orders__quarantine`"))
+    assert (
+        "\nselect `origin`, `RECORD`, cast(null as int), `_change_batch`, `_change_id`, `_change_error`\nfrom (\n"
+        in sql
+    )
 
 
 def test_a_copy_of_iceberg_that_has_its_snapshot_is_taken() -> None:
