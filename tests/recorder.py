@@ -19,6 +19,7 @@ _COUNTS = (
 )  # fmt: skip
 LEDGER_COLUMNS = {
     "relation": "string", "entry": "bigint", "last_appended_at": "timestamp", "zero_dates": "bigint",
+    "deletes_batch": "bigint",
     "quarantine_reasons": "array", "stored_rows": "bigint",
 }  # fmt: skip
 QUARANTINE_COLUMNS = {
@@ -34,7 +35,8 @@ class Recorder:
 
     `ledger`: the last batch and the largest batch of the base table that the ledger knows; `last_appended_at`: when
     that one was appended, in microseconds, and `appended_at`: when staging's batches were; `base_batch`: the largest
-    that the base table has. `purges`: of staging, by object. `answers`: one row each, by a part of what is asked.
+    that the base table has. `ledger_deletes`, `deletes_batch`: the same of the table of keyless deletes.
+    `purges`: of staging, by object. `answers`: one row each, by a part of what is asked.
     `columns_of`: a SELECT's columns, by a part of its text. `tables`: those that the changes of a run name.
     `objects`: those that staging has, all of `source`; `meant`: the source macro that its records are for.
     `catalogs`: the settings of catalogs with a name, as `lake` and `lake.type`.
@@ -60,6 +62,8 @@ class Recorder:
     unmasked: int = 0
     ledger: tuple[int, int] = (0, 0)
     base_batch: int | None = 0
+    ledger_deletes: int = 0
+    deletes_batch: int = 0
     last_appended_at: int | None = None
     appended_at: dict[int, int | None] = field(default_factory=dict)
     as_of_batch: int | None = 2
@@ -192,16 +196,19 @@ class Recorder:
         if "kind = 'purge'" in asked:
             return Rows(("object", "batch"), self.purges.items())
         if asked.startswith("select\n    coalesce(max(last_batch), 0) as ledger_batch"):
-            columns = ("ledger_batch", "ledger_base_batch", "entry", "last_appended_at")
-            return Rows(columns, [(*self.ledger, self.ledger[0], self.last_appended_at)])
+            columns = ("ledger_batch", "ledger_base_batch", "entry", "last_appended_at", "ledger_deletes_batch")
+            return Rows(columns, [(*self.ledger, self.ledger[0], self.last_appended_at, self.ledger_deletes)])
         if asked.startswith("select\n    relation,\n    coalesce(max(last_batch), 0) as ledger_batch"):
-            columns = ("relation", "ledger_batch", "ledger_base_batch", "entry", "last_appended_at")
-            known = (*self.ledger, self.ledger[0], self.last_appended_at)
+            columns = (
+                "relation", "ledger_batch", "ledger_base_batch", "entry", "last_appended_at", "ledger_deletes_batch",
+            )  # fmt: skip
+            known = (*self.ledger, self.ledger[0], self.last_appended_at, self.ledger_deletes)
             names = re.findall("'([^']*)'", asked.split(" in (")[1]) if any(self.ledger) else []
             return Rows(columns, [(name, *known) for name in names])
-        if asked.startswith("select '") and " as relation, coalesce(max(_change_batch), 0) as base_batch from" in asked:
+        if asked.startswith("select '") and " as relation, coalesce(max(_change_batch), 0) as base_batch, " in asked:
             names = re.findall("'([^']*)' as relation", asked)
-            return Rows(("relation", "base_batch"), [(name, self.base_batch) for name in names])
+            known = (self.base_batch, self.deletes_batch)
+            return Rows(("relation", "base_batch", "deletes_batch"), [(name, *known) for name in names])
         if asked.startswith("select read.relation, "):
             rows = asked.split("from values\n")[1].split("as read (")[0]
             names = dict.fromkeys(re.findall(r"^ *\('([^']*)', '", rows, re.M))
@@ -217,7 +224,7 @@ class Recorder:
         if asked.startswith("select max(batch) from"):
             return Rows(("max",), [(self.staged,)])
         if asked.startswith("select max(_change_batch) from"):
-            return Rows(("max",), [(self.base_batch,)])
+            return Rows(("max",), [(self.deletes_batch if "_deletes`" in asked else self.base_batch,)])
         if asked.startswith("show tables in "):
             *schema, name = (quoted or text for quoted, text in re.findall("`([^`]*)`|'([^']*)'", asked))
             return Rows(("tableName",), [(name,)] if ".".join([*schema, name]) in self.relations else [])

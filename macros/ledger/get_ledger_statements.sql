@@ -1,11 +1,12 @@
 {#- A rebuild from a base snapshot gets a ledger row even if no batch came after the snapshot: the next range begins
-    there. `counts`: the account of the range, with the names of the ledger's columns. -#}
-{%- macro get_ledger_statements(relations, settings, range, counts) -%}
+    there. `counts`: the account of the range, with the names of the ledger's columns. `deletes`: the table of keyless
+    deletes, none if there is none. -#}
+{%- macro get_ledger_statements(relations, settings, range, counts, deletes=none) -%}
   {%- if range.last < range.first and not range.snapshot -%}{{ return([]) }}{%- endif -%}
-  {%- set row = reconcile._ledger_row(relations, settings, range, counts) -%}
+  {%- set row = reconcile._ledger_row(relations, settings, range, counts, deletes) -%}
   {%- if range.repair -%}
     {%- set row = row ~ '\nunion all\n' ~ reconcile._ledger_row(
-          relations, settings, range, reconcile._counts_of_snapshot(counts), range.repair.snapshot.batch) -%}
+          relations, settings, range, reconcile._counts_of_snapshot(counts), deletes, range.repair.snapshot.batch) -%}
   {%- endif -%}
   {%- set name = reconcile.ledger_name(relations.live) -%}
   {{ return([reconcile.insert_into_ledger(row, name, reconcile.file_format_of_own_tables(), reconcile.ledger())]) }}
@@ -15,7 +16,7 @@
     `base_batch` is the largest batch that this run knows. The base table may have a larger one by now, since another
     run may have written to it. `snapshot`: the batch of the snapshot that the row is of; none for the row of the range.
     Both rows are one INSERT. -#}
-{%- macro _ledger_row(relations, settings, range, counts, snapshot=none) -%}
+{%- macro _ledger_row(relations, settings, range, counts, deletes, snapshot=none) -%}
 {%- set inputs = settings.inputs -%}
 {%- set appended_at = reconcile.appended_at(inputs.relations[0], snapshot or range.last) if inputs.objects else none -%}
 {%- set carried = inputs.objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | list -%}
@@ -33,6 +34,7 @@ select
     {{ '(' ~ reconcile.cut_time(inputs.relations[0], range.last) ~ ')' if 'mods' in carried else no_time }} as cut_time,
     {{ '(' ~ reconcile.watermark(inputs.relations[0], range.last) ~ ')' if 'entries' in carried else no_time }} as watermark,
     {{ [range.base_batch, counts.base_batch or 0] | max }} as base_batch,
+    {{ '(select coalesce(max(_change_batch), 0) from ' ~ reconcile.qualified(deletes) ~ ')' if deletes else 'cast(null as bigint)' }} as deletes_batch,
     {{ (modules.datetime.datetime.now() - range.started).total_seconds() }} as seconds,
     '{{ invocation_id }}' as invocation_id,
     current_timestamp() as recorded_at,

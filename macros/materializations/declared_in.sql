@@ -22,7 +22,7 @@
 {%- macro refuse_set_back(relations, settings, applied) -%}
   {%- set noted = settings.built.declared_in or '' -%}
   {%- set is_asked = noted.split(' ')[0] != (settings.built.current_snapshot or '') and not flags.EMPTY
-        and not (reconcile.is_idle(relations.live) and applied.base_batch == applied.ledger_base_batch and not reconcile.is_asked('retry_quarantine')) -%}
+        and not (reconcile.is_idle(relations.live) and reconcile.tables_are_as_applied(applied) and not reconcile.is_asked('retry_quarantine')) -%}
   {%- if is_asked and reconcile.was_set_back(relations.base, noted) -%}
     {%- do reconcile.raise_complaints([
           reconcile.ledger_name(relations.base) ~ ' was set back to before it was built with its present declaration, or to before a retry of its quarantine; restore its newest version, or rebuild it with `'

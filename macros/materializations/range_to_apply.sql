@@ -1,8 +1,8 @@
 {#- Which batches this run applies: {kind, first, last, delivered, has_records, repair, base_batch, ledger_batch,
     snapshot, known_keyless_deletes, added, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
     (all batches). `delivered`: how many change records staging has in these batches. The base table shows which batches
-    were applied. The ledger only adds that trailing batches left no trace in the base table. To read too many batches
-    is harmless; to read too few is not. `columns` are the columns of the base table. If staging was purged, a rebuild
+    were applied, and so does the table of keyless deletes. The ledger only adds that trailing batches left no trace in
+    the tables. To read too many batches is harmless; to read too few is not. `columns` are the columns of the base table. If staging was purged, a rebuild
     begins with `snapshot`, a relation with these columns. `known_keyless_deletes`: those of earlier ranges, as SQL to
     select from; none without such deletes, and none for a rebuild: it reads all records, those deletes among them, and
     makes their table anew. But a rebuild from a base snapshot needs the table: staging was purged, and only the table
@@ -25,12 +25,14 @@
     {%- set retry = reconcile.retry_of_quarantine(relations, settings, added) -%}
     {%- do reconcile._refuse_changed_declaration(relations, settings, added) if not retry or not retry.declares -%}
     {%- do reconcile._refuse_missing_tables(relations, settings.form.keyless, settings.built) -%}
-    {%- set applied = reconcile.applied_batches(relations) -%}
+    {%- set applied = reconcile.applied_batches(relations, settings.form.keyless) -%}
     {%- do reconcile.refuse_set_back(relations, settings, applied) -%}
     {%- set known_batches = [applied.base_batch, applied.ledger_batch] -%}
     {%- do reconcile._refuse_reset_staging(relations, settings.inputs, last, known_batches | max) -%}
     {%- do reconcile._refuse_replaced_batches(relations, settings.inputs, applied) -%}
     {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else known_batches | min) + 1 -%}
+    {#- The table of keyless deletes was restored: it lacks those of later batches. -#}
+    {%- set first = [first, applied.deletes_batch + 1] | min if applied.deletes_batch < applied.ledger_deletes_batch else first -%}
     {%- if retry -%}
       {%- do retry.update({'applied': known_batches | max}) -%}
       {%- do reconcile.refuse_retry(relations, settings.inputs, retry, applied) if retry.first is not none -%}

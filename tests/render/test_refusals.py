@@ -1643,7 +1643,7 @@ def test_a_ledger_of_before_gets_the_columns_that_it_lacks() -> None:
     life.project.begin("run")
     assert [sql for sql in life.warehouse.statements if sql.startswith("alter table")] == [
         "alter table `demo`.`reconcile_ledger` add columns (last_appended_at timestamp, zero_dates bigint, "
-        f"quarantine_reasons {life.project.macros._type_of_reasons()}, stored_rows bigint)"
+        f"deletes_batch bigint, quarantine_reasons {life.project.macros._type_of_reasons()}, stored_rows bigint)"
     ]
 
 

@@ -277,6 +277,17 @@ def test_the_job_asks_a_ledger_as_a_run_does():
     assert asked.split() == macros._accounts(["demo.a", "it's"], by_name=True).split()
 
 
+def test_a_ledger_that_an_earlier_version_wrote_has_no_batch_of_deletes(tables: Any):
+    opened, asked = tables(**{"shop__of__reconcile_ledger": {}})
+    for asked.is_of_now in (True, False):
+        opened.accounts([reader("orders", "orders")], 0)
+    now, before = (sql for sql in asked.said if "as ledger_batch" in sql)
+    assert before == now.replace(
+        "last_appended_at, deletes_batch,", "last_appended_at, cast(null as bigint) as deletes_batch,"
+    )
+    assert before != now
+
+
 # --- how a purge ends -------------------------------------------------------------------------------------------------
 
 
@@ -651,6 +662,7 @@ class Asked:
         self.catalog = self
         self.conf: dict[str, str] = {}
         self.snapshot = ""  # that a table of Iceberg has now
+        self.is_of_now = True
 
     def tableExists(self, name: str) -> bool:
         assert name.count(".") < 2, "Spark refuses a catalog that it does not know"
@@ -658,6 +670,9 @@ class Asked:
 
     def refreshTable(self, name: str) -> None:
         self.said.append(f"refresh {name}")
+
+    def table(self, name: str) -> Any:
+        return SimpleNamespace(columns=["deletes_batch"] if self.is_of_now else [])
 
     def getTable(self, name: str) -> Any:
         return SimpleNamespace(tableType="VIEW" if self.there[name.replace("`", "")] is None else "MANAGED")
@@ -777,7 +792,7 @@ def test_a_catalog_that_the_session_lacks_is_no_error(tables: Any):
             "orders",
             "its base table was set back to before it took its declaration; rebuild it",
         ),
-        (["base", "quarantine"], "orders", None),
+        (["base", "quarantine", "row deletes"], "orders", None),
     ],
 )
 def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
@@ -791,23 +806,31 @@ def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
     built["quarantine"] = {"reconcile.retried": "2 5"}
     built["set back"] = built["base"] | {"reconcile.declared_in": "41 3"}
     built["base"]["reconcile.declared_in"] = "42 3"
-    found = {f"shop__of__orders__{'quarantine' if name == 'quarantine' else 'base'}": built.get(name, {})
-             for name in there}  # fmt: skip
-    opened, _ = tables(**{"shop__of__reconcile_ledger": {}}, **found)
+    names = {"quarantine": "quarantine", "row deletes": "row_deletes"}
+    found = {f"shop__of__orders__{names.get(name, 'base')}": built.get(name, {}) for name in there}
+    opened, asked = tables(**{"shop__of__reconcile_ledger": {}}, **found)
 
     def rows(sql: str) -> list[Any]:
         if "as ledger_batch" in sql:
-            return [SimpleNamespace(relation="shop.orders", ledger_batch=3, ledger_base_batch=3, last_appended_at=None)]
+            known = {"ledger_batch": 3, "ledger_base_batch": 3, "ledger_deletes_batch": deletes}
+            return [SimpleNamespace(relation="shop.orders", last_appended_at=None, **known)]
         if "max_by(object" in sql:
             return [SimpleNamespace(relation="shop.orders", object=objects)]
         if "`orders__quarantine`" in sql:
             return [SimpleNamespace(batch=2, records=5)]
         return [SimpleNamespace(batch=3 if "_change_batch" in sql else None, place=0)]
 
-    opened._rows = rows
+    opened._rows, deletes = rows, 3 if "row deletes" in there else 0
     ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
     assert account.problem == problem
     assert problem or (account.applied, account.quarantined) == (3, ((2, 5),))
+    if problem is None:
+        deletes = 4
+        ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
+        assert account.problem == "its table shop.orders__row_deletes was restored; run the model"
+        del asked.there["shop.orders__row_deletes"]
+        ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
+        assert account.problem == "its table of deletes without a key is not in this session"
 
 
 def test_the_job_knows_the_staging_table_that_a_rendered_declaration_names():

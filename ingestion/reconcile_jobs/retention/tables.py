@@ -78,18 +78,22 @@ def beside(table: TableName, suffix: str) -> TableName:
     return TableName((*table.parts[:-1], f"{table.parts[-1]}__{suffix}"))
 
 
-def accounts_sql(ledger: TableName, relations: Sequence[str]) -> str:
-    """Return the query for what a ledger has of models, as macros/ledger/ledger.sql has it (`_accounts`)."""
+def accounts_sql(ledger: TableName, relations: Sequence[str], deletes_batch: str = "deletes_batch") -> str:
+    """Return the query for what a ledger has of models, as macros/ledger/ledger.sql has it (`_accounts`).
+
+    `deletes_batch`: the column of this name, as SQL; a ledger of an earlier version has none before its next run.
+    """
     return f"""select
     relation,
     coalesce(max(last_batch), 0) as ledger_batch,
     coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
     coalesce(max(place.entry), 0) as entry,
-    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+    coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch
 from (
     select *, max(if(kind = 'rebuild', place, null)) over (partition by relation) as rebuilt
     from (
-        select relation, kind, last_batch, base_batch, last_appended_at,
+        select relation, kind, last_batch, base_batch, last_appended_at, {deletes_batch},
             struct(coalesce(entry, 0) as entry, recorded_at) as place
         from {ledger.sql}
         where relation in ({", ".join(map(literal, relations))})
@@ -198,7 +202,9 @@ class Tables:
                 found += [(reader, gone) for reader in of_ledger]
                 continue
             relations = [reader.relation for reader in of_ledger]
-            known = {row.relation: row for row in self._rows(accounts_sql(named(name), relations))}
+            is_of_before = "deletes_batch" not in self._spark.table(named(name).sql).columns
+            deletes_batch = "cast(null as bigint) as deletes_batch" if is_of_before else "deletes_batch"
+            known = {row.relation: row for row in self._rows(accounts_sql(named(name), relations, deletes_batch))}
             objects = {row.relation: row.object for row in self._rows(objects_sql(named(name), relations))}
             for reader in of_ledger:
                 row, base = known.get(reader.relation), beside(named(reader.relation), "base")
@@ -210,6 +216,7 @@ class Tables:
                 why = [f"its {of} table {table} is not in this session" for of, table in missing.items()
                        if not self.has(table)]  # fmt: skip
                 why += self._of_others(reader, base, objects.get(reader.relation)) if not why else []
+                why += self._of_deletes(reader, row.ledger_deletes_batch) if not why else []
                 if why:
                     found.append((reader, Account(0, 0, 0, problem=why[0])))
                     continue
@@ -272,6 +279,18 @@ class Tables:
             and sorted(objects.split(", ")) != sorted(", ".join(reader.objects).split(", "))
         ):
             return [f"its base table was built from the records of {objects}"]
+        return []
+
+    def _of_deletes(self, reader: Reader, ledger_deletes_batch: int) -> list[str]:
+        """Return why a model lacks deletes without a key that it had when its last range was applied."""
+        if not ledger_deletes_batch:
+            return []
+        tables = [beside(named(reader.relation), kind) for kind in ("row_deletes", "range_deletes")]
+        there = [table for table in tables if self.has(table)]
+        if not there:
+            return ["its table of deletes without a key is not in this session"]
+        if all(self._largest_batch(table, ledger_deletes_batch) < ledger_deletes_batch for table in there):
+            return [f"its table {there[0]} was restored; run the model"]
         return []
 
     def _quarantined(self, quarantine: TableName, objects: Sequence[str]) -> tuple[tuple[int, int], ...]:

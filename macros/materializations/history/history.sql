@@ -19,7 +19,8 @@
     {%- endif -%}
     {%- do reconcile.write_range(relations, settings, range, counts,
           reconcile.rebuilt_versions(relations, form, range, run.columns) if range.kind == 'rebuild'
-          else reconcile.merge_versions(relations, form, range, counts)) -%}
+          else reconcile.merge_versions(relations, form, range, counts),
+          relations[form.keyless.kind] if reconcile.has_keyless_deletes(form.keyless, settings.built, keyless_count) else none) -%}
   {%- endif -%}
 
   {#- Without work, keyless_count, counts and messages are undefined. -#}
