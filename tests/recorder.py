@@ -19,9 +19,10 @@ _COUNTS = (
 )  # fmt: skip
 LEDGER_COLUMNS = {
     "relation": "string", "entry": "bigint", "last_appended_at": "timestamp", "zero_dates": "bigint",
-    "deletes_batch": "bigint",
+    "deletes_batch": "bigint", "retried": "bigint",
     "quarantine_reasons": "array", "stored_rows": "bigint",
 }  # fmt: skip
+LATER_ACCOUNT = ("ledger_deletes_batch", "ledger_retried")
 QUARANTINE_COLUMNS = {
     "record": "string", "_change_error": "string", "_change_id": "string", "_change_batch": "bigint",
     "origin": "string",
@@ -36,6 +37,7 @@ class Recorder:
     `ledger`: the last batch and the largest batch of the base table that the ledger knows; `last_appended_at`: when
     that one was appended, in microseconds, and `appended_at`: when staging's batches were; `base_batch`: the largest
     that the base table has. `ledger_deletes`, `deletes_batch`: the same of the table of keyless deletes.
+    `ledger_retried`: the greatest number of a mark, by the ledger, and `first_marked` the first batch of those marked.
     `purges`: of staging, by object. `answers`: one row each, by a part of what is asked.
     `columns_of`: a SELECT's columns, by a part of its text. `tables`: those that the changes of a run name.
     `objects`: those that staging has, all of `source`; `meant`: the source macro that its records are for.
@@ -64,6 +66,8 @@ class Recorder:
     base_batch: int | None = 0
     ledger_deletes: int = 0
     deletes_batch: int = 0
+    ledger_retried: int = 0
+    first_marked: int = 1
     last_appended_at: int | None = None
     appended_at: dict[int, int | None] = field(default_factory=dict)
     as_of_batch: int | None = 2
@@ -122,6 +126,9 @@ class Recorder:
 
     def relation_properties(self, schema: str, identifier: str) -> Mapping[str, str]:
         return self.properties[f"{schema}.{identifier}"]
+
+    def _later_account(self) -> tuple[int, int]:
+        return self.ledger_deletes, self.ledger_retried
 
     def _schemas_in(self, catalog: str) -> list[str]:
         return sorted({name.split(".")[1] for name in self.relations if re.match(rf"{catalog}\.[^.]+\.", name)})
@@ -196,13 +203,11 @@ class Recorder:
         if "kind = 'purge'" in asked:
             return Rows(("object", "batch"), self.purges.items())
         if asked.startswith("select\n    coalesce(max(last_batch), 0) as ledger_batch"):
-            columns = ("ledger_batch", "ledger_base_batch", "entry", "last_appended_at", "ledger_deletes_batch")
-            return Rows(columns, [(*self.ledger, self.ledger[0], self.last_appended_at, self.ledger_deletes)])
+            columns = ("ledger_batch", "ledger_base_batch", "entry", "last_appended_at", *LATER_ACCOUNT)
+            return Rows(columns, [(*self.ledger, self.ledger[0], self.last_appended_at, *self._later_account())])
         if asked.startswith("select\n    relation,\n    coalesce(max(last_batch), 0) as ledger_batch"):
-            columns = (
-                "relation", "ledger_batch", "ledger_base_batch", "entry", "last_appended_at", "ledger_deletes_batch",
-            )  # fmt: skip
-            known = (*self.ledger, self.ledger[0], self.last_appended_at, self.ledger_deletes)
+            columns = ("relation", "ledger_batch", "ledger_base_batch", "entry", "last_appended_at", *LATER_ACCOUNT)
+            known = (*self.ledger, self.ledger[0], self.last_appended_at, *self._later_account())
             names = re.findall("'([^']*)'", asked.split(" in (")[1]) if any(self.ledger) else []
             return Rows(columns, [(name, *known) for name in names])
         if asked.startswith("select '") and " as relation, coalesce(max(_change_batch), 0) as base_batch, " in asked:
@@ -221,6 +226,8 @@ class Recorder:
             return Rows(("at",), [(self.appended_at.get(int(asked.split()[-1]), 1_767_225_600_000_000),)])
         if asked.startswith("select max(batch) as last,"):
             return Rows(("last", "as_of_batch"), [(self.staged, self.as_of_batch)])
+        if asked.startswith("select min(first_batch) as first_batch from"):
+            return Rows(("first_batch",), [(self.first_marked,)])
         if asked.startswith("select max(batch) from"):
             return Rows(("max",), [(self.staged,)])
         if asked.startswith("select max(_change_batch) from"):

@@ -1,11 +1,26 @@
 {#- A rollback of Iceberg sets back the rows of a table and leaves its properties. So a base table that was set back to
     before it took its declaration, or to before a retry of the quarantine, says that it has both, and its largest batch
     may be the same. Nothing else shows what its rows lack. Therefore the property `reconcile.declared_in` has the
-    snapshot of Iceberg in which the table last became what its properties say. A restore of Delta sets back both. -#}
-{%- macro note_declared_in(relations, settings) -%}
-  {%- if settings.form.file_format == 'iceberg' and not settings.as_of -%}
-    {%- do reconcile.run_statements([reconcile._set_property(relations.base, {
-          'reconcile.declared_in': reconcile.snapshot_in_sequence(relations.base)})]) -%}
+    snapshot of Iceberg in which the table last became what its properties say. A restore of Delta sets back both.
+    `written_in`: as `snapshot_of_declaration` gives it. -#}
+{%- macro note_declared_in(relations, settings, written_in) -%}
+  {%- do reconcile.run_statements([reconcile._set_property(relations.base, {'reconcile.declared_in': written_in})]) if written_in -%}
+{%- endmacro %}
+
+{#- The present snapshot of a base table of Iceberg, for its note; none where none is noted. -#}
+{%- macro snapshot_of_declaration(relations, settings) -%}
+  {{ return(reconcile.snapshot_in_sequence(relations.base) if settings.form.file_format == 'iceberg' and not settings.as_of else none) }}
+{%- endmacro %}
+
+{#- The end of a retry is written down only in a base table that has what the retry wrote. Where somebody has restored it
+    since, the mark of the beginning is gone, or on Iceberg the snapshot is. `marked`: see `marked_range`. `written_in`:
+    as `snapshot_of_declaration` gave it right after the rows were written. -#}
+{%- macro refuse_set_back_meanwhile(relations, marked, written_in) -%}
+  {%- set is_marked = marked and marked.first is not none -%}
+  {%- if is_marked and (reconcile.table_properties(relations.base).get('reconcile.retried') != marked.number ~ ' ' ~ marked.first
+        or reconcile.was_set_back(relations.base, written_in)) -%}
+    {%- do reconcile.raise_complaints([
+          reconcile.ledger_name(relations.base) ~ ' was restored while this run wrote it; run the same command again, or on Iceberg, where the properties of the table stay, restore its newest version first']) -%}
   {%- endif -%}
 {%- endmacro %}
 

@@ -1,5 +1,5 @@
-{#- Which batches this run applies: {kind, first, last, delivered, has_records, repair, base_batch, ledger_batch,
-    snapshot, known_keyless_deletes, added, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
+{#- Which batches this run applies: {kind, first, last, delivered, has_records, repair, base_batch, ledger_batch, entry,
+    ledger_retried, snapshot, known_keyless_deletes, added, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
     (all batches). `delivered`: how many change records staging has in these batches. The base table shows which batches
     were applied, and so does the table of keyless deletes. The ledger only adds that trailing batches left no trace in
     the tables. To read too many batches is harmless; to read too few is not. `columns` are the columns of the base table. If staging was purged, a rebuild
@@ -22,10 +22,11 @@
     {%- set applied = {'base_batch': purged.base_batch} -%}
   {%- else -%}
     {%- set added = reconcile.added_columns(relations, settings) -%}
-    {%- set retry = reconcile.retry_of_quarantine(relations, settings, added) -%}
+    {%- set of_ledger = reconcile.account_of(relations) -%}
+    {%- set retry = reconcile.retry_of_quarantine(relations, settings, added, of_ledger.ledger_retried) -%}
     {%- do reconcile._refuse_changed_declaration(relations, settings, added) if not retry or not retry.declares -%}
     {%- do reconcile._refuse_missing_tables(relations, settings.form.keyless, settings.built) -%}
-    {%- set applied = reconcile.applied_batches(relations, settings.form.keyless) -%}
+    {%- set applied = reconcile.applied_batches(relations, settings.form.keyless, of_ledger) -%}
     {%- do reconcile.refuse_set_back(relations, settings, applied) -%}
     {%- set known_batches = [applied.base_batch, applied.ledger_batch] -%}
     {%- do reconcile._refuse_reset_staging(relations, settings.inputs, last, known_batches | max) -%}
@@ -69,7 +70,7 @@
   {%- endif -%}
   {{ return({
       'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0 or repair is not none, 'repair': repair,
-      'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch,
+      'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch, 'entry': applied.entry, 'ledger_retried': applied.ledger_retried,
       'snapshot': purged.snapshot if purged else none,
       'known_keyless_deletes': reconcile.stored_keyless_deletes(relations, settings.form.keyless, settings.form.file_format)
           if settings.built[settings.form.keyless.kind] and (kind != 'rebuild' or purged.snapshot) else none,

@@ -8,8 +8,12 @@
   {%- do reconcile.run_statements(
         reconcile.get_rebuild_statements(relations, settings, range, written) if range.kind == 'rebuild'
         else reconcile.get_apply_statements(relations, settings, range, counts, written)) -%}
-  {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts, deletes)) if not settings.as_of -%}
+  {%- set takes_declaration = reconcile.takes_declaration(settings, range, marked) -%}
+  {%- set written_in = reconcile.snapshot_of_declaration(relations, settings) if takes_declaration -%}
+  {%- set number = reconcile.number_of_rebuild(settings, range.retry) if range.kind == 'rebuild' else marked.number if marked and marked.first is not none -%}
+  {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts, number, deletes)) if not settings.as_of -%}
+  {%- do reconcile.refuse_set_back_meanwhile(relations, marked, written_in) -%}
   {%- do reconcile.run_statements(reconcile.get_end_retry_statements(relations, marked)) -%}
-  {%- do reconcile.note_declared_in(relations, settings) if reconcile.takes_declaration(settings, range, marked) -%}
+  {%- do reconcile.note_declared_in(relations, settings, written_in) if takes_declaration -%}
   {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
 {%- endmacro %}

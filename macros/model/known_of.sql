@@ -9,6 +9,12 @@
   {{ return(known and known.base_batch is not undefined and reconcile.tables_are_as_applied(known)) }}
 {%- endmacro %}
 
+{#- Whether a table that the ledger speaks of, the base table or that of keyless deletes, is as the ledger has it. The table
+    of the deletes may also have later ones, of a run that died. `account`: as `applied_batches` describes it. -#}
+{%- macro tables_are_as_applied(account) -%}
+  {{ return(account.base_batch == account.ledger_base_batch and account.deletes_batch >= account.ledger_deletes_batch) }}
+{%- endmacro %}
+
 {#- Whether a run leaves a model as it is: see the variable `only_new_records`. -#}
 {%- macro is_left(relation) -%}
   {%- set known = reconcile.known_of(relation) -%}

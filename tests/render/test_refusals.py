@@ -955,6 +955,11 @@ def refreshed_addresses() -> Life:
     return life
 
 
+REPLACED = (
+    f"{KEPT} has records up to batch 3, and {STAGING} no longer has this batch, or has another one under this number: "
+    "the staging table was restored or created again; restore the newest version of the staging table, or name an "
+    "earlier copy"
+)
 LATER_COPY = "name a later copy, or remove base_snapshot from its meta if ingestion/maintain.py has kept a copy"
 
 
@@ -965,6 +970,36 @@ def quarantine_of(**columns: str) -> Callable[[], Life]:
         life = built(thing())()
         life._increment()
         life.warehouse.column_types["__quarantine` where false"] = columns
+        return life
+
+    return living
+
+
+def restored_meanwhile(file_format: str) -> None:
+    """Run a model with a range that is marked, whose base table is restored before the range is in the ledger."""
+    life = built(thing(materialized="history", file_format=file_format))()
+    life._increment()
+    life.warehouse.counts |= {"base_batch": 3}
+    life.warehouse.answers["as ancestors,"] = {"snapshots": 1, "ancestors": 0, "number": 9}
+    query = life.warehouse.query
+
+    def meanwhile(sql: str) -> Any:
+        if "into `demo`.`reconcile_ledger`" in sql and file_format == "delta":
+            del life.warehouse.properties["demo.orders__base"]["reconcile.retried"]
+        return query(sql)
+
+    life.project.context["run_query"] = meanwhile
+    life.project.run("orders")
+
+
+def copy_of(appended_at: int | None) -> Callable[[], Life]:
+    """Return a model whose copy has records up to batch 3, and what staging says of that batch now."""
+
+    def living() -> Life:
+        life = purged(with_snapshot(), of_batch="2")()
+        life.warehouse.purges = {life.shape.object: 2}
+        life.warehouse.properties["lake.orders_kept"]["reconcile.copied_from"] = "3 41"
+        life.warehouse.appended_at[3] = appended_at
         return life
 
     return living
@@ -1276,6 +1311,28 @@ STAGED: dict[str, Refusal] = {
         run(rolled_back(ancestors=0)),
         [f"{KEPT} was set back to before it had batch 2, and {PURGED}; restore its newest version"],
     ),
+    "a base snapshot of a batch that was replaced": Refusal(run(copy_of(42)), [REPLACED]),
+    "a base snapshot of a batch that is gone": Refusal(run(copy_of(None)), [REPLACED]),
+    "a base snapshot of before a column was renamed": Refusal(
+        run(
+            purged(
+                with_snapshot(
+                    columns={"id": "string", "note": {"data_type": "string", "config": {"meta": {"was": "text"}}}}
+                ),
+                columns={"note": "string", "text": "string"},
+            )
+        ),
+        [f"{KEPT} has a column note and a column text, which is what note was called, so it was made before that "
+         "column was renamed; name a copy that was made since"],
+    ),
+    **{
+        f"a base table of {file_format} that is restored while it is written": Refusal(
+            partial(restored_meanwhile, file_format),
+            ["demo.orders__base was restored while this run wrote it; run the same command again, or on Iceberg, where "
+             "the properties of the table stay, restore its newest version first"],
+        )
+        for file_format in ("delta", "iceberg")
+    },
     "a base snapshot of a history, of the rows alone": Refusal(
         run(purged(with_snapshot(materialized="history"), columns={"valid_from": None})),
         [f"{KEPT} has no column valid_from; name a copy of the whole base table"],
@@ -1643,7 +1700,8 @@ def test_a_ledger_of_before_gets_the_columns_that_it_lacks() -> None:
     life.project.begin("run")
     assert [sql for sql in life.warehouse.statements if sql.startswith("alter table")] == [
         "alter table `demo`.`reconcile_ledger` add columns (last_appended_at timestamp, zero_dates bigint, "
-        f"deletes_batch bigint, quarantine_reasons {life.project.macros._type_of_reasons()}, stored_rows bigint)"
+        f"retried bigint, deletes_batch bigint, quarantine_reasons {life.project.macros._type_of_reasons()}, "
+        "stored_rows bigint)"
     ]
 
 

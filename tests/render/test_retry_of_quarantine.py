@@ -172,7 +172,8 @@ def test_what_only_reads_more_does_not_read_all_of_staging(before: Columns, now:
 def test_without_a_quarantined_record_the_declaration_alone_changes() -> None:
     life = corrected(first=None)()
     assert ran(life) == "APPLY batches 4-5: 7 of 200 applied, 1 quarantined"
-    assert "reconcile.retried" not in properties(life) and "retried" not in " ".join(written(life))
+    assert "reconcile.retried" not in properties(life) and "reconcile.retried" not in " ".join(written(life))
+    assert any("cast(null as bigint) as retried" in sql for sql in written(life))
     life = corrected(first=None)()
     life._nothing_new()
     assert ran(life) == "nothing new"
@@ -306,6 +307,20 @@ def test_a_base_table_that_was_restored_to_before_a_retry_is_brought_back() -> N
             life.project.node("orders")["columns"]["name"]["data_type"] = "varchar(5)"
             ask(life, False)
         assert ran(life).endswith("; quarantine retried from batch 2 on")
+
+
+def test_both_tables_may_have_been_restored_and_the_ledger_still_knows() -> None:
+    life = corrected(SHORT, retry=False)()
+    w = life.warehouse
+    w.ledger_retried, w.first_marked = 2, 2
+    w.properties["demo.orders__base"]["reconcile.retried"] = "1"
+    w.properties["demo.orders__quarantine"]["reconcile.retried"] = "1 3"
+    assert ran(life).endswith("; quarantine retried from batch 2 on")
+    assert properties(life)["reconcile.retried"] == "2" and properties(life, "quarantine")["reconcile.retried"] == "2 2"
+    assert any("    2 as retried,\n" in sql for sql in written(life))
+    (asked,) = (sql for sql in w.statements if sql.startswith("select min(first_batch)"))
+    assert asked.endswith("where relation = 'demo.orders' and retried > 1")
+    assert "retried" not in ran(life)
 
 
 @pytest.mark.parametrize(

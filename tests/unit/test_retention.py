@@ -282,9 +282,8 @@ def test_a_ledger_that_an_earlier_version_wrote_has_no_batch_of_deletes(tables: 
     for asked.is_of_now in (True, False):
         opened.accounts([reader("orders", "orders")], 0)
     now, before = (sql for sql in asked.said if "as ledger_batch" in sql)
-    assert before == now.replace(
-        "last_appended_at, deletes_batch,", "last_appended_at, cast(null as bigint) as deletes_batch,"
-    )
+    of_before = "cast(null as bigint) as deletes_batch, cast(null as bigint) as retried,"
+    assert before == now.replace("deletes_batch, retried,", of_before)
     assert before != now
 
 
@@ -390,7 +389,7 @@ class World(Tables):
         self._writes(lambda: self.copies.update({str(copy): (model.base, 0)}))
         return max(self.copies[str(copy)][0], default=0)
 
-    def finish_copy(self, copy: TableName, batch: int) -> None:
+    def finish_copy(self, copy: TableName, batch: int, last_batch: str) -> None:
         self._writes(lambda: self.copies.update({str(copy): (self.copies[str(copy)][0], batch)}))
 
     def write_purge(self, ledger: TableName, staging: str, marks: Any, id_: str) -> None:
@@ -672,7 +671,7 @@ class Asked:
         self.said.append(f"refresh {name}")
 
     def table(self, name: str) -> Any:
-        return SimpleNamespace(columns=["deletes_batch"] if self.is_of_now else [])
+        return SimpleNamespace(columns=["deletes_batch", "retried"] if self.is_of_now else [])
 
     def getTable(self, name: str) -> Any:
         return SimpleNamespace(tableType="VIEW" if self.there[name.replace("`", "")] is None else "MANAGED")
@@ -737,9 +736,12 @@ def test_a_copy_counts_only_with_the_declarations_of_the_base_table(tables: Any)
 def test_a_copy_on_iceberg_notes_its_snapshot_since_a_rollback_leaves_the_properties(tables: Any):
     opened, asked = tables(shop__of__orders__snapshot={})
     for asked.snapshot in ("", "42 3"):
-        opened.finish_copy(COPY, 7)
+        opened.finish_copy(COPY, 7, "9 41")
     plain, noted = asked.said
-    assert plain == "ALTER TABLE `shop`.`orders__snapshot` SET TBLPROPERTIES ('reconcile.base_snapshot' = '7')"
+    assert plain == (
+        "ALTER TABLE `shop`.`orders__snapshot` SET TBLPROPERTIES "
+        "('reconcile.base_snapshot' = '7', 'reconcile.copied_from' = '9 41')"
+    )
     assert noted == plain[:-1] + ", 'reconcile.declared_in' = '42 3')"
 
 
@@ -812,7 +814,9 @@ def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
 
     def rows(sql: str) -> list[Any]:
         if "as ledger_batch" in sql:
-            known = {"ledger_batch": 3, "ledger_base_batch": 3, "ledger_deletes_batch": deletes}
+            known = {
+                "ledger_batch": 3, "ledger_base_batch": 3, "ledger_deletes_batch": deletes, "ledger_retried": marked,
+            }  # fmt: skip
             return [SimpleNamespace(relation="shop.orders", last_appended_at=None, **known)]
         if "max_by(object" in sql:
             return [SimpleNamespace(relation="shop.orders", object=objects)]
@@ -820,12 +824,15 @@ def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
             return [SimpleNamespace(batch=2, records=5)]
         return [SimpleNamespace(batch=3 if "_change_batch" in sql else None, place=0)]
 
-    opened._rows, deletes = rows, 3 if "row deletes" in there else 0
+    opened._rows, deletes, marked = rows, 3 if "row deletes" in there else 0, 2
     ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
     assert account.problem == problem
     assert problem or (account.applied, account.quarantined) == (3, ((2, 5),))
     if problem is None:
-        deletes = 4
+        marked = 3
+        ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
+        assert account.problem == RETRIED, "both tables were restored"
+        deletes, marked = 4, 2
         ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
         assert account.problem == "its table shop.orders__row_deletes was restored; run the model"
         del asked.there["shop.orders__row_deletes"]

@@ -7,7 +7,7 @@ import json
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ __all__ = [
 # A property of the copy of a base table: the batch up to which everything had been applied to it; empty until the copy
 # is finished. macros/materializations/purged_staging.sql reads it.
 _BASE_SNAPSHOT = "reconcile.base_snapshot"
+_COPIED_FROM = "reconcile.copied_from"
 
 # A property of a base table and of its copy: the declarations with which the rows were made, as digests.
 _DECLARATION = "reconcile.declaration"
@@ -78,22 +79,28 @@ def beside(table: TableName, suffix: str) -> TableName:
     return TableName((*table.parts[:-1], f"{table.parts[-1]}__{suffix}"))
 
 
-def accounts_sql(ledger: TableName, relations: Sequence[str], deletes_batch: str = "deletes_batch") -> str:
+# Columns of the ledger that came later.
+_LATER_COLUMNS = ("deletes_batch", "retried")
+
+
+def accounts_sql(ledger: TableName, relations: Sequence[str], columns: Collection[str] = _LATER_COLUMNS) -> str:
     """Return the query for what a ledger has of models, as macros/ledger/ledger.sql has it (`_accounts`).
 
-    `deletes_batch`: the column of this name, as SQL; a ledger of an earlier version has none before its next run.
+    `columns`: those of the ledger. One of an earlier version lacks the later ones before its next run.
     """
+    later = [name if name in columns else f"cast(null as bigint) as {name}" for name in _LATER_COLUMNS]
     return f"""select
     relation,
     coalesce(max(last_batch), 0) as ledger_batch,
     coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
     coalesce(max(place.entry), 0) as entry,
     max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
-    coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch
+    coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+    coalesce(max(retried), 0) as ledger_retried
 from (
     select *, max(if(kind = 'rebuild', place, null)) over (partition by relation) as rebuilt
     from (
-        select relation, kind, last_batch, base_batch, last_appended_at, {deletes_batch},
+        select relation, kind, last_batch, base_batch, last_appended_at, {", ".join(later)},
             struct(coalesce(entry, 0) as entry, recorded_at) as place
         from {ledger.sql}
         where relation in ({", ".join(map(literal, relations))})
@@ -202,9 +209,8 @@ class Tables:
                 found += [(reader, gone) for reader in of_ledger]
                 continue
             relations = [reader.relation for reader in of_ledger]
-            is_of_before = "deletes_batch" not in self._spark.table(named(name).sql).columns
-            deletes_batch = "cast(null as bigint) as deletes_batch" if is_of_before else "deletes_batch"
-            known = {row.relation: row for row in self._rows(accounts_sql(named(name), relations, deletes_batch))}
+            columns = self._spark.table(named(name).sql).columns
+            known = {row.relation: row for row in self._rows(accounts_sql(named(name), relations, columns))}
             objects = {row.relation: row.object for row in self._rows(objects_sql(named(name), relations))}
             for reader in of_ledger:
                 row, base = known.get(reader.relation), beside(named(reader.relation), "base")
@@ -215,14 +221,19 @@ class Tables:
                 missing = {"base": base, "quarantine": quarantine}
                 why = [f"its {of} table {table} is not in this session" for of, table in missing.items()
                        if not self.has(table)]  # fmt: skip
-                why += self._of_others(reader, base, objects.get(reader.relation)) if not why else []
+                why += (
+                    self._of_others(reader, base, objects.get(reader.relation), row.ledger_retried) if not why else []
+                )
                 why += self._of_deletes(reader, row.ledger_deletes_batch) if not why else []
                 if why:
                     found.append((reader, Account(0, 0, 0, problem=why[0])))
                     continue
                 base_batch = self._largest_batch(base, row.ledger_base_batch)
                 held = self._quarantined(quarantine, reader.objects) if reader.objects else ()
-                account = Account(row.ledger_batch, row.ledger_base_batch, base_batch, quarantined=held)
+                account = Account(
+                    row.ledger_batch, row.ledger_base_batch, base_batch,
+                    quarantined=held, appended_at=row.last_appended_at,
+                )  # fmt: skip
                 found.append((reader, account))
                 if row.last_appended_at is not None:
                     appended_at[reader] = row.ledger_batch, row.last_appended_at
@@ -253,19 +264,21 @@ class Tables:
             with_staging.append((reader, replace(account, waits_for=waits_for.get(reader), problem=problem)))
         return with_staging
 
-    def _of_others(self, reader: Reader, base: TableName, objects: str | None) -> list[str]:
+    def _of_others(self, reader: Reader, base: TableName, objects: str | None, ledger_retried: int) -> list[str]:
         """Return why a model has applied other records than those that it reads now: it was not rebuilt since.
 
         Or a retry of its quarantine, or a rebuild, has not ended, or the base table was restored to before it: the base
         table lacks what is no longer quarantined. See `_begun_retry` in retry_of_quarantine.sql.
         `objects`: those of its last row in the ledger. The next run of such a model is refused until it is rebuilt.
+        `ledger_retried`: the greatest number of a mark, by the ledger.
         """
         table_format = format_of(self._spark, base.catalog)
         of_base = table_format.properties(self._spark, base.sql)
         retried = of_base.get(_RETRIED) or ""
         quarantine = beside(named(reader.relation), "quarantine")
         of_quarantine = table_format.properties(self._spark, quarantine.sql)
-        if " " in retried or _number_of_retry(of_quarantine.get(_RETRIED) or "") > _number_of_retry(retried):
+        later = max(_number_of_retry(of_quarantine.get(_RETRIED) or ""), ledger_retried)
+        if " " in retried or later > _number_of_retry(retried):
             return ["a retry of its quarantine has not ended, or its base table was restored; run the model"]
         if table_format.was_set_back_before(self._spark, base.sql, of_base.get(DECLARED_IN) or ""):
             return ["its base table was set back to before it took its declaration; rebuild it"]
@@ -400,9 +413,12 @@ class Tables:
         )
         return self._largest_batch(copy, 0)
 
-    def finish_copy(self, copy: TableName, batch: int) -> None:
-        """Let a copy say that everything up to a batch had been applied to it, and on Iceberg in which snapshot."""
-        properties = {_BASE_SNAPSHOT: str(batch)}
+    def finish_copy(self, copy: TableName, batch: int, last_batch: str) -> None:
+        """Let a copy say that everything up to a batch had been applied to it, and on Iceberg in which snapshot.
+
+        `last_batch`: see `plan.Account`. The copy has records up to it.
+        """
+        properties = {_BASE_SNAPSHOT: str(batch), _COPIED_FROM: last_batch}
         if snapshot := format_of(self._spark, copy.catalog).present_snapshot(self._spark, copy.sql):
             properties[DECLARED_IN] = snapshot
         pairs = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())

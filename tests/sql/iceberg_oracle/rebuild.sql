@@ -576,6 +576,8 @@ from (
     from reconcile_fold_da2f7fd25744
 );
 
+select concat_ws(' ', latest_snapshot_id, latest_sequence_number) as snapshot from `demo`.`orders__base`.metadata_log_entries order by timestamp desc limit 1;
+
 merge into `demo`.`reconcile_ledger` as known
 using (
     select
@@ -597,6 +599,7 @@ using (
         cast(null as timestamp) as cut_time,
         cast(null as timestamp) as watermark,
         0 as base_batch,
+        1 as retried,
         (select coalesce(max(_change_batch), 0) from `demo`.`orders__row_deletes`) as deletes_batch,
         <seconds> as seconds,
         '00000000-0000-0000-0000-000000000000' as invocation_id,
@@ -612,11 +615,12 @@ using (
             coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
             coalesce(max(place.entry), 0) as entry,
             max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
-            coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch
+            coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+            coalesce(max(retried), 0) as ledger_retried
         from (
             select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
             from (
-                select kind, last_batch, base_batch, last_appended_at, deletes_batch, struct(coalesce(entry, 0) as entry, recorded_at) as place
+                select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
                 from `demo`.`reconcile_ledger`
                 where relation = 'demo.orders'
             )
@@ -627,8 +631,6 @@ using (
 on known.relation = 'demo.orders' and known.invocation_id = incoming.invocation_id and known.recorded_at = incoming.recorded_at
 when matched then update set seconds = incoming.seconds
 when not matched then insert *;
-
-select concat_ws(' ', latest_snapshot_id, latest_sequence_number) as snapshot from `demo`.`orders__base`.metadata_log_entries order by timestamp desc limit 1;
 
 alter table `demo`.`orders__base` set tblproperties (
     'reconcile.declared_in' = '41 3'
