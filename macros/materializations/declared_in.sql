@@ -33,15 +33,26 @@
 {%- endmacro %}
 
 {#- `applied`: see `applied_batches`. Of a model without news, whose base table has the batches that the ledger says,
-    Iceberg is asked only if the run is to retry the quarantine. -#}
+    Iceberg is asked only if the run is to retry the quarantine, or writes rows anew: it replaces the note. -#}
 {%- macro refuse_set_back(relations, settings, applied) -%}
   {%- set noted = settings.built.declared_in or '' -%}
   {%- set is_asked = noted.split(' ')[0] != (settings.built.current_snapshot or '') and not flags.EMPTY
-        and not (reconcile.is_idle(relations.live) and reconcile.tables_are_as_applied(applied) and not reconcile.is_asked('retry_quarantine')) -%}
+        and not (reconcile.is_idle(relations.live) and reconcile.tables_are_as_applied(applied) and not reconcile.is_asked('retry_quarantine') and not reconcile.rewrites_base(settings)) -%}
   {%- if is_asked and reconcile.was_set_back(relations.base, noted) -%}
     {%- do reconcile.raise_complaints([
           reconcile.ledger_name(relations.base) ~ ' was set back to before it was built with its present declaration, or to before a retry of its quarantine; restore its newest version, or rebuild it with `'
           ~ reconcile._rebuild_command() ~ '`']) -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- Two runs of a model at once, which both bring new keys, insert them twice under a weaker level of isolation. The table
+    is made with this level, but somebody may set another one, or the session overrides it for all tables. -#}
+{%- macro refuse_weaker_isolation(relations, settings) -%}
+  {%- set level = settings.built.isolation_level -%}
+  {%- if settings.form.file_format == 'iceberg' and level and level | lower != 'serializable' -%}
+    {%- do reconcile.raise_complaints([
+          reconcile.ledger_name(relations.base) ~ " has write.merge.isolation-level = '" ~ reconcile.printable(level) ~ "', with which two runs at once insert rows twice; run `alter table "
+          ~ reconcile.ledger_name(relations.base) ~ " set tblproperties ('write.merge.isolation-level' = 'serializable')`, and remove what overrides it in the session, spark.sql.catalog.<catalog>.table-override.write.merge.isolation-level"]) -%}
   {%- endif -%}
 {%- endmacro %}
 

@@ -28,6 +28,7 @@
     {%- do reconcile._refuse_missing_tables(relations, settings.form.keyless, settings.built) -%}
     {%- set applied = reconcile.applied_batches(relations, settings.form.keyless, of_ledger) -%}
     {%- do reconcile.refuse_set_back(relations, settings, applied) -%}
+    {%- do reconcile.refuse_weaker_isolation(relations, settings) -%}
     {%- set known_batches = [applied.base_batch, applied.ledger_batch] -%}
     {%- do reconcile._refuse_reset_staging(relations, settings.inputs, last, known_batches | max) -%}
     {%- do reconcile._refuse_replaced_batches(relations, settings.inputs, applied) -%}

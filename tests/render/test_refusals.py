@@ -963,6 +963,14 @@ REPLACED = (
 LATER_COPY = "name a later copy, or remove base_snapshot from its meta if ingestion/maintain.py has kept a copy"
 
 
+def weaker() -> Life:
+    """Return a model on Iceberg with news, whose base table has a weaker level of isolation than it was made with."""
+    life = built(thing(file_format="iceberg"))()
+    life._increment()
+    life.warehouse.properties["demo.orders__base"]["write.merge.isolation-level"] = "snapshot"
+    return life
+
+
 def quarantine_of(**columns: str) -> Callable[[], Life]:
     """Return a model with news, of which a record is quarantined, and whose quarantine has other columns."""
 
@@ -1216,6 +1224,13 @@ STAGED: dict[str, Refusal] = {
         )
         for materialized in ("current_state", "history")
     },
+    "and its base table lets two runs at once insert rows twice": Refusal(
+        run(weaker),
+        ["demo.orders__base has write.merge.isolation-level = 'snapshot', with which two runs at once insert rows "
+         "twice; run `alter table demo.orders__base set tblproperties ('write.merge.isolation-level' = 'serializable')`, "
+         "and remove what overrides it in the session, "
+         "spark.sql.catalog.<catalog>.table-override.write.merge.isolation-level"],
+    ),
     "and the quarantine lacks a column": Refusal(
         run(quarantine_of(record="string", _change_error="string", _change_batch="bigint", origin="string")),
         ["the table demo.orders__quarantine has no column _change_id, so records that could not be applied cannot be "

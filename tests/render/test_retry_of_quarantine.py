@@ -592,12 +592,22 @@ def narrower() -> Life:
     return life
 
 
+def set_back_and_wider() -> Life:
+    """Return a model that was set back and has no news; with its wider column all rows are written anew."""
+    life = set_back()()
+    w = life.warehouse
+    w.staged, w.ledger, w.base_batch, w.delivered = 5, (5, 5), 5, 0
+    life.project.node("orders")["columns"]["size"]["data_type"] = "decimal(20,4)"
+    return life
+
+
 REFUSED = [
     Refusal(run(corrected(ROUNDED, retry=False)), [ROUNDS]),
     Refusal(run(corrected(ROUNDED), empty=True), [ROUNDS]),
     Refusal(run(restored), [ROUNDS]),
     Refusal(run(set_back()), [SET_BACK]),
     Refusal(run(set_back(OTHER)), [SET_BACK]),
+    Refusal(run(set_back_and_wider), [SET_BACK]),
     Refusal(run(corrected(warehouse=GONE)), [f"{READS} but {STAGING} has 90 {LEFT} {REBUILD}"]),
     Refusal(
         run(corrected(source=OWN_SELECT, warehouse=GONE)), [f"{READS} but its SELECT has 90 {LEFT} {REBUILD}"]
