@@ -1227,8 +1227,8 @@ STAGED: dict[str, Refusal] = {
     "and its base table lets two runs at once insert rows twice": Refusal(
         run(weaker),
         ["demo.orders__base has write.merge.isolation-level = 'snapshot', with which two runs at once insert rows "
-         "twice; run `alter table demo.orders__base set tblproperties ('write.merge.isolation-level' = 'serializable')`, "
-         "and remove what overrides it in the session, "
+         "twice; run `alter table demo.orders__base set tblproperties ('write.merge.isolation-level' = "
+         "'serializable')`, and remove what overrides it in the session, "
          "spark.sql.catalog.<catalog>.table-override.write.merge.isolation-level"],
     ),
     "and the quarantine lacks a column": Refusal(
