@@ -12,13 +12,13 @@
   {{ return(reconcile.snapshot_in_sequence(relations.base) if settings.form.file_format == 'iceberg' and not settings.as_of else none) }}
 {%- endmacro %}
 
-{#- The end of a retry is written down only in a base table that has what the retry wrote. Where somebody has restored it
-    since, the mark of the beginning is gone, or on Iceberg the snapshot is. `marked`: see `marked_range`. `written_in`:
+{#- The end of a retry, or a declaration, is written down only in a base table that has what was written. Where somebody has
+    restored it since, the mark of the beginning is gone, or on Iceberg the snapshot is. `marked`: see `marked_range`. `written_in`:
     as `snapshot_of_declaration` gave it right after the rows were written. -#}
 {%- macro refuse_set_back_meanwhile(relations, marked, written_in) -%}
   {%- set is_marked = marked and marked.first is not none -%}
-  {%- if is_marked and (reconcile.table_properties(relations.base).get('reconcile.retried') != marked.number ~ ' ' ~ marked.first
-        or reconcile.was_set_back(relations.base, written_in)) -%}
+  {%- if is_marked and reconcile.table_properties(relations.base).get('reconcile.retried') != marked.number ~ ' ' ~ marked.first
+        or reconcile.was_set_back(relations.base, written_in) -%}
     {%- do reconcile.raise_complaints([
           reconcile.ledger_name(relations.base) ~ ' was restored while this run wrote it; run the same command again, or on Iceberg, where the properties of the table stay, restore its newest version first']) -%}
   {%- endif -%}

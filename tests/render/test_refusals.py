@@ -983,8 +983,8 @@ def quarantine_of(**columns: str) -> Callable[[], Life]:
     return living
 
 
-def restored_meanwhile(file_format: str) -> None:
-    """Run a model with a range that is marked, whose base table is restored before the range is in the ledger."""
+def restored_meanwhile(file_format: str, full_refresh: bool) -> None:
+    """Run a model with a marked range, or a rebuild; the base table is restored before that is in the ledger."""
     life = built(thing(materialized="history", file_format=file_format))()
     life._increment()
     life.warehouse.counts |= {"base_batch": 3}
@@ -997,7 +997,7 @@ def restored_meanwhile(file_format: str) -> None:
         return query(sql)
 
     life.project.context["run_query"] = meanwhile
-    life.project.run("orders")
+    life.project.run("orders", full_refresh=full_refresh)
 
 
 def copy_of(appended_at: int | None) -> Callable[[], Life]:
@@ -1341,12 +1341,16 @@ STAGED: dict[str, Refusal] = {
          "column was renamed; name a copy that was made since"],
     ),
     **{
-        f"a base table of {file_format} that is restored while it is written": Refusal(
-            partial(restored_meanwhile, file_format),
+        f"a base table of {file_format} that is restored while it is {done}": Refusal(
+            partial(restored_meanwhile, file_format, full_refresh),
             ["demo.orders__base was restored while this run wrote it; run the same command again, or on Iceberg, where "
              "the properties of the table stay, restore its newest version first"],
         )
-        for file_format in ("delta", "iceberg")
+        for file_format, done, full_refresh in (
+            ("delta", "written", False),
+            ("iceberg", "written", False),
+            ("iceberg", "rebuilt", True),
+        )
     },
     "a base snapshot of a history, of the rows alone": Refusal(
         run(purged(with_snapshot(materialized="history"), columns={"valid_from": None})),

@@ -632,6 +632,8 @@ on known.relation = 'demo.orders' and known.invocation_id = incoming.invocation_
 when matched then update set seconds = incoming.seconds
 when not matched then insert *;
 
+select count(*) as snapshots, count_if(is_current_ancestor) as ancestors, (select max_by(latest_sequence_number, timestamp) from `demo`.`orders__base`.metadata_log_entries) as number from `demo`.`orders__base`.history where snapshot_id = 41;
+
 alter table `demo`.`orders__base` set tblproperties (
     'reconcile.declared_in' = '41 3'
 );
