@@ -38,6 +38,7 @@ __all__ = [
     "keep",
     "keep_all",
     "kept",
+    "property_pairs",
     "purge_mark",
     "quoted",
     "raw_rows",
@@ -480,7 +481,7 @@ class Staging:
         }
         create = (
             f"CREATE TABLE IF NOT EXISTS {self.name.sql} ({columns}) USING {self._format.name} PARTITIONED BY (object) "
-            f"COMMENT 'Change records as delivered; one writing job' TBLPROPERTIES ({_pairs(properties)})"
+            f"COMMENT 'Change records as delivered; one writing job' TBLPROPERTIES ({property_pairs(properties)})"
         )
         try:
             self._spark.sql(create)
@@ -642,10 +643,11 @@ def keep_all(spark: SparkSession, table: TableName, texts: dict[str, str]) -> No
 
 
 def _set_properties(spark: SparkSession, table: TableName, properties: dict[str, str]) -> None:
-    spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ({_pairs(properties)})")
+    spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ({property_pairs(properties)})")
 
 
-def _pairs(properties: dict[str, str]) -> str:
+def property_pairs(properties: dict[str, str]) -> str:
+    """Return what stands in the brackets of TBLPROPERTIES."""
     return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
 
 

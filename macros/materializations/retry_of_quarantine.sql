@@ -31,7 +31,7 @@
   {%- if ledger_retried > reconcile._number_of_retry(of_base) -%}
     {%- set begun = {'number': ledger_retried, 'first': ([reconcile._first_marked(relations, of_base)] + ([begun.first] if begun else [])) | min} -%}
   {%- endif -%}
-  {%- set number = [reconcile._number_of_retry(of_base), reconcile._number_of_retry(of_quarantine), ledger_retried] | max + 1 -%}
+  {%- set number = reconcile._last_mark(of_base, of_quarantine, ledger_retried) + 1 -%}
   {%- if not is_asked -%}
     {{ return(dict(begun, whole=false, left=0, declares=false, least=reconcile._least_batch(begun.first, of_quarantine)) if begun and (not changed or goes_on) else none) }}
   {%- elif changed and not goes_on -%}
@@ -79,13 +79,18 @@
   {{ return(((retried or '0') | string).split(' ')[0] | int) }}
 {%- endmacro %}
 
+{#- The greatest number of a mark, by the base table, its quarantine and the ledger; 0 without one. -#}
+{%- macro _last_mark(of_base, of_quarantine, of_ledger=0) -%}
+  {{ return([reconcile._number_of_retry(of_base), reconcile._number_of_retry(of_quarantine), of_ledger] | max) }}
+{%- endmacro %}
+
 {#- The number in the marks of a base table and of its quarantine once both are made anew, see `_begun_retry`; 0 without a
     mark. A rebuild counts as a retry of all batches: it may read what was not staged before, or what only its
     declaration reads, and its quarantine lacks those records. The table that was there before, if the run dies or if
     somebody restores it, is then brought up to date. `retry`: see `retry_of_quarantine`. -#}
 {%- macro number_of_rebuild(settings, retry) -%}
   {%- set built = settings.built -%}
-  {%- set last = [reconcile._number_of_retry(built.retried), reconcile._number_of_retry(built.retried_quarantine)] | max -%}
+  {%- set last = reconcile._last_mark(built.retried, built.retried_quarantine) -%}
   {{ return(retry.number if retry else last + 1 if built.base else last) }}
 {%- endmacro %}
 
@@ -97,9 +102,9 @@
   {%- set built = settings.built -%}
   {%- set leaves_no_batch = counts.merged and (counts.base_batch or 0) <= range.base_batch -%}
   {%- if range.retry or range.kind == 'rebuild' or not leaves_no_batch -%}{{ return(range.retry) }}{%- endif -%}
-  {%- set last = [reconcile._number_of_retry(built.retried), reconcile._number_of_retry(built.retried_quarantine), range.ledger_retried] | max -%}
   {{ return({
-      'whole': false, 'first': range.first, 'left': 0, 'declares': false, 'number': last + 1,
+      'whole': false, 'first': range.first, 'left': 0, 'declares': false,
+      'number': reconcile._last_mark(built.retried, built.retried_quarantine, range.ledger_retried) + 1,
       'least': reconcile._least_batch(range.first, built.retried_quarantine)}) }}
 {%- endmacro %}
 

@@ -1,10 +1,10 @@
 {#- What a run queries once for all its models, and not for each: {name: {ledger_batch, ledger_base_batch, entry,
-    last_appended_at, ledger_deletes_batch, ledger_retried, first, last, delivered}}. The models are those that have been built and read a staging table, by
-    their names in the ledger. Each has its account, as `applied_batches` has it, the batches after the account up to
-    the cut, and the number of records in these batches. A model without such records, and without a new
-    snapshot beside the log, is idle, and also has `base_batch` and `deletes_batch`. With the variable
-    `only_new_records`, it has `is_left` in place of them, and the run leaves it as it is; but not if staging or the ledger shows that something is
-    wrong, so that the model says what.
+    last_appended_at, ledger_deletes_batch, ledger_retried, first, last, delivered}}. The models are those that have been
+    built and read a staging table, by their names in the ledger. Each has its account, as `applied_batches` has it, the
+    batches after the account up to the cut, and the number of records in these batches. A model without such records,
+    and without a new snapshot beside the log, is idle, and also has `base_batch` and `deletes_batch`. With the variable
+    `only_new_records`, it has `is_left` in place of them, and the run leaves it as it is; but not if staging or the
+    ledger shows that something is wrong, so that the model says what.
 
     An idle model sees only in the next run what other runs write in the meantime. A model with new records queries its
     base table itself, just before it continues. So it notices a base table that was restored by then. The statement

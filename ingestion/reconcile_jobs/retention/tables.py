@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.process.errors import Fault, UsageError, causes
 from reconcile_jobs.retention.plan import Account, Reader, StagedObject
-from reconcile_jobs.staging import TableName, keep_all, kept, literal, quoted
+from reconcile_jobs.staging import TableName, keep_all, kept, literal, property_pairs, quoted
 from reconcile_jobs.table_formats import format_of, properties_of_columns
 
 if TYPE_CHECKING:
@@ -202,7 +202,6 @@ class Tables:
         for reader in readers:
             of_ledgers[reader.ledger].append(reader)
         found: list[tuple[Reader, Account | None]] = []
-        appended_at: dict[Reader, tuple[int, int]] = {}
         for name, of_ledger in of_ledgers.items():
             if not self.has(named(name)):
                 gone = Account(0, 0, 0, problem=f"its ledger {name} is not in this session")
@@ -221,9 +220,8 @@ class Tables:
                 missing = {"base": base, "quarantine": quarantine}
                 why = [f"its {of} table {table} is not in this session" for of, table in missing.items()
                        if not self.has(table)]  # fmt: skip
-                why += (
-                    self._of_others(reader, base, objects.get(reader.relation), row.ledger_retried) if not why else []
-                )
+                if not why:
+                    why += self._of_others(reader, base, objects.get(reader.relation), row.ledger_retried)
                 why += self._of_deletes(reader, row.ledger_deletes_batch) if not why else []
                 if why:
                     found.append((reader, Account(0, 0, 0, problem=why[0])))
@@ -235,18 +233,15 @@ class Tables:
                     quarantined=held, appended_at=row.last_appended_at,
                 )  # fmt: skip
                 found.append((reader, account))
-                if row.last_appended_at is not None:
-                    appended_at[reader] = row.ledger_batch, row.last_appended_at
-        return self._with_staging(found, appended_at, purged)
+        return self._with_staging(found, purged)
 
     def _with_staging(
-        self,
-        found: list[tuple[Reader, Account | None]],
-        appended_at: Mapping[Reader, tuple[int, int]],
-        purged: int,
+        self, found: list[tuple[Reader, Account | None]], purged: int
     ) -> list[tuple[Reader, Account | None]]:
         """Return the accounts with what staging says: whether it still has what was applied, and what was not."""
-        times = self._append_times({batch for batch, _ in appended_at.values()})
+        times = self._append_times(
+            {account.ledger_batch for _, account in found if account and account.appended_at is not None}
+        )
         waits_for = self._first_records(
             {reader: account.applied for reader, account in found if account and not account.problem and reader.objects}
         )
@@ -256,8 +251,8 @@ class Tables:
                 with_staging.append((reader, account))
                 continue
             problem = None
-            if reader in appended_at:
-                batch, at = appended_at[reader]
+            if account.appended_at is not None:
+                batch, at = account.ledger_batch, account.appended_at
                 # As macros/materializations/range_to_apply.sql notices it (`_refuse_replaced_batches`).
                 if times.get(batch) not in (None, at) or (batch not in times and purged < batch):
                     problem = f"its last batch, {batch:,}, is not in staging any more"
@@ -403,12 +398,12 @@ class Tables:
             properties["format-version"] = version
         columns = _columns_of_copy(schema.fieldNames(), of_base.get(_COLUMNS) or "")
         properties |= properties_of_columns(table_format, columns.values(), [schema.simpleString()])
-        pairs = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
         selected = ", ".join(
             quoted(stored) + (f" AS {quoted(name)}" if name != stored else "") for stored, name in columns.items()
         )
         self._execute(
-            f"CREATE OR REPLACE TABLE {copy.sql} USING {table_format.name} TBLPROPERTIES ({pairs}) "
+            f"CREATE OR REPLACE TABLE {copy.sql} USING {table_format.name} "
+            f"TBLPROPERTIES ({property_pairs(properties)}) "
             f"AS SELECT {selected} FROM {base.sql}"
         )
         return self._largest_batch(copy, 0)
@@ -421,8 +416,7 @@ class Tables:
         properties = {_BASE_SNAPSHOT: str(batch), _COPIED_FROM: last_batch}
         if snapshot := format_of(self._spark, copy.catalog).present_snapshot(self._spark, copy.sql):
             properties[DECLARED_IN] = snapshot
-        pairs = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
-        self._execute(f"ALTER TABLE {copy.sql} SET TBLPROPERTIES ({pairs})")
+        self._execute(f"ALTER TABLE {copy.sql} SET TBLPROPERTIES ({property_pairs(properties)})")
 
     def write_purge(self, ledger: TableName, staging: str, marks: Mapping[str, int], id_: str) -> None:
         """Write the purge into a ledger, as macros/ledger/purged_through.sql does for one object.
