@@ -56,8 +56,8 @@ def json_records(content: bytes) -> Iterator[str]:
     digits of their unit (Z unless local; years beyond 0000 to 9999 with a sign), bytes and fixed base64, NaN and
     infinities text, unions the value alone. What JSON does not show about the fields of a record `payload` is added to
     each record as `avro_types` (see `_payload_types`). A file that was cut between two blocks looks like a whole one,
-    as Avro has no mark at its end. Only blocks of snappy have a checksum; elsewhere a value that was damaged looks like a
-    value. Raises AvroError.
+    as Avro has no mark at its end. Only blocks of snappy have a checksum: elsewhere a value that was damaged looks like
+    a value. Raises AvroError.
     """
     place = 0
     try:

@@ -69,7 +69,9 @@ def _is_valid(value: str, kind: DataType, depth: int = 0) -> str:
     else:
         return ""
     conditions = ((part, _is_valid(f"e{depth}", element, depth + 1)) for part, element in parts)
-    return " and ".join(f"coalesce(forall({part}, e{depth} -> coalesce({of}, true)), true)" for part, of in conditions if of)
+    return " and ".join(
+        f"coalesce(forall({part}, e{depth} -> coalesce({of}, true)), true)" for part, of in conditions if of
+    )
 
 
 def _exact(kind: DataType) -> str:

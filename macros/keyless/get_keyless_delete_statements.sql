@@ -1,8 +1,9 @@
 {#- Keyless deletes are kept beside the base table and change none of its rows. So records that come later, in any
     order, settle everything anew. Keyless deletes are written before the MERGE: if the run dies in between, the next
     run has the same range again. Their table is made when the first one comes. `keyless_count`: how many keyless
-    deletes the range holds. -#}
-{%- macro get_keyless_delete_statements(relations, settings, range, keyless_count) -%}
+    deletes the range holds. `unchanged`: a condition that fails the statement if somebody has restored the table; none if
+    there is no such table yet. -#}
+{%- macro get_keyless_delete_statements(relations, settings, range, keyless_count, unchanged) -%}
   {%- set form, as_of = settings.form, settings.as_of -%}
   {%- set statements = ['drop view if exists ' ~ relations.rows_cache] -%}
   {%- if range.kind == 'rebuild' and not range.known_keyless_deletes -%}
@@ -13,7 +14,7 @@
       {#- Another run may create the table at the same moment. So it is created without rows, and both runs add theirs. -#}
       {%- do statements.append(reconcile._create_keyless_deletes(reconcile.create_table_clause(table, form.file_format), relations, form, as_of) ~ '\nwhere false') -%}
     {%- endif -%}
-    {%- do statements.append(reconcile._merge_keyless_deletes(relations, form)) -%}
+    {%- do statements.append(reconcile._merge_keyless_deletes(relations, form, unchanged)) -%}
   {%- endif -%}
   {{ return(statements) }}
 {%- endmacro %}
@@ -53,11 +54,12 @@ as
 
 {#- A delete may come again. It keeps its batch, and of its copies the least time and id count, whichever copy came
     first. -#}
-{%- macro _merge_keyless_deletes(relations, form) -%}
+{%- macro _merge_keyless_deletes(relations, form, unchanged) -%}
 {%- set place = reconcile.stored_column(form.keyless.place, form.file_format) -%}
 merge into {{ reconcile.qualified(relations[form.keyless.kind]) }} as known
 using (
     {{ reconcile._distinct_keyless_deletes(relations, form) | indent(4) }}
+    {{- '\n    where ' ~ unchanged if unchanged }}
 ) as incoming
 on incoming.{{ place }} = known.{{ place }} and incoming._change_sequence = known._change_sequence
 when matched and struct(incoming._change_time, incoming._change_id) < struct(known._change_time, known._change_id) then update set _change_time = incoming._change_time, _change_id = incoming._change_id

@@ -304,7 +304,9 @@ def test_every_codec_is_read(codec):
     assert list(json_records(avro(of_one_field("string"), {"x": "SHOP.A"}, codec=codec))) == ['{"x":"SHOP.A"}']
 
 
-@pytest.mark.parametrize("schema", [of_one_field("string"), record("e", x="string", next=["null", "e"])], ids=["C", "Python"])
+@pytest.mark.parametrize(
+    "schema", [of_one_field("string"), record("e", x="string", next=["null", "e"])], ids=["C", "Python"]
+)
 def test_a_damaged_block_of_snappy_is_refused_and_no_value_is_changed(schema: Any):
     content = avro(schema, *({"x": f"SHOP.A{number}", "next": None} for number in range(40)), codec="snappy")
     assert len(list(json_records(content))) == 40
