@@ -82,5 +82,6 @@ where {{ reconcile.not_overtaken(relations, 'account.ledger_batch = ' ~ range.le
 {%- endif -%}
 {%- else -%}
 nothing new
+{%- for sentence in messages %}; {{ sentence }}{% endfor -%}
 {%- endif -%}
 {%- endmacro %}

@@ -211,7 +211,10 @@ def test_records_of_purged_batches_stay_in_quarantine() -> None:
     (asked,) = (sql for sql in life.warehouse.statements if MARK in sql)
     assert "min(if(_change_batch > 2," in asked
     life = corrected(first=None, left=4, warehouse={"purges": {"shop.orders": 2}})()
-    assert ran(life).endswith("; quarantine not retried: all 4 records are of purged batches")
+    not_retried = "; quarantine not retried: all 4 records are of purged batches"
+    assert ran(life).endswith(not_retried)
+    life._nothing_new()
+    assert ran(life) == f"nothing new{not_retried}"
 
 
 def test_a_full_refresh_and_an_empty_run_retry_nothing() -> None:
