@@ -8,7 +8,8 @@
   {%- set last = {'object': none, 'batch': 0} -%}
   {%- if settings.inputs.objects -%}
     {%- set staging = settings.inputs.relations[0] -%}
-    {%- for object, batch in reconcile.purged_through(staging, settings.inputs.objects).items() if batch > last.batch -%}
+    {%- set purged = reconcile.purged_through(staging, settings.inputs.objects) -%}
+    {%- for object, batch in purged.items() if batch > last.batch -%}
       {%- do last.update({'object': object, 'batch': batch}) -%}
     {%- endfor -%}
   {%- endif -%}
@@ -33,19 +34,19 @@
   {%- do reconcile._refuse_snapshot_of_other_columns(kept, settings.built.base, settings.declaration, base_batch, last.batch, purge_sentence) -%}
   {%- do reconcile._refuse_early_snapshot(
           kept, base_batch, not settings.form.keyless and settings.form.materialized != 'history', settings.inputs, last.batch, purge_sentence) -%}
-  {%- do reconcile._refuse_records_of_purged_batches(settings.inputs) -%}
+  {%- do reconcile._refuse_records_of_purged_batches(staging, purged) -%}
   {{ return({'batch': last.batch, 'snapshot': snapshot, 'base_batch': base_batch}) }}
 {%- endmacro %}
 
 {#- Records of purged batches are not read, as the copy has what was applied of them. If staging has such records again,
     it was restored or filled anew, and they may be other ones under the same numbers. Or the purge has begun and not
-    ended. -#}
-{%- macro _refuse_records_of_purged_batches(inputs) -%}
-  {%- set staging, purged = inputs.relations[0], [] -%}
-  {%- for object, batch in reconcile.purged_through(inputs.relations[0], inputs.objects).items() -%}
-    {%- do purged.append('object = ' ~ reconcile.literal(object) ~ ' and batch <= ' ~ batch) -%}
+    ended. `purged`: as `purged_through` gives it. -#}
+{%- macro _refuse_records_of_purged_batches(staging, purged) -%}
+  {%- set conditions = [] -%}
+  {%- for object, batch in purged.items() -%}
+    {%- do conditions.append('object = ' ~ reconcile.literal(object) ~ ' and batch <= ' ~ batch) -%}
   {%- endfor -%}
-  {%- set staged = run_query('select object, max(batch) as batch from ' ~ reconcile.qualified(staging) ~ ' where ' ~ purged | join(' or ') ~ ' group by object order by object limit 1') -%}
+  {%- set staged = run_query('select object, max(batch) as batch from ' ~ reconcile.qualified(staging) ~ ' where ' ~ conditions | join(' or ') ~ ' group by object order by object limit 1') -%}
   {%- if staged | length -%}
     {%- set object, batch = staged[0].values() -%}
     {%- set begun = reconcile.table_properties(staging).get('reconcile.purge') -%}

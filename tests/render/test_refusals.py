@@ -946,10 +946,11 @@ def with_snapshot(**said: Any) -> Shape:
     return thing(meta=SNAPSHOT, **said)
 
 
-def refreshed_addresses() -> Life:
+def refreshed_addresses(deletes: int = 0) -> Life:
     """Return a model of rows with addresses that is built, so that its deletes without a key are there."""
     life = purged(thing(ORACLE, meta=SNAPSHOT), columns={"_row_id": "string", **ADDRESSES})()
     purges, life.warehouse.purges = life.warehouse.purges, {}
+    life.warehouse.keyless_deletes = deletes
     life.project.run("orders")
     life.warehouse.purges = purges
     return life
@@ -957,7 +958,7 @@ def refreshed_addresses() -> Life:
 
 def lacking_deletes() -> Life:
     """Return such a model of which somebody has restored the table of deletes."""
-    life = refreshed_addresses()
+    life = refreshed_addresses(deletes=1)
     life.warehouse.properties["lake.orders_kept"]["reconcile.base_snapshot"] = "2"
     life.warehouse.ledger, life.warehouse.ledger_deletes, life.warehouse.deletes_batch = (3, 3), 3, 2
     return life
@@ -997,6 +998,31 @@ REPLACED = (
     "earlier copy"
 )
 LATER_COPY = "name a later copy, or remove base_snapshot from its meta if ingestion/maintain.py has kept a copy"
+
+
+@pytest.mark.parametrize("said", ["keep", "apply"])
+def test_what_is_collected_as_garbage_may_be_kept_or_applied(said: str) -> None:
+    life = Life(cells(arguments=f", garbage_collection='{said}'"))
+    life.statements("first run")
+
+
+def test_a_rebuild_from_a_copy_keeps_the_deletes_without_a_key() -> None:
+    life = refreshed_addresses(deletes=1)
+    life.warehouse.properties["lake.orders_kept"]["reconcile.base_snapshot"] = "2"
+    life.project.run("orders", full_refresh=True)
+    sent = "".join(life.warehouse.statements)
+    assert sent.count("create or replace table `demo`.`orders__row_deletes`") == 1, "the first run alone makes it"
+    assert "merge into `demo`.`orders__row_deletes`" in sent
+
+
+def test_a_merge_of_iceberg_always_has_an_update_so_that_two_at_once_conflict() -> None:
+    for materialized in ("current_state", "history"):
+        life = built(thing(materialized=materialized, file_format="iceberg"))()
+        life._increment()
+        life.warehouse.counts |= {"merged": 5, "new_keys": 5}
+        life.project.run("orders")
+        (merge,) = (sql for sql in life.warehouse.statements if sql.startswith("merge into `demo`.`orders__base`"))
+        assert "when matched then update set" in merge or "when matched and" in merge, materialized
 
 
 def weaker() -> Life:
