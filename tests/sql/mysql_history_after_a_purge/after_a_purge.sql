@@ -9,13 +9,6 @@ show tblproperties `lake`.`orders_kept`;
 
 select max(_change_batch) from `lake`.`orders_kept`;
 
-select object, max(last_batch) as batch
-from `demo`.`reconcile_ledger`
-where relation = 'lake.shop_changes' and kind = 'purge'
-group by object;
-
-show tblproperties `lake`.`shop_changes`;
-
 select object, max(batch) as batch from `lake`.`shop_changes` where object = 'shop.orders' and batch <= 2 group by object order by object limit 1;
 
 select

@@ -21,13 +21,6 @@ from (
 order by is_own desc, base_batch
 limit 1;
 
-select object, max(last_batch) as batch
-from `demo`.`reconcile_ledger`
-where relation = 'lake.shop_changes' and kind = 'purge'
-group by object;
-
-show tblproperties `lake`.`shop_changes`;
-
 select object, max(batch) as batch from `lake`.`shop_changes` where object = 'shop.orders' and batch <= 2 group by object order by object limit 1;
 
 select
