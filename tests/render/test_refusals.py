@@ -1015,6 +1015,21 @@ def test_a_rebuild_from_a_copy_keeps_the_deletes_without_a_key() -> None:
     assert "merge into `demo`.`orders__row_deletes`" in sent
 
 
+def test_deletes_without_a_key_are_added_to_the_table_that_the_run_has_seen() -> None:
+    """It may be restored while the run is under way, and then lacks the deletes of before."""
+    life = Life(thing(ORACLE))
+    life.warehouse.keyless_deletes = 1
+    life.statements("first run")
+    life._increment()
+    life.warehouse.ledger_deletes = life.warehouse.deletes_batch = 2
+    life.project.run("orders")
+    (merge,) = (sql for sql in life.warehouse.statements if sql.startswith("merge into `demo`.`orders__row_deletes`"))
+    records, _ = merge.split("group by")
+    assert "(select count(*) from `demo`.`orders__row_deletes` where _change_batch = 2) > 0" in records
+    *_, ledger = (sql for sql in life.warehouse.statements if sql.startswith("insert into `demo`.`reconcile_ledger`"))
+    assert "    2 as deletes_batch," in ledger
+
+
 def test_a_merge_of_iceberg_always_has_an_update_so_that_two_at_once_conflict() -> None:
     for materialized in ("current_state", "history"):
         life = built(thing(materialized=materialized, file_format="iceberg"))()
