@@ -263,37 +263,35 @@
 {%- macro refuse_rows_of_other_records(relations, settings, range) -%}
   {%- set form, table = settings.form, reconcile.known_table(relations, range) -%}
   {%- set first = [range.first, (range.ledger_batch or 0) + 1] | max -%}
+  {%- set same_sequence = ' and staged._change_sequence = stored._change_sequence' -%}
+  {%- set asked = [] -%}
   {%- if first <= range.last and not range.repair and not settings.as_of and not flags.EMPTY -%}
     {%- if table and range.kind != 'apply' and first <= range.base_batch and (form.materialized == 'history' or not form.keyless) -%}
       {%- set is_record = form.materialized == 'history' or not form.partial_records -%}
-      {%- do reconcile._refuse_rows_without_record(
-            settings, table, reconcile.stored_rows(table, form), relations.changes_cache, reconcile.keys_match(form.unique_key, 'staged', 'stored'), is_record, first, range) -%}
+      {%- do asked.append([table, reconcile.stored_rows(table, form), reconcile.keys_match(form.unique_key, 'staged', 'stored') ~ (same_sequence if is_record)]) -%}
     {%- endif -%}
     {%- if range.known_keyless_deletes and (not range.deletes_batch or range.deletes_batch >= first) -%}
-      {%- do reconcile._refuse_rows_without_record(
-            settings, relations[form.keyless.kind], range.known_keyless_deletes, relations.changes_cache, 'staged.' ~ form.keyless.place ~ ' = stored.' ~ form.keyless.place, true, first, range) -%}
+      {%- do asked.append([relations[form.keyless.kind], range.known_keyless_deletes, 'staged.' ~ form.keyless.place ~ ' = stored.' ~ form.keyless.place ~ same_sequence]) -%}
     {%- endif -%}
   {%- endif -%}
+  {%- for of, stored, match in asked -%}
+    {%- set rows, batch = run_query(reconcile._rows_without_record(stored, relations.changes_cache, match, first, range.last))[0].values() -%}
+    {%- if rows -%}
+      {%- do reconcile.raise_complaints([
+            reconcile.ledger_name(of) ~ ' has ' ~ rows ~ (' row' if rows == 1 else ' rows') ~ ' of batch ' ~ batch ~ ' or later without a record in ' ~ (reconcile.ledger_name(settings.inputs.relations[0]) if settings.inputs.objects else 'its SELECT')
+            ~ ': a run of this model ended before it could write what it had applied, and the staging table was restored or created again since; '
+            ~ ('restore the newest version of the staging table, or name an earlier copy' if range.snapshot
+               else 'rebuild the model with `' ~ reconcile._rebuild_command() ~ '` when the staging table has all records again')]) -%}
+    {%- endif -%}
+  {%- endfor -%}
 {%- endmacro %}
 
-{#- `rows`: those of the table, as SQL to select from. `match`: the condition for a record of the same key or place.
-    `is_record`: whether a row is one record. -#}
-{%- macro _refuse_rows_without_record(settings, table, rows, changes, match, is_record, first, range) -%}
-  {%- set found, batch = run_query(reconcile._rows_without_record(rows, changes, match, is_record, first, range.last))[0].values() -%}
-  {%- if found -%}
-    {%- do reconcile.raise_complaints([
-          reconcile.ledger_name(table) ~ ' has ' ~ found ~ (' row' if found == 1 else ' rows') ~ ' of batch ' ~ batch ~ ' or later without a record in ' ~ (reconcile.ledger_name(settings.inputs.relations[0]) if settings.inputs.objects else 'its SELECT')
-          ~ ': a run of this model ended before it could write what it had applied, and the staging table was restored or created again since; '
-          ~ ('restore the newest version of the staging table, or name an earlier copy' if range.snapshot
-             else 'rebuild the model with `' ~ reconcile._rebuild_command() ~ '` when the staging table has all records again')]) -%}
-  {%- endif -%}
-{%- endmacro %}
-
-{%- macro _rows_without_record(rows, changes, match, is_record, first, last) -%}
+{#- `stored`: the rows of a table, as SQL to select from. `match`: the condition for a record of such a row. -#}
+{%- macro _rows_without_record(stored, changes, match, first, last) -%}
 select count(*) as records, min(stored._change_batch) as batch
-from {{ rows }} as stored
+from {{ stored }} as stored
 left anti join {{ changes }} as staged
-    on {{ match }}{{ ' and staged._change_sequence = stored._change_sequence' if is_record }}
+    on {{ match }}
 where stored._change_batch between {{ first }} and {{ last }}
 {%- endmacro %}
 
