@@ -33,6 +33,10 @@ class Memory:
         self._tables: dict[str, list[DataFrame]] = {}  # every version, the last one is the present
         self._views: dict[str, str] = {}
         self._properties: dict[str, dict[str, str]] = {}
+        self._commits: dict[
+            int, tuple[str, dict[str, Any], str | None]
+        ] = {}  # how each version was made, by its identity
+        self._note: str | None = None
         # Every statement that came, with the model that it is of, for whoever asks.
         self.noted: list[tuple[str, str]] | None = None
         self.model = ""
@@ -51,6 +55,7 @@ class Memory:
             for view in (self._view(name), *(self._view(name, number) for number in range(len(versions)))):
                 self.spark.catalog.dropGlobalTempView(view)
         self._tables.clear()
+        self._commits.clear()
 
     def project(self, schema: str, replaced: Mapping[str, Mapping[str, str]] | None = None) -> MemoryProject:
         """Return a project whose models and tests live in a schema; `replaced` plants bugs."""
@@ -80,6 +85,7 @@ class Memory:
 
     def _hold(self, name: str, kept: DataFrame, properties: Mapping[str, str] | None = None) -> None:
         self._tables.setdefault(name, []).append(kept)
+        self._commits[id(kept)] = ("WRITE", {}, self._note)
         self._properties[name] = {**self._properties.get(name, {}), **(properties or {})}
         for view in (self._view(name), self._view(name, len(self._tables[name]) - 1)):
             kept.createOrReplaceGlobalTempView(view)
@@ -110,8 +116,13 @@ class Memory:
     def restore(self, name: str, version: int, properties: Mapping[str, str] | None = None) -> None:
         """Set back the rows, and the properties too if they are given, as a RESTORE of Delta does."""
         self.keep(name, self._tables[name][version])
+        self._commits[id(self._tables[name][-1])] = ("RESTORE", {"version": version}, None)
         if properties is not None:
             self._properties[name] = dict(properties)
+
+    def forget_notes(self) -> None:
+        """Let no commit have a note, as those of an earlier version of the package, or of Databricks."""
+        self._commits = {kept: (operation, said, None) for kept, (operation, said, _) in self._commits.items()}
 
     # --- as a warehouse ---
 
@@ -155,7 +166,13 @@ class Memory:
             of_schema = [(*name, False) for name in names if name[0] == listed[1] and name[1] == (listed[2] or name[1])]
             return Rows(("namespace", "name", "isTemporary"), of_schema)
         if asked.startswith("describe history"):
-            return Rows(("version",), [(self.version(_plain(asked.split(" ")[2])),)])
+            name, limit = _plain(asked.split(" ")[2]), int(asked.split(" ")[-1])
+            commits = [(version, *self._commits[id(kept)]) for version, kept in enumerate(self._tables[name])]
+            return Rows(("version", "operation", "operationParameters", "userMetadata"), commits[::-1][:limit])
+        noted = re.fullmatch(r"(?:set|reset) `spark\.databricks\.delta\.commitInfo\.userMetadata`(?: = `(.*)`)?", asked)
+        if noted:
+            self._note = noted[1]
+            return Rows()
         if asked == "set":
             return Rows(("key", "value"))
         if asked.startswith("set spark.sql.extensions"):

@@ -22,7 +22,8 @@ LEDGER_COLUMNS = {
     "deletes_batch": "bigint", "retried": "bigint",
     "quarantine_reasons": "array", "stored_rows": "bigint",
 }  # fmt: skip
-LATER_ACCOUNT = ("ledger_deletes_batch", "ledger_retried")
+NOTED = r"set `spark\.databricks\.delta\.commitInfo\.userMetadata` = `(.*)`$"
+LATER_ACCOUNT = ("ledger_deletes_batch", "ledger_retried", "invocation")
 QUARANTINE_COLUMNS = {
     "record": "string", "_change_error": "string", "_change_id": "string", "_change_batch": "bigint",
     "origin": "string",
@@ -49,6 +50,9 @@ class Recorder:
     `_commonest_reasons` has it. `zero_dates`: how many of them became NULL, by column. `lost`: the first range whose
     records staging no longer has, as `lost_records` gives it. `of_others`: how many rows of a range, and of which
     batch, have no record in staging. `left`: purged objects of which staging has records again, and up to which batch.
+    `invocation`: that of the ledger's last row. `commits`: of each table, {version, operation, parameters, metadata} as
+    Delta has them, or {snapshot, parent, note} as Iceberg has them, the newest first; without any, Delta has one with
+    `note`, which the last range has set.
     """
 
     staged: int | None = 3
@@ -71,6 +75,7 @@ class Recorder:
     ledger_deletes: int = 0
     deletes_batch: int = 0
     ledger_retried: int = 0
+    invocation: str = "00000000-0000-0000-0000-000000000000"
     first_marked: int = 1
     last_appended_at: int | None = None
     appended_at: dict[int, int | None] = field(default_factory=dict)
@@ -78,6 +83,8 @@ class Recorder:
     purges: dict[str, int] = field(default_factory=dict)
     applied_at_purge: int | None = 0
     readers: dict[tuple[str, str], str] = field(default_factory=dict)
+    note: str | None = None
+    commits: list[tuple[Any, ...]] = field(default_factory=list)
     answers: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     extensions: str = "io.delta.sql.DeltaSparkSessionExtension"
@@ -97,6 +104,8 @@ class Recorder:
 
     def query(self, sql: str) -> Rows:
         self.statements.append(sql)
+        noted = re.match(NOTED, sql)
+        self.note = noted[1] if noted else self.note
         made = _MADE.match(sql.strip())
         if made:
             self._make(made[1], made[2].replace("`", "").rstrip("."), made[3], sql)
@@ -133,8 +142,8 @@ class Recorder:
     def relation_properties(self, schema: str, identifier: str) -> Mapping[str, str]:
         return self.properties[f"{schema}.{identifier}"]
 
-    def _later_account(self) -> tuple[int, int]:
-        return self.ledger_deletes, self.ledger_retried
+    def _later_account(self) -> tuple[int, int, str]:
+        return self.ledger_deletes, self.ledger_retried, self.invocation
 
     def _schemas_in(self, catalog: str) -> list[str]:
         return sorted({name.split(".")[1] for name in self.relations if re.match(rf"{catalog}\.[^.]+\.", name)})
@@ -169,6 +178,11 @@ class Recorder:
         if asked.startswith("show tblproperties"):
             name = asked.split(" ")[-1].replace("`", "")
             return Rows(("key", "value"), self.properties.get(name, {}).items())
+        if asked.startswith("describe history"):
+            commits = self.commits or [(7, "MERGE", {}, self.note)]
+            return Rows(("version", "operation", "operationParameters", "userMetadata"), commits)
+        if "summary['reconcile']" in asked:
+            return Rows(("snapshot_id", "parent_id", "note"), self.commits)
         if asked.endswith(".refs where name = 'main'"):
             return Rows(("snapshot_id",), [(41,)])
         if asked.startswith("select concat_ws(' ', latest_snapshot_id, latest_sequence_number)"):
@@ -279,7 +293,7 @@ class Recorder:
             "as delivered" in asked or "count" in asked.split("from")[0] or "sum(" in asked
         ):
             return Rows(("delivered",), [(self.delivered,)])
-        if asked.split(" ")[0] in ("cache", "uncache", "set", "create", "drop", "insert", "merge", "alter"):
+        if asked.split(" ")[0] in ("cache", "uncache", "set", "reset", "create", "drop", "insert", "merge", "alter"):
             return Rows()
         raise AssertionError(f"the recorder has no answer to: {sql}")
 

@@ -3,6 +3,7 @@
     of the quarantine begins. Returns {facts, messages}: the facts of the records, see `facts_of_changes`, and what the
     run reports about their columns, a list of sentences. -#}
 {%- macro parse_range(relations, settings, range) -%}
+  {%- do reconcile.refuse_unaccounted_rows(relations, settings, range) -%}
   {%- do reconcile.run_statements(reconcile._get_changes_statements(relations, settings, range)) -%}
   {%- do reconcile.refuse_purge_meanwhile(settings.inputs, range) -%}
   {%- do reconcile.refuse_unreadable_rows(relations.changes_cache, range.repair.snapshot) if range.repair -%}
@@ -16,7 +17,7 @@
         else reconcile.note_columns(relations, settings.form, settings.fields, range) -%}
   {%- do reconcile.refuse_records_that_no_longer_fit(relations, range) if range.retry and range.retry.whole -%}
   {%- do reconcile.refuse_purge_meanwhile(settings.inputs, range, range.retry) if range.retry -%}
-  {%- do reconcile.run_statements(notes.statements + reconcile.get_begin_retry_statements(relations, settings, range.retry)) -%}
+  {%- do reconcile.run_statements(notes.statements + reconcile.get_note_statements(relations, settings, range) + reconcile.get_begin_retry_statements(relations, settings, range.retry)) -%}
   {{ return({'facts': facts, 'messages': notes.messages}) }}
 {%- endmacro %}
 

@@ -1,6 +1,7 @@
-{#- {batch, snapshot, base_batch}, for a reader of staging from its beginning. Staging still has the records after
+{#- {batch, snapshot, base_batch, deletes_batch}, for a reader of staging from its beginning. Staging still has the records after
     `batch`; `snapshot` is the relation that holds the rows as of `batch`, and `base_batch` the largest batch of these
-    rows. They are 0, none and 0 if nothing was purged. After a purge, a model without a base snapshot is refused, and so
+    rows. `deletes_batch`: up to which batch the table of keyless deletes had them when `maintain.py` made the copy; 0
+    if that is not known. They are 0, none, 0 and 0 if nothing was purged. After a purge, a model without a base snapshot is refused, and so
     is a base snapshot that is not a copy of a base table, or that lacks what was purged. `columns`: the columns of the
     base table, as SQL. `upto`: the last batch that is read. At an earlier moment, the snapshot must be older than the
     moment, and only its batches can show that. -#}
@@ -14,7 +15,7 @@
     {%- endfor -%}
   {%- endif -%}
   {%- if not last.batch -%}
-    {{ return({'batch': 0, 'snapshot': none, 'base_batch': 0}) }}
+    {{ return({'batch': 0, 'snapshot': none, 'base_batch': 0, 'deletes_batch': 0}) }}
   {%- endif -%}
   {%- set purge_sentence = reconcile._purge_sentence(last.object, last.batch, staging) -%}
   {%- if settings.as_of and (settings.as_of.position not in ['batch', 'appended_at'] or upto < last.batch) -%}
@@ -35,7 +36,7 @@
   {%- do reconcile._refuse_early_snapshot(
           kept, base_batch, not settings.form.keyless and settings.form.materialized != 'history', settings.inputs, last.batch, purge_sentence) -%}
   {%- do reconcile._refuse_records_of_purged_batches(staging, purged) -%}
-  {{ return({'batch': last.batch, 'snapshot': snapshot, 'base_batch': base_batch}) }}
+  {{ return({'batch': last.batch, 'snapshot': snapshot, 'base_batch': base_batch, 'deletes_batch': kept.properties.get('reconcile.deletes_batch') | int(0)}) }}
 {%- endmacro %}
 
 {#- Records of purged batches are not read, as the copy has what was applied of them. If staging has such records again,

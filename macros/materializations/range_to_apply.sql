@@ -1,5 +1,5 @@
 {#- Which batches this run applies: {kind, first, last, delivered, has_records, repair, base_batch, ledger_batch, entry,
-    ledger_retried, deletes_batch, snapshot, known_keyless_deletes, added, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
+    ledger_retried, invocation, deletes_batch, snapshot, known_keyless_deletes, added, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
     (all batches). `delivered`: how many change records staging has in these batches. The base table shows which batches
     were applied, and so does the table of keyless deletes. The ledger only adds that trailing batches left no trace in
     the tables. To read too many batches is harmless; to read too few is not. `columns` are the columns of the base table. If staging was purged, a rebuild
@@ -20,9 +20,10 @@
     {%- set last = [last, purged.batch] | max -%}
     {%- set kind = 'rebuild' -%}
     {%- set of_ledger = {} if settings.as_of else reconcile.account_of(relations) -%}
-    {%- do reconcile._refuse_lost_keyless_deletes(relations, settings, of_ledger) if purged.snapshot -%}
-    {%- set applied = {'base_batch': purged.base_batch, 'entry': of_ledger.entry, 'ledger_retried': of_ledger.ledger_retried,
-        'deletes_batch': of_ledger.ledger_deletes_batch if purged.snapshot else 0} -%}
+    {%- set deletes_batch = [of_ledger.ledger_deletes_batch or 0, purged.deletes_batch] | max -%}
+    {%- do reconcile._refuse_lost_keyless_deletes(relations, settings, deletes_batch) if purged.snapshot -%}
+    {%- set applied = {'base_batch': purged.base_batch, 'entry': of_ledger.entry, 'ledger_retried': of_ledger.ledger_retried, 'invocation': of_ledger.invocation,
+        'deletes_batch': deletes_batch if purged.snapshot else 0} -%}
   {%- else -%}
     {%- set added = reconcile.added_columns(relations, settings) -%}
     {%- set of_ledger = reconcile.account_of(relations) -%}
@@ -50,7 +51,7 @@
     {%- set kind = 'replay' if first <= known_batches | max else 'apply' -%}
     {#- An empty run has nothing to fill the columns with. -#}
     {%- if is_filled or retry and retry.whole -%}
-      {%- set first, kind, applied = 1, 'rebuild', {'base_batch': 0, 'entry': of_ledger.entry, 'ledger_retried': of_ledger.ledger_retried} -%}
+      {%- set first, kind, applied = 1, 'rebuild', {'base_batch': 0, 'entry': of_ledger.entry, 'ledger_retried': of_ledger.ledger_retried, 'invocation': of_ledger.invocation} -%}
     {%- endif -%}
   {%- endif -%}
   {%- set known = reconcile.known_of(relations.live) -%}
@@ -74,7 +75,7 @@
   {%- endif -%}
   {{ return({
       'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0 or repair is not none, 'repair': repair,
-      'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch, 'entry': applied.entry, 'ledger_retried': applied.ledger_retried, 'deletes_batch': applied.deletes_batch or 0,
+      'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch, 'entry': applied.entry, 'ledger_retried': applied.ledger_retried, 'invocation': applied.invocation, 'deletes_batch': applied.deletes_batch or 0,
       'snapshot': purged.snapshot if purged else none,
       'known_keyless_deletes': reconcile.stored_keyless_deletes(relations, settings.form.keyless, settings.form.file_format)
           if settings.built[settings.form.keyless.kind] and (kind != 'rebuild' or purged.snapshot) else none,
@@ -296,14 +297,15 @@ where stored._change_batch between {{ first }} and {{ last }}
 {%- endmacro %}
 
 {#- A rebuild from a base snapshot keeps the table of keyless deletes, since staging no longer has those of the purged
-    batches. `of_ledger`: as `account_of` gives it. -#}
-{%- macro _refuse_lost_keyless_deletes(relations, settings, of_ledger) -%}
+    batches. `deletes_batch`: up to which batch the table has to have them, as the ledger says, or the copy with which the
+    rebuild begins: the ledger was perhaps restored, too. -#}
+{%- macro _refuse_lost_keyless_deletes(relations, settings, deletes_batch) -%}
   {%- set keyless = settings.form.keyless -%}
-  {%- if keyless and of_ledger.ledger_deletes_batch -%}
+  {%- if keyless and deletes_batch -%}
     {%- set table = relations[keyless.kind] -%}
-    {%- if settings.built[keyless.kind] is none or reconcile.largest_batch(table, of_ledger.ledger_deletes_batch) < of_ledger.ledger_deletes_batch -%}
+    {%- if settings.built[keyless.kind] is none or reconcile.largest_batch(table, deletes_batch) < deletes_batch -%}
       {%- do reconcile.raise_complaints([
-            'the table ' ~ reconcile.ledger_name(table) ~ ' lacks deletes without a key up to batch ' ~ of_ledger.ledger_deletes_batch ~ ', whose records were purged from ' ~ reconcile.ledger_name(settings.inputs.relations[0])
+            'the table ' ~ reconcile.ledger_name(table) ~ ' lacks deletes without a key up to batch ' ~ deletes_batch ~ ', whose records were purged from ' ~ reconcile.ledger_name(settings.inputs.relations[0])
             ~ ', and a rebuild would bring deleted rows back; restore the newest version of the table']) -%}
     {%- endif -%}
   {%- endif -%}

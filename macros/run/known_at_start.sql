@@ -1,5 +1,5 @@
 {#- What a run queries once for all its models, and not for each: {name: {ledger_batch, ledger_base_batch, entry,
-    last_appended_at, ledger_deletes_batch, ledger_retried, first, last, delivered}}. The models are those that have been
+    last_appended_at, ledger_deletes_batch, ledger_retried, invocation, first, last, delivered}}. The models are those that have been
     built and read a staging table, by their names in the ledger. Each has its account, as `applied_batches` has it, the
     batches after the account up to the cut, and the number of records in these batches. A model without such records,
     and without a new snapshot beside the log, is idle, and also has `base_batch` and `deletes_batch`. With the variable
@@ -18,7 +18,7 @@
   {%- endfor -%}
   {%- if models -%}
     {%- for row in run_query(reconcile._accounts(models | list, by_name=true)) if row[0] in models and reconcile._are_listed(models[row[0]], row[5]) -%}
-      {%- do known.update({row[0]: {'ledger_batch': row[1], 'ledger_base_batch': row[2], 'entry': row[3], 'last_appended_at': row[4], 'ledger_deletes_batch': row[5], 'ledger_retried': row[6], 'first': row[1] + 1, 'last': cuts[reconcile.ledger_name(models[row[0]].inputs.relations[0])], 'delivered': 0}}) -%}
+      {%- do known.update({row[0]: {'ledger_batch': row[1], 'ledger_base_batch': row[2], 'entry': row[3], 'last_appended_at': row[4], 'ledger_deletes_batch': row[5], 'ledger_retried': row[6], 'invocation': row[7], 'first': row[1] + 1, 'last': cuts[reconcile.ledger_name(models[row[0]].inputs.relations[0])], 'delivered': 0}}) -%}
     {%- endfor -%}
   {%- endif -%}
   {%- for name in models | list if name not in known -%}{%- do models.pop(name) -%}{%- endfor -%}

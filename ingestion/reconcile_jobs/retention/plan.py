@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 __all__ = [
+    "NOT_ENDED",
     "Account",
     "KeptBack",
     "Reader",
@@ -37,6 +38,9 @@ class Reader:
         return self.materialized != "current_view"
 
 
+NOT_ENDED = "a run of it has not ended; run the model"
+
+
 @dataclass(frozen=True)
 class Account:
     """What the ledger and the base table of a model say: the last batch of each, and what the ledger had of the base.
@@ -46,6 +50,7 @@ class Account:
     how many. `problem`: why the account says nothing about the batches that staging has, None if it does.
     `appended_at`: when the last batch of the ledger was appended, in microseconds; None if the ledger does not say.
     `retried`: the number of the last marked range of the base table, see `marked_range` in retry_of_quarantine.sql.
+    `deletes_batch`: the batch up to which the table of deletes without a key has them, 0 without such a table.
     """
 
     ledger_batch: int
@@ -56,6 +61,7 @@ class Account:
     problem: str | None = None
     appended_at: int | None = None
     retried: int = 0
+    deletes_batch: int = 0
 
     @property
     def applied(self) -> int:
@@ -72,6 +78,14 @@ class Account:
     def last_batch(self) -> str:
         """The last batch of the ledger and when it was appended, `<batch> <microseconds>`; "" if nobody says when."""
         return "" if self.appended_at is None else f"{self.ledger_batch} {self.appended_at}"
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a run has written rows and no account of them: it goes on, or was killed.
+
+        Nobody knows yet whether staging will have their records when the next run asks, so no copy may have them.
+        """
+        return self.base_batch > self.ledger_base_batch > 0
 
     @property
     def is_restored(self) -> bool:
@@ -134,6 +148,8 @@ def _held(reader: Reader, account: Account | None, with_quarantined: bool) -> Ke
         return KeptBack(reader, 0, "never run")
     if account.problem:
         return KeptBack(reader, 0, account.problem)
+    if account.is_under_way:
+        return KeptBack(reader, 0, NOT_ENDED)
     if account.quarantined and not with_quarantined:
         # A rebuild with corrected declarations applies them; it reads no record that was purged.
         first = account.quarantined[0][0]

@@ -164,7 +164,8 @@ class Purge:
         largest = self._tables.copy(base, copy)
         if largest < plan.accounts[reader].base_batch:
             raise Fault(f"{base} was restored while it was copied, and nothing was purged: run the same command again.")
-        self._tables.finish_copy(copy, plan.batch, plan.accounts[reader].last_batch)
+        account = plan.accounts[reader]
+        self._tables.finish_copy(copy, plan.batch, account.last_batch, account.deletes_batch)
         if self._tables.has_keyless_deletes(base):
             limits = (
                 "The model can be rebuilt only as long as its base table exists, and no earlier moment (as_of) can be "

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.process.errors import Fault, UsageError, causes
-from reconcile_jobs.retention.plan import Account, Reader, StagedObject
+from reconcile_jobs.retention.plan import NOT_ENDED, Account, Reader, StagedObject
 from reconcile_jobs.staging import TableName, keep_all, kept, literal, property_pairs, quoted
 from reconcile_jobs.table_formats import format_of, properties_of_columns
 
@@ -36,6 +36,7 @@ __all__ = [
 # A property of the copy of a base table: the batch up to which everything had been applied to it; empty until the copy
 # is finished. macros/materializations/purged_staging.sql reads it.
 _BASE_SNAPSHOT = "reconcile.base_snapshot"
+_DELETES_BATCH = "reconcile.deletes_batch"
 _COPIED_FROM = "reconcile.copied_from"
 
 # A property of a base table and of its copy: the declarations with which the rows were made, as digests.
@@ -96,11 +97,12 @@ def accounts_sql(ledger: TableName, relations: Sequence[str], columns: Collectio
     coalesce(max(place.entry), 0) as entry,
     max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
     coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-    coalesce(max(retried), 0) as ledger_retried
+    coalesce(max(retried), 0) as ledger_retried,
+    max_by(invocation_id, place) as invocation
 from (
     select *, max(if(kind = 'rebuild', place, null)) over (partition by relation) as rebuilt
     from (
-        select relation, kind, last_batch, base_batch, last_appended_at, {", ".join(later)},
+        select relation, kind, last_batch, base_batch, last_appended_at, {", ".join(later)}, invocation_id,
             struct(coalesce(entry, 0) as entry, recorded_at) as place
         from {ledger.sql}
         where relation in ({", ".join(map(literal, relations))})
@@ -232,7 +234,7 @@ class Tables:
                 account = Account(
                     row.ledger_batch, row.ledger_base_batch, base_batch,
                     quarantined=held, appended_at=row.last_appended_at,
-                    retried=_number_of_retry(of_base.get(_RETRIED) or ""),
+                    retried=_number_of_retry(of_base.get(_RETRIED) or ""), deletes_batch=row.ledger_deletes_batch,
                 )  # fmt: skip
                 found.append((reader, account))
         return self._with_staging(found, purged)
@@ -302,9 +304,10 @@ class Tables:
         there = [table for table in tables if self.has(table)]
         if not there:
             return ["its table of deletes without a key is not in this session"]
-        if all(self._largest_batch(table, ledger_deletes_batch) < ledger_deletes_batch for table in there):
+        batches = [self._largest_batch(table, ledger_deletes_batch) for table in there]
+        if max(batches) < ledger_deletes_batch:
             return [f"its table {there[0]} was restored; run the model"]
-        return []
+        return [NOT_ENDED] if max(batches) > ledger_deletes_batch else []
 
     def _quarantined(self, quarantine: TableName, objects: Sequence[str]) -> tuple[tuple[int, int], ...]:
         """Return the batches of which staging still has records of objects that are quarantined, with how many.
@@ -414,12 +417,13 @@ class Tables:
         )
         return self._largest_batch(copy, 0)
 
-    def finish_copy(self, copy: TableName, batch: int, last_batch: str) -> None:
+    def finish_copy(self, copy: TableName, batch: int, last_batch: str, deletes_batch: int) -> None:
         """Let a copy say that everything up to a batch had been applied to it, and on Iceberg in which snapshot.
 
-        `last_batch`: see `plan.Account`. The copy has records up to it.
+        `last_batch`: see `plan.Account`. The copy has records up to it. `deletes_batch`: the same; the ledger may be
+        restored together with the table of these deletes, and then only the copy says what both lack.
         """
-        properties = {_BASE_SNAPSHOT: str(batch), _COPIED_FROM: last_batch}
+        properties = {_BASE_SNAPSHOT: str(batch), _COPIED_FROM: last_batch, _DELETES_BATCH: str(deletes_batch)}
         if snapshot := format_of(self._spark, copy.catalog).present_snapshot(self._spark, copy.sql):
             properties[DECLARED_IN] = snapshot
         self._execute(f"ALTER TABLE {copy.sql} SET TBLPROPERTIES ({property_pairs(properties)})")

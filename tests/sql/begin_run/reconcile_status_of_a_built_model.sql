@@ -86,11 +86,12 @@ from (
             coalesce(max(place.entry), 0) as entry,
             max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
             coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-            coalesce(max(retried), 0) as ledger_retried
+            coalesce(max(retried), 0) as ledger_retried,
+            max_by(invocation_id, place) as invocation
         from (
             select *, max(if(kind = 'rebuild', place, null)) over (partition by relation) as rebuilt
             from (
-                select relation, kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+                select relation, kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
                 from `demo`.`reconcile_ledger`
                 where relation in ('demo.orders')
             )

@@ -11,11 +11,12 @@ select
     coalesce(max(place.entry), 0) as entry,
     max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
     coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-    coalesce(max(retried), 0) as ledger_retried
+    coalesce(max(retried), 0) as ledger_retried,
+    max_by(invocation_id, place) as invocation
 from (
     select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
     from (
-        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
         from `demo`.`reconcile_ledger`
         where relation = 'demo.orders'
     )
@@ -92,6 +93,8 @@ select
     count(_change_macro) as of_other_source,
     mode(_change_macro, true) as fitting_macro
 from reconcile_changes_da2f7fd25744;
+
+set `spark.databricks.delta.commitInfo.userMetadata` = `reconcile da2f7fd25744 3 1767225600000000 00000000-0000-0000-0000-000000000000`;
 
 select count(*) from reconcile_changes_da2f7fd25744 where (_change_error is null and `row_key` is null);
 
@@ -239,6 +242,8 @@ as
 select `row_key`, `family`, `qualifier`, `cell_time`, `value`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, valid_from, valid_to, _change_repeats, _change_valid_to
 from reconcile_fold_da2f7fd25744;
 
+reset `spark.databricks.delta.commitInfo.userMetadata`;
+
 insert into `demo`.`reconcile_ledger` by name
 select
     'demo.orders' as relation,
@@ -278,11 +283,12 @@ from (
         coalesce(max(place.entry), 0) as entry,
         max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
         coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-        coalesce(max(retried), 0) as ledger_retried
+        coalesce(max(retried), 0) as ledger_retried,
+        max_by(invocation_id, place) as invocation
     from (
         select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
         from (
-            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
             from `demo`.`reconcile_ledger`
             where relation = 'demo.orders'
         )

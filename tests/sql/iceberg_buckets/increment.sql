@@ -10,6 +10,10 @@ select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 
 select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
 
+show tblproperties `demo`.`orders__base`;
+
+select snapshot_id, parent_id, summary['reconcile'] from `demo`.`orders__base`.snapshots order by committed_at desc limit 100;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -156,6 +160,8 @@ from reconcile_notes_da2f7fd25744
 group by kind, name, is_declared
 order by kind, name;
 
+set `spark.sql.iceberg.snapshot-property.reconcile` = `reconcile da2f7fd25744 5 1767225600000000 00000000-0000-0000-0000-000000000000`;
+
 cache table reconcile_fold_da2f7fd25744 as
 select *
 from (
@@ -265,6 +271,8 @@ set spark.sql.autoBroadcastJoinThreshold = -1;
 
 set `spark.sql.iceberg.planning.preserve-data-grouping` = false;
 
+reset `spark.sql.iceberg.snapshot-property.reconcile`;
+
 merge into `demo`.`reconcile_ledger` as known
 using (
     select
@@ -331,11 +339,12 @@ using (
             coalesce(max(place.entry), 0) as entry,
             max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
             coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-            coalesce(max(retried), 0) as ledger_retried
+            coalesce(max(retried), 0) as ledger_retried,
+            max_by(invocation_id, place) as invocation
         from (
             select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
             from (
-                select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+                select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
                 from `demo`.`reconcile_ledger`
                 where relation = 'demo.orders'
             )

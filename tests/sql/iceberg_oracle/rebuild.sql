@@ -21,11 +21,12 @@ select
     coalesce(max(place.entry), 0) as entry,
     max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
     coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-    coalesce(max(retried), 0) as ledger_retried
+    coalesce(max(retried), 0) as ledger_retried,
+    max_by(invocation_id, place) as invocation
 from (
     select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
     from (
-        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
         from `demo`.`reconcile_ledger`
         where relation = 'demo.orders'
     )
@@ -186,6 +187,8 @@ insert into `demo`.`reconcile_columns_seen`
 replace where relation = 'demo.orders'
 select 'demo.orders' as relation, batch, kind, name, spelled, form, is_declared, records
 from reconcile_notes_da2f7fd25744;
+
+set `spark.sql.iceberg.snapshot-property.reconcile` = `reconcile da2f7fd25744 5 1767225600000000 00000000-0000-0000-0000-000000000000`;
 
 select count(*) from reconcile_changes_da2f7fd25744 where (_change_error is null and `id` is null);
 
@@ -597,6 +600,8 @@ from (
 
 select concat_ws(' ', latest_snapshot_id, latest_sequence_number) as snapshot from `demo`.`orders__base`.metadata_log_entries order by timestamp desc limit 1;
 
+reset `spark.sql.iceberg.snapshot-property.reconcile`;
+
 merge into `demo`.`reconcile_ledger` as known
 using (
     select
@@ -635,11 +640,12 @@ using (
             coalesce(max(place.entry), 0) as entry,
             max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
             coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-            coalesce(max(retried), 0) as ledger_retried
+            coalesce(max(retried), 0) as ledger_retried,
+            max_by(invocation_id, place) as invocation
         from (
             select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
             from (
-                select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+                select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
                 from `demo`.`reconcile_ledger`
                 where relation = 'demo.orders'
             )

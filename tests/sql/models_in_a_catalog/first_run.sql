@@ -17,11 +17,12 @@ select
     coalesce(max(place.entry), 0) as entry,
     max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
     coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-    coalesce(max(retried), 0) as ledger_retried
+    coalesce(max(retried), 0) as ledger_retried,
+    max_by(invocation_id, place) as invocation
 from (
     select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
     from (
-        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
         from `ice`.`demo`.`reconcile_ledger`
         where relation = 'ice.demo.orders'
     )
@@ -182,6 +183,8 @@ insert into `ice`.`demo`.`reconcile_columns_seen`
 replace where relation = 'ice.demo.orders'
 select 'ice.demo.orders' as relation, batch, kind, name, spelled, form, is_declared, records
 from reconcile_notes_fbcf77ffe001;
+
+set `spark.sql.iceberg.snapshot-property.reconcile` = `reconcile fbcf77ffe001 3 1767225600000000 00000000-0000-0000-0000-000000000000`;
 
 select count(*) from reconcile_changes_fbcf77ffe001 where (_change_error is null and `id` is null);
 
@@ -436,6 +439,8 @@ from (
     from reconcile_fold_fbcf77ffe001
 );
 
+reset `spark.sql.iceberg.snapshot-property.reconcile`;
+
 merge into `ice`.`demo`.`reconcile_ledger` as known
 using (
     select
@@ -474,11 +479,12 @@ using (
             coalesce(max(place.entry), 0) as entry,
             max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
             coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-            coalesce(max(retried), 0) as ledger_retried
+            coalesce(max(retried), 0) as ledger_retried,
+            max_by(invocation_id, place) as invocation
         from (
             select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
             from (
-                select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+                select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
                 from `ice`.`demo`.`reconcile_ledger`
                 where relation = 'ice.demo.orders'
             )

@@ -10,6 +10,10 @@ select max(_change_batch) from `ice`.`demo`.`orders__base` where _change_batch >
 
 select unix_micros(max(appended_at)) from `lake`.`raw`.`shop_changes` where batch = 5;
 
+show tblproperties `ice`.`demo`.`orders__base`;
+
+select snapshot_id, parent_id, summary['reconcile'] from `ice`.`demo`.`orders__base`.snapshots order by committed_at desc limit 100;
+
 drop view if exists reconcile_notes_fbcf77ffe001;
 
 drop view if exists reconcile_fold_fbcf77ffe001;
@@ -157,6 +161,8 @@ select kind, name, is_declared, bool_or(form <=> 'missing') as is_missing, bool_
 from reconcile_notes_fbcf77ffe001
 group by kind, name, is_declared
 order by kind, name;
+
+set `spark.sql.iceberg.snapshot-property.reconcile` = `reconcile fbcf77ffe001 5 1767225600000000 00000000-0000-0000-0000-000000000000`;
 
 select count(*) from reconcile_changes_fbcf77ffe001 where (_change_error is null and `id` is null);
 
@@ -668,6 +674,8 @@ values (newest.`id`, newest.`status`, newest.`total`, newest.`placed_at`, newest
 
 set spark.sql.autoBroadcastJoinThreshold = -1;
 
+reset `spark.sql.iceberg.snapshot-property.reconcile`;
+
 merge into `ice`.`demo`.`reconcile_ledger` as known
 using (
     select
@@ -734,11 +742,12 @@ using (
             coalesce(max(place.entry), 0) as entry,
             max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
             coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-            coalesce(max(retried), 0) as ledger_retried
+            coalesce(max(retried), 0) as ledger_retried,
+            max_by(invocation_id, place) as invocation
         from (
             select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
             from (
-                select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+                select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
                 from `ice`.`demo`.`reconcile_ledger`
                 where relation = 'ice.demo.orders'
             )

@@ -19,11 +19,12 @@ select
     coalesce(max(place.entry), 0) as entry,
     max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
     coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-    coalesce(max(retried), 0) as ledger_retried
+    coalesce(max(retried), 0) as ledger_retried,
+    max_by(invocation_id, place) as invocation
 from (
     select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
     from (
-        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
         from `demo`.`reconcile_ledger`
         where relation = 'demo.orders'
     )
@@ -183,6 +184,8 @@ replace where relation = 'demo.orders'
 select 'demo.orders' as relation, batch, kind, name, spelled, form, is_declared, records
 from reconcile_notes_da2f7fd25744;
 
+set `spark.databricks.delta.commitInfo.userMetadata` = `reconcile da2f7fd25744 5 1767225600000000 00000000-0000-0000-0000-000000000000`;
+
 cache table reconcile_fold_da2f7fd25744 as
 select *
 from (
@@ -270,6 +273,8 @@ as
 select `order_id`, `line`, `product`, `quantity`, _change_sequence, _change_time, _change_batch, _deleted
 from reconcile_fold_da2f7fd25744;
 
+reset `spark.databricks.delta.commitInfo.userMetadata`;
+
 insert into `demo`.`reconcile_ledger` by name
 select
     'demo.orders' as relation,
@@ -307,11 +312,12 @@ from (
         coalesce(max(place.entry), 0) as entry,
         max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
         coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-        coalesce(max(retried), 0) as ledger_retried
+        coalesce(max(retried), 0) as ledger_retried,
+        max_by(invocation_id, place) as invocation
     from (
         select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
         from (
-            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
             from `demo`.`reconcile_ledger`
             where relation = 'demo.orders'
         )

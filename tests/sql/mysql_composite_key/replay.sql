@@ -14,11 +14,12 @@ select
     coalesce(max(place.entry), 0) as entry,
     max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
     coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-    coalesce(max(retried), 0) as ledger_retried
+    coalesce(max(retried), 0) as ledger_retried,
+    max_by(invocation_id, place) as invocation
 from (
     select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
     from (
-        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
         from `demo`.`reconcile_ledger`
         where relation = 'demo.orders'
     )
@@ -26,6 +27,8 @@ from (
 where rebuilt is null or place >= rebuilt;
 
 select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
+describe history `demo`.`orders__base` limit 1;
 
 drop view if exists reconcile_notes_da2f7fd25744;
 
@@ -179,6 +182,8 @@ from reconcile_notes_da2f7fd25744
 group by kind, name, is_declared
 order by kind, name;
 
+set `spark.databricks.delta.commitInfo.userMetadata` = `reconcile da2f7fd25744 5 1767225600000000 00000000-0000-0000-0000-000000000000`;
+
 cache table reconcile_fold_da2f7fd25744 as
 select *
 from (
@@ -250,6 +255,8 @@ select _change_record as record, _change_error, _change_id, _change_batch, _chan
 from reconcile_changes_da2f7fd25744
 where _change_error is not null;
 
+reset `spark.databricks.delta.commitInfo.userMetadata`;
+
 insert into `demo`.`reconcile_ledger` by name
 select
     'demo.orders' as relation,
@@ -315,11 +322,12 @@ from (
         coalesce(max(place.entry), 0) as entry,
         max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
         coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-        coalesce(max(retried), 0) as ledger_retried
+        coalesce(max(retried), 0) as ledger_retried,
+        max_by(invocation_id, place) as invocation
     from (
         select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
         from (
-            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
             from `demo`.`reconcile_ledger`
             where relation = 'demo.orders'
         )

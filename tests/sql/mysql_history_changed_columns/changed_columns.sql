@@ -100,6 +100,10 @@ alter table `demo`.`orders__base` set tblproperties (
     'reconcile.columns' = '5b7b226e616d65223a20226f726465725f6964222c202274797065223a2022626967696e74227d2c207b226e616d65223a20226c696e65222c202274797065223a2022696e74227d2c207b22686173686564223a207b226e616d65223a202261727469636c65222c202274797065223a20227661726368617228313029227d2c20226e616d65223a202270726f64756374222c202273746f726564223a202261727469636c65222c202274797065223a20227661726368617228323029222c2022776173223a205b2261727469636c65225d7d2c207b22686173686564223a207b226e616d65223a20227175616e74697479222c202274797065223a2022736d616c6c696e74227d2c20226e616d65223a20227175616e74697479222c202274797065223a2022696e74227d2c207b22686173686564223a207b226e616d65223a20227072696365222c202274797065223a2022646563696d616c2831302c3229227d2c20226e616d65223a20227072696365222c202274797065223a2022646563696d616c2831322c3429227d2c207b226e616d65223a2022636f6c6f7572222c202272656d6f766564223a20747275652c202274797065223a2022737472696e67227d5d'
 );
 
+describe history `demo`.`orders__base` limit 1;
+
+describe history `demo`.`orders__base` limit 100;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -501,6 +505,8 @@ from reconcile_notes_da2f7fd25744
 group by kind, name, is_declared
 order by kind, name;
 
+set `spark.databricks.delta.commitInfo.userMetadata` = `reconcile da2f7fd25744 5 1767225600000000 00000000-0000-0000-0000-000000000000`;
+
 cache table reconcile_fold_da2f7fd25744 as
 select *
 from (
@@ -641,6 +647,8 @@ when matched then update set
 when not matched then insert (`order_id`, `line`, `article`, `quantity`, `price`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, valid_from, valid_to, _change_repeats, _change_valid_to, `colour`)
 values (version.`order_id`, version.`line`, version.`product`, version.`quantity`, version.`price`, version._change_type, version._change_sequence, version._change_id, version._change_time, version._change_batch, version.valid_from, version.valid_to, version._change_repeats, version._change_valid_to, null);
 
+reset `spark.databricks.delta.commitInfo.userMetadata`;
+
 insert into `demo`.`reconcile_ledger` by name
 select
     'demo.orders' as relation,
@@ -706,11 +714,12 @@ from (
         coalesce(max(place.entry), 0) as entry,
         max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
         coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-        coalesce(max(retried), 0) as ledger_retried
+        coalesce(max(retried), 0) as ledger_retried,
+        max_by(invocation_id, place) as invocation
     from (
         select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
         from (
-            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
             from `demo`.`reconcile_ledger`
             where relation = 'demo.orders'
         )

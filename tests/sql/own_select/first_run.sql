@@ -8,11 +8,12 @@ select
     coalesce(max(place.entry), 0) as entry,
     max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
     coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-    coalesce(max(retried), 0) as ledger_retried
+    coalesce(max(retried), 0) as ledger_retried,
+    max_by(invocation_id, place) as invocation
 from (
     select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
     from (
-        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
         from `demo`.`reconcile_ledger`
         where relation = 'demo.orders'
     )
@@ -65,6 +66,8 @@ from (
 )
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+set `spark.databricks.delta.commitInfo.userMetadata` = `reconcile da2f7fd25744 0 None 00000000-0000-0000-0000-000000000000`;
 
 cache table reconcile_fold_da2f7fd25744 as
 select *
@@ -143,6 +146,8 @@ tblproperties (
 as
 select `id`, `name`, _change_sequence, _change_time, _change_batch, _deleted
 from reconcile_fold_da2f7fd25744;
+
+reset `spark.databricks.delta.commitInfo.userMetadata`;
 
 drop view if exists reconcile_notes_da2f7fd25744;
 

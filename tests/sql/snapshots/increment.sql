@@ -10,6 +10,8 @@ select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 
 select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
 
+describe history `demo`.`orders__base` limit 1;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -78,6 +80,8 @@ select
     count(_change_macro) as of_other_source,
     mode(_change_macro, true) as fitting_macro
 from reconcile_changes_da2f7fd25744;
+
+set `spark.databricks.delta.commitInfo.userMetadata` = `reconcile da2f7fd25744 5 1767225600000000 00000000-0000-0000-0000-000000000000`;
 
 cache table reconcile_fold_da2f7fd25744 as
 select *
@@ -195,6 +199,8 @@ when matched and newest._change_sequence > base._change_sequence then update set
 when not matched then insert (`id`, `tiny`, `small`, `whole`, `real`, `wide`, `exact`, `is_it`, `text`, `short`, `bytes`, `day`, `moment`, `local`, `list`, `pairs`, `rounded`, _change_sequence, _change_time, _change_batch, _deleted)
 values (newest.`id`, newest.`tiny`, newest.`small`, newest.`whole`, newest.`real`, newest.`wide`, newest.`exact`, newest.`is_it`, newest.`text`, newest.`short`, newest.`bytes`, newest.`day`, newest.`moment`, newest.`local`, newest.`list`, newest.`pairs`, newest.`rounded`, newest._change_sequence, newest._change_time, newest._change_batch, newest._deleted);
 
+reset `spark.databricks.delta.commitInfo.userMetadata`;
+
 insert into `demo`.`reconcile_ledger` by name
 select
     'demo.orders' as relation,
@@ -260,11 +266,12 @@ from (
         coalesce(max(place.entry), 0) as entry,
         max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
         coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-        coalesce(max(retried), 0) as ledger_retried
+        coalesce(max(retried), 0) as ledger_retried,
+        max_by(invocation_id, place) as invocation
     from (
         select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
         from (
-            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
             from `demo`.`reconcile_ledger`
             where relation = 'demo.orders'
         )

@@ -10,6 +10,8 @@ select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 
 select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
 
+describe history `demo`.`orders__base` limit 1;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -159,6 +161,8 @@ select kind, name, is_declared, bool_or(form <=> 'missing') as is_missing, bool_
 from reconcile_notes_da2f7fd25744
 group by kind, name, is_declared
 order by kind, name;
+
+set `spark.databricks.delta.commitInfo.userMetadata` = `reconcile da2f7fd25744 5 1767225600000000 00000000-0000-0000-0000-000000000000`;
 
 cache table reconcile_fold_da2f7fd25744 as
 select *
@@ -310,6 +314,8 @@ when matched then update set
 when not matched then insert (`id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, _change_columns, valid_from, valid_to, _change_repeats, _change_valid_to, _change_is_known)
 values (version.`id`, version.`status`, version.`total`, version.`placed_at`, version.`ratio`, version._change_type, version._change_sequence, version._change_id, version._change_time, version._change_batch, version._change_columns, version.valid_from, version.valid_to, version._change_repeats, version._change_valid_to, version._change_is_known);
 
+reset `spark.databricks.delta.commitInfo.userMetadata`;
+
 insert into `demo`.`reconcile_ledger` by name
 select
     'demo.orders' as relation,
@@ -377,11 +383,12 @@ from (
         coalesce(max(place.entry), 0) as entry,
         max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
         coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
-        coalesce(max(retried), 0) as ledger_retried
+        coalesce(max(retried), 0) as ledger_retried,
+        max_by(invocation_id, place) as invocation
     from (
         select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
         from (
-            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
             from `demo`.`reconcile_ledger`
             where relation = 'demo.orders'
         )

@@ -1,0 +1,163 @@
+"""Which run has written a table last: a killed one is replayed, and refused if its batch is another one by now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from plain_dbt import INVOCATION, CompilerError
+from shapes import MYSQL, ORACLE, STAGING, Life, Shape
+
+OTHER = "11111111-1111-1111-1111-111111111111"
+# When all batches of the recorder's staging table were appended.
+APPENDED = 1_767_225_600_000_000
+MODEL = "da2f7fd25744"
+IN_LEDGER = f"and invocation_id = '{OTHER}'"
+REBUILD = "rebuild the model with `dbt run --full-refresh --select orders`"
+KILLED = (
+    "a run of this model ended before it could write what it had applied, and the staging table was restored or created"
+)
+OF_OTHER_BATCH = (
+    f"demo.orders__base has rows of another batch 4 than {STAGING}: {KILLED} again since; {REBUILD}, when the staging "
+    "table has all records again"
+)
+WAS_SET = (
+    "demo.orders__base has rows of a run that ended before it could write what it had applied, and another run has "
+    f"applied its batches since: the table was set to a version of that run; restore its newest version, or {REBUILD}"
+)
+
+
+def note(batch: int = 4, at: int | str = APPENDED, invocation: str = OTHER, model: str = MODEL) -> str:
+    return f"reconcile {model} {batch} {at} {invocation}"
+
+
+def commit(number: int, said: str | None, operation: str = "MERGE", **parameters: str) -> tuple[Any, ...]:
+    return (number, operation, parameters, said)
+
+
+def increment(
+    *commits: tuple[Any, ...], rows: int = 0, accounted: str | None = None, shape: Shape | None = None
+) -> Any:
+    """Return the statements of a range 4 to 5, after 1 to 3. `rows`: the ledger's rows of the other invocation."""
+    life = Life(shape or Shape(MYSQL))
+    life.statements("first run")
+    life.warehouse.commits = list(commits)
+    life.warehouse.answers["and invocation_id = '"] = {"rows": rows}
+    if accounted:
+        life.warehouse.properties["demo.orders__base"]["reconcile.accounted"] = accounted
+    return life.statements("increment")
+
+
+def place(statements: list[str], beginning: str) -> int:
+    return next(number for number, sql in enumerate(statements) if sql.strip().startswith(beginning))
+
+
+def test_the_commits_of_a_range_note_it_and_those_of_the_ledger_do_not() -> None:
+    for sent, last, write in (
+        (Life(Shape(MYSQL)).statements("first run"), 3, "create or replace table `demo`.`orders__base`"),
+        (increment(commit(7, note(3, invocation=INVOCATION))), 5, "merge into `demo`.`orders__base`"),
+    ):
+        noted = f"= `{note(last, invocation=INVOCATION)}`"
+        begin = place(sent, "set `spark.databricks.delta.commitInfo.userMetadata` ")
+        end = place(sent, "reset `spark.databricks.delta.commitInfo.userMetadata`")
+        assert sent[begin].endswith(noted)
+        assert begin < place(sent, write) < end < place(sent, "insert into `demo`.`reconcile_ledger`")
+
+
+def test_a_run_of_an_earlier_moment_notes_nothing() -> None:
+    sent = Life(Shape(MYSQL, as_of={"batch": 2}, phases=("first run",))).statements("first run")
+    assert not [sql for sql in sent if "userMetadata" in sql]
+
+
+def test_the_commit_of_the_ledgers_last_row_is_asked_for_and_nothing_else() -> None:
+    sent = increment(commit(7, note(3, invocation=INVOCATION)))
+    assert [sql for sql in sent if sql.startswith("describe history")] == [
+        "describe history `demo`.`orders__base` limit 1"
+    ]
+    assert not [sql for sql in sent if "and invocation_id = '" in sql or "reconcile.accounted" in sql]
+
+
+@pytest.mark.parametrize(
+    "commits",
+    [
+        [commit(7, None)],  # of an earlier version of the package
+        [commit(7, "somebody's own words")],
+        [commit(7, note(4, at=1, model="of another one"))],
+        [commit(7, None, "RESTORE", timestamp="2026-11-21"), commit(6, note(4, at=1))],
+        [commit(7, None, "RESTORE", version="3"), commit(6, note(4, at=1)), commit(3, None)],
+    ],
+    ids=["no note", "other words", "another model", "restored to a time", "restored to a version of before"],
+)
+def test_a_table_whose_last_commit_has_no_note_is_believed(commits: list[tuple[Any, ...]]) -> None:
+    assert not [sql for sql in increment(*commits) if "reconcile.accounted" in sql]
+
+
+@pytest.mark.parametrize("top", [[], [commit(9, None, "OPTIMIZE"), commit(8, None, "SET TBLPROPERTIES")]])
+def test_a_run_that_was_killed_is_written_again_and_accounted_for(top: list[tuple[Any, ...]]) -> None:
+    sent = increment(*top, commit(7, note()))
+    accounted = place(sent, "alter table `demo`.`orders__base` set tblproperties (\n    'reconcile.accounted'")
+    assert OTHER in sent[accounted]
+    assert accounted < place(sent, "insert into `demo`.`reconcile_ledger`")
+
+
+@pytest.mark.parametrize("how", ["the ledger", "the table"])
+def test_a_run_of_which_there_is_an_account_is_not_written_again(how: str) -> None:
+    sent = increment(commit(7, note(at=1)), rows=how == "the ledger", accounted=OTHER if how == "the table" else None)
+    assert not [sql for sql in sent if "'reconcile.accounted' =" in sql]
+
+
+@pytest.mark.parametrize(
+    "commits",
+    [
+        [commit(7, note(at=APPENDED - 1))],
+        [commit(9, None, "OPTIMIZE"), commit(7, note(at="None"))],
+        [commit(9, None, "RESTORE", version="7"), commit(8, note()), commit(7, note(at=APPENDED - 1))],
+    ],
+)
+def test_a_killed_run_whose_batch_is_another_one_by_now_is_refused(commits: list[tuple[Any, ...]]) -> None:
+    with pytest.raises(CompilerError, match="another batch") as said:
+        increment(*commits)
+    assert OF_OTHER_BATCH in str(said.value)
+
+
+def test_a_table_that_was_set_to_a_killed_run_is_refused_if_another_run_has_applied_its_batches() -> None:
+    with pytest.raises(CompilerError, match="was set to") as said:
+        increment(
+            commit(9, None, "RESTORE", version="7"), commit(8, note(3, invocation=INVOCATION)), commit(7, note(3))
+        )
+    assert WAS_SET in str(said.value)
+    # Two runs at once may end so: then nothing was restored.
+    assert increment(commit(7, note(3)))
+
+
+ICEBERG = Shape(MYSQL, file_format="iceberg")
+
+
+@pytest.mark.parametrize(
+    ("present", "said"),
+    [("3", None), ("2", None), ("4", "another batch"), ("1", "was set to"), ("9", None)],
+    ids=["accounted for", "its child", "another batch", "set back", "not known"],
+)
+def test_snapshots_of_iceberg_are_followed_from_the_present_one(present: str, said: str | None) -> None:
+    life = Life(ICEBERG)
+    sent = life.statements("first run")
+    assert any(sql.startswith("set `spark.sql.iceberg.snapshot-property.reconcile` = `reconcile ") for sql in sent)
+    life.warehouse.properties["demo.orders__base"]["current-snapshot-id"] = present
+    newest = (4, 3, note(at=1)) if present == "4" else (5, 3, None)
+    life.warehouse.commits = [newest, (2, 3, None), (3, 0, note(3, invocation=INVOCATION)), (1, None, note(3))]
+    life.warehouse.answers["and invocation_id = '"] = {"rows": 0}
+    if said is None:
+        assert life.statements("increment")
+        return
+    with pytest.raises(CompilerError, match=said):
+        life.statements("increment")
+
+
+def test_the_table_of_deletes_without_a_key_is_asked_too() -> None:
+    life = Life(Shape(ORACLE, row_ids=True))
+    life.warehouse.keyless_deletes = 1
+    life.statements("first run")
+    life.warehouse.commits = [commit(7, note(at=1))]
+    life.warehouse.answers["and invocation_id = '"] = {"rows": 1}
+    asked = [sql for sql in life.statements("increment") if sql.startswith("describe history")]
+    assert [sql.split("`")[3] for sql in asked] == ["orders__base", "orders__row_deletes"]
