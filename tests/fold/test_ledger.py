@@ -458,10 +458,9 @@ def test_rows_of_a_run_that_died_are_not_kept_if_staging_has_other_records_under
 
 
 def of_spanner(second: int, kind: str, **values: str) -> str:
-    record = data_change_record(
-        [mod({"id": "1"}, values)], kind, table_name="things", commit_timestamp=f"2026-11-21T11:33:{second}.000000001Z"
-    )
-    return json.dumps(record) if isinstance(record, dict) else record
+    at = f"2026-11-21T11:33:{second}.000000001Z"
+    return data_change_record([mod({"id": "1"}, values)], kind, table_name="things", commit_timestamp=at)
+
 
 
 def test_a_row_that_follows_from_several_records_is_not_kept_of_a_batch_that_is_another_one(memory: Memory) -> None:
