@@ -462,7 +462,6 @@ def of_spanner(second: int, kind: str, **values: str) -> str:
     return data_change_record([mod({"id": "1"}, values)], kind, table_name="things", commit_timestamp=at)
 
 
-
 def test_a_row_that_follows_from_several_records_is_not_kept_of_a_batch_that_is_another_one(memory: Memory) -> None:
     """Staging has a record of the row's key, so the records do not show whose it is: the note of the commit does."""
     project, staging = memory.project("several"), "several_lake.changes"
