@@ -462,45 +462,48 @@ def of_spanner(second: int, kind: str, **values: str) -> str:
     return data_change_record([mod({"id": "1"}, values)], kind, table_name="things", commit_timestamp=at)
 
 
-def test_a_row_that_follows_from_several_records_is_not_kept_of_a_batch_that_is_another_one(memory: Memory) -> None:
+def test_a_row_that_follows_from_several_records_is_not_kept_of_a_batch_that_is_another_one(
+    spark: SparkSession,
+) -> None:
     """Staging has a record of the row's key, so the records do not show whose it is: the note of the commit does."""
-    project, staging = memory.project("several"), "several_lake.changes"
-    project.source("several_lake", "changes")
-    project.model(
-        "things",
-        "{{ config(materialized='current_state', unique_key='id') }}\n"
-        "{{ reconcile.spanner_change_stream(source('lake', 'changes'), object='things') }}",
-        {"id": "bigint", "name": "string", "number": "bigint"},
-    )
+    with Memory(spark) as memory:
+        project, staging = memory.project("several"), "several_lake.changes"
+        project.source("several_lake", "changes")
+        project.model(
+            "things",
+            "{{ config(materialized='current_state', unique_key='id') }}\n"
+            "{{ reconcile.spanner_change_stream(source('lake', 'changes'), object='things') }}",
+            {"id": "bigint", "name": "string", "number": "bigint"},
+        )
 
-    def stage(batch: int, record: str) -> None:
-        memory.stage(staging, [Staged(record, "things", batch, source="spanner")])
+        def stage(batch: int, record: str) -> None:
+            memory.stage(staging, [Staged(record, "things", batch, source="spanner")])
 
-    def row() -> tuple[str, int]:
-        (found,) = memory.table("several.things").collect()
-        return found.name, found.number
+        def row() -> tuple[str, int]:
+            (found,) = memory.table("several.things").collect()
+            return found.name, found.number
 
-    stage(1, of_spanner(10, "INSERT", name="a", number="1"))
-    project.run("things")
-    before = memory.version(staging)
-    stage(2, of_spanner(20, "UPDATE", name="gone"))
-    die(memory, INSERTS_LEDGER.replace("set_back_things", "several"), lambda: project.run("things"))
-    memory.restore(staging, before)
-    stage(2, of_spanner(21, "UPDATE", number="5"))
-    with pytest.raises(CompilerError, match=OF_ANOTHER_BATCH.format(2)):
+        stage(1, of_spanner(10, "INSERT", name="a", number="1"))
         project.run("things")
-    assert row() == ("gone", 1)
-    project.run("things", full_refresh=True)
-    assert row() == ("a", 5)
-    # The same batch is applied again, and accounted for, although it changes nothing.
-    stage(3, of_spanner(30, "UPDATE", name="c"))
-    die(memory, INSERTS_LEDGER.replace("set_back_things", "several"), lambda: project.run("things"))
-    assert project.run("things")["things"].startswith("REPLAY batches 3-3")
-    assert "reconcile.accounted" in memory.relation_properties("several", "things__base")
-    stage(4, of_spanner(40, "UPDATE", number="7"))
-    project.run("things")
-    assert row() == ("c", 7)
-    assert project.failing("ledger_balances", "things") == []
+        before = memory.version(staging)
+        stage(2, of_spanner(20, "UPDATE", name="gone"))
+        die(memory, INSERTS_LEDGER.replace("set_back_things", "several"), lambda: project.run("things"))
+        memory.restore(staging, before)
+        stage(2, of_spanner(21, "UPDATE", number="5"))
+        with pytest.raises(CompilerError, match=OF_ANOTHER_BATCH.format(2)):
+            project.run("things")
+        assert row() == ("gone", 1)
+        project.run("things", full_refresh=True)
+        assert row() == ("a", 5)
+        # The same batch is applied again, and accounted for, although it changes nothing.
+        stage(3, of_spanner(30, "UPDATE", name="c"))
+        die(memory, INSERTS_LEDGER.replace("set_back_things", "several"), lambda: project.run("things"))
+        assert project.run("things")["things"].startswith("REPLAY batches 3-3")
+        assert "reconcile.accounted" in memory.relation_properties("several", "things__base")
+        stage(4, of_spanner(40, "UPDATE", number="7"))
+        project.run("things")
+        assert row() == ("c", 7)
+        assert project.failing("ledger_balances", "things") == []
 
 
 def test_a_run_that_died_is_finished_if_staging_has_its_records(set_back: SetBack) -> None:
