@@ -107,6 +107,45 @@ def fold(records: Iterable[Record]) -> dict[int, str]:
     return {key: values for key, (_, values) in rows.items() if values is not None}
 
 
+Version = tuple[str, float, bool]  # its values, when it begins, whether it is current
+
+
+def versions(records: Iterable[Record], time: Callable[[Record], float]) -> dict[int, list[Version]]:
+    """Return the versions of each key that a set of records makes, as a history shows them.
+
+    All snapshots count. Each is a record of every key: its row, or a delete. A snapshot that changes nothing is none.
+    """
+    known = set(records)
+    snapshots = sorted((record for record in known if isinstance(record, Snapshot)), key=rank_of_snapshot)
+    of_key: dict[int, list[tuple[tuple[float, ...], Values, Record]]] = {}
+    for record in known:
+        if not isinstance(record, Snapshot):
+            generation = max((n for n, s in enumerate(snapshots, 1) if not s.contains(record)), default=0)
+            place = (0, record.read) if isinstance(record, Backfill) else (1, record.place)
+            of_key.setdefault(record.key, []).append(((generation, *place), record.values, record))
+    for snapshot in snapshots:
+        for key, _ in snapshot.rows:
+            of_key.setdefault(key, [])
+    found: dict[int, list[Version]] = {}
+    for key, changes in of_key.items():
+        rows = [((n, 0, s.taken), dict(s.rows).get(key), s) for n, s in enumerate(snapshots, 1)]
+        kept: list[tuple[Values, float]] = []
+        for _, values, record in sorted([*changes, *rows], key=lambda one: one[0]):
+            if not isinstance(record, Snapshot) or values != (kept[-1][0] if kept else None):
+                kept.append((values, time(record)))
+        before: tuple[Values, float] | None = None
+        for number, (values, _) in enumerate(kept):
+            begins = min(at for _, at in kept[number:])
+            ends = min((at for _, at in kept[number + 1 :]), default=float("inf"))
+            if values is not None:
+                if before == (values, begins):
+                    found[key][-1] = (*found[key][-1][:2], ends == float("inf"))
+                else:
+                    found.setdefault(key, []).append((values, begins, ends == float("inf")))
+                before = (values, ends)
+    return found
+
+
 @dataclass
 class BaseTable:
     """What a run keeps: a row per key with its rank, tombstones too, and the snapshots that were applied."""

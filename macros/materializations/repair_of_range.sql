@@ -1,4 +1,5 @@
-{#- The newest snapshot beside the log, if the range has it: {snapshot, first}. `first` is the first batch that may hold
+{#- The newest snapshot beside the log, if the range has it: {snapshot, oldest, first}. `oldest`: the first snapshot of the
+    range; of a current row only the newest one counts. `first` is the first batch that may hold
     changes that the snapshot does not contain: they were committed after the snapshot was taken, and so appended after
     it; or changes of which its position does not show whether it contains them, see `position_of_staged`. The clocks of
     the source and of the appending job may differ by an hour. Of the batches from `first` on that were applied before,
@@ -9,9 +10,10 @@
   {%- set staging = inputs.relations[0] -%}
   {%- do reconcile.refuse_two_snapshots(staging, snapshot, base_snapshot) -%}
   {%- if not first <= snapshot.batch <= last -%}{{ return(none) }}{%- endif -%}
-  {%- do reconcile.refuse_missing_rows_of_snapshot(staging, snapshot) -%}
-  {%- if kind == 'rebuild' or first == 1 -%}{{ return({'snapshot': snapshot, 'first': first}) }}{%- endif -%}
-  {%- set position = reconcile.position_of_staged(snapshot) -%}
+  {%- set of_range = reconcile.snapshots_in_order(snapshot) | selectattr('batch', 'ge', first) | list -%}
+  {%- for one in of_range -%}{%- do reconcile.refuse_missing_rows_of_snapshot(staging, one) -%}{%- endfor -%}
+  {%- if kind == 'rebuild' or first == 1 -%}{{ return({'snapshot': snapshot, 'oldest': of_range[0], 'first': first}) }}{%- endif -%}
+  {%- set position = reconcile.position_of_staged(of_range[0]) -%}
   {%- set begun = run_query(
         'select min(batch) from ' ~ reconcile.qualified(staging) ~ ' where appended_at >= ' ~ (position.from or position.taken_at) ~ " - interval '1 hour'")[0][0] | int(first) -%}
   {%- set purged = reconcile.last_purged(inputs) -%}
@@ -19,7 +21,7 @@
     {%- do reconcile.raise_complaints(['the snapshot of ' ~ snapshot.object ~ ' in batch ' ~ snapshot.batch ~ ' of ' ~ reconcile.ledger_name(staging) ~ ' perhaps lacks changes of batch ' ~ purged
           ~ ', which was purged; take a new snapshot ' ~ ('a day and an hour' if position.from else 'an hour') ~ ' or more after that batch was appended, and stage that']) -%}
   {%- endif -%}
-  {{ return({'snapshot': snapshot, 'first': [begun, first] | min}) }}
+  {{ return({'snapshot': snapshot, 'oldest': of_range[0], 'first': [begun, first] | min}) }}
 {%- endmacro %}
 
 {#- The snapshot that a base table has applied, as its property says it: its place, and its id. -#}

@@ -14,7 +14,7 @@
 {#- The newest snapshot of each object in each staging table, {staging table: {object: snapshot}}, up to the cut of the
     run. `cuts`: the last batch of each staging table. A snapshot: {object, batch, place, snapshot, position_kind,
     position, taken_at, uncertainty, key, columns, rows}, as ingestion/reconcile_jobs/log_snapshots.py writes it.
-    `place` counts the snapshots of the object. -#}
+    `place` counts the snapshots of the object. `earlier`: those before the newest one, a list. -#}
 {%- macro snapshots_in_staging(cuts) -%}
   {%- set found = {} -%}
   {%- for node in reconcile.reconciled_nodes() -%}
@@ -30,13 +30,15 @@
     notes its appends as a property of the table, so only tables with snapshots are queried. A view shows no property,
     and a table that was copied by hand has perhaps none: such a relation is queried too. -#}
 {%- macro newest_snapshots(relation, last=none) -%}
-  {%- set newest = {} -%}
+  {%- set found, newest = [], {} -%}
   {%- if reconcile._may_have_snapshots(relation) -%}
     {%- for row in run_query(reconcile._staged_snapshots(relation, last)) -%}
-      {%- set snapshot = dict(fromjson(row[0]), batch=row[1]) -%}
-      {%- do newest.update({snapshot.object: snapshot}) if snapshot.place > newest.get(snapshot.object, {'place': 0}).place -%}
+      {%- do found.append(dict(fromjson(row[0]), batch=row[1])) -%}
     {%- endfor -%}
   {%- endif -%}
+  {%- for snapshot in found | sort(attribute='place') -%}
+    {%- do newest.update({snapshot.object: dict(snapshot, earlier=found | selectattr('object', 'equalto', snapshot.object) | selectattr('place', 'lt', snapshot.place) | sort(attribute='place') | list)}) -%}
+  {%- endfor -%}
   {{ return(newest) }}
 {%- endmacro %}
 
@@ -58,6 +60,12 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
   {%- set known = graph.get('reconcile_snapshots', {}).get(reconcile.ledger_name(relation), {}) -%}
   {%- for object in objects if object in known -%}{{ return(known[object]) }}{%- endfor -%}
   {{ return(none) }}
+{%- endmacro %}
+
+{#- The snapshots that count for the model, a list in their order. `snapshot`: the newest one, none if there is none. Of
+    a current row only the newest one counts. -#}
+{%- macro snapshots_in_order(snapshot) -%}
+  {{ return([] if not snapshot else (snapshot.earlier if config.get('materialized') == 'history' else []) + [snapshot]) }}
 {%- endmacro %}
 
 {#- The kind of the positions at which a model takes snapshots beside its log; none if it takes none. `properties`: what
@@ -101,9 +109,6 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
   {%- set beginning = 'its staging table has a snapshot of ' ~ snapshot.object ~ ' beside the log (batch ' ~ snapshot.batch ~ '), and ' -%}
   {%- set properties = inputs.objects[snapshot.object] -%}
   {%- set kind = reconcile.kind_of_snapshots(properties) -%}
-  {%- if form.materialized == 'history' -%}
-    {%- do complaints.append(beginning ~ 'a history cannot take snapshots yet; make it a current_state, or let the history read another staging table, without snapshots') -%}
-  {%- endif -%}
   {%- if not kind -%}
     {%- do complaints.append(beginning ~ 'only models of datastream_postgresql and datastream_mysql take snapshots beside a log so far; stage snapshots of this source into a staging table of their own') -%}
   {%- elif snapshot.position_kind != kind -%}
