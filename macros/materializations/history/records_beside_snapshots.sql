@@ -19,12 +19,12 @@
   {%- set has_earlier = earlier and run_query(
         'select count(*) from ' ~ relations.changes_cache ~ " where _change_error is null and _change_snapshot <> 'row' and _change_sequence < '"
         ~ reconcile.generation_of_snapshot(earlier[-1]) ~ "'")[0][0] | int > 0 -%}
+  {%- do reconcile.run_statements([reconcile.cached(relations.keys_cache, reconcile._keys_beside_snapshots(relations, form, range, used))]) -%}
   {%- if has_earlier -%}
     {%- for snapshot in earlier -%}{%- do reconcile.refuse_missing_rows_of_snapshot(settings.inputs.relations[0], snapshot) -%}{%- endfor -%}
     {%- do reconcile.run_statements([reconcile.cached(relations.rows_cache, reconcile._rows_of_earlier_snapshots(relations, form, range, earlier))]) -%}
   {%- endif -%}
   {%- do reconcile.run_statements([
-        reconcile.cached(relations.keys_cache, reconcile._keys_beside_snapshots(relations, form, range, used)),
         reconcile.cached(relations.records_cache, reconcile._records_beside_snapshots(
             relations, form, range, snapshots, used, earlier if has_earlier else []))]) -%}
 {%- endmacro %}
@@ -63,8 +63,8 @@ from (
     lateral view explode(array(_change_snapshot = 'row' and _change_error is null)) as _change_is_row
     where _change_is_row
 ) as earlier
-left semi join {{ relations.changes_cache }} as touched
-    on {{ reconcile.keys_match(form.unique_key, 'touched', 'earlier') }} and touched._change_error is null
+left semi join {{ relations.keys_cache }} as touched
+    on {{ reconcile.keys_match(form.unique_key, 'touched', 'earlier') }}
 {%- endmacro %}
 
 {#- The keys of which records are new. Of a snapshot of the range only the rows count that differ from the live ones of
